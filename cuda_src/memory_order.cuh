@@ -1,0 +1,55 @@
+// Reads and writes that other blocks see, and shared memory: the only places where a kernel
+// talks to more than its own threads.
+#ifndef GPUALGO_MEMORY_ORDER_CUH
+#define GPUALGO_MEMORY_ORDER_CUH
+
+#include "types.cuh"
+
+namespace gpualgo {
+
+// A kernel's shared memory: one struct, taken once.
+template <class Storage>
+__device__ inline Storage& shared_memory() {
+  __shared__ alignas(16) unsigned char bytes[sizeof(Storage)];
+  return reinterpret_cast<Storage&>(bytes);
+}
+
+// Adds one to a counter; what this thread wrote before (and, after a barrier, what its block
+// wrote) is visible to whoever sees the new value, and what others wrote before their additions
+// is visible to this thread afterwards. Cheaper than fences around a relaxed addition.
+__device__ inline uint32 arrive(uint32* counter) {
+  uint32 before;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], 1;"
+               : "=r"(before)
+               : "l"(__cvta_generic_to_global(counter))
+               : "memory");
+  return before;
+}
+
+// Reads what another block wrote in this launch: from L2, as L1 may hold an older line.
+template <class T>
+__device__ inline T load_shared_result(const T* address) {
+  static_assert(sizeof(T) <= 16);
+  T result;
+  if constexpr (sizeof(T) == 16) {
+    uint4 word = __ldcg(reinterpret_cast<const uint4*>(address));
+    memcpy(&result, &word, sizeof(T));
+  } else if constexpr (sizeof(T) == 8) {
+    uint2 word = __ldcg(reinterpret_cast<const uint2*>(address));
+    memcpy(&result, &word, sizeof(T));
+  } else if constexpr (sizeof(T) == 4) {
+    uint32 word = __ldcg(reinterpret_cast<const uint32*>(address));
+    memcpy(&result, &word, sizeof(T));
+  } else if constexpr (sizeof(T) == 2) {
+    uint16 word = __ldcg(reinterpret_cast<const uint16*>(address));
+    memcpy(&result, &word, sizeof(T));
+  } else {
+    uint8 word = __ldcg(reinterpret_cast<const uint8*>(address));
+    memcpy(&result, &word, sizeof(T));
+  }
+  return result;
+}
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,376 @@
+// Reduction: result = init (+) x[0] (+) x[1] (+) … (+) x[n-1], for one or many independent rows.
+//
+// Algorithm  reduce_rows_kernel: a group of lanes walks a whole row in tiles, each loaded before
+//            any of it is combined. reduce_blocks_kernel, for few long rows: a row is cut into one
+//            contiguous chunk per block, its warps take the chunk's tiles in turn (so the whole
+//            GPU reads one moving window) and join in shared memory; blocks join through
+//            `partials`: the last one to arrive folds them in index order, which needs no second
+//            launch (Harris 2007, "Optimizing parallel reduction in CUDA").
+//            reduce_columns.cuh serves elements that are not neighbours while the rows are.
+// Bytes      sizeof(T) per element; launches: one. Temporary storage: a partial per block.
+// Operator   Associative. Unless it says that it commutes, elements are combined in order. It is
+//            never called on anything but elements, init and its own results.
+// Bits       The ranges depend on the lengths and types alone, partials are joined by index:
+//            the association is the same on every run and every GPU.
+#ifndef GPUALGO_REDUCE_CUH
+#define GPUALGO_REDUCE_CUH
+
+#include "layout.cuh"
+#include "memory_order.cuh"
+#include "operator.cuh"
+#include "tile_io.cuh"
+#include "warp.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int loads_in_flight_, int max_tiles_>
+struct ReducePolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int loads_in_flight = loads_in_flight_;  // vectors per thread; a power of two
+  static constexpr int max_tiles = max_tiles_;              // of a warp of reduce_blocks_kernel
+};
+
+struct Init {
+  alignas(16) unsigned char value[16];
+  int64 is_given;
+};
+
+struct ReduceCommon {
+  Init init;
+  const unsigned char* input;
+  unsigned char* output;
+  unsigned char* partials;
+  uint32* tickets;  // all zero before and after
+};
+
+// --- pieces that rows and columns share ---------------------------------------------------
+
+template <class Op, class A>
+__device__ inline A with_init(const Init& init, const A& total) {
+  if (!init.is_given) return total;
+  A first;
+  memcpy(&first, init.value, sizeof(A));
+  return Op::apply(first, total);
+}
+
+// Folds neighbours [begin, begin + count) as a tree: short chains, and small rounding errors.
+template <class Op, int begin, int count, class A, int size>
+__device__ inline A fold(const A (&items)[size]) {
+  if constexpr (count == 1) {
+    return items[begin];
+  } else {
+    constexpr int half = count / 2;
+    return Op::apply(fold<Op, begin, half>(items), fold<Op, begin + half, count - half>(items));
+  }
+}
+
+// Folds one vector of elements into an accumulator's type.
+template <class Op, class A, class T, int items>
+__device__ inline A fold_pack(const Pack<T, items>& pack) {
+  constexpr bool is_byte = is_same<T, int8> || is_same<T, uint8>;
+  if constexpr (is_same<Op, Add> && is_byte && items % 4 == 0) {
+    // Four bytes an instruction; the sum of 16 bytes is exact, and wraps only when made an A.
+    int32 sum = 0;
+    uint32 words[items / 4];
+    memcpy(words, &pack, sizeof(words));
+#pragma unroll
+    for (int i = 0; i < items / 4; ++i) {
+      if constexpr (is_same<T, int8>) {
+        sum = __dp4a(int32(words[i]), 0x01010101, sum);
+      } else {
+        sum = int32(__dp4a(words[i], 0x01010101u, uint32(sum)));
+      }
+    }
+    return convert<A>(sum);
+  } else {
+    A converted[items];
+#pragma unroll
+    for (int i = 0; i < items; ++i) converted[i] = convert<A>(pack.items[i]);
+    return fold<Op, 0, items>(converted);
+  }
+}
+
+// --- rows: the elements to combine follow each other --------------------------------------
+
+// A lane takes a vector's worth of neighbours, whether or not they can be loaded as one: so the
+// association, and with it the bits of the result, does not depend on alignment or strides.
+template <class T>
+inline constexpr int row_items = sizeof(T) < vector_bytes ? vector_bytes / sizeof(T) : 1;
+
+// Rows at a fixed distance, elements without gaps.
+template <class T, bool is_aligned>
+struct FlatRows {
+  static constexpr int items = row_items<T>;
+  int64 row_stride;  // bytes
+
+  __device__ Pack<T, items> load(const unsigned char* row, int64 index) const {
+    const unsigned char* address = row + index * int64(sizeof(T));
+    if constexpr (is_aligned) return load_pack<T, items>(address);
+    Pack<T, items> pack;
+#pragma unroll
+    for (int i = 0; i < items; ++i) pack.items[i] = load_item<T>(address + i * sizeof(T));
+    return pack;
+  }
+  __device__ T load_one(const unsigned char* row, int64 index) const {
+    return load_item<T>(row + index * int64(sizeof(T)));
+  }
+  __device__ int64 input_offset(int64 row) const { return row * row_stride; }
+  template <class A>
+  __device__ int64 output_offset(int64 row) const {
+    return row * int64(sizeof(A));
+  }
+};
+
+// Rows and elements of any strides.
+template <class T>
+struct StridedRows {
+  static constexpr int items = row_items<T>;
+  Layout<2> rows;  // operand 0: the input, 1: the output
+  Layout<1> elements;
+
+  __device__ Pack<T, items> load(const unsigned char* row, int64 index) const {
+    Pack<T, items> pack;
+#pragma unroll
+    for (int i = 0; i < items; ++i) pack.items[i] = load_one(row, index + i);
+    return pack;
+  }
+  __device__ T load_one(const unsigned char* row, int64 index) const {
+    return load_item<T>(row + elements.offset(index));
+  }
+  __device__ int64 input_offset(int64 row) const {
+    int64 offsets[2];
+    rows.offsets(row, offsets);
+    return offsets[0];
+  }
+  template <class A>
+  __device__ int64 output_offset(int64 row) const {
+    int64 offsets[2];
+    rows.offsets(row, offsets);
+    return offsets[1];
+  }
+};
+
+template <class Access>
+struct RowsParams {
+  ReduceCommon common;
+  int64 num_rows, num_items;  // items per row
+  int64 chunk_items;          // of a block; a multiple of the tile, num_items where a group has all
+  Divisor blocks_per_row;
+  Access access;
+};
+
+// Joins this lane's count of a tile's elements with its group's; all lanes of a group call it.
+template <int width, class Op, class A, class T, class Access>
+__device__ inline A reduce_tail_vector(const Access& access, const unsigned char* row, int64 begin,
+                                       int64 end) {
+  constexpr int items = Access::items;
+  const int64 mine = begin + int64(threadIdx.x % width) * items;
+  A value{};
+  if (mine < end) {
+    value = convert<A>(access.load_one(row, mine));
+#pragma unroll
+    for (int i = 1; i < items; ++i) {
+      if (mine + i < end) value = Op::apply(value, convert<A>(access.load_one(row, mine + i)));
+    }
+  }
+  const int64 lanes = (end - begin + items - 1) / items;
+  return reduce_group_partial<width, Op>(value, lanes < width ? int(lanes) : width);
+}
+
+// Loads one tile of `loads` vectors per lane and folds each vector.
+template <int width, int loads, class Op, class A, class T, class Access>
+__device__ inline void load_tile(const Access& access, const unsigned char* row, int64 begin,
+                                 A (&sums)[loads]) {
+  constexpr int items = Access::items;
+  const int64 mine = begin + int64(threadIdx.x % width) * items;
+  Pack<T, items> packs[loads];
+#pragma unroll
+  for (int k = 0; k < loads; ++k) packs[k] = access.load(row, mine + int64(k) * width * items);
+#pragma unroll
+  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
+}
+
+// A running result that starts without a value, as there may be no identity to start from.
+template <class Op, class A>
+struct Running {
+  A total;
+  bool is_empty = true;
+
+  __device__ void append(const A& value) {
+    total = is_empty ? value : Op::apply(total, value);
+    is_empty = false;
+  }
+};
+
+// Reduces every `step`-th tile of [begin, end): `begin` is the first one's start. Lane 0 of the
+// group gets the result. `finish(tile_start, value)` is called, if the operator does not commute,
+// after each tile; otherwise once at the end of the full tiles, and once for a partial tile.
+template <int width, int loads, class Op, class A, class T, class Access, class Finish>
+__device__ inline void reduce_tiles(const Access& access, const unsigned char* row, int64 begin,
+                                    int64 end, int64 step, Finish finish) {
+  constexpr int64 vector = int64(width) * Access::items;
+  constexpr int64 tile = loads * vector;
+  if (begin + tile <= end) {
+    const int64 first = begin;
+    A sums[loads];
+    for (; begin + tile <= end; begin += step) {
+      A next[loads];
+      load_tile<width, loads, Op, A, T>(access, row, begin, next);
+      if constexpr (Op::commutative) {
+#pragma unroll
+        for (int k = 0; k < loads; ++k) {
+          sums[k] = begin == first ? next[k] : Op::apply(sums[k], next[k]);
+        }
+      } else {
+        finish(begin, reduce_group<width, Op>(next));
+      }
+    }
+    if constexpr (Op::commutative) finish(first, reduce_group<width, Op>(sums));
+  }
+  if (begin < end) {
+    Running<Op, A> running;
+    for (int64 position = begin; position < end; position += vector) {
+      running.append(reduce_tail_vector<width, Op, A, T>(access, row, position, end));
+    }
+    finish(begin, running.total);
+  }
+}
+
+// Joins `count` partials (at least one) in order; thread 0 gets the result. Every thread folds a
+// contiguous piece.
+template <class Op, class A, int block_threads>
+__device__ inline A join_partials(const A* partials, int64 count, A* shared) {
+  const int64 piece = (count + block_threads - 1) / block_threads;
+  const int64 begin = threadIdx.x * piece;
+  const int64 end = begin + piece < count ? begin + piece : count;
+  A value{};
+  if (begin < end) {
+    value = load_shared_result(partials + begin);
+    int64 i = begin + 1;
+    constexpr int loads = 8;  // in flight: the chain of loads is what a join waits for
+    for (; i + loads <= end; i += loads) {
+      A next[loads];
+#pragma unroll
+      for (int k = 0; k < loads; ++k) next[k] = load_shared_result(partials + i + k);
+      value = Op::apply(value, fold<Op, 0, loads>(next));
+    }
+    for (; i < end; ++i) value = Op::apply(value, load_shared_result(partials + i));
+  }
+  const int warp = threadIdx.x / warp_threads;
+  const int active = __popc(__ballot_sync(all_lanes, begin < end));
+  if (active > 0) value = reduce_group_partial<warp_threads, Op>(value, active);
+  if (threadIdx.x % warp_threads == 0) shared[warp] = value;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int i = 1; i * warp_threads * piece < count; ++i) value = Op::apply(value, shared[i]);
+  }
+  return value;
+}
+
+// Joins the first `count` of a block's values (at least one) in order; called by one warp, whose
+// lane 0 gets the result.
+template <class Op, class A>
+__device__ inline A join_slots_of_warp(const A* values, int count) {
+  const int lane = threadIdx.x % warp_threads;
+  const int piece = (count + warp_threads - 1) / warp_threads;
+  const int begin = lane * piece;
+  const int end = begin + piece < count ? begin + piece : count;
+  A value{};
+  if (begin < end) {
+    value = values[begin];
+    for (int i = begin + 1; i < end; ++i) value = Op::apply(value, values[i]);
+  }
+  const int active = __popc(__ballot_sync(all_lanes, begin < end));
+  return reduce_group_partial<warp_threads, Op>(value, active);
+}
+
+template <class Op, class A, class Access>
+__device__ inline void store_row(const RowsParams<Access>& params, int64 row, const A& total) {
+  A result = with_init<Op>(params.common.init, total);
+  unsigned char* address =
+      params.common.output + params.access.template output_offset<A>(row);
+  *reinterpret_cast<A*>(address) = result;
+}
+
+// A group of `width` lanes reduces a whole row.
+template <class Policy, int width, class Op, class A, class T, class Access>
+__global__ void __launch_bounds__(Policy::block_threads)
+    reduce_rows_kernel(const __grid_constant__ RowsParams<Access> params) {
+  constexpr int groups = Policy::block_threads / width;
+  constexpr int loads = width < warp_threads ? 1 : Policy::loads_in_flight;
+  const int64 row = int64(blockIdx.x) * groups + threadIdx.x / width;
+  // Lanes of a warp shuffle together: a group past the last row repeats the last one's work.
+  const int64 safe_row = row < params.num_rows ? row : params.num_rows - 1;
+  const unsigned char* input = params.common.input + params.access.input_offset(safe_row);
+  constexpr int64 tile = int64(width) * Access::items * loads;
+  Running<Op, A> running;
+  reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, params.num_items, tile,
+                                       [&](int64, const A& value) { running.append(value); });
+  if (row < params.num_rows && threadIdx.x % width == 0) {
+    store_row<Op>(params, row, running.total);
+  }
+}
+
+template <class A, int slots>
+struct BlocksShared {
+  A values[slots];
+  uint32 is_last;
+};
+
+// A block reduces one chunk of a row; Policy::max_tiles tiles per warp at most.
+template <class Policy, class Op, class A, class T, class Access>
+__global__ void __launch_bounds__(Policy::block_threads)
+    reduce_blocks_kernel(const __grid_constant__ RowsParams<Access> params) {
+  constexpr int warps = Policy::block_threads / warp_threads;
+  constexpr int loads = Policy::loads_in_flight;
+  constexpr int64 tile = int64(warp_threads) * Access::items * loads;
+  constexpr int slots = warps * (Op::commutative ? 2 : Policy::max_tiles);
+  auto& shared = shared_memory<BlocksShared<A, slots>>();
+  const int64 row = params.blocks_per_row.divide(blockIdx.x);
+  const int64 part = int64(blockIdx.x) - row * params.blocks_per_row.value;
+  const unsigned char* input = params.common.input + params.access.input_offset(row);
+  const int64 begin = part * params.chunk_items;
+  const int64 limit = begin + params.chunk_items;
+  const int64 end = limit < params.num_items ? limit : params.num_items;
+  const int warp = threadIdx.x / warp_threads;
+
+  // A tile's value goes to the slot of its position. If the operator commutes a warp has one
+  // value for its full tiles, in slot `warp`, and perhaps the row's last, partial tile.
+  const int64 full_tiles = (end - begin) / tile;
+  const int num_full = Op::commutative && full_tiles > warps ? warps : int(full_tiles);
+  auto keep = [&](int64 position, const A& value) {
+    const bool is_partial = position + tile > end;
+    if (threadIdx.x % warp_threads == 0) {
+      shared.values[is_partial ? num_full : int((position - begin) / tile)] = value;
+    }
+  };
+  reduce_tiles<warp_threads, loads, Op, A, T>(params.access, input, begin + warp * tile, end,
+                                              warps * tile, keep);
+  __syncthreads();
+  const int count = num_full + (begin + full_tiles * tile < end);
+  A value{};
+  if (warp == 0) value = join_slots_of_warp<Op>(shared.values, count);
+  if (params.blocks_per_row.value == 1) {
+    if (threadIdx.x == 0) store_row<Op>(params, row, value);
+    return;
+  }
+  A* partials =
+      reinterpret_cast<A*>(params.common.partials) + row * params.blocks_per_row.value;
+  if (threadIdx.x == 0) {
+    partials[part] = value;
+    shared.is_last =
+        arrive(params.common.tickets + row) == uint32(params.blocks_per_row.value - 1);
+  }
+  __syncthreads();
+  if (!shared.is_last) return;
+  value = join_partials<Op, A, Policy::block_threads>(partials, params.blocks_per_row.value,
+                                                      shared.values);
+  if (threadIdx.x == 0) {
+    store_row<Op>(params, row, value);
+    params.common.tickets[row] = 0;
+  }
+}
+
+}  // namespace gpualgo
+
+#endif

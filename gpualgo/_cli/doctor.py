@@ -1,0 +1,209 @@
+"""``gpualgo doctor``: checks each part that a call needs, and says what to do about each fault."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+import gpualgo as ga
+from gpualgo._cli import GPU_VERSION, libraries, nvidia
+from gpualgo._cli.cache import entries_text, size_text
+
+SELF_TEST_ARCH = "sm_90"
+OLDEST_GPU = (7, 5)
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding: ok, warn (something does less than it could) or fail (something is broken)."""
+
+    name: str
+    status: str
+    detail: str
+    advice: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def run(as_json: bool = False) -> int:
+    """Print every check; 0 if none failed, else 1."""
+    found = list(checks())
+    healthy = all(check.status != "fail" for check in found)
+    if as_json:
+        findings = [asdict(check) for check in found]
+        print(json.dumps({"gpualgo": ga.__version__, "ok": healthy, "checks": findings}, indent=2))
+    else:
+        _print(found)
+    return 0 if healthy else 1
+
+
+def checks() -> Iterator[Check]:
+    """Yield the checks in the order in which their faults explain each other."""
+    python = f"gpualgo {ga.__version__}, Python {platform.python_version()}, {sys.platform}"
+    yield Check("versions", "ok", f"{python} {platform.machine()}")
+    driver = nvidia.find_driver()
+    yield from _driver_checks(driver)
+    packages = {name: libraries.find_package(name) for name in libraries.PYTHON_PACKAGES}
+    cuda = {name: libraries.find_cuda_library(name) for name in libraries.CUDA_LIBRARIES}
+    yield from _library_checks(packages, cuda, driver)
+    complete = all(packages[name] for name in libraries.CUDA_PACKAGES) and all(
+        isinstance(each, libraries.Library) for each in cuda.values()
+    )
+    if complete:
+        yield linker_check(cuda)
+        yield from _driver_age_check(driver, cuda)
+        yield _self_test()
+    yield _backend_check("cpu")
+    if complete and driver is not None:
+        for gpu in driver.gpus:
+            yield _backend_check(f"cuda:{gpu.index}")
+    yield _cache_check()
+
+
+def _driver_checks(driver: nvidia.Driver | None) -> Iterator[Check]:
+    if driver is None:
+        yield Check("driver", "warn", "no NVIDIA driver found", "calls run on the CPU")
+        return
+    newest = ".".join(map(str, driver.cuda_version))
+    data = {"version": driver.version, "cuda_version": list(driver.cuda_version)}
+    yield Check("driver", "ok", f"{driver.version}, runs CUDA up to {newest}", data=data)
+    if not driver.gpus:
+        detail = f"the driver shows none ({driver.problem or 'cuDeviceGetCount: 0'})"
+        advice = "look at nvidia-smi and CUDA_VISIBLE_DEVICES; calls run on the CPU"
+        yield Check("gpu", "warn", detail, advice)
+    for gpu in driver.gpus:
+        capability = ".".join(map(str, gpu.compute_capability))
+        detail = f"{gpu.name}, compute capability {capability}, {size_text(gpu.memory_bytes)}"
+        status, advice = "ok", ""
+        if gpu.compute_capability < OLDEST_GPU:
+            status, advice = "warn", "gpualgo needs 7.5 or newer; use GPUALGO_DEVICE=cpu"
+        yield Check(f"gpu {gpu.index}", status, detail, advice, asdict(gpu))
+
+
+def _install_advice(driver: nvidia.Driver | None) -> str:
+    if driver is None:
+        return f"for the GPU version {GPU_VERSION}"
+    return f"pip install 'gpualgo[cu{13 if driver.cuda_version >= (13, 0) else 12}]'"
+
+
+def _library_checks(
+    packages: dict[str, libraries.Library | None],
+    cuda: dict[str, libraries.Library | str],
+    driver: nvidia.Driver | None,
+) -> Iterator[Check]:
+    # Half a CUDA installation is a fault; none at all is a choice.
+    wanted = packages["numba-cuda"] is not None or packages["cuda-core"] is not None
+    missing: dict[str, tuple[str, str]] = {
+        "numpy": ("fail", "pip install --force-reinstall gpualgo"),
+        "numba": ("fail", "pip install --force-reinstall gpualgo"),
+        "ml_dtypes": ("warn", "for bfloat16: pip install ml_dtypes"),
+    }
+    for name, found in {**packages, **cuda}.items():
+        if isinstance(found, libraries.Library):
+            data = {"version": found.version, "path": found.path}
+            yield Check(name, "ok", f"{found.version}  {found.path}", data=data)
+            continue
+        otherwise = ("fail" if wanted else "warn", _install_advice(driver))
+        status, advice = missing.get(name, otherwise)
+        yield Check(name, status, found or "not installed", advice)
+
+
+def linker_check(cuda: dict[str, Any]) -> Check:
+    linker = cuda["nvJitLink"].release
+    compilers = [cuda[name].release for name in ("nvrtc", "nvvm")]
+    if linker is None or None in compilers:
+        return Check("linker", "warn", "a version is unknown, so its age could not be compared")
+    newest = max(compilers)
+    told = f"nvJitLink {linker[0]}.{linker[1]}, compilers up to {newest[0]}.{newest[1]}"
+    if linker >= newest:
+        return Check("linker", "ok", f"not older than the compilers: {told}")
+    wheel = "nvidia-nvjitlink" if newest[0] >= 13 else "nvidia-nvjitlink-cu12"
+    advice = f"pip install --upgrade '{wheel}>={newest[0]}.{newest[1]},<{newest[0] + 1}'"
+    return Check("linker", "fail", f"older than the compilers: {told}", advice)
+
+
+def _driver_age_check(driver: nvidia.Driver | None, cuda: dict[str, Any]) -> Iterator[Check]:
+    release = cuda["nvrtc"].release
+    # Within one major version an older driver runs newer machine code; across two it does not.
+    if driver is None or release is None or driver.cuda_version[0] >= release[0]:
+        return
+    detail = f"runs no CUDA {release[0]}, for which the installed libraries are"
+    yield Check("driver age", "fail", detail, f"update the driver, or {_install_advice(driver)}")
+
+
+def _self_test() -> Check:
+    try:
+        from gpualgo._cuda import build
+
+        result = build.self_test(arch=SELF_TEST_ARCH)
+    except Exception as error:
+        advice = "reinstall the CUDA libraries: pip install --force-reinstall 'gpualgo[cu13]'"
+        return Check("compile and link", "fail", f"for {SELF_TEST_ARCH}: {error}", advice)
+    told = f"for {SELF_TEST_ARCH}: {result['cubin_bytes']} bytes in {result['seconds']:.2f} s"
+    return Check("compile and link", "ok", told, data=dict(result))
+
+
+def _backend_check(device: str) -> Check:
+    start = time.perf_counter()
+    try:
+        with ga.default_device(device):
+            total = ga.reduce(np.arange(1000, dtype=np.float64), 0.0, lambda a, b: a + b)
+    except Exception as error:
+        advice = f"use another with GPUALGO_DEVICE, {'cuda' if device == 'cpu' else 'cpu'} say"
+        return Check(f"run on {device}", "fail", f"{type(error).__name__}: {error}", advice)
+    seconds = time.perf_counter() - start
+    if total != 499500.0:
+        detail = f"the sum of 0 to 999 came out as {total}, not 499500"
+        return Check(f"run on {device}", "fail", detail, "trust no result of this device")
+    detail = f"a reduce with a lambda is right, first call {seconds:.2f} s"
+    return Check(f"run on {device}", "ok", detail, data={"seconds": seconds})
+
+
+def _cache_check() -> Check:
+    try:
+        from gpualgo._cuda import cache
+
+        found = cache.info()
+    except Exception as error:
+        return Check("cache", "fail", f"{type(error).__name__}: {error}", "gpualgo cache clear")
+    data = {**found, "path": str(found["path"])}
+    detail = f"{found['path']}, {entries_text(found['entries'])}, {size_text(found['bytes'])}"
+    if not found["writable"]:
+        advice = "give yourself the folder, or kernels are compiled anew in each process"
+        return Check("cache", "warn", f"{detail}, not writable", advice, data)
+    if found["damaged"]:
+        detail = f"{detail}, {found['damaged']} damaged"
+        return Check("cache", "warn", detail, "gpualgo cache clear", data)
+    return Check("cache", "ok", detail, data=data)
+
+
+def _print(found: list[Check]) -> None:
+    width = max(len(check.name) for check in found)
+    last_advice = ""
+    for check in found:
+        detail = check.detail.replace("\n", "\n" + " " * (width + 8))
+        _line(check.status, f"{check.name:<{width}}  {detail}")
+        # Libraries that are missing together are mended together.
+        if check.advice and check.advice != last_advice:
+            print(f"{' ' * (width + 8)}-> {check.advice}")
+        last_advice = check.advice
+    counts = [sum(check.status == status for check in found) for status in _COLOURS]
+    print(", ".join(f"{count} {status}" for count, status in zip(counts, _COLOURS, strict=True)))
+
+
+def _line(status: str, text: str) -> None:
+    try:
+        from rich.console import Console
+        from rich.text import Text
+    except ImportError:
+        print(f"{status:<4}  {text}")
+        return
+    # One long path stays one line, to be copied.
+    Console().print(Text(f"{status:<4}", style=_COLOURS[status]), text, soft_wrap=True, sep="  ")

@@ -1,0 +1,1 @@
+"""The CPU backend: the algorithms in numba, without the GIL, on all cores."""

@@ -1,0 +1,143 @@
+"""A range of tasks on all cores: who runs a task never changes what the task computes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+_SMALL_BYTES = 1 << 16  # not worth looking at the clock
+_LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
+_WAKE_SECONDS = 2e-4  # work left that repays waking a thread
+_PIECE_BYTES = 1 << 26  # the longest a thread works without looking at signals
+_PIECES_PER_THREAD = 4
+
+_pool: ThreadPoolExecutor | None = None
+_lock = threading.Lock()
+
+
+def num_threads() -> int:
+    """Return how many cores this process may use, bounded by GPUALGO_NUM_THREADS."""
+    cores = _num_cores()
+    text = os.environ.get("GPUALGO_NUM_THREADS")
+    if not text:
+        return cores
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError(
+            f"GPUALGO_NUM_THREADS must be a positive integer, got {text!r}; unset it for all cores"
+        )
+    return min(cores, int(text))
+
+
+def _num_cores() -> int:
+    if hasattr(os, "process_cpu_count"):
+        return os.process_cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> None:
+    """Call body(first, last) over ranges that cover num_tasks tasks; num_bytes is all their work.
+
+    Returns, or raises, only when no thread runs body any longer.
+    """
+    threads = 1 if num_bytes <= _SMALL_BYTES else num_threads()
+    probe = 0
+    if threads > 1 and num_bytes < _LARGE_BYTES:
+        # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
+        probe = -(-num_tasks // 8)
+        start = time.perf_counter()
+        body(0, probe)
+        if (time.perf_counter() - start) * (num_tasks - probe) <= _WAKE_SECONDS * probe:
+            threads = 1
+    if probe == num_tasks:
+        return
+    pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
+    queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe))
+    helpers: list[Future[None]] = []
+    try:
+        _start_helpers(queue, min(threads, queue.pieces) - 1, helpers)
+        queue.work()
+    finally:
+        # Until the helpers have stopped, they write to memory that the caller owns.
+        queue.close()
+        _wait(helpers)
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()
+
+
+class _Queue:
+    """Hands out ranges of tasks to whichever thread asks next."""
+
+    def __init__(
+        self, body: Callable[[int, int], None], first: int, last: int, pieces: int
+    ) -> None:
+        self.body, self.first, self.last, self.pieces = body, first, last, pieces
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def work(self) -> None:
+        """Run pieces until none is left or a thread has failed."""
+        try:
+            while (piece := self._take()) is not None:
+                self.body(self._start(piece), self._start(piece + 1))
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, piece: int) -> int:
+        return self.first + (self.last - self.first) * piece // self.pieces
+
+    def close(self) -> None:
+        with self._lock:
+            self._next = self.pieces
+
+    def _take(self) -> int | None:
+        with self._lock:
+            if self._next >= self.pieces:
+                return None
+            self._next += 1
+            return self._next - 1
+
+
+def _start_helpers(queue: _Queue, count: int, helpers: list[Future[None]]) -> None:
+    try:
+        for _ in range(count):
+            helpers.append(_get_pool().submit(queue.work))
+    except RuntimeError:
+        pass  # no thread can be started (interpreter at its end): the caller does it all
+
+
+def _wait(helpers: list[Future[None]]) -> None:
+    interrupt: BaseException | None = None
+    for helper in helpers:
+        while not helper.cancel() and not helper.done():
+            try:
+                helper.exception()
+            except KeyboardInterrupt as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+def _get_pool() -> ThreadPoolExecutor:
+    global _pool
+    with _lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(max(1, _num_cores() - 1), "gpualgo")
+        return _pool
+
+
+def _after_fork() -> None:
+    """Forget the parent's threads and its lock: neither exists in the child."""
+    global _pool, _lock
+    _pool = None
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

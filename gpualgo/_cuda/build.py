@@ -1,0 +1,250 @@
+"""Kernel template + arguments + operator -> a loaded kernel; caches in memory and on disk.
+
+Three things are cached apart: a kernel's own LTO-IR (per source, template arguments and
+architecture), an operator's result dtype, and the linked cubin. So a new operator costs numba
+and the link, and a known one in a new process costs reading one file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpualgo import _dtypes
+from gpualgo._cuda import cache as disk
+from gpualgo._cuda import driver
+from gpualgo._errors import CompileError
+from gpualgo._keys import digest_of
+from gpualgo._operator import Operator
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A kernel: its header, its name with template arguments, and the operator it calls."""
+
+    header: str
+    expression: str
+    op: Operator | None = None  # None: recognised operators are part of the expression
+    arg_dtypes: tuple[np.dtype[Any], ...] = ()
+    result_dtype: np.dtype[Any] | None = None
+
+
+def source_folder() -> Path:
+    """Return where the .cuh files are: in the installed package, else in the source tree."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "cuda_src"
+    return installed if installed.is_dir() else package.parent / "cuda_src"
+
+
+@cache
+def _source_digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(source_folder().glob("*.cuh")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    # numba reads bytecode, and numba's own version decides what it makes of it.
+    digest.update(f"{sys.implementation.cache_tag} {_numba_versions()}".encode())
+    return digest.hexdigest()
+
+
+def _numba_versions() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("numba-cuda")
+    except PackageNotFoundError:
+        return "none"
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256("\0".join((_source_digest(), *parts)).encode()).hexdigest()
+
+
+class _Once:
+    """Results by key; each is made once, however many threads ask."""
+
+    def __init__(self) -> None:
+        self._done: dict[Any, Any] = {}
+        self._locks: dict[Any, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def get(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key in self._done:
+            return self._done[key]
+        with self._guard:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._done:
+                self._done[key] = make()
+            self._locks.pop(key, None)
+        return self._done[key]
+
+
+_kernels, _cubins, _kernel_irs, _operator_irs, _result_dtypes = (_Once() for _ in range(5))
+
+
+def kernel(spec: Spec, device: int) -> driver.Kernel:
+    """Return the loaded kernel of a spec for a device's architecture."""
+    capability = driver.capability(device)
+    key = (*_memory_key(spec), capability)
+
+    def make() -> driver.Kernel:
+        code, name = cubin(spec, capability)
+        with driver.current_device(device):
+            return driver.Kernel(code, name)
+
+    loaded: driver.Kernel = _kernels.get(key, make)
+    return loaded
+
+
+def _memory_key(spec: Spec) -> tuple[Any, ...]:
+    op = None if spec.op is None else spec.op.key
+    return spec.header, spec.expression, op, spec.arg_dtypes, spec.result_dtype
+
+
+def _operator_parts(op: Operator, arg_dtypes: Any, result_dtype: Any) -> tuple[str, ...]:
+    dtypes = ",".join(str(_dtypes.name_of(dtype)) for dtype in arg_dtypes)
+    wanted = "" if result_dtype is None else str(_dtypes.name_of(result_dtype))
+    return digest_of(op.key), dtypes, wanted
+
+
+def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
+    """Return a spec's machine code and kernel name; needs no GPU."""
+    parts = () if spec.op is None else _operator_parts(spec.op, spec.arg_dtypes, spec.result_dtype)
+    key = _key("cubin", spec.header, spec.expression, arch_of(capability), *parts)
+
+    def make() -> tuple[bytes, str]:
+        entry = disk.read(key)
+        if entry is not None and len(entry) == 2:
+            return entry[1], entry[0].decode()
+        if spec.op is None:
+            code, name = _compile(spec, capability, "cubin")
+        else:
+            operator_ir = operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
+            code, name = _link(spec, capability, operator_ir.ltoir)
+        disk.write(key, (name.encode(), code))
+        return code, name
+
+    found: tuple[bytes, str] = _cubins.get(key, make)
+    return found
+
+
+def operator(
+    op: Operator, arg_dtypes: tuple[Any, ...], result_dtype: Any, capability: tuple[int, int]
+) -> Any:
+    """Return the compiled operator for one architecture."""
+
+    def make() -> Any:
+        from gpualgo._cuda.operator import compile_operator
+
+        return compile_operator(op, arg_dtypes, result_dtype, capability)
+
+    return _operator_irs.get((op.key, arg_dtypes, result_dtype, capability), make)
+
+
+def result_dtype(
+    op: Operator, arg_dtypes: tuple[Any, ...], wanted: Any, capability: tuple[int, int]
+) -> np.dtype[Any]:
+    """Return the dtype of op's result, from the disk cache where it has been inferred before."""
+
+    def make() -> np.dtype[Any]:
+        key = _key("result", *_operator_parts(op, arg_dtypes, wanted))
+        entry = disk.read(key)
+        if entry is not None and len(entry) == 1 and entry[0].decode() in _dtypes.NAMES:
+            return _dtypes.from_name(entry[0].decode())
+        found: np.dtype[Any] = operator(op, arg_dtypes, wanted, capability).result_dtype
+        disk.write(key, (str(_dtypes.name_of(found)).encode(),))
+        return found
+
+    inferred: np.dtype[Any] = _result_dtypes.get((op.key, arg_dtypes, wanted), make)
+    return inferred
+
+
+def arch_of(capability: tuple[int, int]) -> str:
+    """Return NVRTC's name of an architecture."""
+    return f"sm_{capability[0]}{capability[1]}"
+
+
+def _cuda_core() -> Any:
+    try:
+        import cuda.core
+    except ImportError as error:
+        raise CompileError(
+            f"compiling a kernel needs cuda-core: pip install 'gpualgo[cu13]' ({error})"
+        ) from error
+    return cuda.core
+
+
+def _compile(spec: Spec, capability: tuple[int, int], target: str) -> tuple[bytes, str]:
+    """Run NVRTC on a kernel; target is "cubin" or "ltoir"."""
+    core = _cuda_core()
+    options = core.ProgramOptions(
+        arch=arch_of(capability),
+        std="c++17",
+        include_path=str(source_folder()),
+        link_time_optimization=target == "ltoir",
+        relocatable_device_code=target == "ltoir",
+    )
+    program = core.Program(f'#include "{spec.header}"\n', "c++", options)
+    try:
+        code = program.compile(target, name_expressions=(spec.expression,))
+    except Exception as error:
+        raise CompileError(f"NVRTC failed on {spec.expression}: {error}") from error
+    name = code.symbol_mapping[spec.expression]
+    return bytes(code.code), name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
+    key = _key("ltoir", spec.header, spec.expression, arch_of(capability))
+
+    def make() -> tuple[bytes, str]:
+        entry = disk.read(key)
+        if entry is not None and len(entry) == 2:
+            return entry[1], entry[0].decode()
+        code, name = _compile(spec, capability, "ltoir")
+        disk.write(key, (name.encode(), code))
+        return code, name
+
+    found: tuple[bytes, str] = _kernel_irs.get(key, make)
+    return found
+
+
+def _link(spec: Spec, capability: tuple[int, int], operator_ir: bytes) -> tuple[bytes, str]:
+    core = _cuda_core()
+    kernel_ir, name = _kernel_ir(spec, capability)
+    options = core.LinkerOptions(arch=arch_of(capability), link_time_optimization=True)
+    try:
+        linker = core.Linker(
+            core.ObjectCode.from_ltoir(kernel_ir),
+            core.ObjectCode.from_ltoir(operator_ir),
+            options=options,
+        )
+        return bytes(linker.link("cubin").code), name
+    except Exception as error:
+        raise CompileError(
+            f"nvJitLink failed on {spec.expression}: {error}; it must be at least as new as NVRTC "
+            "and NVVM: `gpualgo doctor` compares them"
+        ) from error
+
+
+def self_test(arch: str = "sm_90") -> dict[str, Any]:
+    """Compile a kernel and an operator and link them, past the caches; needs no GPU."""
+    from gpualgo._cuda.operator import compile_operator
+    from gpualgo._cuda.reduce_policy import probe_spec
+
+    digits = arch.removeprefix("sm_")
+    capability = int(digits[:-1]), int(digits[-1])
+    start = time.perf_counter()
+    spec = probe_spec()
+    assert spec.op is not None
+    operator_ir = compile_operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
+    code, _ = _link(spec, capability, operator_ir.ltoir)
+    return {"seconds": time.perf_counter() - start, "cubin_bytes": len(code), "arch": arch}

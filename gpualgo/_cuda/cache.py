@@ -1,0 +1,144 @@
+"""The disk cache of compiled code: files of bytes, checked on reading, replaced atomically.
+
+A file is a magic line, the SHA-256 of the rest, and the entry's fields, each behind its length.
+Nothing is unpickled. Any damage is a miss; a folder that others can write to is not used; a
+folder that cannot be written to leaves the process with its memory cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import struct
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+_MAGIC = b"gpualgo cache 1\n"
+_SUFFIX = ".gpualgo"
+_MAX_ENTRIES = 8192
+_warned = False
+
+
+def folder() -> Path:
+    """Return the cache's folder, from GPUALGO_CACHE_DIR, XDG_CACHE_HOME or the home folder."""
+    named = os.environ.get("GPUALGO_CACHE_DIR")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "gpualgo"
+
+
+def encode(fields: tuple[bytes, ...]) -> bytes:
+    """Return a file's content for fields."""
+    body = b"".join(struct.pack("<Q", len(field)) + field for field in fields)
+    return _MAGIC + hashlib.sha256(body).digest() + body
+
+
+def decode(content: bytes) -> tuple[bytes, ...] | None:
+    """Return the fields of a file's content, None if it is damaged."""
+    start = len(_MAGIC) + 32
+    body = content[start:]
+    if not content.startswith(_MAGIC) or hashlib.sha256(body).digest() != content[start - 32 : start]:
+        return None
+    fields = []
+    position = 0
+    while position < len(body):
+        (length,) = struct.unpack_from("<Q", body, position)
+        fields.append(body[position + 8 : position + 8 + length])
+        position += 8 + length
+    return tuple(fields)
+
+
+def read(key: str) -> tuple[bytes, ...] | None:
+    """Return an entry's fields, None if it is not there or damaged."""
+    path = folder() / (key + _SUFFIX)
+    if not _is_private(path.parent):
+        return None
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return decode(content)
+
+
+def write(key: str, fields: tuple[bytes, ...]) -> None:
+    """Store an entry; where the folder cannot be written, warn once and go on."""
+    path = folder()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(path):
+            raise PermissionError(f"{path} belongs to another user or others can write to it")
+        descriptor, name = tempfile.mkstemp(dir=path, suffix=".part")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(encode(fields))
+            os.replace(name, path / (key + _SUFFIX))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+        _prune(path)
+    except OSError as error:
+        _warn(f"compiled kernels are not kept on disk: {error}; set GPUALGO_CACHE_DIR to a folder "
+              "of your own")  # fmt: skip
+
+
+def _is_private(path: Path) -> bool:
+    """Return whether a folder is ours alone to write: what it holds is run on the GPU."""
+    if os.name == "nt":
+        return True
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def _prune(path: Path) -> None:
+    """Drop the oldest half of an overfull cache."""
+    entries = [entry for entry in os.scandir(path) if entry.name.endswith(_SUFFIX)]
+    if len(entries) <= _MAX_ENTRIES:
+        return
+    entries.sort(key=lambda entry: entry.stat().st_mtime)
+    for entry in entries[: len(entries) // 2]:
+        with contextlib.suppress(OSError):
+            os.unlink(entry.path)
+
+
+def _warn(message: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+
+def info() -> dict[str, Any]:
+    """Return the cache's path, number of entries, bytes, damaged entries and health."""
+    path = folder()
+    files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
+    damaged = sum(decode(file.read_bytes()) is None for file in files)
+    nearest = path
+    while not nearest.exists():
+        nearest = nearest.parent
+    return {
+        "path": str(path),
+        "entries": len(files),
+        "bytes": sum(file.stat().st_size for file in files),
+        "damaged": damaged,
+        "writable": os.access(nearest, os.W_OK) and (not path.exists() or _is_private(path)),
+    }
+
+
+def clear() -> int:
+    """Delete every entry and leftover; return how many entries there were."""
+    path = folder()
+    count = 0
+    if path.is_dir():
+        for file in [*path.glob("*" + _SUFFIX), *path.glob("*.part")]:
+            with contextlib.suppress(OSError):
+                file.unlink()
+                count += file.suffix == _SUFFIX
+    return count

@@ -1,0 +1,192 @@
+"""Devices, contexts, kernels and launches: thin over cuda.bindings.
+
+Only cuda.bindings.driver is imported here, so that a first call that finds its kernels in the
+disk cache pays for no compiler and no cuda.core.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Any
+
+from gpualgo._errors import NoDeviceError
+
+_HINT = (
+    "install an NVIDIA driver and the CUDA libraries (pip install 'gpualgo[cu13]'), "
+    "or run on the CPU with gpualgo.default_device('cpu'); `gpualgo doctor` shows what is missing"
+)
+_owner_pid: int | None = None  # the process that called cuInit
+
+
+@cache
+def api() -> Any:
+    """Return cuda.bindings.driver."""
+    from cuda.bindings import driver
+
+    return driver
+
+
+def check(result: Any, what: str) -> Any:
+    """Return the values of a driver call; raise MemoryError or RuntimeError if it failed."""
+    error = result[0]
+    if error == 0:
+        return result[1] if len(result) == 2 else result[1:]
+    _, name = api().cuGetErrorName(error)
+    _, text = api().cuGetErrorString(error)
+    message = f"{what}: {(name or b'').decode()}: {(text or b'').decode()}"
+    if error == api().CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+        raise MemoryError(message)
+    raise RuntimeError(message)
+
+
+@cache
+def _probe() -> tuple[int, str]:
+    """Return the number of GPUs and, where there are none, why."""
+    global _owner_pid
+    try:
+        driver = api()
+    except ImportError as error:
+        return 0, f"the Python package cuda-bindings cannot be imported ({error})"
+    try:
+        (status,) = driver.cuInit(0)
+        if status != 0:
+            return 0, f"the driver does not start ({driver.cuGetErrorName(status)[1].decode()})"
+        status, count = driver.cuDeviceGetCount()
+    except Exception as error:  # cuda.bindings raises when libcuda is not there
+        return 0, f"no CUDA driver was found ({str(error).strip().splitlines()[0]})"
+    _owner_pid = os.getpid()
+    return int(count), "the driver reports no GPU"
+
+
+def device_count() -> int:
+    """Return the number of usable GPUs; 0 where packages or driver are missing."""
+    return _probe()[0]
+
+
+def require_device(ordinal: int) -> None:
+    """Raise NoDeviceError, saying what was looked for, unless the GPU is there."""
+    count, reason = _probe()
+    if count == 0:
+        raise NoDeviceError(f"cuda:{ordinal} was asked for but {reason}; {_HINT}")
+    if ordinal >= count:
+        raise NoDeviceError(
+            f"cuda:{ordinal} was asked for but this machine has {count} GPU(s), "
+            f"cuda:0 to cuda:{count - 1}"
+        )
+
+
+def check_process() -> None:
+    """Raise in a child of the process that started CUDA, where nothing of it works."""
+    if _owner_pid is not None and os.getpid() != _owner_pid:
+        raise RuntimeError(
+            "CUDA was started before this process was forked and cannot be used in the child; "
+            "use multiprocessing's 'spawn' start method"
+        )
+
+
+@cache
+def capability(device: int) -> tuple[int, int]:
+    """Return a device's compute capability."""
+    driver = api()
+    attribute = driver.CUdevice_attribute
+    major = attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+    minor = attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+    return (
+        check(driver.cuDeviceGetAttribute(major, device), "cuDeviceGetAttribute"),
+        check(driver.cuDeviceGetAttribute(minor, device), "cuDeviceGetAttribute"),
+    )
+
+
+@cache
+def primary_context(device: int) -> Any:
+    """Retain a device's primary context, which CuPy and torch use as well."""
+    require_device(device)
+    return check(api().cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
+
+
+class current_device:
+    """A with block in which a device's context is current; the one before comes back."""
+
+    __slots__ = ("before", "device")
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+
+    def __enter__(self) -> None:
+        check_process()
+        self.before = check(api().cuCtxGetCurrent(), "cuCtxGetCurrent")
+        check(api().cuCtxSetCurrent(primary_context(self.device)), "cuCtxSetCurrent")
+
+    def __exit__(self, *exc: object) -> None:
+        api().cuCtxSetCurrent(self.before)
+
+
+class Kernel:
+    """A loaded kernel: a handle that works in every context, and its library, kept alive."""
+
+    __slots__ = ("handle", "library", "name")
+
+    def __init__(self, cubin: bytes, name: str) -> None:
+        driver = api()
+        check_process()
+        library = check(
+            driver.cuLibraryLoadData(cubin, [], [], 0, [], [], 0), f"loading kernel {name}"
+        )
+        handle = check(driver.cuLibraryGetKernel(library, name.encode()), f"finding kernel {name}")
+        self.library, self.handle, self.name = library, driver.CUfunction(int(handle)), name
+
+
+class Parameters:
+    """Packed kernel parameters: one struct, and the pointer table that the driver reads."""
+
+    __slots__ = ("address", "buffer", "table")
+
+    def __init__(self, size: int) -> None:
+        self.buffer = (ctypes.c_char * (size + 32))()
+        start = (ctypes.addressof(self.buffer) + 15) & ~15
+        self.table = (ctypes.c_void_p * 1)(start)
+        self.address = ctypes.addressof(self.table)
+
+    @property
+    def offset(self) -> int:
+        return int(self.table[0] or 0) - ctypes.addressof(self.buffer)
+
+
+def launch(
+    kernel: Kernel,
+    grid: tuple[int, int, int],
+    threads: int,
+    stream: int,
+    parameters: int,
+    device: int,
+) -> None:
+    """Launch a kernel on a device's stream."""
+    driver = api()
+    x, y, z = grid
+    if not (_several() or _owner_pid != os.getpid()):
+        (status,) = driver.cuLaunchKernel(
+            kernel.handle, x, y, z, threads, 1, 1, 0, stream, parameters, 0
+        )
+        if status == 0:
+            return
+        if status != driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:
+            check((status,), f"launching {kernel.name}")
+    # Several devices, or a thread that CUDA has not seen yet.
+    with current_device(device):
+        (status,) = driver.cuLaunchKernel(
+            kernel.handle, x, y, z, threads, 1, 1, 0, stream, parameters, 0
+        )
+    if status != 0:
+        check((status,), f"launching {kernel.name}")
+
+
+@cache
+def _several() -> bool:
+    return device_count() > 1
+
+
+def synchronize(stream: int) -> None:
+    """Wait until a stream has finished."""
+    check(api().cuStreamSynchronize(stream), "cuStreamSynchronize")

@@ -1,0 +1,160 @@
+"""Host arrays on the GPU: in blocks through page-locked buffers, so they may exceed its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo import _streams
+from gpualgo._array import View
+from gpualgo._cuda import build, driver, staging
+from gpualgo._cuda import reduce as device_reduce
+from gpualgo._cuda import transform as device_transform
+from gpualgo._operator import Operator
+
+
+def _view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
+    strides = device_transform._strides_of_new(shape, dtype)
+    return View(pointer, shape, strides, dtype, device, True, False, None, None)
+
+
+def reduce(
+    call: Any, x: np.ndarray[Any, Any], out: np.ndarray[Any, Any], op: Operator,
+    init: np.ndarray[Any, Any] | None, device: int, stream: Any,
+) -> None:  # fmt: skip
+    """Reduce a host array of at least one element into out, a host array without gaps."""
+    handle = 0 if stream is None else _streams.handle_of(stream, "reduce")
+    axes = call.axes
+    if len(axes) == x.ndim and x.flags.c_contiguous:
+        x, axes = x.reshape(-1), (0,)
+    elif not x.flags.aligned:
+        x = x.copy()
+    job = _Reduction(call.acc, op, device, handle)
+    with driver.current_device(device):
+        blocks = list(staging.pieces(x.shape, x.dtype.itemsize))
+        job.run(x, axes, blocks, init, out)
+
+
+class _Reduction:
+    """Blocks in C order: a block's result starts its outputs, or is appended to them."""
+
+    def __init__(self, acc: np.dtype[Any], op: Operator, device: int, stream: int) -> None:
+        self.acc, self.op, self.device, self.stream = acc, op, device, stream
+        self.plans: dict[Any, device_reduce.Plan] = {}
+
+    def run(
+        self, x: np.ndarray[Any, Any], axes: tuple[int, ...], blocks: list[Any],
+        init: np.ndarray[Any, Any] | None, out: np.ndarray[Any, Any],
+    ) -> None:  # fmt: skip
+        size = self.acc.itemsize
+        chunk = min(x.nbytes, staging.CHUNK_BYTES)
+        sizes = [chunk, chunk, out.nbytes, min(out.nbytes, chunk * size)]
+        started: set[int] = set()
+        count = min(len(blocks), staging.NUM_SLOTS - 1)
+        with (
+            staging.device_buffers(self.device, self.stream, sizes) as (*chunks, total, piece),
+            staging.slots(self.device, count) as slots,
+        ):
+            for number, index in enumerate(blocks):
+                slot, target = slots[number % count], chunks[number % 2]
+                if number >= count:
+                    slot.wait()
+                block = x[index]
+                staging.upload(block, slot, target, self.stream)
+                self._append(x, axes, index, block, target, init, total, piece, started)
+            staging.download(total, out, self.stream)
+
+    def _append(
+        self, x: np.ndarray[Any, Any], axes: tuple[int, ...], index: Any,
+        block: np.ndarray[Any, Any], source: int, init: np.ndarray[Any, Any] | None, total: int,
+        piece: int, started: set[int],
+    ) -> None:  # fmt: skip
+        """Reduce a block on the device and put it behind what its outputs hold already."""
+        offset, shape, inner = _outputs_of(x.shape, axes, index)
+        target = total + offset * self.acc.itemsize
+        is_new = offset not in started
+        started.add(offset)
+        plan = self._plan(block.shape, x.dtype, inner)
+        plan.launch(source, target if is_new else piece, init if is_new else None, self.stream)
+        if not is_new:
+            views = [_view(p, shape, self.acc, self.device) for p in (target, piece)]
+            join = device_transform.Plan(self.op, views, shape, self.acc, views[0])
+            join.launch(target, [target, piece], self.stream)
+
+    def _plan(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], axes: tuple[int, ...]
+    ) -> device_reduce.Plan:
+        key = (shape, axes)
+        if key not in self.plans:
+            kept = tuple(n for i, n in enumerate(shape) if i not in axes)
+            strides = device_transform._strides_of_new(kept, self.acc)
+            view = _view(0, shape, dtype, self.device)
+            self.plans[key] = device_reduce.Plan(view, self.op, axes, self.acc, strides, 0)
+        return self.plans[key]
+
+
+def _outputs_of(
+    shape: tuple[int, ...], axes: tuple[int, ...], index: tuple[int | slice, ...]
+) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Return the first output of a block, its outputs' shape, and the axes it reduces itself."""
+    position = 0
+    kept: list[int] = []
+    for axis, extent in enumerate(shape):
+        item = index[axis] if axis < len(index) else slice(0, extent)
+        start, length = (item, 1) if isinstance(item, int) else (item.start, item.stop - item.start)
+        if axis in axes:
+            continue
+        position = position * extent + start
+        if not isinstance(item, int):
+            kept.append(length)
+    dropped = sum(isinstance(item, int) for item in index)
+    inner = tuple(axis - dropped for axis in axes if axis >= dropped)
+    return position, tuple(kept), inner
+
+
+def result_dtype(
+    op: Operator, dtypes: tuple[np.dtype[Any], ...], wanted: Any, device: int
+) -> np.dtype[Any]:
+    """Return the dtype of a transformation's result."""
+    return build.result_dtype(op, dtypes, wanted, driver.capability(device))
+
+
+def transform_on(device: int, stream: Any) -> Callable[..., None]:
+    """Return transform(op, arrays, out) for host arrays on a device."""
+    handle = 0 if stream is None else _streams.handle_of(stream, "transform")
+
+    def run(
+        op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any]
+    ) -> None:
+        with driver.current_device(device):
+            _transform(op, arrays, out, device, handle)
+
+    return run
+
+
+def _transform(
+    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any], device: int,
+    stream: int,
+) -> None:  # fmt: skip
+    widest = max(out.dtype.itemsize, *(a.dtype.itemsize for a in arrays))
+    blocks = list(staging.pieces(out.shape, widest))
+    largest = min(out.size * widest, staging.CHUNK_BYTES)
+    sizes = [largest] * (len(arrays) + 1)
+    with (
+        staging.device_buffers(device, stream, sizes) as (target, *sources),
+        staging.slots(device, len(arrays)) as slots,
+    ):
+        for index in blocks:
+            shape = out[index].shape
+            for array, slot, source in zip(arrays, slots, sources, strict=True):
+                slot.wait()
+                staging.upload(array[index], slot, source, stream)
+            views = [_view(p, shape, a.dtype, device) for p, a in zip(sources, arrays, strict=True)]
+            place = _view(target, shape, out.dtype, device)
+            plan = device_transform.Plan(op, views, shape, out.dtype, place)
+            plan.launch(target, sources, stream)
+            staging.download(target, out[index], stream)
+
+

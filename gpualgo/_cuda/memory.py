@@ -1,0 +1,92 @@
+"""Temporary storage: a workspace for each stream, kept; anything larger from the stream's pool."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gpualgo._cuda import driver
+from gpualgo._cuda.driver import check
+
+TICKET_BYTES = 64 << 10  # arrival counters, at the front: zero between launches
+KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
+_MAX_WORKSPACES = 256
+ALIGNMENT = 256
+
+_workspaces: dict[tuple[int, int], int] = {}
+_lock = threading.Lock()
+
+
+@contextmanager
+def workspace(device: int, stream: int, partial_bytes: int) -> Iterator[tuple[int, int]]:
+    """Give a launch its (tickets, partials); tickets are zero and must be left so.
+
+    Launches on one stream follow each other, so they share one workspace. A stream that is being
+    captured gets memory of its own, inside the graph.
+    """
+    if partial_bytes > KEPT_BYTES or _is_capturing(stream):
+        address = allocate(TICKET_BYTES + partial_bytes, stream, device)
+        try:
+            _clear_tickets(address, stream)
+            yield address, address + TICKET_BYTES
+        finally:
+            free(address, stream)
+        return
+    key = (device, _stream_id(stream))
+    found = _workspaces.get(key)
+    if found is None:
+        found = _new_workspace(key, device, stream)
+    yield found, found + TICKET_BYTES
+
+
+def _new_workspace(key: tuple[int, int], device: int, stream: int) -> int:
+    with _lock:
+        found = _workspaces.get(key)
+        if found is not None:
+            return found
+        if len(_workspaces) >= _MAX_WORKSPACES:
+            _drop_all()
+        address = allocate(TICKET_BYTES + KEPT_BYTES, stream, device)
+        _clear_tickets(address, stream)
+        _workspaces[key] = address
+        return address
+
+
+def _drop_all() -> None:
+    """Free every workspace, once everything that may use one has finished."""
+    for device in {device for device, _ in _workspaces}:
+        with driver.current_device(device):
+            check(driver.api().cuCtxSynchronize(), "cuCtxSynchronize")
+            for key in [key for key in _workspaces if key[0] == device]:
+                check(driver.api().cuMemFree(_workspaces.pop(key)), "cuMemFree")
+
+
+def allocate(size: int, stream: int, device: int) -> int:
+    """Allocate size bytes on a device, usable in stream order."""
+    with driver.current_device(device):
+        pointer = check(
+            driver.api().cuMemAllocAsync(size, stream),
+            f"allocating {size} bytes of temporary storage on cuda:{device}",
+        )
+    return int(pointer)
+
+
+def free(address: int, stream: int) -> None:
+    """Return memory to the pool once the stream's earlier work is done."""
+    check(driver.api().cuMemFreeAsync(address, stream), "cuMemFreeAsync")
+
+
+def _clear_tickets(address: int, stream: int) -> None:
+    check(driver.api().cuMemsetD8Async(address, 0, TICKET_BYTES, stream), "cuMemsetD8Async")
+
+
+def _stream_id(stream: int) -> int:
+    """Return a stream's identity, which no later stream shares even if it gets its handle."""
+    return int(check(driver.api().cuStreamGetId(stream), "cuStreamGetId"))
+
+
+def _is_capturing(stream: int) -> bool:
+    status, capture = driver.api().cuStreamIsCapturing(stream)
+    return bool(status == 0 and int(capture) != 0)
+

@@ -1,0 +1,145 @@
+"""Operator -> LTO-IR of a device function. The one module that knows numba's CUDA target.
+
+Device ABI (docs/adr/0001): `extern "C" void gpualgo_operator(void* result, const void* state,
+const void* const* args)`; every pointer points to one element as it lies in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gpualgo import _dtypes
+from gpualgo._errors import CompileError
+from gpualgo._keys import python_function
+from gpualgo._operator import PYTHON, Operator
+
+ABI_NAME = "gpualgo_operator"
+_lock = threading.RLock()  # numba's registries and type inference are not safe to enter twice
+
+
+@dataclass(frozen=True)
+class DeviceOperator:
+    """An operator compiled for one architecture and one list of argument dtypes."""
+
+    ltoir: bytes
+    result_dtype: np.dtype[Any]
+
+
+@cache
+def _target() -> Any:
+    """Import numba's CUDA target and teach it NumPy-2 arithmetic."""
+    try:
+        from numba.cuda import datamodel, extending
+        from numba.cuda.core import imputils, ir, ir_utils, rewrites
+    except ImportError as error:
+        raise CompileError(
+            "compiling an operator for CUDA needs numba-cuda: pip install 'gpualgo[cu13]' "
+            f"(import failed: {error})"
+        ) from error
+    from gpualgo import _adapt
+
+    target = _adapt.Target(ir, ir_utils, rewrites, extending, datamodel.models, imputils)
+    _adapt.install(target)
+    return target
+
+
+def compile_operator(
+    op: Operator,
+    arg_dtypes: tuple[np.dtype[Any], ...],
+    result_dtype: np.dtype[Any] | None,
+    capability: tuple[int, int],
+) -> DeviceOperator:
+    """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
+    fn = PYTHON[op.name] if op.name is not None else python_function(op.fn)
+    if fn is None:
+        raise TypeError(
+            f"op is a {type(op.fn).__name__}, which numba cannot compile; "
+            "wrap it in a lambda of scalars"
+        )
+    with _lock:
+        return _Compilation(capability).run(fn, arg_dtypes, result_dtype)
+
+
+class _Compilation:
+    """One run of numba: the operator, the functions that it calls, and the ABI wrapper."""
+
+    def __init__(self, capability: tuple[int, int]) -> None:
+        from gpualgo import _adapt
+
+        self.capability = capability
+        self.adoption = _adapt.Adoption(_target(), self.device_function)
+        self.dispatchers: dict[Any, Any] = {}
+
+    def run(
+        self, fn: Any, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
+    ) -> DeviceOperator:
+        from numba import cuda, types
+
+        from gpualgo import _adapt
+        from gpualgo._compile_errors import explained, result_of
+        from gpualgo._numba_types import scalar_type
+
+        args = tuple(scalar_type(str(_dtypes.name_of(dtype))) for dtype in arg_dtypes)
+        with explained(fn, arg_dtypes):
+            dispatcher = self.device_function(fn)
+            returned = dispatcher.compile_device(args).signature.return_type
+        result = result_of(fn, returned, result_dtype)
+        result_type = scalar_type(str(_dtypes.name_of(result)))
+        wrapper = _adapt.abi_wrapper(self.adoption.target, dispatcher, args, result_type)
+        signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
+        with explained(fn, arg_dtypes):
+            ltoir, _ = cuda.compile(
+                wrapper,
+                signature,
+                device=True,
+                abi="c",
+                abi_info={"abi_name": ABI_NAME},
+                cc=self.capability,
+                output="ltoir",
+                forceinline=True,
+            )
+        return DeviceOperator(bytes(ltoir), result)
+
+    def device_function(self, fn: Any) -> Any:
+        """Return a dispatcher that compiles for our architecture and asks no driver for one."""
+        from gpualgo import _adapt
+
+        if fn not in self.dispatchers:
+            dispatcher = _dispatcher_class()(
+                _adapt.adopt(fn, self.adoption), targetoptions={"device": True, "opt": True}
+            )
+            dispatcher.capability = self.capability
+            self.dispatchers[fn] = dispatcher
+        return self.dispatchers[fn]
+
+
+@cache
+def _dispatcher_class() -> Any:
+    from numba.cuda.compiler import compile_cuda
+    from numba.cuda.dispatcher import CUDADispatcher
+
+    class DeviceDispatcher(CUDADispatcher):  # type: ignore[misc]
+        """A device function for a named architecture: numba's own asks the current device."""
+
+        def compile_device(self, args: Any, return_type: Any = None) -> Any:
+            if args not in self.overloads:
+                result = compile_cuda(
+                    self.py_func,
+                    return_type,
+                    args,
+                    forceinline=True,
+                    nvvm_options={"opt": 3, "fastmath": False},
+                    cc=self.capability,
+                )
+                self.overloads[args] = result
+                result.target_context.insert_user_function(
+                    result.entry_point, result.fndesc, [result.library]
+                )
+            return self.overloads[args]
+
+    return DeviceDispatcher

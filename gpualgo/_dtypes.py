@@ -1,0 +1,112 @@
+"""One table of element types: NumPy dtype, C++ name, and what each may become."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+# C++ names as cuda_src/types.cuh declares them; bfloat16 is looked up by name (`cpp_name`).
+_CPP_NAMES = {
+    "bool": "bool",
+    "int8": "gpualgo::int8",
+    "int16": "gpualgo::int16",
+    "int32": "gpualgo::int32",
+    "int64": "gpualgo::int64",
+    "uint8": "gpualgo::uint8",
+    "uint16": "gpualgo::uint16",
+    "uint32": "gpualgo::uint32",
+    "uint64": "gpualgo::uint64",
+    "float16": "gpualgo::float16",
+    "bfloat16": "gpualgo::bfloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "gpualgo::complex64",
+    "complex128": "gpualgo::complex128",
+}
+
+NAMES = tuple(_CPP_NAMES)
+
+# Supported dtypes seen so far: a dictionary hit is all that a warm call pays.
+_known: dict[np.dtype[Any], str] = {
+    np.dtype(name): name for name in _CPP_NAMES if name != "bfloat16"
+}
+
+
+def bfloat16() -> np.dtype[Any]:
+    """Return ml_dtypes' bfloat16, which NumPy itself lacks."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise TypeError(
+            "bfloat16 needs the package ml_dtypes: run `pip install ml_dtypes`"
+        ) from None
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def name_of(dtype: np.dtype[Any]) -> str | None:
+    """Return the table's name of a supported, native-endian dtype, else None."""
+    found = _known.get(dtype)
+    if found is not None:
+        return found if dtype.isnative else None
+    ml_dtypes = sys.modules.get("ml_dtypes")
+    if ml_dtypes is not None and dtype == np.dtype(ml_dtypes.bfloat16):
+        _known[dtype] = "bfloat16"
+        return "bfloat16"
+    return None
+
+
+def from_name(name: str) -> np.dtype[Any]:
+    """Return the dtype of a name of the table."""
+    return bfloat16() if name == "bfloat16" else np.dtype(name)
+
+
+def cpp_name(dtype: np.dtype[Any]) -> str:
+    """Return the C++ spelling of a supported dtype."""
+    return _CPP_NAMES[_known[dtype]]
+
+
+def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
+    """Return dtype if kernels can hold it, else raise TypeError saying what to do."""
+    if name_of(dtype) is not None:
+        return dtype
+    if not dtype.isnative:
+        hint = "convert it with x.astype(x.dtype.newbyteorder('='))"
+        raise TypeError(f"{where} has big-endian dtype {dtype!r}; {hint}")
+    raise TypeError(
+        f"{where} has dtype {dtype}, which has no kernel; use one of {', '.join(NAMES)}"
+    )
+
+
+def as_dtype(value: Any, where: str) -> np.dtype[Any]:
+    """Return the supported dtype that a dtype= argument names."""
+    if type(value) is str and value == "bfloat16":
+        return bfloat16()
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        name = str(value).rpartition(".")[2]  # torch.float32 and its like
+        if name not in _CPP_NAMES:
+            raise TypeError(f"{where}: dtype {value!r} is not a dtype of NumPy") from None
+        dtype = from_name(name)
+    return check(dtype, f"{where}: dtype")
+
+
+# Kind order of same_kind casting; bfloat16 is a float that NumPy's own table does not know.
+_RANKS = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
+
+
+def kind(dtype: np.dtype[Any]) -> str:
+    """Return the kind letter b, u, i, f or c (f for bfloat16, whose own letter is V)."""
+    return "f" if name_of(dtype) == "bfloat16" else dtype.kind
+
+
+def can_cast(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Return whether a value may become target's: the same kind or a wider one."""
+    if source == target:
+        return True
+    ranks = _RANKS[kind(source)], _RANKS[kind(target)]
+    if ranks == (2, 1):  # as NumPy: signed to unsigned is not the same kind
+        return False
+    return ranks[0] <= ranks[1]

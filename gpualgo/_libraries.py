@@ -1,0 +1,200 @@
+"""CuPy, PyTorch and the array protocols, each as a library of `_array`.
+
+Imported when one of their arrays first comes by; by then the caller has imported the library.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from gpualgo import _dtypes
+from gpualgo._array import View, _NumPy
+from gpualgo._device import CPU
+
+_make = tuple.__new__  # builds the named tuple without its Python-level constructor
+
+
+def viewer_for(package: str) -> Any:
+    """Return the viewer of a package's arrays, None if the package is only half imported."""
+    if sys.modules.get(package) is None:
+        return None
+    return CuPy.view if package == "cupy" else Torch.view
+
+
+def is_array(package: str, x: Any) -> bool:
+    """Return whether x is an array of the package, not another object of it."""
+    module = sys.modules[package]
+    return isinstance(x, module.ndarray if package == "cupy" else module.Tensor)
+
+
+class CuPy:
+    """CuPy arrays: always on a device."""
+
+    name = "cupy"
+
+    @staticmethod
+    def view(x: Any) -> View:
+        data = x.data
+        return _make(View, (
+            data.ptr, x.shape, x.strides, x.dtype, data.device_id, x.flags.c_contiguous, False,
+            x, CuPy,
+        ))  # fmt: skip
+
+    @staticmethod
+    def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
+        """Return an uninitialised array, its memory ordered on the stream it is used on."""
+        cupy = sys.modules["cupy"]
+        if stream is None and (_only_device() or cupy.cuda.runtime.getDevice() == device):
+            return cupy.empty(shape, dtype)
+        with cupy.cuda.Device(device):
+            if stream is None:
+                return cupy.empty(shape, dtype)
+            with cupy.cuda.ExternalStream(stream, device):
+                return cupy.empty(shape, dtype)
+
+    @staticmethod
+    def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
+        """Write one value everywhere, on the stream."""
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(device):
+            if stream is None:
+                x[...] = cupy.asarray(value)
+            else:
+                with cupy.cuda.ExternalStream(stream, device):
+                    x[...] = cupy.asarray(value)
+
+    @staticmethod
+    def stream(device: int) -> int:
+        return int(_cupy_stream_pointer()())
+
+    @staticmethod
+    def pointer(x: Any) -> int:
+        return int(x.data.ptr)
+
+
+def _only_device() -> bool:
+    from gpualgo._cuda import driver
+
+    return driver.device_count() == 1
+
+
+_cupy_pointer: Any = None
+
+
+def _cupy_stream_pointer() -> Any:
+    global _cupy_pointer
+    if _cupy_pointer is None:
+        try:
+            from cupy_backends.cuda.stream import get_current_stream_ptr
+
+            _cupy_pointer = get_current_stream_ptr
+        except ImportError:
+            cupy = sys.modules["cupy"]
+            _cupy_pointer = lambda: cupy.cuda.get_current_stream().ptr  # noqa: E731
+    return _cupy_pointer
+
+
+_torch_dtypes: dict[Any, np.dtype[Any]] = {}
+
+
+def _torch_dtype(dtype: Any) -> np.dtype[Any]:
+    found = _torch_dtypes.get(dtype)
+    if found is None:
+        name = str(dtype).rpartition(".")[2]
+        if name not in _dtypes.NAMES:
+            raise TypeError(
+                f"a tensor of {dtype} has no kernel; use one of {', '.join(_dtypes.NAMES)}"
+            )
+        found = _torch_dtypes[dtype] = _dtypes.from_name(name)
+    return found
+
+
+class Torch:
+    """PyTorch tensors: on the host or a device."""
+
+    name = "torch"
+
+    @staticmethod
+    def view(x: Any) -> View:
+        if x.requires_grad:
+            raise TypeError(
+                "a tensor that requires grad would lose its gradient here; pass x.detach()"
+            )
+        if x.is_conj() or x.is_neg():
+            x = x.resolve_conj().resolve_neg()
+        dtype = _torch_dtype(x.dtype)
+        itemsize = dtype.itemsize
+        device = x.get_device() if x.is_cuda else CPU
+        if device == CPU and x.device.type != "cpu":
+            raise TypeError(f"a tensor on {x.device} cannot be used; move it with x.cuda()")
+        strides = tuple([stride * itemsize for stride in x.stride()])
+        return _make(View, (
+            x.data_ptr(), tuple(x.shape), strides, dtype, device, x.is_contiguous(), False, x,
+            Torch,
+        ))  # fmt: skip
+
+    @staticmethod
+    def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
+        torch = sys.modules["torch"]
+        torch_dtype = getattr(torch, str(_dtypes.name_of(dtype)))
+        if stream is None:
+            return torch.empty(shape, dtype=torch_dtype, device=device)
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
+            return torch.empty(shape, dtype=torch_dtype, device=device)
+
+    @staticmethod
+    def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
+        torch = sys.modules["torch"]
+        source = Torch.from_numpy(value, x)
+        handle = Torch.stream(device) if stream is None else stream
+        with torch.cuda.stream(torch.cuda.ExternalStream(handle, device=device)):
+            x.copy_(source)
+
+    @staticmethod
+    def stream(device: int) -> int:
+        torch = sys.modules["torch"]
+        return int(torch._C._cuda_getCurrentRawStream(device))
+
+    @staticmethod
+    def pointer(x: Any) -> int:
+        return int(x.data_ptr())
+
+    @staticmethod
+    def to_numpy(x: Any) -> np.ndarray[Any, Any]:
+        torch = sys.modules["torch"]
+        if x.dtype == torch.bfloat16:
+            bits: np.ndarray[Any, Any] = x.view(torch.int16).numpy()
+            return bits.view(_dtypes.bfloat16())
+        array: np.ndarray[Any, Any] = x.numpy()
+        return array
+
+    @staticmethod
+    def from_numpy(a: np.ndarray[Any, Any], like: Any) -> Any:
+        torch = sys.modules["torch"]
+        if _dtypes.name_of(a.dtype) == "bfloat16":
+            return torch.from_numpy(a.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(a)
+
+    @staticmethod
+    def scalar(a: Any) -> Any:
+        return a
+
+
+def protocol_view(x: Any) -> View:
+    """Return the view of an array known only by a protocol."""
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is not None:
+        from gpualgo._cuda import device_array
+
+        return device_array.view(x, interface)
+    kind, _ = x.__dlpack_device__()
+    if int(kind) in (1, 3):  # kDLCPU, kDLCUDAHost
+        return _NumPy.view(np.from_dlpack(x))
+    if int(kind) in (2, 13):  # kDLCUDA, kDLCUDAManaged
+        from gpualgo._cuda import device_array
+
+        return device_array.dlpack_view(x)
+    raise TypeError(f"a DLPack array on device type {kind} cannot be used; copy it to CPU or CUDA")
