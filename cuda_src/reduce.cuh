@@ -287,8 +287,7 @@ __device__ inline A join_slots_of_warp(const A* values, int count) {
 template <class Op, class A, class Access>
 __device__ inline void store_row(const RowsParams<Access>& params, int64 row, const A& total) {
   A result = with_init<Op>(params.common.init, total);
-  unsigned char* address =
-      params.common.output + params.access.template output_offset<A>(row);
+  unsigned char* address = params.common.output + params.access.template output_offset<A>(row);
   *reinterpret_cast<A*>(address) = result;
 }
 
@@ -354,12 +353,10 @@ __global__ void __launch_bounds__(Policy::block_threads)
     if (threadIdx.x == 0) store_row<Op>(params, row, value);
     return;
   }
-  A* partials =
-      reinterpret_cast<A*>(params.common.partials) + row * params.blocks_per_row.value;
+  A* partials = reinterpret_cast<A*>(params.common.partials) + row * params.blocks_per_row.value;
   if (threadIdx.x == 0) {
     partials[part] = value;
-    shared.is_last =
-        arrive(params.common.tickets + row) == uint32(params.blocks_per_row.value - 1);
+    shared.is_last = arrive(params.common.tickets + row) == uint32(params.blocks_per_row.value - 1);
   }
   __syncthreads();
   if (!shared.is_last) return;

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpualgo import _numba_types, _rules
+from gpualgo._errors import CompileError
 from gpualgo._keys import python_function
 from gpualgo._numba_types import WeakValue
 
@@ -42,22 +43,58 @@ class Adoption:
 
 def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
     """Return a copy of fn that numba will compile with NumPy-2 arithmetic."""
+    weak = tuple(
+        WeakValue(value) if type(value) in (int, float, complex) else value
+        for value in fn.__defaults__ or ()
+    )
     copy = pytypes.FunctionType(
-        fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+        fn.__code__, fn.__globals__, fn.__name__, weak or None, fn.__closure__
     )
     copy.__kwdefaults__ = fn.__kwdefaults__
     setattr(copy, MARK, adoption)
     return copy
 
 
+def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
+    """Return a Python function of exactly `arity` parameters that computes fn.
+
+    fn may have defaults or a variadic tail, or be a function of a module written in C.
+    """
+    function = python_function(fn)
+    if function is not None:
+        code = function.__code__
+        variadic = code.co_flags & 0x0C  # *args, **kwargs
+        if code.co_argcount == arity and not variadic and not code.co_kwonlyargcount:
+            return function
+    elif _rules.rule_of(fn) is None:
+        raise TypeError(
+            f"op is a {type(fn).__name__}, which numba cannot compile; "
+            "wrap it in a lambda of scalars"
+        )
+    callee = fn if function is None else function
+    wrappers: list[Any] = [
+        lambda a: callee(a),
+        lambda a, b: callee(a, b),
+        lambda a, b, c: callee(a, b, c),
+        lambda a, b, c, d: callee(a, b, c, d),
+        lambda a, b, c, d, e: callee(a, b, c, d, e),
+        lambda a, b, c, d, e, f: callee(a, b, c, d, e, f),
+        lambda a, b, c, d, e, f, g: callee(a, b, c, d, e, f, g),
+        lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),
+    ]
+    wrapper: pytypes.FunctionType = wrappers[arity - 1]
+    return wrapper
+
+
 def install(target: Target) -> None:
     """Register the types and the rewrite with one numba target, once per process."""
     _numba_types.install(target.extending, target.models, target.imputils.lower_constant)
-    rewrites = target.rewrites
+    base: Any = target.rewrites.Rewrite
 
-    class NumPyArithmetic(rewrites.Rewrite):  # type: ignore[misc]
+    class NumPyArithmetic(base):
         def __init__(self, state: Any = None) -> None:
-            self.state, self.seen = state, set()
+            self.state = state
+            self.seen: set[int] = set()
             self.plain: set[str] | None = None
 
         def match(self, func_ir: Any, block: Any, typemap: Any, calltypes: Any) -> bool:
@@ -66,6 +103,7 @@ def install(target: Target) -> None:
                 return False
             self.seen.add(id(block))
             if self.plain is None:
+                _refuse_raise(func_ir, target.ir)
                 self.plain = _plain_integers(func_ir, target.ir)
             self.block, self.func_ir, self.adoption = block, func_ir, adoption
             return True
@@ -77,7 +115,18 @@ def install(target: Target) -> None:
             self.state.targetctx.refresh()
             return self.block
 
-    rewrites.register_rewrite("before-inference")(NumPyArithmetic)
+    target.rewrites.register_rewrite("before-inference")(NumPyArithmetic)
+
+
+def _refuse_raise(func_ir: Any, ir: Any) -> None:
+    raising = (ir.Raise, ir.StaticRaise, ir.DynamicRaise)
+    for block in func_ir.blocks.values():
+        for statement in block.body:
+            if isinstance(statement, raising):
+                raise CompileError(
+                    "an operator cannot raise or assert: a kernel has nobody to tell; "
+                    "return a value such as NaN instead"
+                )
 
 
 def _constant_of(func_ir: Any, ir: Any, value: Any) -> Any:
@@ -96,6 +145,21 @@ def _definition(func_ir: Any, ir: Any, var: Any) -> Any:
     if len(definitions) != 1:
         return False, None
     return _constant_of(func_ir, ir, definitions[0])
+
+
+def _counts_range(func_ir: Any, ir: Any, value: Any) -> bool:
+    """Return whether a value is the next counter of a range: pair_first(iternext(getiter(…)))."""
+    for op in ("pair_first", "iternext", "getiter", "call"):
+        if not isinstance(value, ir.Expr) or value.op != op:
+            return False
+        value = value.func if op == "call" else value.value
+        while isinstance(value, ir.Var):
+            definitions = func_ir._definitions.get(value.name, [])
+            if len(definitions) != 1:
+                return False
+            value = definitions[0]
+    found, fn = _constant_of(func_ir, ir, value)
+    return bool(found and fn is range)
 
 
 def _plain_integers(func_ir: Any, ir: Any) -> set[str]:
@@ -123,12 +187,13 @@ def _plain_integers(func_ir: Any, ir: Any) -> set[str]:
 
 def _computes(func_ir: Any, ir: Any, expr: Any) -> bool:
     """Return whether an expression takes weak scalars as operands."""
-    if expr.op in ("binop", "inplace_binop", "unary", "cast", "phi"):
+    if expr.op in ("binop", "inplace_binop", "unary", "cast", "phi", "pair_first"):
         return True
     if expr.op != "call":
         return False
     found, fn = _definition(func_ir, ir, expr.func)
-    return found and (_rules.rule_of(fn) is not None or python_function(fn) is not None)
+    known = _rules.rule_of(fn) is not None or python_function(fn) is not None
+    return bool(found and known)
 
 
 class _Rewriter:
@@ -153,10 +218,21 @@ class _Rewriter:
             self._replace(statement, self._call(value.fn, (value.value,), value.loc))
         elif isinstance(value, ir.Expr) and value.op == "call":
             self._rewrite_call(statement, value)
+        elif _counts_range(self.func_ir, ir, value) and statement.target.name not in self.plain:
+            self._weaken_counter(statement)
         else:
             found, constant = _constant_of(self.func_ir, ir, value)
             if found:
                 self._rewrite_constant(statement, constant, value.loc)
+
+    def _weaken_counter(self, statement: Any) -> None:
+        """Make the counter of a `for … in range` a Python int again: numba has it as an int64."""
+        raw = self._store(statement.value, statement.loc)
+        intrinsic = _rules.weak_counter(self.adoption.target.extending.intrinsic)
+        callee = self._store(
+            self.ir.Global("weak_counter", intrinsic, statement.loc), statement.loc
+        )
+        self._replace(statement, self.ir.Expr.call(callee, (raw,), (), statement.loc))
 
     def _rewrite_constant(self, statement: Any, constant: Any, loc: Any) -> None:
         kind = type(constant)
@@ -178,6 +254,13 @@ class _Rewriter:
                 joint = self._store(self._call(fn, args[:2], call.loc), call.loc)
                 args = (joint, *args[2:])
         self._replace(statement, self._call(fn, args, call.loc))
+        self._forget_callee(call.func.name)
+
+    def _forget_callee(self, name: str) -> None:
+        """Unload a function that is called through its intrinsic now: numba may not know it."""
+        for statement in self.body:
+            if isinstance(statement, self.ir.Assign) and statement.target.name == name:
+                statement.value = self.ir.Const(None, statement.loc)
 
     def _call(self, fn: Any, args: tuple[Any, ...], loc: Any) -> Any:
         intrinsic = _rules.intrinsic_for(fn, len(args), self.adoption.target.extending.intrinsic)
@@ -201,7 +284,7 @@ class _Rewriter:
 
 def abi_wrapper(
     target: Target, dispatcher: Any, arg_types: tuple[Any, ...], result_type: Any
-) -> pytypes.FunctionType:
+) -> Any:
     """Return wrapper(result, state, args): dispatcher on elements as they lie in memory.
 
     Elements go through each type's data model: a bool is a byte there, a float16 two.

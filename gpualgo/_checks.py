@@ -20,7 +20,8 @@ def axes_of(axis: Any, ndim: int, where: str) -> tuple[int, ...]:
     axes = []
     for item in given:
         try:
-            index = operator.index(item)
+            number: Any = None if type(item) is bool else item
+            index = operator.index(number)
         except TypeError:
             raise TypeError(
                 f"{where}: axis must be None, an int or a tuple of ints, got {axis!r}"
@@ -37,12 +38,10 @@ def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
     """Return the dtype that is accumulated in: dtype=, else a NumPy init's, else x's."""
     if dtype is not None:
         acc = _dtypes.as_dtype(dtype, where)
-    elif init is None or isinstance(init, (bool, int, float, complex)) and not isinstance(
-        init, np.generic
-    ):  # fmt: skip
+    elif init is None or type(init) in _WEAK_RANK:
         acc = view.dtype
     else:
-        acc = _dtypes.check(np.asarray(init).dtype, f"{where}: init")
+        acc = init_value_dtype(init, where)
     if not _dtypes.can_cast(view.dtype, acc):
         raise TypeError(
             f"{where}: x of dtype {view.dtype} does not fit the accumulator {acc}; "
@@ -51,37 +50,75 @@ def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
     return acc
 
 
+def dtype_of(init: Any) -> Any:
+    """Return a NumPy init's dtype; any other object is named by its type, and refused later."""
+    return init.dtype if isinstance(init, (np.generic, np.ndarray)) else type(init)
+
+
+def axis_key(axis: Any) -> Any:
+    """Return axis for use in a key, where 1.0 and True must not pass for 1."""
+    if isinstance(axis, tuple):
+        return tuple(map(axis_key, axis))
+    return axis if axis is None or type(axis) is int else (type(axis), repr(axis))
+
+
+def init_value_dtype(init: Any, where: str) -> np.dtype[Any]:
+    """Return the supported dtype of a NumPy init; refuse any other object."""
+    if not isinstance(init, (np.generic, np.ndarray)):
+        init_value(init, np.dtype(np.float64), where)
+    return _dtypes.check(init.dtype, f"{where}: init")
+
+
 _WEAK_RANK = {bool: 0, int: 1, float: 2, complex: 3}
 _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
-def init_value(init: Any, acc: np.dtype[Any], where: str) -> np.ndarray[Any, Any]:
-    """Return init as a 0-d array of dtype acc."""
+def init_value(
+    init: Any, acc: np.dtype[Any], where: str, what: str = "init"
+) -> np.ndarray[Any, Any]:
+    """Return init (or an operator's identity) as a 0-d array of dtype acc."""
     if type(init) in _WEAK_RANK:
         if _WEAK_RANK[type(init)] > _KIND_RANK[_dtypes.kind(acc)]:
             raise TypeError(
-                f"{where}: init {init!r} does not fit dtype {acc}; "
-                f"pass dtype=np.{np.asarray(init).dtype} or another init"
+                f"{where}: {what} {init!r} does not fit dtype {acc}; "
+                f"pass dtype=np.{np.asarray(init).dtype} or another {what}"
             )
         if type(init) is int and acc.kind in "iu":
             limits = np.iinfo(acc)
             if not limits.min <= init <= limits.max:
                 raise ValueError(
-                    f"{where}: init {init} is out of range for dtype {acc}; pass a wider dtype="
+                    f"{where}: {what} {init} is out of range for dtype {acc}; pass a wider dtype="
                 )
-        return np.array(init).astype(acc)
+        return _converted(init, acc, where, what)
+    if not isinstance(init, (np.generic, np.ndarray)):
+        raise TypeError(
+            f"{where}: {what} must be a Python or NumPy scalar, got {type(init).__name__}; "
+            "pass a number"
+        )
     value = np.asarray(init)
-    _dtypes.check(value.dtype, f"{where}: init")
+    _dtypes.check(value.dtype, f"{where}: {what}")
     if value.size != 1:
-        raise ValueError(f"{where}: init must be one value, got shape {value.shape}")
+        raise ValueError(f"{where}: {what} must be one value, got shape {value.shape}; pass one")
     if not _dtypes.can_cast(value.dtype, acc):
-        raise TypeError(f"{where}: init of dtype {value.dtype} does not fit {acc}; convert it")
+        raise TypeError(
+            f"{where}: {what} of dtype {value.dtype} does not fit {acc}; convert it first"
+        )
     return value.reshape(()).astype(acc)
 
 
-def output(
-    out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str
-) -> View:
+def _converted(init: Any, acc: np.dtype[Any], where: str, what: str) -> np.ndarray[Any, Any]:
+    """Return a Python scalar in dtype acc, unless it is finite and would become an infinity."""
+    try:
+        with np.errstate(over="raise"):
+            value: np.ndarray[Any, Any] = np.array(init).astype(acc)
+            return value
+    except (OverflowError, FloatingPointError, TypeError):
+        raise ValueError(
+            f"{where}: {what} {init!r} is out of range for dtype {acc}; pass a wider dtype="
+        ) from None
+
+
+def output(out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str) -> View:
     """Return the view of out= once it fits the result."""
     view = as_view(out, f"{where}: out")
     if view.device != like.device or view.library is not like.library:

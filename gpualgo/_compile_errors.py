@@ -36,7 +36,7 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
             yield
     except Exception as error:
         if isinstance(error, CompileError):
-            raise
+            raise CompileError(f"{error}: {source_of(fn)}") from None
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
         dtypes = ", ".join(str(dtype) for dtype in arg_dtypes)
         raise CompileError(

@@ -42,7 +42,8 @@ def bfloat16() -> np.dtype[Any]:
         raise TypeError(
             "bfloat16 needs the package ml_dtypes: run `pip install ml_dtypes`"
         ) from None
-    return np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 def name_of(dtype: np.dtype[Any]) -> str | None:

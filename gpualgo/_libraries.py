@@ -12,6 +12,7 @@ import numpy as np
 
 from gpualgo import _dtypes
 from gpualgo._array import View, _NumPy
+from gpualgo._cuda import driver
 from gpualgo._device import CPU
 
 _make = tuple.__new__  # builds the named tuple without its Python-level constructor
@@ -47,8 +48,8 @@ class CuPy:
     def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
         """Return an uninitialised array, its memory ordered on the stream it is used on."""
         cupy = sys.modules["cupy"]
-        if stream is None and (_only_device() or cupy.cuda.runtime.getDevice() == device):
-            return cupy.empty(shape, dtype)
+        if stream is None and (driver.is_only_device() or _cupy_device(cupy) == device):
+            return cupy.ndarray(shape, dtype)
         with cupy.cuda.Device(device):
             if stream is None:
                 return cupy.empty(shape, dtype)
@@ -75,10 +76,8 @@ class CuPy:
         return int(x.data.ptr)
 
 
-def _only_device() -> bool:
-    from gpualgo._cuda import driver
-
-    return driver.device_count() == 1
+def _cupy_device(cupy: Any) -> int:
+    return int(cupy.cuda.runtime.getDevice())
 
 
 _cupy_pointer: Any = None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir as llvm
-from numba import types
+from numba import typeof, types
 from numba.core.typeconv import Conversion
 from numba.np.numpy_support import as_dtype, from_dtype
 
@@ -83,6 +83,9 @@ def scalar_name(ty: types.Type) -> str | None:
         return ty.kind
     if isinstance(ty, Narrow):
         return ty.dtype_name
+    if isinstance(ty, types.Omitted):  # a default value
+        kind = type(ty.value).__name__
+        return kind if kind in WEAK else scalar_name(typeof(ty.value))
     ty = types.unliteral(ty)
     if isinstance(ty, (types.Number, types.Boolean)):
         return str(as_dtype(ty).name)
@@ -100,6 +103,8 @@ def native(ty: types.Type) -> types.Type:
     """Return the type that numba itself computes on."""
     if isinstance(ty, Weak):
         return ty.native
+    if isinstance(ty, types.Omitted):
+        return typeof(ty.value)
     return types.float32 if isinstance(ty, Narrow) else types.unliteral(ty)
 
 
@@ -159,12 +164,12 @@ def _to_boolean(context: Any, builder: Any, source: Any, target: Any, value: Any
 def install(extending: Any, models: Any, lower_constant: Any) -> None:
     """Register both types with the target whose `extending` and data `models` are given."""
 
-    class WeakModel(models.ProxyModel):  # type: ignore[misc]
+    class WeakModel(models.ProxyModel):
         def __init__(self, manager: Any, fe_type: Weak) -> None:
             self._proxied_model = manager.lookup(fe_type.native)
             super(models.ProxyModel, self).__init__(manager, fe_type)
 
-    class NarrowModel(models.DataModel):  # type: ignore[misc]
+    class NarrowModel(models.DataModel):
         """A float32 in a register, 16 bits in memory."""
 
         def get_value_type(self) -> Any:
@@ -198,6 +203,8 @@ def install(extending: Any, models: Any, lower_constant: Any) -> None:
     extending.lower_cast(Weak, Narrow)(_round)
     extending.lower_cast(Narrow, Narrow)(_round)
     extending.lower_cast(Weak, Weak)(_cast_native)
+    for numbers in (types.Integer, types.Float, types.Complex):
+        extending.lower_cast(numbers, Weak)(_cast_native)
 
     @lower_constant(Weak)  # type: ignore[untyped-decorator]
     def constant(context: Any, builder: Any, ty: Weak, value: WeakValue) -> Any:

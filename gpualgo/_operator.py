@@ -114,6 +114,20 @@ def _name_of(fn: Any) -> str | None:
 
 
 _builtin_operators = {fn: Operator(fn) for fn in _NAMES}
+_builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
+
+
+def hot_key(op: Any) -> Any:
+    """Return what decides the kernel of an operator: the one question of a warm call."""
+    kind = type(op)
+    if kind is types.FunctionType:
+        return key_of(op)
+    if kind is Operator:
+        return op.key, op.commutative, id(op.identity)
+    try:
+        return _builtin_keys[op]
+    except (KeyError, TypeError):
+        return key_of(op) if callable(op) else None
 
 
 def as_operator(op: Any, where: str, arity: int) -> Operator:

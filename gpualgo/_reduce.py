@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from gpualgo import _checks, _device
 from gpualgo._array import View, as_view
 from gpualgo._device import CPU
-from gpualgo._operator import Operator, as_operator, check_dtype
+from gpualgo._operator import Operator, as_operator, check_dtype, hot_key
 
 _WHERE = "reduce"
 _MAX_CALLS = 4096
@@ -19,48 +21,46 @@ _MAX_CALLS = 4096
 class Call:
     """A reduction with everything but the memory decided: what equal calls share."""
 
-    __slots__ = ("acc", "axes", "empty_value", "encoded", "init", "op", "plan", "result_shape",
-                 "shape")  # fmt: skip
+    __slots__ = ("_last_init", "acc", "axes", "is_empty", "plans", "result_shape", "shape")
 
     def __init__(
         self, view: View, op: Operator, init: Any, axis: Any, keepdims: bool, dtype: Any
     ) -> None:
-        self.op = op
         self.acc = _checks.accumulator(view, init, dtype, _WHERE)
         check_dtype(op, self.acc, _WHERE)
         self.axes = axes = _checks.axes_of(axis, len(view.shape), _WHERE)
-        kept = [n for i, n in enumerate(view.shape) if i not in axes]
-        self.shape = tuple(kept)
-        self.result_shape = (
-            tuple(1 if i in axes else n for i, n in enumerate(view.shape)) if keepdims else self.shape
-        )
-        self.plan: Any = None
-        self.init: Any = None
-        self.encoded: Any = None
+        self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
+        spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
+        self.result_shape = spread if keepdims else self.shape
+        self.is_empty = 0 in view.shape
+        self.plans: dict[Any, Any] = {}  # of the CUDA backend
+        self._last_init: tuple[Any, Any] = (None, None)
 
     def encode(self, init: Any) -> np.ndarray[Any, Any] | None:
         """Return init as a 0-d array of the accumulator's dtype; the last one is remembered."""
         if init is None:
             return None
-        if init is self.init and type(init) in (int, float, bool, complex):
-            encoded: np.ndarray[Any, Any] = self.encoded
-            return encoded
-        encoded = _checks.init_value(init, self.acc, _WHERE)
-        self.init, self.encoded = None, encoded
-        self.init = init
-        return encoded
+        known, encoded = self._last_init
+        if known is not init:
+            encoded = _checks.init_value(init, self.acc, _WHERE)
+            if type(init) in _WEAK:  # immutable, so that identity is enough
+                self._last_init = (init, encoded)
+        found: np.ndarray[Any, Any] = encoded
+        return found
 
-    def start(self, view: View, init: Any) -> np.ndarray[Any, Any] | None:
+    def start(self, op: Operator, init: Any) -> np.ndarray[Any, Any] | None:
         """Return what an empty extent gives: init or the identity; raise if there is neither."""
         if init is not None:
             return self.encode(init)
-        identity = self.op.identity_for(self.acc)
+        identity = op.identity_for(self.acc)
         if identity is None:
             raise ValueError(
                 "reduce: x has no elements along the reduced axes and op has no known identity; "
                 "pass init= or ga.Operator(op, identity=...)"
             )
-        return _checks.init_value(identity, self.acc, _WHERE)
+        if op.identity is None:  # a recognised operator's: 0, 1 and -1 fit every dtype
+            return np.array(identity).astype(self.acc)
+        return _checks.init_value(identity, self.acc, _WHERE, "identity")
 
 
 _calls: dict[Any, Call] = {}
@@ -137,26 +137,28 @@ def reduce(
     array([2, 5])
     """
     view = as_view(x, "reduce: x")
-    operator_ = as_operator(op, _WHERE, 2)
-    init_kind = type(init) if init is None or type(init) in _WEAK else np.asarray(init).dtype
-    key = (
-        operator_.key, view.dtype, view.shape, view.strides, axis, keepdims, dtype, init_kind,
-        view.device, view.library, operator_.commutative,
-    )  # fmt: skip
+    init_kind = type(init) if init is None or type(init) in _WEAK else _checks.dtype_of(init)
+    axis_key = axis if axis is None else _checks.axis_key(axis)
+    key = (hot_key(op), view[1:5], axis_key, keepdims, dtype, init_kind)
     try:
         call = _calls.get(key)
     except TypeError:  # an unhashable axis or dtype
         call = None
     if call is None:
-        call = _new_call(key, view, operator_, init, axis, keepdims, dtype)
+        call = _new_call(key, view, as_operator(op, _WHERE, 2), init, axis, keepdims, dtype)
     if view.device == CPU:
-        return _reduce_host(call, view, operator_, init, out, stream)
-    from gpualgo._cuda import reduce as cuda
-
-    return cuda.run(call, view, operator_, init, out, stream)
+        return _reduce_host(call, view, as_operator(op, _WHERE, 2), init, out, stream)
+    return _cuda_run()(call, view, op, init, out, stream)
 
 
 _WEAK = (bool, int, float, complex)
+
+
+@cache
+def _cuda_run() -> Any:
+    from gpualgo._cuda import reduce as cuda
+
+    return cuda.run
 
 
 def _new_call(
@@ -165,10 +167,8 @@ def _new_call(
     call = Call(view, op, init, axis, keepdims, dtype)
     if len(_calls) >= _MAX_CALLS:
         _calls.clear()
-    try:
+    with contextlib.suppress(TypeError):
         _calls[key] = call
-    except TypeError:
-        pass
     return call
 
 
@@ -184,7 +184,7 @@ def _reduce_host(call: Call, view: View, op: Operator, init: Any, out: Any, stre
         _checks.no_overlap(target, view, _WHERE)
     flat = np.empty(call.shape, call.acc)
     if flat.size and x.size == 0:
-        flat[...] = call.start(view, init)
+        flat[...] = call.start(op, init)
     elif flat.size and device == CPU:
         _checks.no_stream(stream, _WHERE)
         from gpualgo._cpu import reduce as cpu

@@ -10,6 +10,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ _FLOATING = (
     math.sqrt, math.exp, math.expm1, math.log, math.log2, math.log10, math.log1p, math.sin,
     math.cos, math.tan, math.asin, math.acos, math.atan, math.atan2, math.sinh, math.cosh,
     math.tanh, math.asinh, math.acosh, math.atanh, math.erf, math.erfc, math.gamma, math.lgamma,
-    math.hypot, math.copysign, math.fmod, math.pow, math.fabs,
+    math.hypot, math.copysign, math.fmod, math.pow, math.fabs, np.fmod,
     np.sqrt, np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos,
     np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2, np.sinh, np.cosh, np.tanh, np.arcsinh,
     np.arccosh, np.arctanh, np.hypot, np.copysign, np.floor, np.ceil, np.trunc, np.rint,
@@ -80,7 +81,7 @@ _SAME_AS = {
     np.absolute: builtins.abs, np.less: operator.lt, np.less_equal: operator.le,
     np.greater: operator.gt, np.greater_equal: operator.ge, np.equal: operator.eq,
     np.not_equal: operator.ne, np.true_divide: operator.truediv, np.power: operator.pow,
-    builtins.pow: operator.pow,
+    builtins.pow: operator.pow, math.fmod: np.fmod,
 }  # fmt: skip
 
 # NumPy's functions of real numbers that the math module has under one name or another.
@@ -97,7 +98,7 @@ _RULES: dict[Any, str] = {}
 for _rule, _functions in (
     ("arithmetic", _ARITHMETIC), ("unary", _UNARY), ("compare", _COMPARE), ("bool", _TO_BOOL),
     ("power", _POWER), ("divide", _DIVIDE), ("floating", _FLOATING), ("plain", _PLAIN),
-    ("construct", _CONSTRUCTORS),
+    ("construct", _CONSTRUCTORS), ("where", (np.where,)),
 ):  # fmt: skip
     _RULES.update(dict.fromkeys(_functions, _rule))
 
@@ -145,7 +146,7 @@ def plan(fn: Any, args: tuple[types.Type, ...]) -> Plan | None:
     result = joint
     if name.startswith("complex") and fn in (builtins.abs, np.absolute, np.abs):
         result = types.float32 if name == "complex64" else types.float64
-    callee = _SAME_AS.get(fn, fn)
+    callee: Any = _SAME_AS.get(fn, fn)
     if not name.startswith("complex"):
         callee = _REAL_SAME_AS.get(callee, callee)
     return callee, (joint,) * len(args), result
@@ -169,6 +170,20 @@ def _check_literals(fn: Any, name: str, args: tuple[types.Type, ...]) -> None:
             raise TypingError(f"Python integer {ty.value} is out of bounds for {name}")
 
 
+@cache
+def weak_counter(make: Callable[..., Any]) -> Any:
+    """Return the intrinsic that turns a loop's int64 counter into a Python int."""
+
+    def weak_counter(typingctx: Any, value: Any) -> Any:
+        if not isinstance(value, types.Integer):
+            return value(value), _generate_cast
+        return Weak("int")(value), lambda context, builder, sig, args: context.cast(
+            builder, args[0], sig.args[0], types.int64
+        )
+
+    return make(weak_counter)
+
+
 _intrinsics: dict[tuple[Any, int, Any], Any] = {}
 
 
@@ -177,13 +192,19 @@ def intrinsic_for(fn: Any, arity: int, make: Callable[..., Any]) -> Any:
     key = (fn, arity, make)
     if key not in _intrinsics:
         if arity == 1:
+
             def typer(typingctx: Any, a: Any) -> Any:
                 return _resolve(typingctx, fn, (a,))
         elif arity == 2:
+
             def typer(typingctx: Any, a: Any, b: Any) -> Any:  # type: ignore[misc]
                 return _resolve(typingctx, fn, (a, b))
+        elif rule_of(fn) == "where" and arity == 3:
+
+            def typer(typingctx: Any, a: Any, b: Any, c: Any) -> Any:  # type: ignore[misc]
+                return _resolve_where(a, b, c)
         else:
-            raise TypingError(f"{fn.__name__} takes one or two arguments, got {arity}")
+            raise TypingError(f"{fn.__name__} cannot be called with {arity} scalars")
         typer.__name__ = f"numpy_{fn.__name__}"
         _intrinsics[key] = make(typer)
     return _intrinsics[key]
@@ -206,7 +227,30 @@ def _resolve(typingctx: Any, fn: Any, args: tuple[types.Type, ...]) -> Any:
     inner = callee_type.get_call_type(typingctx, tuple(map(native, call_types)), {})
     if result is types.void:
         result = inner.return_type
-    return result(*args), _call_generator(callee_type, inner, call_types, result)
+    generate = _call_generator(callee_type, inner, call_types, result)
+    if callee is operator.floordiv and call_types == (types.int64, types.int64):
+        generate = _wrapping_floordiv(generate)
+    return result(*args), generate
+
+
+def _resolve_where(condition: Any, a: Any, b: Any) -> Any:
+    """Return (signature, code generator) of np.where on scalars."""
+    name = common_name((a, b))
+    if name is None or scalar_name(condition) is None:
+        raise TypingError("where needs three scalars")
+    result = scalar_type(name)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        chosen = context.is_true(
+            builder, native(condition), context.cast(builder, args[0], condition, native(condition))
+        )
+        values = (
+            context.cast(builder, value, source, result)
+            for value, source in zip(args[1:], (a, b), strict=True)
+        )
+        return builder.select(chosen, *values)
+
+    return result(condition, a, b), generate
 
 
 def _generate_cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -216,9 +260,7 @@ def _generate_cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _call_generator(callee: Any, inner: Any, call_types: Any, result: Any) -> Callable[..., Any]:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         values = []
-        for value, source, call, formal in zip(
-            args, sig.args, call_types, inner.args, strict=True
-        ):
+        for value, source, call, formal in zip(args, sig.args, call_types, inner.args, strict=True):
             rounded = context.cast(builder, value, source, call)
             computed = context.cast(builder, rounded, call, native(call))
             values.append(context.cast(builder, computed, native(call), formal))
@@ -231,13 +273,28 @@ def _call_generator(callee: Any, inner: Any, call_types: Any, result: Any) -> Ca
     return generate
 
 
+def _wrapping_floordiv(divide: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the smallest int64 divided by -1 wrap as in NumPy, where numba gives 0."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        dividend, divisor = (
+            context.cast(builder, value, source, types.int64)
+            for value, source in zip(args, sig.args, strict=True)
+        )
+        minus_one = context.get_constant(types.int64, -1)
+        is_negation = builder.icmp_signed("==", divisor, minus_one)
+        return builder.select(
+            is_negation, builder.neg(dividend), divide(context, builder, sig, args)
+        )
+
+    return generate
+
+
 _ORDER = {builtins.max: operator.gt, builtins.min: operator.lt}
 _MAX_UNROLLED_POWER = 16
 
 
-def _extreme_generator(
-    typingctx: Any, fn: Any, call_types: Any, result: Any
-) -> Callable[..., Any]:
+def _extreme_generator(typingctx: Any, fn: Any, call_types: Any, result: Any) -> Callable[..., Any]:
     """Return code for Python's max or min of two: the second if it is strictly beyond."""
     compare = typingctx.resolve_value_type(_ORDER[fn])
     pair = tuple(map(native, call_types))
@@ -278,5 +335,3 @@ def _power_generator(
         return context.cast(builder, power, base_type, result)
 
     return generate
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,12 @@ import numpy as np
 from gpualgo import _checks, _device, _dtypes
 from gpualgo._array import View, as_view, overlap
 from gpualgo._device import CPU
-from gpualgo._operator import MAX_ARITY, Operator, as_operator
+from gpualgo._operator import MAX_ARITY, Operator, as_operator, check_dtype
 
 _WHERE = "transform"
 
 
-def transform(
-    op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream: Any = None
-) -> Any:
+def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream: Any = None) -> Any:
     """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters
@@ -67,16 +66,23 @@ def transform(
     if len(arrays) > MAX_ARITY:
         raise TypeError(f"transform: at most {MAX_ARITY} arrays, got {len(arrays)}")
     views = [_view(x) for x in arrays]
-    operator_ = as_operator(op, _WHERE, len(views))
     first = views[0]
     if len(views) > 1:
         _checks.same_place(views, _WHERE)
-    shape = first.shape if all(v.shape == first.shape for v in views) else _broadcast(views)
+        shape = first.shape if all(v.shape == first.shape for v in views) else _broadcast(views)
+    else:
+        shape = first.shape
     if first.device == CPU:
+        operator_ = as_operator(op, _WHERE, len(views))
         return _transform_host(operator_, views, shape, dtype, out, stream)
+    return _cuda_run()(op, views, shape, dtype, out, stream)
+
+
+@cache
+def _cuda_run() -> Any:
     from gpualgo._cuda import transform as cuda
 
-    return cuda.run(operator_, views, shape, dtype, out, stream)
+    return cuda.run
 
 
 def _view(x: Any) -> View:
@@ -94,6 +100,12 @@ def _broadcast(views: list[View]) -> tuple[int, ...]:
     except ValueError:
         shapes = ", ".join(str(view.shape) for view in views)
         raise ValueError(f"transform: shapes {shapes} do not broadcast together") from None
+
+
+def check_meaning(op: Operator, views: list[View]) -> None:
+    """Raise TypeError if a recognised operator has no meaning on an argument's dtype."""
+    for view in views:
+        check_dtype(op, view.dtype, _WHERE)
 
 
 def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -114,7 +126,9 @@ def wanted_dtype(dtype: Any, out: View | None) -> np.dtype[Any] | None:
     if out is None:
         return wanted
     if wanted is not None and out.dtype != wanted:
-        raise TypeError(f"transform: out has dtype {out.dtype} but dtype={wanted}; pass one of them")
+        raise TypeError(
+            f"transform: out has dtype {out.dtype} but dtype={wanted}; pass one of them"
+        )
     return out.dtype
 
 
@@ -129,7 +143,7 @@ def check_output(out: Any, views: list[View], shape: tuple[int, ...]) -> View:
         )  # fmt: skip
         if not exact and overlap(x, view):
             raise ValueError(
-                "transform: out overlaps an input partly; pass that input itself or a separate array"
+                "transform: out overlaps an input partly; pass that input itself or another array"
             )
     return view
 
@@ -147,6 +161,7 @@ def _transform_host(
     library = views[0].library
     if any(view.library is not library for view in views):
         raise TypeError("transform: the arrays are of different libraries; convert them to one")
+    check_meaning(op, views)
     target = None if out is None else check_output(out, views, shape)
     wanted = wanted_dtype(dtype, target)
     arrays = [np.broadcast_to(library.to_numpy(view.owner), shape) for view in views]

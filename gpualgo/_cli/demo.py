@@ -85,18 +85,20 @@ class Answer:
     numpy_seconds: float
 
 
+def _minutes(value: Any) -> str:
+    return f"{value:.2f} min"
+
+
+def _numpy_made_up(dep: Any, arr: Any) -> Any:
+    return np.where(np.isnan(dep) | np.isnan(arr), 0.0, dep - arr)
+
+
 def questions(data: Flights) -> list[Question]:
     """Pair each function above with its NumPy counterpart and its columns."""
     dep, arr, table = data.dep_delay, data.arr_delay, data.by_day
 
-    def minutes(value: Any) -> str:
-        return f"{value:.2f} min"
-
     def which(delay: Any) -> Callable[[Any], str]:
         return lambda value: f"{value:.0f} min ({data.name(int(np.nanargmax(delay)))})"
-
-    def numpy_made_up(dep: Any, arr: Any) -> Any:
-        return np.where(np.isnan(dep) | np.isnan(arr), 0.0, dep - arr)
 
     return [
         Question("longest departure delay", longest, np.nanmax, (dep,), which(dep)),
@@ -108,12 +110,12 @@ def questions(data: Flights) -> list[Question]:
             (dep,),
             lambda value: f"{value:,} of {dep.size:,}",
         ),
-        Question("mean departure delay", mean, np.nanmean, (dep,), minutes),
+        Question("mean departure delay", mean, np.nanmean, (dep,), _minutes),
         Question("its variance", variance, np.nanvar, (dep,), lambda v: f"{v:.2f} min²"),
         Question(
             "time made up in the air",
             made_up,
-            numpy_made_up,
+            _numpy_made_up,
             (dep, arr),
             lambda value: f"{np.mean(value > 0):.0%} of flights made up time",
         ),
@@ -122,7 +124,7 @@ def questions(data: Flights) -> list[Question]:
             monthly_mean,
             lambda t: np.nanmean(t, axis=(1, 2)),
             (table,),
-            lambda value: f"worst {MONTHS[int(np.argmax(value))]}, {minutes(value.max())}",
+            lambda value: f"worst {MONTHS[int(np.argmax(value))]}, {_minutes(value.max())}",
         ),
         Question(
             "longest delay of each month",
@@ -219,8 +221,7 @@ def _answers_table(answers: list[Answer]) -> Table:
     from rich.table import Table
 
     table = Table()
-    table.add_column("question", no_wrap=True)
-    table.add_column("answer", overflow="fold")
+    table.add_column("question and answer")
     for heading in ("first call", "warm call", "NumPy"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("same")
@@ -228,8 +229,7 @@ def _answers_table(answers: list[Answer]) -> Table:
         question = answer.question
         seconds = (answer.first_seconds, answer.warm_seconds, answer.numpy_seconds)
         table.add_row(
-            question.title,
-            question.say(answer.value),
+            f"[bold]{question.title}[/]\n{question.say(answer.value)}",
             *(f"{1e3 * each:.2f} ms" for each in seconds),
             "[green]yes[/]" if answer.matches else "[red]NO[/]",
         )

@@ -59,7 +59,7 @@ def checks() -> Iterator[Check]:
     if complete:
         yield linker_check(cuda)
         yield from _driver_age_check(driver, cuda)
-        yield _self_test()
+        yield _self_test(cuda)
     yield _backend_check("cpu")
     if complete and driver is not None:
         for gpu in driver.gpus:
@@ -138,13 +138,14 @@ def _driver_age_check(driver: nvidia.Driver | None, cuda: dict[str, Any]) -> Ite
     yield Check("driver age", "fail", detail, f"update the driver, or {_install_advice(driver)}")
 
 
-def _self_test() -> Check:
+def _self_test(cuda: dict[str, Any]) -> Check:
     try:
         from gpualgo._cuda import build
 
         result = build.self_test(arch=SELF_TEST_ARCH)
     except Exception as error:
-        advice = "reinstall the CUDA libraries: pip install --force-reinstall 'gpualgo[cu13]'"
+        major = (cuda["nvrtc"].release or (13,))[0]
+        advice = f"reinstall the libraries: pip install --force-reinstall 'gpualgo[cu{major}]'"
         return Check("compile and link", "fail", f"for {SELF_TEST_ARCH}: {error}", advice)
     told = f"for {SELF_TEST_ARCH}: {result['cubin_bytes']} bytes in {result['seconds']:.2f} s"
     return Check("compile and link", "ok", told, data=dict(result))

@@ -38,11 +38,11 @@ class Flights:
         return table.reshape(12, 31, -1)
 
     def name(self, index: int) -> str:
-        """Describe one flight, such as ``HA 51, JFK to HNL, 9 Jan``."""
+        """Describe one flight, such as ``HA 51, JFK-HNL, 9 Jan``."""
         fields = dict(zip(self.lines[0].split(","), self.lines[1 + index].split(","), strict=True))
         date = np.datetime64(f"{fields['year']}-{int(fields['month']):02}").item()
         return (
-            f"{fields['carrier']} {fields['flight']}, {fields['origin']} to {fields['dest']}, "
+            f"{fields['carrier']} {fields['flight']}, {fields['origin']}-{fields['dest']}, "
             f"{fields['day']} {date:%b}"
         )
 

@@ -17,7 +17,6 @@ from numba.core import datamodel, extending, imputils, ir, ir_utils, rewrites
 
 from gpualgo import _adapt, _dtypes
 from gpualgo._compile_errors import explained, result_of
-from gpualgo._keys import python_function
 from gpualgo._numba_types import Narrow, scalar_type
 from gpualgo._operator import PYTHON, Operator
 
@@ -74,12 +73,7 @@ _IDENTITY = Operator(lambda a: a)
 def _compile(
     op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
-    fn = PYTHON[op.name] if op.name is not None else python_function(op.fn)
-    if fn is None:
-        raise TypeError(
-            f"op is a {type(op.fn).__name__}, which numba cannot compile; "
-            "wrap it in a lambda of scalars"
-        )
+    fn = _adapt.as_function(PYTHON[op.name] if op.name else op.fn, len(arg_dtypes))
     functions: dict[Any, Any] = {}
 
     def device_function(inner: Any) -> Any:
@@ -108,7 +102,7 @@ def _compile(
 def _loader(ty: types.Type) -> Any:
     """Return the intrinsic that makes ty out of its storage."""
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @extending.intrinsic
     def load(typingctx: Any, stored: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             if not isinstance(ty, Narrow):
@@ -124,7 +118,7 @@ def _loader(ty: types.Type) -> Any:
 def _finisher(ty: types.Type) -> Any:
     """Return the intrinsic that casts to ty and gives its storage."""
 
-    @extending.intrinsic  # type: ignore[untyped-decorator]
+    @extending.intrinsic
     def finish(typingctx: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             result = context.cast(builder, args[0], value, ty)

@@ -41,7 +41,10 @@ def decode(content: bytes) -> tuple[bytes, ...] | None:
     """Return the fields of a file's content, None if it is damaged."""
     start = len(_MAGIC) + 32
     body = content[start:]
-    if not content.startswith(_MAGIC) or hashlib.sha256(body).digest() != content[start - 32 : start]:
+    if (
+        not content.startswith(_MAGIC)
+        or hashlib.sha256(body).digest() != content[start - 32 : start]
+    ):
         return None
     fields = []
     position = 0

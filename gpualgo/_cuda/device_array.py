@@ -65,7 +65,9 @@ class Protocol:
     def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
         target = view(x, x.__cuda_array_interface__)
         if not target.contiguous:
-            raise ValueError("an empty reduction into a strided out is not supported; use a plain out")
+            raise ValueError(
+                "an empty reduction into a strided out is not supported; use a plain out"
+            )
         source = np.full(target.shape, value)
         with driver.current_device(device):
             driver.check(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from functools import cache
 from typing import Any
 
@@ -57,6 +58,7 @@ def _probe() -> tuple[int, str]:
     except Exception as error:  # cuda.bindings raises when libcuda is not there
         return 0, f"no CUDA driver was found ({str(error).strip().splitlines()[0]})"
     _owner_pid = os.getpid()
+    _start(int(count))
     return int(count), "the driver reports no GPU"
 
 
@@ -75,6 +77,26 @@ def require_device(ordinal: int) -> None:
             f"cuda:{ordinal} was asked for but this machine has {count} GPU(s), "
             f"cuda:0 to cuda:{count - 1}"
         )
+
+
+_is_simple = False  # one device, and not in a forked child: a launch needs no further look
+
+
+def _start(count: int) -> None:
+    """Remember how launches have to look; a forked child loses the short cut."""
+    global _is_simple
+    _is_simple = count == 1
+    os.register_at_fork(after_in_child=_forget)
+
+
+def is_only_device() -> bool:
+    """Return whether this process has just one GPU, so that the current device is it."""
+    return _is_simple
+
+
+def _forget() -> None:
+    global _is_simple
+    _is_simple = False
 
 
 def check_process() -> None:
@@ -138,53 +160,55 @@ class Kernel:
         self.library, self.handle, self.name = library, driver.CUfunction(int(handle)), name
 
 
-class Parameters:
-    """Packed kernel parameters: one struct, and the pointer table that the driver reads."""
+class Launch:
+    """A kernel with its grid and its parameters: one struct, whose head changes from call to call.
 
-    __slots__ = ("address", "buffer", "table")
+    Packed parameter blocks are lent out and taken back, so that threads never share one.
+    """
 
-    def __init__(self, size: int) -> None:
-        self.buffer = (ctypes.c_char * (size + 32))()
-        start = (ctypes.addressof(self.buffer) + 15) & ~15
-        self.table = (ctypes.c_void_p * 1)(start)
-        self.address = ctypes.addressof(self.table)
+    __slots__ = ("_free", "_head", "_tail", "device", "grid", "kernel", "threads")
 
-    @property
-    def offset(self) -> int:
-        return int(self.table[0] or 0) - ctypes.addressof(self.buffer)
+    def __init__(
+        self, kernel: Kernel, grid: int, threads: int, head: struct.Struct, tail: bytes, device: int
+    ) -> None:
+        if grid >= 1 << 31:
+            raise ValueError(f"{kernel.name} would need {grid} blocks, more than a grid can have")
+        self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
+        self._head, self._tail = head, tail
+        self._free: list[tuple[int, Any, int, Any]] = []
 
+    def _new_block(self) -> tuple[int, Any, int, Any]:
+        size = self._head.size + len(self._tail)
+        buffer = bytearray(size + 32)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+        offset = -base % 16
+        buffer[offset + self._head.size : offset + size] = self._tail
+        table = (ctypes.c_void_p * 1)(base + offset)
+        return ctypes.addressof(table), buffer, offset, table
 
-def launch(
-    kernel: Kernel,
-    grid: tuple[int, int, int],
-    threads: int,
-    stream: int,
-    parameters: int,
-    device: int,
-) -> None:
-    """Launch a kernel on a device's stream."""
-    driver = api()
-    x, y, z = grid
-    if not (_several() or _owner_pid != os.getpid()):
-        (status,) = driver.cuLaunchKernel(
-            kernel.handle, x, y, z, threads, 1, 1, 0, stream, parameters, 0
-        )
-        if status == 0:
-            return
-        if status != driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:
-            check((status,), f"launching {kernel.name}")
-    # Several devices, or a thread that CUDA has not seen yet.
-    with current_device(device):
-        (status,) = driver.cuLaunchKernel(
-            kernel.handle, x, y, z, threads, 1, 1, 0, stream, parameters, 0
-        )
-    if status != 0:
-        check((status,), f"launching {kernel.name}")
-
-
-@cache
-def _several() -> bool:
-    return device_count() > 1
+    def __call__(self, stream: int, *head: Any) -> None:
+        try:
+            block = self._free.pop()
+        except IndexError:
+            block = self._new_block()
+        self._head.pack_into(block[1], block[2], *head)
+        driver = api()
+        if _is_simple:
+            (status,) = driver.cuLaunchKernel(
+                self.kernel.handle, self.grid, 1, 1, self.threads, 1, 1, 0, stream, block[0], 0
+            )
+            if status == 0:
+                self._free.append(block)
+                return
+            if status != driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:
+                check((status,), f"launching {self.kernel.name}")
+        # Several devices, a forked child, or a thread that CUDA has not seen yet.
+        with current_device(self.device):
+            result = driver.cuLaunchKernel(
+                self.kernel.handle, self.grid, 1, 1, self.threads, 1, 1, 0, stream, block[0], 0
+            )
+        check(result, f"launching {self.kernel.name}")
+        self._free.append(block)
 
 
 def synchronize(stream: int) -> None:

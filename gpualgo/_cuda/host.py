@@ -77,11 +77,11 @@ class _Reduction:
         is_new = offset not in started
         started.add(offset)
         plan = self._plan(block.shape, x.dtype, inner)
-        plan.launch(source, target if is_new else piece, init if is_new else None, self.stream)
+        plan.launch(self.stream, init if is_new else None, source, target if is_new else piece)
         if not is_new:
             views = [_view(p, shape, self.acc, self.device) for p in (target, piece)]
             join = device_transform.Plan(self.op, views, shape, self.acc, views[0])
-            join.launch(target, [target, piece], self.stream)
+            join.launch(self.stream, target, target, piece)
 
     def _plan(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], axes: tuple[int, ...]
@@ -154,7 +154,5 @@ def _transform(
             views = [_view(p, shape, a.dtype, device) for p, a in zip(sources, arrays, strict=True)]
             place = _view(target, shape, out.dtype, device)
             plan = device_transform.Plan(op, views, shape, out.dtype, place)
-            plan.launch(target, sources, stream)
+            plan.launch(stream, target, *sources)
             staging.download(target, out[index], stream)
-
-

@@ -18,26 +18,27 @@ _workspaces: dict[tuple[int, int], int] = {}
 _lock = threading.Lock()
 
 
-@contextmanager
-def workspace(device: int, stream: int, partial_bytes: int) -> Iterator[tuple[int, int]]:
-    """Give a launch its (tickets, partials); tickets are zero and must be left so.
+def kept_workspace(device: int, stream: int, partial_bytes: int) -> int:
+    """Return a stream's workspace, tickets first; 0 where the call needs one of its own.
 
-    Launches on one stream follow each other, so they share one workspace. A stream that is being
-    captured gets memory of its own, inside the graph.
+    Launches on one stream follow each other, so they share one. A stream that is being captured
+    gets memory inside the graph (`own_workspace`), as the graph may run beside the stream.
     """
     if partial_bytes > KEPT_BYTES or _is_capturing(stream):
-        address = allocate(TICKET_BYTES + partial_bytes, stream, device)
-        try:
-            _clear_tickets(address, stream)
-            yield address, address + TICKET_BYTES
-        finally:
-            free(address, stream)
-        return
+        return 0
     key = (device, _stream_id(stream))
-    found = _workspaces.get(key)
-    if found is None:
-        found = _new_workspace(key, device, stream)
-    yield found, found + TICKET_BYTES
+    return _workspaces.get(key) or _new_workspace(key, device, stream)
+
+
+@contextmanager
+def own_workspace(device: int, stream: int, partial_bytes: int) -> Iterator[int]:
+    """Allocate a workspace for one launch, in stream order."""
+    address = allocate(TICKET_BYTES + partial_bytes, stream, device)
+    try:
+        _clear_tickets(address, stream)
+        yield address
+    finally:
+        free(address, stream)
 
 
 def _new_workspace(key: tuple[int, int], device: int, stream: int) -> int:
@@ -89,4 +90,3 @@ def _stream_id(stream: int) -> int:
 def _is_capturing(stream: int) -> bool:
     status, capture = driver.api().cuStreamIsCapturing(stream)
     return bool(status == 0 and int(capture) != 0)
-

@@ -15,7 +15,6 @@ import numpy as np
 
 from gpualgo import _dtypes
 from gpualgo._errors import CompileError
-from gpualgo._keys import python_function
 from gpualgo._operator import PYTHON, Operator
 
 ABI_NAME = "gpualgo_operator"
@@ -55,12 +54,9 @@ def compile_operator(
     capability: tuple[int, int],
 ) -> DeviceOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
-    fn = PYTHON[op.name] if op.name is not None else python_function(op.fn)
-    if fn is None:
-        raise TypeError(
-            f"op is a {type(op.fn).__name__}, which numba cannot compile; "
-            "wrap it in a lambda of scalars"
-        )
+    from gpualgo import _adapt
+
+    fn = _adapt.as_function(PYTHON[op.name] if op.name else op.fn, len(arg_dtypes))
     with _lock:
         return _Compilation(capability).run(fn, arg_dtypes, result_dtype)
 
@@ -123,7 +119,7 @@ def _dispatcher_class() -> Any:
     from numba.cuda.compiler import compile_cuda
     from numba.cuda.dispatcher import CUDADispatcher
 
-    class DeviceDispatcher(CUDADispatcher):  # type: ignore[misc]
+    class DeviceDispatcher(CUDADispatcher):
         """A device function for a named architecture: numba's own asks the current device."""
 
         def compile_device(self, args: Any, return_type: Any = None) -> Any:

@@ -13,54 +13,50 @@ from gpualgo._array import View
 from gpualgo._cuda import build, driver, memory
 from gpualgo._cuda import reduce_policy as policy
 from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
-from gpualgo._operator import Operator
+from gpualgo._operator import Operator, as_operator
 
 _WHERE = "reduce"
 _HEAD = struct.Struct("<16sq8xQQQQ")  # ReduceCommon: init, input, output, partials, tickets
 
 
-def run(call: Any, view: View, op: Operator, init: Any, out: Any, stream: Any) -> Any:
+def run(call: Any, view: View, op: Any, init: Any, out: Any, stream: Any) -> Any:
     """Reduce a device array into out or a new array of its library; does not wait."""
-    library, device = view.library, view.device
+    library, device, pointer = view.library, view.device, view.ptr
     given = None if stream is None else _streams.handle_of(stream, _WHERE)
-    encoded = call.encode(init)
+    encoded = None if init is None else call.encode(init)
+    key: Any = pointer & 15
+    strides = None
     if out is None:
         result = library.empty(call.result_shape, call.acc, device, given)
-        pointer = library.pointer(result)
-        strides = None
+        target = library.pointer(result)
     else:
-        target = _checks.output(out, view, call.result_shape, call.acc, _WHERE)
-        _checks.no_overlap(target, view, _WHERE)
-        result, pointer = out, target.ptr
-        strides = None if target.contiguous else target.strides
-    if not pointer or 0 in call.shape:
+        place = _checks.output(out, view, call.result_shape, call.acc, _WHERE)
+        _checks.no_overlap(place, view, _WHERE)
+        result, target = out, place.ptr
+        if not place.contiguous:
+            strides = place.strides
+            key = (key, strides)
+    if call.is_empty:
+        if 0 not in call.shape:
+            start = call.start(as_operator(op, _WHERE, 2), init)
+            library.fill(result, start, device, given)
         return result
-    handle = library.stream(device) if given is None else given
-    if 0 in view.shape:
-        library.fill(result, call.start(view, init), device, given)
-        return result
-    plan = _plan_for(call, view, op, strides)
-    plan.launch(view.ptr, pointer, encoded, handle)
+    plan = call.plans.get(key)
+    if plan is None:
+        plan = call.plans[key] = _new_plan(call, view, as_operator(op, _WHERE, 2), strides)
+    plan.launch(library.stream(device) if given is None else given, encoded, pointer, target)
     return result
 
 
-def _plan_for(call: Any, view: View, op: Operator, out_strides: tuple[int, ...] | None) -> Plan:
-    """Return the call's plan for this alignment and these output strides, made once."""
-    if call.plan is None:
-        call.plan = {}
-    alignment = view.ptr & 15
-    key = (alignment, out_strides)
-    plan: Plan | None = call.plan.get(key)
-    if plan is None:
-        if view.ptr % view.dtype.itemsize:
-            raise ValueError(
-                f"reduce: x starts at address {view.ptr:#x}, which is not a multiple of its item "
-                f"size {view.dtype.itemsize}; copy it to aligned memory"
-            )
-        kept_strides = _kept_strides(call, out_strides)
-        plan = Plan(view, op, call.axes, call.acc, kept_strides, alignment)
-        call.plan[key] = plan
-    return plan
+def _new_plan(call: Any, view: View, op: Operator, out_strides: tuple[int, ...] | None) -> Plan:
+    """Return the plan for this alignment and these output strides."""
+    if view.ptr % view.dtype.itemsize:
+        raise ValueError(
+            f"reduce: x starts at address {view.ptr:#x}, which is not a multiple of its item "
+            f"size {view.dtype.itemsize}; copy it to aligned memory"
+        )
+    strides = _kept_strides(call, out_strides)
+    return Plan(view, op, call.axes, call.acc, strides, view.ptr & 15)
 
 
 def _kept_strides(call: Any, out_strides: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -80,14 +76,13 @@ def _kept_strides(call: Any, out_strides: tuple[int, ...] | None) -> tuple[int, 
 class Plan:
     """A kernel, its grid and its packed parameters, for one layout."""
 
-    __slots__ = ("device", "free", "grid", "kernel", "partial_bytes", "tail", "threads")
+    __slots__ = ("_launch", "device", "partial_bytes")
 
     def __init__(
         self, view: View, op: Operator, axes: tuple[int, ...], acc: np.dtype[Any],
         out_strides: tuple[int, ...], alignment: int,
     ) -> None:  # fmt: skip
         self.device = view.device
-        self.free: list[driver.Parameters] = []
         reduced = merge([(view.shape[i], (view.strides[i],)) for i in axes])
         kept = [i for i in range(len(view.shape)) if i not in axes]
         outer = merge(
@@ -118,13 +113,12 @@ class Plan:
             access = policy.STRIDED
             packed = pack_layout(outer, 2) + pack_layout(reduced, 1)
         blocks = divisor(cut.blocks_per_row)
-        self.tail = (
-            struct.pack(f"<qqq{DIVISOR}", num_rows, num_items, cut.chunk_items, *blocks) + packed
-        )
-        self.grid = (cut.num_blocks, 1, 1)
+        tail = struct.pack(f"<qqq{DIVISOR}", num_rows, num_items, cut.chunk_items, *blocks) + packed
         self.partial_bytes = cut.num_blocks * acc.itemsize if cut.blocks_per_row > 1 else 0
-        self.threads = cut.policy.block_threads
-        self.kernel = build.kernel(policy.rows_spec(op, source, acc, access, cut), self.device)
+        kernel = build.kernel(policy.rows_spec(op, source, acc, access, cut), self.device)
+        self._launch = driver.Launch(
+            kernel, cut.num_blocks, cut.policy.block_threads, _HEAD, tail, self.device
+        )
 
     def _columns(
         self, source: np.dtype[Any], acc: np.dtype[Any], op: Operator, reduced: Dims,
@@ -141,7 +135,7 @@ class Plan:
         else:
             items = 1
         cut = policy.cut_columns(num_batches, num_rows, num_columns, items)
-        self.tail = (
+        tail = (
             struct.pack(
                 f"<qqq{DIVISOR}{DIVISOR}qq", num_rows, cut.rows_per_block, num_columns,
                 *divisor(cut.num_blocks), *divisor(cut.num_column_tiles), column_stride, out_stride,
@@ -149,42 +143,29 @@ class Plan:
             + pack_layout(reduced, 1)
             + pack_layout(batch, 2)
         )  # fmt: skip
-        tiles = cut.num_column_tiles * num_batches
-        self.grid = (tiles * cut.num_blocks, 1, 1)
-        shared = cut.num_blocks > 1
-        self.partial_bytes = self.grid[0] * cut.columns * acc.itemsize if shared else 0
-        self.threads = policy.COLUMNS.block_threads
-        self.kernel = build.kernel(policy.columns_spec(op, source, acc, cut), self.device)
+        blocks = cut.num_column_tiles * num_batches * cut.num_blocks
+        self.partial_bytes = blocks * cut.columns * acc.itemsize if cut.num_blocks > 1 else 0
+        kernel = build.kernel(policy.columns_spec(op, source, acc, cut), self.device)
+        self._launch = driver.Launch(
+            kernel, blocks, policy.COLUMNS.block_threads, _HEAD, tail, self.device
+        )
 
     def launch(
-        self, input_pointer: int, output_pointer: int, init: np.ndarray[Any, Any] | None,
-        stream: int,
-    ) -> None:  # fmt: skip
-        if not self.partial_bytes:
-            self._launch(input_pointer, output_pointer, init, stream, 0, 0)
-            return
-        with memory.workspace(self.device, stream, self.partial_bytes) as (tickets, partials):
-            self._launch(input_pointer, output_pointer, init, stream, partials, tickets)
-
-    def _launch(
-        self, input_pointer: int, output_pointer: int, init: np.ndarray[Any, Any] | None,
-        stream: int, partials: int, tickets: int,
-    ) -> None:  # fmt: skip
-        try:
-            parameters = self.free.pop()
-        except IndexError:
-            parameters = driver.Parameters(_HEAD.size + len(self.tail))
-            start = parameters.offset + _HEAD.size
-            parameters.buffer[start : start + len(self.tail)] = self.tail
+        self, stream: int, init: np.ndarray[Any, Any] | None, source: int, target: int
+    ) -> None:
+        """Queue the reduction of the array at `source` into `target`."""
         value, given = (b"", 0) if init is None else (init.tobytes(), 1)
-        _HEAD.pack_into(
-            parameters.buffer, parameters.offset, value, given, input_pointer, output_pointer,
-            partials, tickets,
-        )  # fmt: skip
-        driver.launch(
-            self.kernel, self.grid, self.threads, stream, parameters.address, self.device
-        )
-        self.free.append(parameters)
+        if not self.partial_bytes:
+            self._launch(stream, value, given, source, target, 0, 0)
+            return
+        tickets = memory.kept_workspace(self.device, stream, self.partial_bytes)
+        if tickets:
+            partials = tickets + memory.TICKET_BYTES
+            self._launch(stream, value, given, source, target, partials, tickets)
+            return
+        with memory.own_workspace(self.device, stream, self.partial_bytes) as tickets:
+            partials = tickets + memory.TICKET_BYTES
+            self._launch(stream, value, given, source, target, partials, tickets)
 
 
 def _is_columns(reduced: Dims, outer: Dims) -> bool:

@@ -147,9 +147,7 @@ class ColumnsCut:
         return self.width * self.items
 
 
-def cut_columns(
-    num_batches: int, num_rows: int, num_columns: int, items: int
-) -> ColumnsCut:
+def cut_columns(num_batches: int, num_rows: int, num_columns: int, items: int) -> ColumnsCut:
     """Return the cut of num_batches × (num_rows, num_columns), reduced over rows."""
     threads = -(-num_columns // items)
     width = min(WARP, 1 << (threads - 1).bit_length())

@@ -30,7 +30,7 @@ class Slot:
         # 1: CU_MEMHOSTALLOC_PORTABLE, usable from every context.
         self.address = int(check(api.cuMemHostAlloc(CHUNK_BYTES, 1), "allocating pinned memory"))
         raw = (ctypes.c_ubyte * CHUNK_BYTES).from_address(self.address)
-        self.bytes: np.ndarray[Any, Any] = np.frombuffer(raw, np.uint8)
+        self.bytes: np.ndarray[Any, Any] = np.ctypeslib.as_array(raw)
         self.event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -1,0 +1,1 @@
+"""Benchmarks: gpualgo beside its peers, each result checked before it is timed."""

@@ -1,0 +1,54 @@
+"""python -m bench: time gpualgo beside its peers and write the table of ratios.
+
+On a machine without a GPU it times the CPU rows, beside NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import time
+
+from bench import bench_reduce, bench_transform, startup, table
+from bench.support import Result, gpu, run
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="the sizes with targets, fewer samples"
+    )
+    parser.add_argument("--rows", default="", help="only rows whose title contains this text")
+    parser.add_argument("--no-write", action="store_true", help="print the table, write no file")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the rows asked for, print the table, and return 1 if a row failed its check."""
+    chosen = _arguments()
+    results: list[Result] = []
+    failed = False
+    began = time.perf_counter()
+    for row in bench_reduce.rows() + bench_transform.rows():
+        if chosen.rows not in str(row) or (chosen.quick and not row.quick):
+            continue
+        try:
+            results.append(run(row, rounds=2 if chosen.quick else 5))
+        except Exception as error:  # the other rows are worth having
+            failed = True
+            print(f"FAILED {row}: {type(error).__name__}: {error}", file=sys.stderr)
+        gc.collect()
+        if gpu() is not None:
+            gpu().get_default_memory_pool().free_all_blocks()
+        print(f"{time.perf_counter() - began:6.1f} s  {row}", file=sys.stderr)
+    if chosen.rows in "start-up":
+        results += startup.results()
+    print(table.markdown(results))
+    if not chosen.no_write:
+        print(f"written to {table.write(results)}", file=sys.stderr)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

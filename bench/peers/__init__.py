@@ -1,0 +1,1 @@
+"""Libraries to compare with, each used the way its own documentation advises."""

@@ -1,0 +1,204 @@
+"""How the benchmarks time: rows, contenders, clocks, and the check before each timing."""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import gpualgo as ga
+
+Contender = Callable[[], Any]
+OURS = "gpualgo"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a row compares: each contender does the same work and returns the same values."""
+
+    contenders: dict[str, Contender]
+    expected: Any
+    tolerance: float = 0.0  # relative; 0 where the result is exact
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table. Arrays are made only when it runs, and freed after it."""
+
+    name: str
+    n: int
+    clock: str  # "device", "host" (enqueue only), "cpu" (to the result), "start" (of a process)
+    build: Callable[[int], Work]
+    bytes_moved: float = 0.0
+    target: float | None = None  # ours / best peer; for "host" and "start" our time itself, in s
+    quick: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name}, n={self.n}, {self.clock}"
+
+
+@dataclass
+class Result:
+    row: Row
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float | None:
+        """Our time over the best peer's."""
+        peers = [t for who, t in self.seconds.items() if who != OURS]
+        return self.seconds[OURS] / min(peers) if peers else None
+
+    @property
+    def met(self) -> bool | None:
+        if self.row.target is None:
+            return None
+        absolute = self.row.clock in ("host", "start")
+        measured = self.seconds[OURS] if absolute else self.ratio
+        return None if measured is None else measured <= self.row.target
+
+
+@functools.cache
+def gpu() -> Any:
+    """Return CuPy where it and a GPU are there, else None."""
+    try:
+        import cupy
+
+        return cupy if cupy.cuda.runtime.getDeviceCount() else None
+    except Exception:  # no CuPy, no driver, no device: the CPU rows run without
+        return None
+
+
+@functools.cache
+def torch() -> Any:
+    try:
+        import torch as module
+    except ImportError:
+        return None
+    return module if module.cuda.is_available() else None
+
+
+def as_tensor(x: Any) -> Any:
+    """Return a CuPy array's memory as a tensor of PyTorch."""
+    return torch().from_dlpack(x)
+
+
+def check(row: Row, work: Work) -> None:
+    """Raise unless every contender's result is the expected one."""
+    for who, contender in work.contenders.items():
+        error = _error(contender(), work.expected)
+        if not error <= work.tolerance:
+            raise AssertionError(
+                f"{row}: {who} is off by {error:.3g}, allowed {work.tolerance:.3g}"
+            )
+
+
+def _error(got: Any, expected: Any) -> float:
+    xp: Any = np if isinstance(expected, np.ndarray | np.generic) else gpu()
+    got = xp.asarray(got).reshape(expected.shape)
+    if got.dtype != expected.dtype:
+        return math.inf
+    if expected.dtype.kind != "f":
+        return 0.0 if bool((got == expected).all()) else math.inf
+    return float(abs(got - expected).max() / (abs(expected).max() + xp.finfo(got.dtype).tiny))
+
+
+def place(row: Row) -> AbstractContextManager[None]:
+    """Return the context of a row: NumPy arrays would go to the GPU where there is one."""
+    return ga.default_device("cpu") if row.clock == "cpu" else nullcontext()
+
+
+def run(row: Row, rounds: int) -> Result:
+    """Check a row's contenders, then time them in turns, so that drift meets all of them."""
+    clock = CLOCKS[row.clock]
+    with place(row):
+        work = row.build(row.n)
+        check(row, work)
+        samples: dict[str, list[float]] = {who: [] for who in work.contenders}
+        for _ in range(rounds):
+            for who, contender in work.contenders.items():
+                samples[who] += clock(contender)
+    return Result(row, {who: statistics.median(times) for who, times in samples.items()})
+
+
+_SPIN = """
+extern "C" __global__ void spin(long long cycles) {
+  long long start = clock64();
+  while (clock64() - start < cycles) {}
+}
+"""
+
+
+@functools.cache
+def _spin() -> Any:
+    return gpu().RawKernel(_SPIN, "spin")
+
+
+def device_seconds(contender: Contender, budget: float = 0.05) -> list[float]:
+    """Time by CUDA events; a spinning kernel hides the host's time to enqueue the call."""
+    cupy = gpu()
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    cycles = 400_000  # about 0.2 ms at 2 GHz: longer than any contender takes to enqueue
+
+    def once() -> float:
+        _spin()((1,), (1,), (cycles,))
+        start.record()
+        contender()
+        stop.record()
+        stop.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
+
+    first = min(once() for _ in range(3))
+    count = max(7, min(100, int(budget / max(first, 2e-4))))
+    return [once() for _ in range(count)]
+
+
+def host_seconds(contender: Contender, calls: int = 200, loops: int = 10) -> list[float]:
+    """Time until the call returns, nothing awaited: the mean of a loop, many loops."""
+    cupy = gpu()
+    times = []
+    for _ in range(loops):
+        cupy.cuda.Device().synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            contender()
+        times.append((time.perf_counter() - start) / calls)
+    cupy.cuda.Device().synchronize()
+    return times
+
+
+def cpu_seconds(contender: Contender, budget: float = 0.3) -> list[float]:
+    """Time until the result is there."""
+    times: list[float] = []
+    while len(times) < 5 or (sum(times) < budget and len(times) < 200):
+        start = time.perf_counter()
+        contender()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+CLOCKS: dict[str, Callable[[Contender], list[float]]] = {
+    "device": device_seconds,
+    "host": host_seconds,
+    "cpu": cpu_seconds,
+}
+
+
+def time_with_pytest(benchmark: Any, row: Row) -> None:
+    """Let pytest-benchmark time our call; the peers' times go into its extra_info."""
+    result = run(row, rounds=2)
+    benchmark.group = f"{row.name} [{row.clock}]"
+    benchmark.extra_info |= {"seconds": result.seconds, "ratio": result.ratio, "met": result.met}
+    ours = row.build(row.n).contenders[OURS]
+    if row.clock != "device":
+        with place(row):
+            benchmark(ours)
+        return
+    device = gpu().cuda.Device()
+    benchmark(lambda: (ours(), device.synchronize()))

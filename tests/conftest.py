@@ -1,0 +1,117 @@
+"""Fixtures: every backend that this machine has, and outputs between guard bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from support import LAYOUTS, Array, Backend, count_gpus
+
+import gpualgo as ga
+
+GUARD_BYTES = 256  # keeps the alignment that a fresh allocation has
+GUARD = 0xA5
+
+
+@functools.cache
+def backends_present() -> dict[str, str]:
+    """Return the backends to test, each with the library that its arrays come from."""
+    present = {"cpu": "numpy"}
+    if count_gpus():
+        try:
+            import cupy  # noqa: F401
+        except ImportError:
+            present["cuda"] = "numpy"  # no device arrays here: NumPy's are staged
+        else:
+            present["cuda"] = "cupy"
+    return present
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--backend", choices=["cpu", "cuda"], help="test this backend alone")
+
+
+def _chosen(config: pytest.Config) -> list[str]:
+    named = config.getoption("--backend")
+    if named and named not in backends_present():
+        raise pytest.UsageError(f"--backend {named}: this machine has no GPU that can be used")
+    return [named] if named else list(backends_present())
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    chosen = (f"{name} ({backends_present()[name]} arrays)" for name in _chosen(config))
+    return "gpualgo backends: " + ", ".join(chosen)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames:
+        metafunc.parametrize("backend", _chosen(metafunc.config), indirect=True, scope="session")
+    if "cuda" in metafunc.fixturenames:  # tests that need device arrays
+        devices = [n for n in _chosen(metafunc.config) if backends_present()[n] == "cupy"]
+        metafunc.parametrize("cuda", devices, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """Every backend present in turn; NumPy arrays go to it too (see `on_backend`)."""
+    return _backend(request.param)
+
+
+@pytest.fixture(scope="session")
+def cuda(request: pytest.FixtureRequest) -> Backend:
+    """The CUDA backend, with CuPy's arrays."""
+    return _backend(request.param)
+
+
+def _backend(name: str) -> Backend:
+    return Backend(name, importlib.import_module(backends_present()[name]))
+
+
+@pytest.fixture(autouse=True)
+def on_backend(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Make the backend under test the one that NumPy arrays run on."""
+    named = {"backend", "cuda"}.intersection(request.fixturenames)
+    device = request.getfixturevalue(named.pop()).name if named else None
+    with ga.default_device(device) if device else contextlib.nullcontext():
+        yield
+
+
+Make = Callable[..., Array]
+
+
+@pytest.fixture
+def guarded(backend: Backend) -> Iterator[Make]:
+    """Make outputs amid guard bytes, which must be as they were when the test ends."""
+    made: list[tuple[Array, np.ndarray[Any, Any]]] = []
+
+    def make(shape: tuple[int, ...], dtype: Any, layout: str = "contiguous") -> Array:
+        dtype = np.dtype(dtype)
+        view, buffer = _amid_guards(backend.xp, shape, dtype, layout)
+        mirror, written = _amid_guards(np, shape, dtype, layout)
+        mirror[...] = np.frombuffer(bytes([255 - GUARD]) * dtype.itemsize, dtype)[0]
+        made.append((buffer, written == GUARD))
+        return view
+
+    yield make
+    for buffer, is_guard in made:
+        touched = np.flatnonzero((backend.to_host(buffer) != GUARD) & is_guard)
+        assert touched.size == 0, f"wrote outside the output: bytes {touched[:8] - GUARD_BYTES}"
+
+
+def _amid_guards(
+    xp: Any, shape: tuple[int, ...], dtype: np.dtype[Any], layout: str
+) -> tuple[Array, Array]:
+    buffers: list[Array] = []
+
+    def new(full: tuple[int, ...]) -> Array:
+        nbytes = math.prod(full) * dtype.itemsize
+        buffers.append(xp.full(nbytes + 2 * GUARD_BYTES, GUARD, np.uint8))
+        return buffers[0][GUARD_BYTES : GUARD_BYTES + nbytes].view(dtype).reshape(full)
+
+    return LAYOUTS[layout](new, shape), buffers[0]

@@ -1,0 +1,179 @@
+"""Arrays of other libraries, in and out, and the layouts that NumPy alone can have."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from support import BFLOAT16, DTYPES, Backend, affine, assert_same, compose, fold, random_array
+
+import gpualgo as ga
+
+Host = np.ndarray[Any, Any]
+
+
+class ArrayInterface:
+    """An object that is an array through `__array_interface__` alone."""
+
+    def __init__(self, array: Host) -> None:
+        self._array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class DLPack:
+    """A host array that shows DLPack alone, as other libraries' tensors do."""
+
+    def __init__(self, array: Host) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+
+class CudaArrayInterface:
+    """A device array that shows `__cuda_array_interface__` alone."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+@pytest.mark.parametrize("wrap", [ArrayInterface, DLPack])
+def test_host_protocols(backend: Backend, wrap: type) -> None:
+    x = random_array((30, 40), np.dtype("float32"))
+    assert_same(np.asarray(ga.reduce(wrap(x), None, max)), x.max())
+    assert_same(np.asarray(ga.reduce(wrap(x[::2, 1:]), None, max, axis=0)), x[::2, 1:].max(axis=0))
+    assert_same(np.asarray(ga.transform(lambda a, b: a - b, wrap(x), x)), x - x)
+
+
+def test_subclasses_and_memory_maps(backend: Backend, tmp_path: Any) -> None:
+    x = affine(70_001)
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert_same(np.asarray(ga.reduce(mapped, None, compose)), fold(compose, x))
+
+
+@pytest.mark.parametrize("dtype", [t for t in DTYPES if t.itemsize > 1], ids=str)
+def test_unaligned_numpy(backend: Backend, dtype: np.dtype[Any]) -> None:
+    """Fields of packed records start at any byte."""
+    records = np.zeros(5000, [("flag", "u1"), ("value", dtype)])
+    records["value"] = random_array(5000, dtype)
+    x = records["value"]
+    assert not x.flags.aligned
+    assert_same(np.asarray(ga.reduce(x, None, lambda a, b: b)), x[-1, ...])
+    assert_same(np.asarray(ga.transform(lambda a: a, x)), np.ascontiguousarray(x))
+    out = np.zeros(5000, records.dtype)
+    ga.transform(lambda a: a, x, out=out["value"])
+    assert_same(out["value"], x)
+    assert not out["flag"].any()
+
+
+def test_numpy_on_every_backend(backend: Backend) -> None:
+    """Host arrays in every chunking: sizes around a power of two, strided and broadcast."""
+    for n in (1, 1000, (1 << 20) - 1, (1 << 22) + 1, 5_000_001):
+        x = affine(n)
+        assert_same(np.asarray(ga.reduce(x, None, compose)), fold(compose, x))
+        assert_same(ga.transform(lambda a: a ^ 1, x), x ^ 1)
+    x = affine((1201, 1301))[::-1, ::3]
+    for axis in (0, 1, None):
+        assert_same(np.asarray(ga.reduce(x, None, compose, axis=axis)), fold(compose, x, axis))
+    y = np.broadcast_to(affine((1, 434), seed=2), x.shape)
+    assert_same(ga.transform(compose, x, y), compose(x, y))
+
+
+def test_nothing_is_kept_alive(backend: Backend) -> None:
+    class Owned(np.ndarray[Any, Any]):
+        pass
+
+    x = random_array(1000, np.dtype("float32")).view(Owned)
+    seen = weakref.ref(x)
+    ga.reduce(x)
+    ga.transform(lambda a: a, x)
+    del x
+    gc.collect()
+    assert seen() is None
+
+
+def test_torch_on_the_host(backend: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: its tensors go untested")
+    x = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+    total = ga.reduce(x.t(), 0.0, lambda a, b: a + b)
+    assert isinstance(total, torch.Tensor)
+    assert total.item() == 66
+    assert total.device.type == "cpu"
+    assert torch.equal(ga.reduce(x, axis=1), x.sum(1))
+    assert torch.equal(ga.transform(lambda a, b: a * b, x, x), x * x)
+    half = ga.transform(lambda a: a + 1, x.to(torch.bfloat16))
+    assert half.dtype == torch.bfloat16
+    assert torch.equal(half, x.to(torch.bfloat16) + 1)
+    out = torch.empty(4)
+    assert ga.reduce(x, axis=0, out=out) is out
+    assert torch.equal(out, x.sum(0))
+
+
+def test_torch_on_the_device(cuda: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: its tensors go untested")
+    x = torch.arange(12, dtype=torch.float32, device="cuda").reshape(3, 4)
+    total = ga.reduce(x.t(), 0.0, lambda a, b: a + b)
+    assert isinstance(total, torch.Tensor)
+    assert total.is_cuda
+    assert total.shape == ()
+    assert total.item() == 66
+    out = torch.empty(4, device="cuda")
+    assert ga.reduce(x, axis=0, out=out) is out
+    assert torch.equal(out, x.sum(0))
+    assert torch.equal(ga.transform(lambda a, b: a * b, x, x), x * x)
+    half = x.to(torch.bfloat16)
+    assert torch.equal(ga.transform(lambda a: a + 1, half), half + 1)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        assert ga.reduce(torch.ones(1 << 20, device="cuda")).item() == 1 << 20
+
+
+def test_cupy_streams(cuda: Backend) -> None:
+    cupy = cuda.xp
+    stream = cupy.cuda.Stream(non_blocking=True)
+    x = cupy.ones(1 << 20, cupy.float32)
+    cupy.cuda.Device().synchronize()
+    for given in (stream, stream.ptr):
+        result = ga.transform(lambda a: a + 1, x, stream=given)
+        total = ga.reduce(result, stream=given)
+        stream.synchronize()
+        assert float(total) == 2 << 20
+    with stream:
+        assert float(ga.reduce(ga.transform(lambda a: a * 3, x))) == 3 << 20
+
+
+def test_cuda_array_interface(cuda: Backend) -> None:
+    x = random_array((33, 65), np.dtype("float32"))
+    device = CudaArrayInterface(cuda.to_device(x)[:, ::2])
+    result = ga.reduce(device, None, max, axis=1)
+    assert hasattr(result, "__cuda_array_interface__")
+    assert_same(cuda.xp.asnumpy(cuda.xp.asarray(result)), x[:, ::2].max(axis=1))
+    result = ga.transform(lambda a, b: a - b, device, device)
+    assert_same(cuda.xp.asnumpy(cuda.xp.asarray(result)), x[:, ::2] - x[:, ::2])
+
+
+def test_device_results_stay_there(cuda: Backend) -> None:
+    x = cuda.to_device(random_array((3, 4), np.dtype("float32")))
+    for result, shape in ((ga.reduce(x), ()), (ga.reduce(x, axis=0), (4,))):
+        assert isinstance(result, cuda.xp.ndarray)
+        assert result.shape == shape
+    assert ga.reduce(cuda.to_device(np.ones(5, BFLOAT16))).dtype == BFLOAT16
+
+
+def test_device_arrays_ignore_the_default(cuda: Backend) -> None:
+    with ga.default_device("cpu"):
+        assert isinstance(ga.reduce(cuda.xp.ones(3)), cuda.xp.ndarray)
+
+
+def test_pinned_host_memory(cuda: Backend) -> None:
+    pinned = cuda.xp.cuda.alloc_pinned_memory(8 * 100_001)
+    x = np.frombuffer(pinned, np.uint64, 100_001)
+    x[:] = affine(100_001)
+    assert_same(np.asarray(ga.reduce(x, None, compose)), fold(compose, x))

@@ -1,0 +1,294 @@
+"""Bad input: the type of every error, what its message says, and that `out` is left alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, count_gpus
+
+import gpualgo as ga
+
+
+def add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+@contextmanager
+def refused(
+    backend: Backend,
+    kind: type[Exception] | tuple[type[Exception], ...],
+    message: str,
+    out: Any = None,
+) -> Iterator[None]:
+    """Expect `kind`, whose one sentence matches `message`, and every byte of out unchanged."""
+    before = None if out is None else backend.to_host(out).tobytes()
+    with pytest.raises(kind, match=message) as caught:
+        yield
+    assert out is None or backend.to_host(out).tobytes() == before
+    assert "\n" not in str(caught.value) or kind is ga.CompileError
+
+
+def _x(backend: Backend, dtype: Any = "float32", shape: Any = (6,)) -> Any:
+    return backend.to_device((np.arange(np.prod(shape)).reshape(shape) % 7).astype(dtype))
+
+
+NOT_ARRAYS: list[Any] = [[1.0, 2.0], (1, 2), 3.0, 3, True, None, "123", b"123", {1: 2}, range(3)]
+
+
+@pytest.mark.parametrize("value", [*NOT_ARRAYS, np.float32(3)], ids=repr)
+def test_not_an_array(backend: Backend, value: Any) -> None:
+    with refused(backend, TypeError, rf"^reduce: x .*{type(value).__name__}"):
+        ga.reduce(value)
+    named = f"{type(value).__name__}|{re.escape(repr(value))}"
+    with refused(backend, TypeError, f"^transform: .*({named})"):
+        ga.transform(lambda a: a, value)
+    with refused(backend, TypeError, f"^transform: .*({named})"):
+        ga.transform(add, _x(backend), value)
+
+
+def test_a_list_is_told_the_way(backend: Backend) -> None:
+    with refused(backend, TypeError, r"numpy\.asarray"):
+        ga.reduce([1.0, 2.0])
+    with refused(backend, TypeError, r"lambda"):  # a scalar belongs into the operator
+        ga.transform(add, _x(backend), 2.0)
+
+
+BAD_DTYPES: list[tuple[Any, str]] = [
+    (np.array([1, None], object), "object"),
+    (np.array([Fraction(1, 2)]), "object"),
+    (np.array(["a", "b"]), "<U1"),
+    (np.array([b"a"]), "S1"),
+    (np.zeros(3, [("a", "f4"), ("b", "i4")]), "'a'"),
+    (np.zeros(3, "M8[s]"), "datetime64"),
+    (np.zeros(3, "m8[ns]"), "timedelta64"),
+    (np.zeros(3, np.longdouble), "longdouble|float128|float96"),
+    (np.zeros(3, np.clongdouble), "clongdouble|complex256|complex192"),
+    (np.zeros(3, ">f4"), "big-endian.*>f4.*newbyteorder|big-endian.*astype"),
+    (np.zeros(3, ">i8"), "big-endian"),
+]
+
+
+@pytest.mark.parametrize(("x", "message"), BAD_DTYPES, ids=[str(x.dtype) for x, _ in BAD_DTYPES])
+def test_dtypes_without_kernels(backend: Backend, x: Any, message: str) -> None:
+    with refused(backend, TypeError, f"^reduce: x.*({message})"):
+        ga.reduce(x)
+    with refused(backend, TypeError, f"^transform: .*({message})"):
+        ga.transform(lambda a: a, x)
+    with refused(backend, TypeError, "^reduce: .*dtype"):
+        ga.reduce(np.ones(3, np.int8), dtype=x.dtype)
+    with refused(backend, TypeError, "^transform: .*out"):
+        ga.transform(lambda a: a, np.ones(x.shape, np.int8), out=x)
+
+
+@pytest.mark.parametrize("dtype", ["nope", "float31", 12, [1], "f4,i4"], ids=str)
+def test_unknown_dtype_names(backend: Backend, dtype: Any) -> None:
+    with refused(backend, TypeError, "^reduce: .*dtype"):
+        ga.reduce(_x(backend), dtype=dtype)
+    with refused(backend, TypeError, "^transform: .*dtype"):
+        ga.transform(lambda a: a, _x(backend), dtype=dtype)
+
+
+@pytest.mark.parametrize("op", [3, "add", None, [max], np.ones(2)], ids=str)
+def test_operators_that_are_not_callable(backend: Backend, op: Any) -> None:
+    out = _x(backend)
+    with refused(backend, TypeError, rf"^reduce: op .*{type(op).__name__}"):
+        ga.reduce(_x(backend), None, op)
+    with refused(backend, TypeError, rf"^transform: op .*{type(op).__name__}", out):
+        ga.transform(op, _x(backend), out=out)
+    with refused(backend, TypeError, rf"Operator: .*{type(op).__name__}"):
+        ga.Operator(op)
+
+
+ONE_OR_THREE: list[Callable[..., Any]] = [
+    lambda a: a,
+    lambda a, b, c: a,
+    lambda: 1,
+    lambda a, *, b: a,
+    lambda a, b, *, c: a,
+]
+
+
+@pytest.mark.parametrize("op", ONE_OR_THREE)
+def test_operators_with_the_wrong_number_of_parameters(backend: Backend, op: Any) -> None:
+    x, out = _x(backend), _x(backend)
+    with refused(backend, TypeError, r"^reduce: op takes .*"):
+        ga.reduce(x, None, op)
+    with refused(backend, TypeError, r"^transform: op takes .*", out):
+        ga.transform(op, x, x, out=out)
+    with refused(backend, TypeError, r"^reduce: op takes .*"):
+        ga.reduce(x, None, ga.Operator(op))
+    with refused(backend, TypeError, r"^transform: op takes .*"):
+        ga.transform(np.add, x)
+
+
+def _unsupported(a: Any, b: Any) -> Any:
+    return a.no_such_attribute + b
+
+
+def _reads_a_module(a: Any, b: Any) -> Any:
+    return ast.literal_eval(a) + b
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        (_unsupported, "[Uu]nknown attribute 'no_such_attribute'"),
+        (_reads_a_module, "cell variable"),  # literal_eval itself is what numba cannot compile
+    ],
+)
+def test_operators_that_do_not_compile(backend: Backend, op: Any, reason: str) -> None:
+    x, out = _x(backend), _x(backend)
+    line = op.__code__.co_firstlineno
+    calls: list[Callable[[], Any]] = [
+        lambda: ga.reduce(x, None, op),
+        lambda: ga.transform(op, x, x, out=out),
+    ]
+    for call in calls:
+        with refused(
+            backend, ga.CompileError, rf"test_bad_input.py:{line}: def {op.__name__}", out
+        ):
+            call()
+        with refused(backend, ga.CompileError, reason):  # numba's
+            call()
+
+
+@pytest.mark.parametrize(
+    "op",
+    [lambda a, b: None, lambda a, b: "text", lambda a, b: (a, b)],
+    ids=["None", "str", "tuple"],
+)
+def test_operators_that_return_no_number(backend: Backend, op: Any) -> None:
+    out = _x(backend)
+    with refused(backend, TypeError, "op returns"):
+        ga.reduce(out, None, op)
+    with refused(backend, TypeError, "op returns", out):
+        ga.transform(op, out, out, out=out)
+
+
+def test_operator_results_that_do_not_fit(backend: Backend) -> None:
+    x, out = _x(backend, "int32"), _x(backend, "int32")
+    with refused(backend, TypeError, r"op.* returns float64.*int32.*dtype="):
+        ga.reduce(x, None, lambda a, b: (a + b) * 1.0)
+    with refused(backend, TypeError, r"op.* returns float64.*int32", out):
+        ga.transform(lambda a: a / 2, x, out=out)
+    with refused(backend, TypeError, r"op.* returns complex"):
+        ga.transform(lambda a: a * 1j, x, dtype="float64")
+
+
+def test_operators_without_meaning_for_the_dtype(backend: Backend) -> None:
+    with refused(backend, TypeError, r"^reduce: .*float32"):
+        ga.reduce(_x(backend), None, np.bitwise_and)
+    with refused(backend, TypeError, r"^transform: .*float32"):
+        ga.transform(np.bitwise_xor, _x(backend), _x(backend))
+
+
+def test_operators_that_capture_what_kernels_cannot_hold(backend: Backend) -> None:
+    table = [1, 2]
+    with refused(backend, TypeError, r"captures .*list"):
+        ga.transform(lambda a: table[a], _x(backend, "int32"))
+
+
+@pytest.mark.parametrize("axis", [2, -3, (0, 2), 2**40])
+def test_axis_out_of_range(backend: Backend, axis: Any) -> None:
+    x, out = _x(backend, shape=(2, 3)), _x(backend, shape=(3,))
+    with refused(backend, np.exceptions.AxisError, "axis.*out of bounds", out):
+        ga.reduce(x, axis=axis, out=out)
+    with refused(backend, np.exceptions.AxisError, "axis.*out of bounds"):
+        ga.reduce(x[0, :1].reshape(()), axis=0)
+
+
+@pytest.mark.parametrize("axis", [(0, 0), (1, -1)])
+def test_axis_repeated(backend: Backend, axis: Any) -> None:
+    with refused(backend, ValueError, "^reduce: .*axis"):
+        ga.reduce(_x(backend, shape=(2, 3)), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [1.0, "0", [0], (0, 1.0), slice(0, 1)], ids=str)
+def test_axis_not_an_integer(backend: Backend, axis: Any) -> None:
+    x = _x(backend, shape=(2, 3))
+    for equal in (1, (0, 1)):  # 1.0 == 1: a warm call must not let it through either
+        ga.reduce(x, axis=equal)
+    with refused(backend, TypeError, "^reduce: .*axis"):
+        ga.reduce(x, axis=axis)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "init", "kind", "message"),
+    [
+        ("int32", 0.0, TypeError, "0.0.*int32"),
+        ("bool", 0.0, TypeError, "0.0.*bool"),
+        ("float32", 1j, TypeError, "1j.*float32"),
+        ("int8", 128, ValueError, "128.*int8"),
+        ("uint8", -1, ValueError, "-1.*uint8"),
+        ("uint64", 2**64, ValueError, "18446744073709551616.*uint64"),
+        ("float32", np.zeros(2, "f4"), ValueError, "2"),
+        ("float32", np.zeros(0, "f4"), ValueError, "0"),
+        ("float32", "0", TypeError, "str|U1"),
+        ("float32", [0.0], TypeError, "list"),
+        ("float32", np.int32(0), TypeError, "float32.*int32"),  # x does not fit the accumulator
+        ("complex64", np.float64(0), TypeError, "complex64.*float64"),
+        ("float32", np.array(None), TypeError, "object"),
+    ],
+)
+def test_init_that_does_not_fit(
+    backend: Backend, dtype: str, init: Any, kind: type[Exception], message: str
+) -> None:
+    with refused(backend, kind, f"^reduce: .*({message})"):
+        ga.reduce(_x(backend, dtype), init)
+    with refused(backend, kind, f"^reduce: .*({message})"):
+        ga.reduce(_x(backend, dtype, (2, 3)), init, axis=0)
+
+
+def test_init_that_does_not_fit_dtype(backend: Backend) -> None:
+    with refused(backend, TypeError, "^reduce: init .*float64.*int32"):
+        ga.reduce(_x(backend, "int32"), np.float64(0), dtype="int32")
+    with refused(backend, ValueError, "^reduce: init .*300.*int8"):
+        ga.reduce(_x(backend, "int8"), 300, dtype="int8")
+    with refused(backend, TypeError, "^reduce: .*float32.*int32"):
+        ga.reduce(_x(backend), dtype="int32")
+
+
+@pytest.mark.parametrize("identity", ["zero", 0.5, [0], 300], ids=repr)
+def test_identity_that_does_not_fit(backend: Backend, identity: Any) -> None:
+    with refused(backend, (TypeError, ValueError), "identity"):
+        ga.reduce(_x(backend, "int8")[:0], None, ga.Operator(add, identity=identity))
+
+
+def test_streams_are_not_for_host_arrays() -> None:
+    with ga.default_device("cpu"), pytest.raises(ValueError, match=r"^reduce: stream"):
+        ga.reduce(np.ones(3), stream=0)
+    with ga.default_device("cpu"), pytest.raises(ValueError, match=r"^transform: stream"):
+        ga.transform(lambda a: a, np.ones(3), stream=1)
+
+
+def test_transform_without_arrays(backend: Backend) -> None:
+    with refused(backend, TypeError, "^transform: .*array"):
+        ga.transform(lambda: 1)
+
+
+def test_shapes_that_do_not_broadcast(backend: Backend) -> None:
+    with refused(backend, ValueError, r"^transform: .*\(2, 3\).*\(2,\)"):
+        ga.transform(add, _x(backend, shape=(2, 3)), _x(backend, shape=(2,)))
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "cuda:-1", "CPU", "", 3])
+def test_unknown_devices(name: Any) -> None:
+    with (
+        pytest.raises((ValueError, TypeError), match=r"default_device|device"),
+        ga.default_device(name),
+    ):
+        pass
+
+
+def test_a_gpu_that_is_not_there() -> None:
+    names = ["cuda:99"] if count_gpus() else ["cuda", "cuda:0", "cuda:99"]
+    for name in names:
+        with pytest.raises(ga.NoDeviceError, match=r"install|found"), ga.default_device(name):
+            raise AssertionError("the block was entered")

