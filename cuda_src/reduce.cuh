@@ -164,17 +164,21 @@ template <int width, class Op, class A, class T, class Access>
 __device__ inline A reduce_tail_vector(const Access& access, const unsigned char* row, int64 begin,
                                        int64 end) {
   constexpr int items = Access::items;
-  const int64 mine = begin + int64(threadIdx.x % width) * items;
+  // All in ints: at most one vector per lane is looked at.
+  const int64 rest = end - begin;
+  const int left = rest < width * items ? int(rest) : width * items;
+  const int mine = int(threadIdx.x % width) * items;
   A value{};
-  if (mine < end) {
-    value = convert<A>(access.load_one(row, mine));
+  if (mine < left) {
+    value = convert<A>(access.load_one(row, begin + mine));
 #pragma unroll
     for (int i = 1; i < items; ++i) {
-      if (mine + i < end) value = Op::apply(value, convert<A>(access.load_one(row, mine + i)));
+      if (mine + i < left) {
+        value = Op::apply(value, convert<A>(access.load_one(row, begin + mine + i)));
+      }
     }
   }
-  const int64 lanes = (end - begin + items - 1) / items;
-  return reduce_group_partial<width, Op>(value, lanes < width ? int(lanes) : width);
+  return reduce_group_partial<width, Op>(value, (left + items - 1) / items);
 }
 
 // Loads one tile of `loads` vectors per lane and folds each vector.
@@ -229,6 +233,7 @@ __device__ inline void reduce_tiles(const Access& access, const unsigned char* r
   }
   if (begin < end) {
     Running<Op, A> running;
+#pragma unroll 1
     for (int64 position = begin; position < end; position += vector) {
       running.append(reduce_tail_vector<width, Op, A, T>(access, row, position, end));
     }
@@ -239,21 +244,23 @@ __device__ inline void reduce_tiles(const Access& access, const unsigned char* r
 // Joins `count` partials (at least one) in order; thread 0 gets the result. Every thread folds a
 // contiguous piece.
 template <class Op, class A, int block_threads>
-__device__ inline A join_partials(const A* partials, int64 count, A* shared) {
-  const int64 piece = (count + block_threads - 1) / block_threads;
-  const int64 begin = threadIdx.x * piece;
-  const int64 end = begin + piece < count ? begin + piece : count;
+__device__ inline A join_partials(const A* partials, int count, A* shared) {
+  const int piece = (count + block_threads - 1) / block_threads;
+  const int begin = threadIdx.x * piece;
+  const int end = begin + piece < count ? begin + piece : count;
   A value{};
   if (begin < end) {
     value = load_shared_result(partials + begin);
-    int64 i = begin + 1;
+    int i = begin + 1;
     constexpr int loads = 8;  // in flight: the chain of loads is what a join waits for
+#pragma unroll 1
     for (; i + loads <= end; i += loads) {
       A next[loads];
 #pragma unroll
       for (int k = 0; k < loads; ++k) next[k] = load_shared_result(partials + i + k);
       value = Op::apply(value, fold<Op, 0, loads>(next));
     }
+#pragma unroll 1
     for (; i < end; ++i) value = Op::apply(value, load_shared_result(partials + i));
   }
   const int warp = threadIdx.x / warp_threads;
@@ -262,6 +269,7 @@ __device__ inline A join_partials(const A* partials, int64 count, A* shared) {
   if (threadIdx.x % warp_threads == 0) shared[warp] = value;
   __syncthreads();
   if (threadIdx.x == 0) {
+#pragma unroll 1
     for (int i = 1; i * warp_threads * piece < count; ++i) value = Op::apply(value, shared[i]);
   }
   return value;
@@ -278,6 +286,7 @@ __device__ inline A join_slots_of_warp(const A* values, int count) {
   A value{};
   if (begin < end) {
     value = values[begin];
+#pragma unroll 1
     for (int i = begin + 1; i < end; ++i) value = Op::apply(value, values[i]);
   }
   const int active = __popc(__ballot_sync(all_lanes, begin < end));
@@ -360,7 +369,7 @@ __global__ void __launch_bounds__(Policy::block_threads)
   }
   __syncthreads();
   if (!shared.is_last) return;
-  value = join_partials<Op, A, Policy::block_threads>(partials, params.blocks_per_row.value,
+  value = join_partials<Op, A, Policy::block_threads>(partials, int(params.blocks_per_row.value),
                                                       shared.values);
   if (threadIdx.x == 0) {
     store_row<Op>(params, row, value);

@@ -31,6 +31,7 @@ class Target:
     extending: Any
     models: Any
     imputils: Any
+    is_cuda: bool
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
 
 def install(target: Target) -> None:
     """Register the types and the rewrite with one numba target, once per process."""
-    _numba_types.install(target.extending, target.models, target.imputils.lower_constant)
+    lower_constant = target.imputils.lower_constant
+    _numba_types.install(target.extending, target.models, lower_constant, target.is_cuda)
     base: Any = target.rewrites.Rewrite
 
     class NumPyArithmetic(base):

@@ -7,6 +7,7 @@ when an array of theirs first comes by.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ class View(NamedTuple):
     strides: tuple[int, ...]  # in bytes
     dtype: np.dtype[Any]
     device: int  # a CUDA ordinal, or CPU
-    contiguous: bool  # C order, no gaps
     readonly: bool
     owner: Any
     library: Any
@@ -37,8 +37,7 @@ class _NumPy:
     @staticmethod
     def view(x: Any) -> View:
         return View(
-            0, x.shape, x.strides, x.dtype, CPU, x.flags.c_contiguous, not x.flags.writeable, x,
-            _NumPy,
+            0, x.shape, x.strides, x.dtype, CPU, not x.flags.writeable, x, _NumPy,
         )  # fmt: skip
 
     @staticmethod
@@ -72,7 +71,8 @@ def as_view(x: Any, where: str) -> View:
 def _find_viewer(x: Any, where: str) -> Any:
     cls = type(x)
     package = cls.__module__.partition(".")[0]
-    if isinstance(x, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # importing it takes longer than a first call may
+    if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
     if isinstance(x, np.ndarray):
         viewer: Any = _NumPy.view
@@ -100,17 +100,42 @@ def _array_interface_view(x: Any) -> View:
     return _NumPy.view(np.asarray(x))
 
 
+_OPERAND = "transform: an argument"
+
+
 def _not_an_array(x: Any, where: str) -> TypeError:
+    if isinstance(x, (bool, int, float, complex, np.generic)) and where == _OPERAND:
+        return TypeError(
+            f"{where} is the scalar {x!r}, not an array; "
+            "capture it in the operator, as in lambda a: a * 2.0"
+        )
     return TypeError(
         f"{where} must be an array, got {type(x).__name__}; wrap it with numpy.asarray(x)"
     )
 
 
+def is_contiguous(view: View) -> bool:
+    """Return whether a view lies in C order without gaps."""
+    step = view.dtype.itemsize
+    for extent, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
+        if extent != 1 and stride != step:
+            return 0 in view.shape
+        step *= extent
+    return True
+
+
+def address_of(view: View) -> int:
+    """Return where a view's first element lies."""
+    if view.device != CPU or view.ptr:
+        return view.ptr
+    return int(view.owner.__array_interface__["data"][0])
+
+
 def byte_bounds(view: View) -> tuple[int, int]:
     """Return the first byte of a view and the one past its last."""
-    low = high = view.ptr
-    if not view.ptr:
-        low = high = int(view.owner.__array_interface__["data"][0])
+    low = high = address_of(view)
+    if len(view.shape) == 1 and view.strides[0] > 0:
+        return low, low + view.shape[0] * view.strides[0]
     for extent, stride in zip(view.shape, view.strides, strict=True):
         if extent == 0:
             return low, low
@@ -142,7 +167,7 @@ class _Addresses:
     def __init__(self, view: View) -> None:
         self.__array_interface__ = {
             "version": 3,
-            "data": (view.ptr or view.owner.__array_interface__["data"][0], True),
+            "data": (address_of(view), True),
             "shape": view.shape,
             "strides": view.strides,
             "typestr": f"|V{view.dtype.itemsize}",

@@ -39,6 +39,8 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
             raise CompileError(f"{error}: {source_of(fn)}") from None
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
         dtypes = ", ".join(str(dtype) for dtype in arg_dtypes)
+        if "row_stack" in reason:
+            reason += "; numba-cuda does not work with NumPy 2.5: pip install 'numpy<2.5'"
         raise CompileError(
             f"op could not be compiled for ({dtypes}): {source_of(fn)}\n"
             f"{type(error).__name__}: {reason}"

@@ -6,6 +6,7 @@ Imported when one of their arrays first comes by; by then the caller has importe
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -40,20 +41,19 @@ class CuPy:
     def view(x: Any) -> View:
         data = x.data
         return _make(View, (
-            data.ptr, x.shape, x.strides, x.dtype, data.device_id, x.flags.c_contiguous, False,
-            x, CuPy,
+            data.ptr, x.shape, x.strides, x.dtype, data.device_id, False, x, CuPy,
         ))  # fmt: skip
 
     @staticmethod
     def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
         """Return an uninitialised array, its memory ordered on the stream it is used on."""
         cupy = sys.modules["cupy"]
-        if stream is None and (driver.is_only_device() or _cupy_device(cupy) == device):
+        if stream is None and (driver.is_simple or _cupy_device(cupy) == device):
             return cupy.ndarray(shape, dtype)
         with cupy.cuda.Device(device):
             if stream is None:
                 return cupy.empty(shape, dtype)
-            with cupy.cuda.ExternalStream(stream, device):
+            with _cupy_stream(cupy, stream, device):
                 return cupy.empty(shape, dtype)
 
     @staticmethod
@@ -64,39 +64,48 @@ class CuPy:
             if stream is None:
                 x[...] = cupy.asarray(value)
             else:
-                with cupy.cuda.ExternalStream(stream, device):
+                with _cupy_stream(cupy, stream, device):
                     x[...] = cupy.asarray(value)
 
     @staticmethod
     def stream(device: int) -> int:
-        return int(_cupy_stream_pointer()())
+        pointer: int = _cupy_stream_pointer()
+        return pointer
 
     @staticmethod
     def pointer(x: Any) -> int:
-        return int(x.data.ptr)
+        pointer: int = x.data.ptr
+        return pointer
+
+
+def _cupy_stream(cupy: Any, stream: int, device: int) -> Any:
+    """Return CuPy's object for a stream that it did not make."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # CuPy 14 has another way, 13 has not
+        return cupy.cuda.ExternalStream(stream, device)
 
 
 def _cupy_device(cupy: Any) -> int:
     return int(cupy.cuda.runtime.getDevice())
 
 
-_cupy_pointer: Any = None
-
-
 def _cupy_stream_pointer() -> Any:
-    global _cupy_pointer
-    if _cupy_pointer is None:
-        try:
-            from cupy_backends.cuda.stream import get_current_stream_ptr
+    """Return the handle of CuPy's current stream; replaces itself by the fastest way there is."""
+    global _cupy_stream_pointer
+    try:
+        from cupy_backends.cuda.stream import get_current_stream_ptr as pointer
+    except ImportError:
+        cupy = sys.modules["cupy"]
 
-            _cupy_pointer = get_current_stream_ptr
-        except ImportError:
-            cupy = sys.modules["cupy"]
-            _cupy_pointer = lambda: cupy.cuda.get_current_stream().ptr  # noqa: E731
-    return _cupy_pointer
+        def pointer() -> Any:
+            return cupy.cuda.get_current_stream().ptr
+
+    _cupy_stream_pointer = pointer
+    return pointer()
 
 
 _torch_dtypes: dict[Any, np.dtype[Any]] = {}
+_to_torch: dict[np.dtype[Any], Any] = {}
 
 
 def _torch_dtype(dtype: Any) -> np.dtype[Any]:
@@ -131,14 +140,15 @@ class Torch:
             raise TypeError(f"a tensor on {x.device} cannot be used; move it with x.cuda()")
         strides = tuple([stride * itemsize for stride in x.stride()])
         return _make(View, (
-            x.data_ptr(), tuple(x.shape), strides, dtype, device, x.is_contiguous(), False, x,
-            Torch,
+            x.data_ptr(), tuple(x.shape), strides, dtype, device, False, x, Torch,
         ))  # fmt: skip
 
     @staticmethod
     def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
         torch = sys.modules["torch"]
-        torch_dtype = getattr(torch, str(_dtypes.name_of(dtype)))
+        torch_dtype = _to_torch.get(dtype)
+        if torch_dtype is None:
+            torch_dtype = _to_torch[dtype] = getattr(torch, str(_dtypes.name_of(dtype)))
         if stream is None:
             return torch.empty(shape, dtype=torch_dtype, device=device)
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):

@@ -128,10 +128,40 @@ def unify(left: types.Type, right: types.Type) -> types.Type | None:
 _i16, _i32, _f32 = llvm.IntType(16), llvm.IntType(32), llvm.FloatType()
 
 
-def _to_bits(builder: Any, value: Any, name: str) -> Any:
-    """Round a float32 to the nearest 16-bit float, ties to even, and return its bits."""
-    if name == "float16":
+class _Narrowing:
+    """Conversions of float32 to 16 bits and back, as LLVM code.
+
+    NVVM has no vectors of LLVM's half, which its optimiser would make, so CUDA gets PTX.
+    """
+
+    def __init__(self, is_cuda: bool) -> None:
+        self.is_cuda = is_cuda
+
+    def to_bits(self, builder: Any, value: Any, name: str) -> Any:
+        """Round a float32 to the nearest 16-bit float, ties to even, and return its bits."""
+        if name == "bfloat16":
+            return _to_bfloat16(builder, value)
+        if self.is_cuda:
+            kind = llvm.FunctionType(_i16, [_f32])
+            return builder.asm(kind, "cvt.rn.f16.f32 $0, $1;", "=h,f", [value], False)
         return builder.bitcast(builder.fptrunc(value, llvm.HalfType()), _i16)
+
+    def from_bits(self, builder: Any, bits: Any, name: str) -> Any:
+        if name == "bfloat16":
+            return builder.bitcast(builder.shl(builder.zext(bits, _i32), _i32(16)), _f32)
+        if self.is_cuda:
+            kind = llvm.FunctionType(_f32, [_i16])
+            return builder.asm(kind, "cvt.f32.f16 $0, $1;", "=f,h", [bits], False)
+        return builder.fpext(builder.bitcast(bits, llvm.HalfType()), _f32)
+
+    def cast(self, context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+        """Cast any scalar to a 16-bit float, rounded."""
+        as_float = context.cast(builder, value, native(source), types.float32)
+        name = target.dtype_name
+        return self.from_bits(builder, self.to_bits(builder, as_float, name), name)
+
+
+def _to_bfloat16(builder: Any, value: Any) -> Any:
     bits = builder.bitcast(value, _i32)
     odd = builder.and_(builder.lshr(bits, _i32(16)), _i32(1))
     rounded = builder.add(builder.add(bits, _i32(0x7FFF)), odd)
@@ -139,18 +169,6 @@ def _to_bits(builder: Any, value: Any, name: str) -> Any:
     quiet = builder.or_(bits, _i32(0x00400000))
     is_nan = builder.fcmp_unordered("uno", value, value)
     return builder.trunc(builder.lshr(builder.select(is_nan, quiet, rounded), _i32(16)), _i16)
-
-
-def _from_bits(builder: Any, bits: Any, name: str) -> Any:
-    if name == "float16":
-        return builder.fpext(builder.bitcast(bits, llvm.HalfType()), _f32)
-    return builder.bitcast(builder.shl(builder.zext(bits, _i32), _i32(16)), _f32)
-
-
-def _round(context: Any, builder: Any, source: types.Type, target: Narrow, value: Any) -> Any:
-    as_float = context.cast(builder, value, native(source), types.float32)
-    name = target.dtype_name
-    return _from_bits(builder, _to_bits(builder, as_float, name), name)
 
 
 def _cast_native(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
@@ -161,8 +179,9 @@ def _to_boolean(context: Any, builder: Any, source: Any, target: Any, value: Any
     return context.is_true(builder, native(source), value)
 
 
-def install(extending: Any, models: Any, lower_constant: Any) -> None:
+def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> None:
     """Register both types with the target whose `extending` and data `models` are given."""
+    narrowing = _Narrowing(is_cuda)
 
     class WeakModel(models.ProxyModel):
         def __init__(self, manager: Any, fe_type: Weak) -> None:
@@ -181,10 +200,10 @@ def install(extending: Any, models: Any, lower_constant: Any) -> None:
             return _i16
 
         def as_data(self, builder: Any, value: Any) -> Any:
-            return _to_bits(builder, value, self._fe_type.dtype_name)
+            return narrowing.to_bits(builder, value, self._fe_type.dtype_name)
 
         def from_data(self, builder: Any, value: Any) -> Any:
-            return _from_bits(builder, value, self._fe_type.dtype_name)
+            return narrowing.from_bits(builder, value, self._fe_type.dtype_name)
 
         def as_argument(self, builder: Any, value: Any) -> Any:
             return value
@@ -196,12 +215,12 @@ def install(extending: Any, models: Any, lower_constant: Any) -> None:
     for numbers in (types.Integer, types.Float, types.Complex):
         extending.lower_cast(Weak, numbers)(_cast_native)
         extending.lower_cast(Narrow, numbers)(_cast_native)
-        extending.lower_cast(numbers, Narrow)(_round)
+        extending.lower_cast(numbers, Narrow)(narrowing.cast)
     extending.lower_cast(Weak, types.Boolean)(_to_boolean)
     extending.lower_cast(Narrow, types.Boolean)(_to_boolean)
-    extending.lower_cast(types.Boolean, Narrow)(_round)
-    extending.lower_cast(Weak, Narrow)(_round)
-    extending.lower_cast(Narrow, Narrow)(_round)
+    extending.lower_cast(types.Boolean, Narrow)(narrowing.cast)
+    extending.lower_cast(Weak, Narrow)(narrowing.cast)
+    extending.lower_cast(Narrow, Narrow)(narrowing.cast)
     extending.lower_cast(Weak, Weak)(_cast_native)
     for numbers in (types.Integer, types.Float, types.Complex):
         extending.lower_cast(numbers, Weak)(_cast_native)

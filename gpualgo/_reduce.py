@@ -148,6 +148,13 @@ def reduce(
         call = _new_call(key, view, as_operator(op, _WHERE, 2), init, axis, keepdims, dtype)
     if view.device == CPU:
         return _reduce_host(call, view, as_operator(op, _WHERE, 2), init, out, stream)
+    plan = call.plans.get(view.ptr & 15)
+    if plan is not None and out is None and stream is None:  # the warm call: nothing to decide
+        library, device = view.library, view.device
+        result = library.empty(call.result_shape, call.acc, device, None)
+        encoded = None if init is None else call.encode(init)
+        plan.launch(library.stream(device), encoded, view.ptr, library.pointer(result))
+        return result
     return _cuda_run()(call, view, op, init, out, stream)
 
 

@@ -81,7 +81,7 @@ _SAME_AS = {
     np.absolute: builtins.abs, np.less: operator.lt, np.less_equal: operator.le,
     np.greater: operator.gt, np.greater_equal: operator.ge, np.equal: operator.eq,
     np.not_equal: operator.ne, np.true_divide: operator.truediv, np.power: operator.pow,
-    builtins.pow: operator.pow, math.fmod: np.fmod,
+    builtins.pow: operator.pow,
 }  # fmt: skip
 
 # NumPy's functions of real numbers that the math module has under one name or another.
@@ -91,7 +91,7 @@ _REAL_SAME_AS = {
     np.cos: math.cos, np.tan: math.tan, np.arcsin: math.asin, np.arccos: math.acos,
     np.arctan: math.atan, np.arctan2: math.atan2, np.sinh: math.sinh, np.cosh: math.cosh,
     np.tanh: math.tanh, np.arcsinh: math.asinh, np.arccosh: math.acosh, np.arctanh: math.atanh,
-    np.hypot: math.hypot, np.copysign: math.copysign, np.fabs: math.fabs,
+    np.fmod: math.fmod, np.hypot: math.hypot, np.copysign: math.copysign, np.fabs: math.fabs,
 }  # fmt: skip
 
 _RULES: dict[Any, str] = {}
@@ -223,14 +223,26 @@ def _resolve(typingctx: Any, fn: Any, args: tuple[types.Type, ...]) -> Any:
         return result(*args), _power_generator(typingctx, call_types, exponent, result)
     if callee in _ORDER:
         return result(*args), _extreme_generator(typingctx, callee, call_types, result)
-    callee_type = typingctx.resolve_value_type(callee)
-    inner = callee_type.get_call_type(typingctx, tuple(map(native, call_types)), {})
+    candidates = (callee, fn, np.fmod) if callee is math.fmod else (callee, fn)  # the CPU's
+    callee_type, inner = _implementation(typingctx, candidates, tuple(map(native, call_types)))
     if result is types.void:
         result = inner.return_type
     generate = _call_generator(callee_type, inner, call_types, result)
     if callee is operator.floordiv and call_types == (types.int64, types.int64):
         generate = _wrapping_floordiv(generate)
     return result(*args), generate
+
+
+def _implementation(typingctx: Any, candidates: Any, args: tuple[types.Type, ...]) -> Any:
+    """Return numba's type and signature of the first candidate that this target has."""
+    failure: Exception | None = None
+    for candidate in candidates:
+        try:
+            callee = typingctx.resolve_value_type(candidate)
+            return callee, callee.get_call_type(typingctx, args, {})
+        except Exception as error:  # numba raises several kinds, KeyError among them
+            failure = failure or error
+    raise TypingError(str(failure)) from failure
 
 
 def _resolve_where(condition: Any, a: Any, b: Any) -> Any:

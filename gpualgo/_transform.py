@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _checks, _device, _dtypes
-from gpualgo._array import View, as_view, overlap
+from gpualgo._array import View, address_of, as_view, overlap
 from gpualgo._device import CPU
-from gpualgo._operator import MAX_ARITY, Operator, as_operator, check_dtype
+from gpualgo._operator import MAX_ARITY, Operator, as_operator, check_dtype, hot_key
 
 _WHERE = "transform"
 
@@ -61,21 +61,36 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     array([[10, 12, 14],
            [20, 22, 24]])
     """
+    views = [as_view(x, "transform: an argument") for x in arrays]
+    if out is None and stream is None:  # the warm call on a device: nothing to decide
+        try:
+            plan = plans.get(plan_key(op, views, dtype, None))
+        except TypeError:  # an unhashable dtype
+            plan = None
+        if plan is not None:
+            library, device = views[0].library, views[0].device
+            result = library.empty(plan.shape, plan.dtype, device, None)
+            if plan.num_items:
+                pointers = [view.ptr for view in views]
+                plan.launch(library.stream(device), library.pointer(result), *pointers)
+            return result
     if not arrays:
         raise TypeError("transform: pass at least one array after op")
     if len(arrays) > MAX_ARITY:
         raise TypeError(f"transform: at most {MAX_ARITY} arrays, got {len(arrays)}")
-    views = [_view(x) for x in arrays]
-    first = views[0]
-    if len(views) > 1:
-        _checks.same_place(views, _WHERE)
-        shape = first.shape if all(v.shape == first.shape for v in views) else _broadcast(views)
-    else:
-        shape = first.shape
-    if first.device == CPU:
+    _checks.same_place(views, _WHERE)
+    if views[0].device == CPU:
         operator_ = as_operator(op, _WHERE, len(views))
-        return _transform_host(operator_, views, shape, dtype, out, stream)
-    return _cuda_run()(op, views, shape, dtype, out, stream)
+        return _transform_host(operator_, views, _broadcast(views), dtype, out, stream)
+    return _cuda_run()(op, views, _broadcast(views), dtype, out, stream)
+
+
+plans: dict[Any, Any] = {}  # of the CUDA backend, by plan_key
+
+
+def plan_key(op: Any, views: list[View], dtype: Any, place: Any) -> Any:
+    """Return what decides a plan: operator, layouts and alignments; `place` describes out."""
+    return (hot_key(op), dtype, place, *[(v[1:5], v.ptr & 15) for v in views])
 
 
 @cache
@@ -83,15 +98,6 @@ def _cuda_run() -> Any:
     from gpualgo._cuda import transform as cuda
 
     return cuda.run
-
-
-def _view(x: Any) -> View:
-    if isinstance(x, (bool, int, float, complex, np.generic)):
-        raise TypeError(
-            f"transform: {x!r} is a scalar, not an array; "
-            "capture it in the operator, as in lambda a: a * 2.0"
-        )
-    return as_view(x, "transform: an argument")
 
 
 def _broadcast(views: list[View]) -> tuple[int, ...]:
@@ -139,19 +145,13 @@ def check_output(out: Any, views: list[View], shape: tuple[int, ...]) -> View:
     for x in views:
         exact = (
             x.shape == view.shape and x.strides == view.strides and x.dtype == view.dtype
-            and _address(x) == _address(view)
+            and address_of(x) == address_of(view)
         )  # fmt: skip
         if not exact and overlap(x, view):
             raise ValueError(
                 "transform: out overlaps an input partly; pass that input itself or another array"
             )
     return view
-
-
-def _address(view: View) -> int:
-    if view.device != CPU or view.ptr:
-        return view.ptr
-    return int(view.owner.__array_interface__["data"][0])
 
 
 def _transform_host(

@@ -12,16 +12,16 @@ import gpualgo as ga
 HEAVY = ("numba", "numba_cuda", "llvmlite", "cupy", "torch", "cuda", "ml_dtypes", "rich", "pandas")
 
 
-def test_import_is_quick() -> None:
-    # NumPy's own import included. Processor time: what else the machine runs does not count.
+def test_import_adds_little_to_numpy() -> None:
+    # Processor time: what else the machine runs does not count. bench/startup.py has the whole.
     code = """if True:
-        import time
+        import time, numpy
         start = time.process_time()
         import gpualgo
         print(time.process_time() - start)
     """
     times = [float(run_python(code).stdout) for _ in range(5)]
-    assert min(times) < 0.15, times
+    assert min(times) < 0.08, times
 
 
 def test_import_loads_nothing_heavy() -> None:

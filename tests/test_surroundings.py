@@ -123,7 +123,8 @@ def test_a_new_cache_is_private(tmp_path: Path) -> None:
 @needs_compilers
 def test_two_processes_fill_one_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path / "cache"))
-    env = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    path = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
+    env = os.environ | {"PYTHONPATH": path}
     running = [
         subprocess.Popen([sys.executable, "-c", FILL], env=env, stdout=subprocess.PIPE, text=True)
         for _ in range(3)

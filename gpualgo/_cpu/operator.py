@@ -41,7 +41,7 @@ def storage_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @cache
 def _target() -> _adapt.Target:
-    target = _adapt.Target(ir, ir_utils, rewrites, extending, datamodel.models, imputils)
+    target = _adapt.Target(ir, ir_utils, rewrites, extending, datamodel.models, imputils, False)
     _adapt.install(target)
     return target
 

@@ -26,6 +26,8 @@ from gpualgo._errors import CompileError
 from gpualgo._keys import digest_of
 from gpualgo._operator import Operator
 
+_HINT = "pip install 'gpualgo[cu13]'"
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -99,7 +101,10 @@ def kernel(spec: Spec, device: int) -> driver.Kernel:
     def make() -> driver.Kernel:
         code, name = cubin(spec, capability)
         with driver.current_device(device):
-            return driver.Kernel(code, name)
+            try:
+                return driver.Kernel(code, name)
+            except RuntimeError:  # made for another driver: an older one may not load it
+                return driver.Kernel(*_build(spec, capability))
 
     loaded: driver.Kernel = _kernels.get(key, make)
     return loaded
@@ -125,16 +130,20 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
         entry = disk.read(key)
         if entry is not None and len(entry) == 2:
             return entry[1], entry[0].decode()
-        if spec.op is None:
-            code, name = _compile(spec, capability, "cubin")
-        else:
-            operator_ir = operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
-            code, name = _link(spec, capability, operator_ir.ltoir)
+        code, name = _build(spec, capability)
         disk.write(key, (name.encode(), code))
         return code, name
 
     found: tuple[bytes, str] = _cubins.get(key, make)
     return found
+
+
+def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
+    """Compile a spec past the cache of cubins."""
+    if spec.op is None:
+        return _compile(spec, capability, "cubin")
+    operator_ir = operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
+    return _link(spec, capability, _kernel_ir(spec, capability), operator_ir.ltoir)
 
 
 def operator(
@@ -177,9 +186,7 @@ def _cuda_core() -> Any:
     try:
         import cuda.core
     except ImportError as error:
-        raise CompileError(
-            f"compiling a kernel needs cuda-core: pip install 'gpualgo[cu13]' ({error})"
-        ) from error
+        raise CompileError(f"compiling a kernel needs cuda-core: {_HINT} ({error})") from error
     return cuda.core
 
 
@@ -190,6 +197,7 @@ def _compile(spec: Spec, capability: tuple[int, int], target: str) -> tuple[byte
         arch=arch_of(capability),
         std="c++17",
         include_path=str(source_folder()),
+        fma=False,  # a * b + c rounds twice, as in NumPy and on the CPU
         link_time_optimization=target == "ltoir",
         relocatable_device_code=target == "ltoir",
     )
@@ -203,7 +211,7 @@ def _compile(spec: Spec, capability: tuple[int, int], target: str) -> tuple[byte
 
 
 def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
-    key = _key("ltoir", spec.header, spec.expression, arch_of(capability))
+    key = _key("ltoir", spec.header, spec.expression, arch_of(capability), _nvrtc_version())
 
     def make() -> tuple[bytes, str]:
         entry = disk.read(key)
@@ -217,22 +225,43 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     return found
 
 
-def _link(spec: Spec, capability: tuple[int, int], operator_ir: bytes) -> tuple[bytes, str]:
-    core = _cuda_core()
-    kernel_ir, name = _kernel_ir(spec, capability)
-    options = core.LinkerOptions(arch=arch_of(capability), link_time_optimization=True)
+@cache
+def _nvrtc_version() -> str:
+    """Return NVRTC's version: an older nvJitLink cannot read a newer NVRTC's LTO-IR."""
+    from cuda.bindings import nvrtc
+
+    return ".".join(map(str, driver.check(nvrtc.nvrtcVersion(), "nvrtcVersion")))
+
+
+def _link(
+    spec: Spec, capability: tuple[int, int], kernel: tuple[bytes, str], operator_ir: bytes
+) -> tuple[bytes, str]:
+    """Link a kernel's LTO-IR with an operator's into machine code.
+
+    Through nvJitLink's own binding: cuda.core 1.2 hands it `-fma=false`, which it refuses.
+    """
     try:
-        linker = core.Linker(
-            core.ObjectCode.from_ltoir(kernel_ir),
-            core.ObjectCode.from_ltoir(operator_ir),
-            options=options,
-        )
-        return bytes(linker.link("cubin").code), name
-    except Exception as error:
+        from cuda.bindings import nvjitlink
+    except ImportError as error:
+        raise CompileError(f"linking a kernel needs cuda-bindings: {_HINT} ({error})") from error
+    options = [f"-arch={arch_of(capability)}", "-lto", "-O3", "-fma=0"]
+    linker = nvjitlink.create(len(options), options)
+    try:
+        for code in (kernel[0], operator_ir):
+            nvjitlink.add_data(linker, nvjitlink.InputType.LTOIR, code, len(code), "gpualgo")
+        nvjitlink.complete(linker)
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(linker))
+        nvjitlink.get_linked_cubin(linker, cubin)
+        return bytes(cubin), kernel[1]
+    except nvjitlink.nvJitLinkError as error:
+        log = bytearray(nvjitlink.get_error_log_size(linker))
+        nvjitlink.get_error_log(linker, log)
         raise CompileError(
-            f"nvJitLink failed on {spec.expression}: {error}; it must be at least as new as NVRTC "
-            "and NVVM: `gpualgo doctor` compares them"
+            f"nvJitLink failed on {spec.expression}: {error}: {log.decode(errors='replace')}; it "
+            "must be at least as new as NVRTC and NVVM: `gpualgo doctor` compares them"
         ) from error
+    finally:
+        nvjitlink.destroy(linker)
 
 
 def self_test(arch: str = "sm_90") -> dict[str, Any]:
@@ -246,5 +275,6 @@ def self_test(arch: str = "sm_90") -> dict[str, Any]:
     spec = probe_spec()
     assert spec.op is not None
     operator_ir = compile_operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
-    code, _ = _link(spec, capability, operator_ir.ltoir)
+    kernel_ir = _compile(spec, capability, "ltoir")
+    code, _ = _link(spec, capability, kernel_ir, operator_ir.ltoir)
     return {"seconds": time.perf_counter() - start, "cubin_bytes": len(code), "arch": arch}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._array import View, as_view
+from gpualgo._array import View, as_view, is_contiguous
 from gpualgo._cuda import driver, memory
 
 
@@ -64,7 +64,7 @@ class Protocol:
     @staticmethod
     def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
         target = view(x, x.__cuda_array_interface__)
-        if not target.contiguous:
+        if not is_contiguous(target):
             raise ValueError(
                 "an empty reduction into a strided out is not supported; use a plain out"
             )
@@ -97,9 +97,8 @@ def view(x: Any, interface: dict[str, Any]) -> View:
     device = getattr(x, "device", None) if isinstance(x, DeviceArray) else _device_of(pointer)
     _wait_for_producer(interface.get("stream"), x)
     return View(
-        int(pointer or 0), shape, strides, dtype, int(device or 0), strides == plain,
-        bool(readonly), x, Protocol,
-    )  # fmt: skip
+        int(pointer or 0), shape, strides, dtype, int(device or 0), bool(readonly), x, Protocol
+    )
 
 
 def _wait_for_producer(stream: int | None, x: Any) -> None:

@@ -74,29 +74,24 @@ def require_device(ordinal: int) -> None:
         raise NoDeviceError(f"cuda:{ordinal} was asked for but {reason}; {_HINT}")
     if ordinal >= count:
         raise NoDeviceError(
-            f"cuda:{ordinal} was asked for but this machine has {count} GPU(s), "
-            f"cuda:0 to cuda:{count - 1}"
+            f"cuda:{ordinal} was asked for but only {count} GPU(s) were found, "
+            f"the last one is cuda:{count - 1}"
         )
 
 
-_is_simple = False  # one device, and not in a forked child: a launch needs no further look
+is_simple = False  # one device, and not in a forked child: a launch needs no further look
 
 
 def _start(count: int) -> None:
     """Remember how launches have to look; a forked child loses the short cut."""
-    global _is_simple
-    _is_simple = count == 1
+    global is_simple
+    is_simple = count == 1
     os.register_at_fork(after_in_child=_forget)
 
 
-def is_only_device() -> bool:
-    """Return whether this process has just one GPU, so that the current device is it."""
-    return _is_simple
-
-
 def _forget() -> None:
-    global _is_simple
-    _is_simple = False
+    global is_simple
+    is_simple = False
 
 
 def check_process() -> None:
@@ -160,21 +155,27 @@ class Kernel:
         self.library, self.handle, self.name = library, driver.CUfunction(int(handle)), name
 
 
+def adopt_thread(device: int) -> None:
+    """Give a thread that CUDA has not seen yet the device's primary context."""
+    check_process()
+    check(api().cuCtxSetCurrent(primary_context(device)), "cuCtxSetCurrent")
+
+
 class Launch:
     """A kernel with its grid and its parameters: one struct, whose head changes from call to call.
 
     Packed parameter blocks are lent out and taken back, so that threads never share one.
     """
 
-    __slots__ = ("_free", "_head", "_tail", "device", "grid", "kernel", "threads")
+    __slots__ = ("_free", "_handle", "_head", "_pack", "_submit", "_tail", "device", "grid",
+                 "kernel", "threads")  # fmt: skip
 
     def __init__(
         self, kernel: Kernel, grid: int, threads: int, head: struct.Struct, tail: bytes, device: int
     ) -> None:
-        if grid >= 1 << 31:
-            raise ValueError(f"{kernel.name} would need {grid} blocks, more than a grid can have")
         self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
         self._head, self._tail = head, tail
+        self._pack, self._submit, self._handle = head.pack_into, api().cuLaunchKernel, kernel.handle
         self._free: list[tuple[int, Any, int, Any]] = []
 
     def _new_block(self) -> tuple[int, Any, int, Any]:
@@ -191,21 +192,20 @@ class Launch:
             block = self._free.pop()
         except IndexError:
             block = self._new_block()
-        self._head.pack_into(block[1], block[2], *head)
-        driver = api()
-        if _is_simple:
-            (status,) = driver.cuLaunchKernel(
-                self.kernel.handle, self.grid, 1, 1, self.threads, 1, 1, 0, stream, block[0], 0
+        self._pack(block[1], block[2], *head)
+        if is_simple:
+            (status,) = self._submit(
+                self._handle, self.grid, 1, 1, self.threads, 1, 1, 0, stream, block[0], 0
             )
-            if status == 0:
+            if not status:
                 self._free.append(block)
                 return
-            if status != driver.CUresult.CUDA_ERROR_INVALID_CONTEXT:
+            if status != api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
                 check((status,), f"launching {self.kernel.name}")
         # Several devices, a forked child, or a thread that CUDA has not seen yet.
         with current_device(self.device):
-            result = driver.cuLaunchKernel(
-                self.kernel.handle, self.grid, 1, 1, self.threads, 1, 1, 0, stream, block[0], 0
+            result = self._submit(
+                self._handle, self.grid, 1, 1, self.threads, 1, 1, 0, stream, block[0], 0
             )
         check(result, f"launching {self.kernel.name}")
         self._free.append(block)

@@ -24,9 +24,9 @@ def kept_workspace(device: int, stream: int, partial_bytes: int) -> int:
     Launches on one stream follow each other, so they share one. A stream that is being captured
     gets memory inside the graph (`own_workspace`), as the graph may run beside the stream.
     """
+    key = (device, _stream_id(stream, device))
     if partial_bytes > KEPT_BYTES or _is_capturing(stream):
         return 0
-    key = (device, _stream_id(stream))
     return _workspaces.get(key) or _new_workspace(key, device, stream)
 
 
@@ -82,9 +82,13 @@ def _clear_tickets(address: int, stream: int) -> None:
     check(driver.api().cuMemsetD8Async(address, 0, TICKET_BYTES, stream), "cuMemsetD8Async")
 
 
-def _stream_id(stream: int) -> int:
+def _stream_id(stream: int, device: int) -> int:
     """Return a stream's identity, which no later stream shares even if it gets its handle."""
-    return int(check(driver.api().cuStreamGetId(stream), "cuStreamGetId"))
+    result = driver.api().cuStreamGetId(stream)
+    if result[0] == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
+        driver.adopt_thread(device)
+        result = driver.api().cuStreamGetId(stream)
+    return int(check(result, "cuStreamGetId"))
 
 
 def _is_capturing(stream: int) -> bool:

@@ -42,7 +42,7 @@ def _target() -> Any:
         ) from error
     from gpualgo import _adapt
 
-    target = _adapt.Target(ir, ir_utils, rewrites, extending, datamodel.models, imputils)
+    target = _adapt.Target(ir, ir_utils, rewrites, extending, datamodel.models, imputils, True)
     _adapt.install(target)
     return target
 

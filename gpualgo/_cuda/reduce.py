@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _checks, _streams
-from gpualgo._array import View
+from gpualgo._array import View, is_contiguous
 from gpualgo._cuda import build, driver, memory
 from gpualgo._cuda import reduce_policy as policy
 from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
@@ -33,7 +33,7 @@ def run(call: Any, view: View, op: Any, init: Any, out: Any, stream: Any) -> Any
         place = _checks.output(out, view, call.result_shape, call.acc, _WHERE)
         _checks.no_overlap(place, view, _WHERE)
         result, target = out, place.ptr
-        if not place.contiguous:
+        if not is_contiguous(place):
             strides = place.strides
             key = (key, strides)
     if call.is_empty:

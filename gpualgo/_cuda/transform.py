@@ -14,12 +14,18 @@ from gpualgo._array import View
 from gpualgo._cuda import build, driver
 from gpualgo._cuda import transform_policy as policy
 from gpualgo._cuda.layout import Dims, merge, pack_layout
-from gpualgo._operator import Operator, as_operator, hot_key
-from gpualgo._transform import check_meaning, check_output, strides_for, wanted_dtype
+from gpualgo._operator import Operator, as_operator
+from gpualgo._transform import (
+    check_meaning,
+    check_output,
+    plan_key,
+    plans,
+    strides_for,
+    wanted_dtype,
+)
 
 _WHERE = "transform"
 _MAX_PLANS = 4096
-_plans: dict[Any, Plan] = {}
 
 
 def run(
@@ -33,9 +39,9 @@ def run(
     else:
         target = check_output(out, views, shape)
         place = (target.strides, target.ptr & 15, target.dtype)
-    key = (hot_key(op), dtype, place, *[(v[1:5], v.ptr & 15) for v in views])
+    key = plan_key(op, views, dtype, place)
     try:
-        plan = _plans.get(key)
+        plan = plans.get(key)
     except TypeError:  # an unhashable dtype
         plan = None
     if plan is None:
@@ -58,17 +64,17 @@ def _new_plan(
 ) -> Plan:  # fmt: skip
     check_meaning(op, views)
     plan = Plan(op, views, shape, wanted, target)
-    if len(_plans) >= _MAX_PLANS:
-        _plans.clear()
+    if len(plans) >= _MAX_PLANS:
+        plans.clear()
     with contextlib.suppress(TypeError):
-        _plans[key] = plan
+        plans[key] = plan
     return plan
 
 
 class Plan:
     """A kernel, its grid and its packed parameters, for one combination of layouts."""
 
-    __slots__ = ("device", "dtype", "launch", "num_items")
+    __slots__ = ("device", "dtype", "launch", "num_items", "shape")
 
     def __init__(
         self, op: Operator, views: list[View], shape: tuple[int, ...], wanted: Any,
@@ -83,7 +89,7 @@ class Plan:
                 )
         inputs = [view.dtype for view in views]
         self.dtype = build.result_dtype(op, tuple(inputs), wanted, driver.capability(self.device))
-        self.num_items = math.prod(shape)
+        self.shape, self.num_items = shape, math.prod(shape)
         if self.num_items == 0:
             return
         out_strides = _strides_of_new(shape, self.dtype) if target is None else target.strides

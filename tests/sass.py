@@ -1,0 +1,159 @@
+"""Kernels as the policy tables make them, and their machine code as cuobjdump tells it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpualgo._cuda import build
+from gpualgo._cuda import reduce_policy as rows
+from gpualgo._cuda import transform_policy as elements
+from gpualgo._operator import Operator
+
+Dtype = np.dtype[Any]
+Capability = tuple[int, int]
+
+needs_compilers = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None,
+    reason="needs the CUDA wheels (extra cu12 or cu13) to compile with; no GPU",
+)
+
+
+@functools.cache
+def cuobjdump() -> str | None:
+    """Return the path of cuobjdump: of the wheel, else of a toolkit."""
+    try:
+        from cuda.pathfinder import find_nvidia_binary_utility
+    except ImportError:
+        return shutil.which("cuobjdump")
+    found: str | None = find_nvidia_binary_utility("cuobjdump")
+    return found or shutil.which("cuobjdump")
+
+
+def needs_cuobjdump(test: Any) -> Any:
+    """Skip a test, saying so, where machine code cannot be made or read."""
+    missing = pytest.mark.skipif(
+        cuobjdump() is None,
+        reason="needs cuobjdump (nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm, extra dev)",
+    )
+    return needs_compilers(missing(test))
+
+
+@dataclass(frozen=True)
+class Sass:
+    """What a cubin's one kernel consists of."""
+
+    opcodes: tuple[str, ...]
+    stack_bytes: int
+    local_bytes: int
+
+    def count(self, pattern: str) -> int:
+        """Return how many opcodes start with a regular expression."""
+        return sum(re.match(pattern, opcode) is not None for opcode in self.opcodes)
+
+
+# An address, perhaps a predicate, then the opcode.
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+\s+)?([A-Z]\w*(?:\.\w+)*)", re.M)
+_USAGE = re.compile(r"^ Function (\S+):\n.*STACK:(\d+) .*LOCAL:(\d+) ", re.M)
+
+
+def read(spec: build.Spec, capability: Capability, folder: Path) -> Sass:
+    """Build a spec for an architecture and disassemble it."""
+    code, name = build.cubin(spec, capability)
+    tool = cuobjdump()
+    assert tool is not None
+    path = folder / "kernel.cubin"
+    path.write_bytes(code)
+    text = subprocess.run(
+        [tool, "-sass", "-res-usage", str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    ((function, stack, local),) = _USAGE.findall(text)  # one function: all else was inlined
+    assert function == name
+    assert f"code for {build.arch_of(capability)}\n" in text
+    return Sass(tuple(_INSTRUCTION.findall(text)), int(stack), int(local))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, and whether it should load 16 bytes at a time (None: either will do)."""
+
+    spec: build.Spec
+    is_wide: bool | None
+
+    def faults(self, capability: Capability, folder: Path) -> Iterator[str]:
+        """Name what is wrong with the machine code."""
+        sass = read(self.spec, capability, folder)
+        if sass.count("J?CALL?"):
+            yield "the operator is called, not inlined"
+        if sass.stack_bytes or sass.local_bytes or sass.count("LDL|STL"):
+            yield f"registers spill: {sass.stack_bytes + sass.local_bytes} bytes of local memory"
+        if self.is_wide is not None and bool(sass.count(r"LDG\.E\.128")) != self.is_wide:
+            yield "elements are not loaded 16 bytes at a time" if self.is_wide else "16-byte loads"
+
+
+def check(cases: list[Case], capability: Capability, folder: Path) -> None:
+    """Assert that no kernel's machine code has a fault."""
+    found = [
+        f"{build.arch_of(capability)} {case.spec.expression}: {fault}"
+        for case in cases
+        for fault in case.faults(capability, folder)
+    ]
+    assert not found, "\n".join(found)
+
+
+FEW_BYTES, MANY_BYTES = 1 << 16, 1 << 30
+MANY_ROWS = 1 << 16
+WIDTHS = (1, 8, 32)  # lanes to a row
+
+
+def reduce_cases(
+    op: Operator, source: Dtype, acc: Dtype, num_bytes: int, *, aligned: bool = True
+) -> list[Case]:
+    """Return the kernels of a reduction: blocks, rows, and columns, of neighbouring elements."""
+    is_wide = aligned or (None if source.itemsize == 16 else False)
+    cuts = [rows.cut_rows(op, 1, num_bytes // source.itemsize, source)]
+    cuts += [rows.cut_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
+    assert [cut.width for cut in cuts] == [0, *WIDTHS]
+    access = rows.flat(aligned)
+    cases = [Case(rows.rows_spec(op, source, acc, access, cut), is_wide) for cut in cuts]
+    alignment = rows.VECTOR_BYTES if aligned else source.itemsize
+    items = rows.column_items(source, acc, MANY_ROWS, alignment)
+    columns = rows.columns_spec(op, source, acc, rows.cut_columns(1, 1000, MANY_ROWS, items))
+    return [*cases, Case(columns, items * source.itemsize == rows.VECTOR_BYTES)]
+
+
+def strided_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
+    """Return the kernel that reduces a few long rows of any strides."""
+    cut = rows.cut_rows(op, 1, MANY_BYTES // source.itemsize, source)
+    is_wide = None if source.itemsize == 16 else False
+    return Case(rows.rows_spec(op, source, acc, rows.STRIDED, cut), is_wide)
+
+
+def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool = True) -> Case:
+    """Return the kernel that transforms arrays without gaps."""
+    operands = [result, *inputs]
+    widest = max(dtype.itemsize for dtype in operands)
+    items = elements.pack_items(operands, elements.VECTOR_BYTES if aligned else widest)
+    loads = elements.loads_in_flight(inputs, items)
+    read_bytes = max(items * dtype.itemsize for dtype in inputs)
+    is_wide = None if widest == 16 else read_bytes >= elements.VECTOR_BYTES
+    return Case(elements.flat_spec(op, inputs, result, items, loads), is_wide)
+
+
+def transform_cases(op: Operator, inputs: list[Dtype], result: Dtype) -> list[Case]:
+    """Return the kernels of a transformation, without gaps and of any strides."""
+    is_wide = None if max(dtype.itemsize for dtype in inputs) == 16 else False
+    return [
+        flat_case(op, inputs, result),
+        Case(elements.strided_spec(op, inputs, result), is_wide),
+    ]
