@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpualgo import _dtypes
 from gpualgo._cuda import build
 from gpualgo._cuda import reduce_policy as rows
 from gpualgo._cuda import transform_policy as elements
@@ -47,6 +48,11 @@ def needs_cuobjdump(test: Any) -> Any:
         reason="needs cuobjdump (nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm, extra dev)",
     )
     return needs_compilers(missing(test))
+
+
+def dtype_of(name: str) -> Dtype:
+    """Return the dtype of a name, checked as arguments are."""
+    return _dtypes.check(_dtypes.from_name(name), "test")
 
 
 @dataclass(frozen=True)

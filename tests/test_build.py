@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import operator
 import shutil
 import threading
@@ -16,16 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 import sass
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from sass import Capability, Dtype, needs_compilers, needs_cuobjdump
-from support import DTYPES, run_python
+from support import run_python
 
 from gpualgo import _dtypes
-from gpualgo._cuda import build, driver, layout, staging
+from gpualgo._cuda import build
 from gpualgo._cuda import cache as disk
 from gpualgo._cuda import reduce_policy as rows
-from gpualgo._cuda import transform_policy as elements
 from gpualgo._operator import Operator
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
@@ -48,7 +44,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.mark.parametrize("is_recognised", [True, False], ids=["recognised", "lambda"])
 @pytest.mark.parametrize("name", _dtypes.NAMES)
 def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
-    dtype = _dtypes.from_name(name)
+    dtype = sass.dtype_of(name)
     op = Operator(COUNTED[_dtypes.kind(dtype)]) if is_recognised else LAMBDA
     cases = sass.reduce_cases(op, dtype, dtype, sass.MANY_BYTES)
     sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], MAIN, tmp_path)
@@ -56,19 +52,17 @@ def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
 
 @needs_cuobjdump
 @pytest.mark.parametrize(
-    ("capability", "recognised", "own"),
+    ("capability", "names"),  # one for a recognised operator, one for a lambda
     [
-        ((7, 5), "float16", "int64"),
-        ((8, 0), "complex64", "bfloat16"),
-        ((10, 0), "int8", "float32"),
-        ((12, 0), "float64", "complex128"),
+        ((7, 5), "float16 int64"),
+        ((8, 0), "complex64 bfloat16"),
+        ((10, 0), "int8 float32"),
+        ((12, 0), "float64 complex128"),
     ],
 )
-def test_every_architecture(
-    capability: Capability, recognised: str, own: str, tmp_path: Path
-) -> None:
-    for name, op in ((recognised, Operator(operator.add)), (own, LAMBDA)):
-        dtype = _dtypes.from_name(name)
+def test_every_architecture(capability: Capability, names: str, tmp_path: Path) -> None:
+    for name, op in zip(names.split(), (Operator(operator.add), LAMBDA), strict=True):
+        dtype = sass.dtype_of(name)
         cases = sass.reduce_cases(op, dtype, dtype, sass.FEW_BYTES)
         sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], capability, tmp_path)
 
@@ -76,7 +70,7 @@ def test_every_architecture(
 @needs_cuobjdump
 @pytest.mark.parametrize("name", ["float32", "bool", "complex128"])
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
-    dtype = _dtypes.from_name(name)
+    dtype = sass.dtype_of(name)
     ops = (LAMBDA, Operator(LAMBDA.fn, commutative=True))
     cases = [sass.strided_case(op, dtype, dtype) for op in ops]
     cases += sass.reduce_cases(LAMBDA, dtype, dtype, sass.FEW_BYTES, aligned=False)
@@ -85,11 +79,9 @@ def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize(
-    ("source", "acc"), [("int8", "int64"), ("bfloat16", "float32"), ("float32", "complex128")]
-)
-def test_mixed_dtypes(source: str, acc: str, tmp_path: Path) -> None:
-    narrow, wide = _dtypes.from_name(source), _dtypes.from_name(acc)
+@pytest.mark.parametrize("names", ["int8 int64", "bfloat16 float32", "float32 complex128"])
+def test_mixed_dtypes(names: str, tmp_path: Path) -> None:
+    narrow, wide = map(sass.dtype_of, names.split())
     cases = sass.reduce_cases(Operator(operator.add), narrow, wide, sass.MANY_BYTES)
     cases += sass.transform_cases(LAMBDA, [narrow, wide], wide)
     sass.check(cases, MAIN, tmp_path)
@@ -155,7 +147,8 @@ PROCESS = """if True:
     def halved(a): return a * 0.5
     def joined(a, b): return halved(a) + halved(b)
     op, dtype = Operator({op}), np.dtype(np.float32)
-    assert build.result_dtype(op, (dtype, dtype), dtype, (9, 0)) == dtype or op.name
+    if op.name is None:
+        assert build.result_dtype(op, (dtype, dtype), None, (9, 0)) == dtype
     cut = rows.cut_rows(op, 1, 1 << 20, dtype)
     code, name = build.cubin(rows.rows_spec(op, dtype, dtype, rows.flat(True), cut), (9, 0))
     print(name, hashlib.sha256(code).hexdigest())
@@ -165,7 +158,7 @@ PROCESS = """if True:
 
 def _in_new_process(op: str, folder: Path) -> tuple[str, set[str]]:
     """Build a kernel where no GPU can be seen; return its name and hash, and what was loaded."""
-    code = PROCESS.format(op=op).replace("assert", "op.name is None and" if "." in op else "assert")
+    code = PROCESS.format(op=op)
     done = run_python(code, GPUALGO_CACHE_DIR=str(folder), CUDA_VISIBLE_DEVICES="-1")
     assert done.returncode == 0, done.stderr
     built, loaded = done.stdout.splitlines()
@@ -181,10 +174,9 @@ def test_recognised_operators_need_no_numba(tmp_path: Path) -> None:
 
 @needs_compilers
 def test_a_known_kernel_loads_no_compiler(tmp_path: Path) -> None:
-    """Functions that call functions, too; the linker's output differs from run to run."""
+    """Nor does it ask a driver, though the operator calls functions."""
     first, loaded = _in_new_process("joined", tmp_path)
-    assert "numba" in loaded
-    assert _in_new_process("lambda a, b: joined(a, b)", tmp_path)[0] != first
+    assert loaded >= {"numba", "cuda.core"}
     assert _in_new_process("joined", tmp_path) == (first, set())
 
 

@@ -117,8 +117,9 @@ def _library_checks(
 
 def linker_check(cuda: dict[str, Any]) -> Check:
     linker = cuda["nvJitLink"].release
-    compilers = [cuda[name].release for name in ("nvrtc", "nvvm")]
-    if linker is None or None in compilers:
+    known = [cuda[name].release for name in ("nvrtc", "nvvm")]
+    compilers = [release for release in known if release is not None]  # a toolkit's NVVM tells none
+    if linker is None or not compilers:
         return Check("linker", "warn", "a version is unknown, so its age could not be compared")
     newest = max(compilers)
     told = f"nvJitLink {linker[0]}.{linker[1]}, compilers up to {newest[0]}.{newest[1]}"

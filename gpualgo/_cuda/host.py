@@ -61,7 +61,7 @@ class _Reduction:
                 slot, target = slots[number % count], chunks[number % 2]
                 if number >= count:
                     slot.wait()
-                block = x[index]
+                block = x[(*index, ...)]
                 staging.upload(block, slot, target, self.stream)
                 self._append(x, axes, index, block, target, init, total, piece, started)
             staging.download(total, out, self.stream)
@@ -129,30 +129,72 @@ def transform_on(device: int, stream: Any) -> Callable[..., None]:
         op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any]
     ) -> None:
         with driver.current_device(device):
-            _transform(op, arrays, out, device, handle)
+            if stream is not None:  # what the caller queued there comes first
+                driver.synchronize(handle)
+            _transform(op, arrays, out, device)
 
     return run
 
 
+class _Lane:
+    """A stream with page-locked and device memory for one block of every operand."""
+
+    def __init__(self, stream: int, slot: staging.Slot, memory: int, share: int) -> None:
+        self.stream, self.slot, self.memory, self.share = stream, slot, memory, share
+        self.waiting: np.ndarray[Any, Any] | None = None  # where the last block's result belongs
+
+    def start(
+        self, op: Operator, blocks: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any],
+        device: int, plans: dict[Any, Any],
+    ) -> None:  # fmt: skip
+        """Queue one block: up, through the kernel, and down into the page-locked buffer."""
+        views = []
+        for number, block in enumerate(blocks, start=1):
+            offset = number * self.share
+            staging.copy(self.slot.array(block.shape, block.dtype, offset), block)
+            staging.send(
+                self.slot.address + offset, self.memory + offset, block.nbytes, self.stream
+            )
+            views.append(_view(self.memory + offset, out.shape, block.dtype, device))
+        if out.shape not in plans:
+            place = _view(self.memory, out.shape, out.dtype, device)
+            plans[out.shape] = device_transform.Plan(op, views, out.shape, out.dtype, place)
+        plans[out.shape].launch(self.stream, self.memory, *[view.ptr for view in views])
+        staging.fetch(self.memory, self.slot.address, out.nbytes, self.stream)
+        self.slot.record(self.stream)
+        self.waiting = out
+
+    def finish(self) -> None:
+        """Wait for the block under way and put its result where it belongs."""
+        if self.waiting is not None:
+            self.slot.wait()
+            out, self.waiting = self.waiting, None
+            staging.copy(out, self.slot.array(out.shape, out.dtype))
+
+
 def _transform(
-    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any], device: int,
-    stream: int,
-) -> None:  # fmt: skip
+    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any], device: int
+) -> None:
+    """Send blocks down two lanes in turn: one is filled while the other travels and computes."""
+    limit = staging.CHUNK_BYTES // (len(arrays) + 1) & -256
     widest = max(out.dtype.itemsize, *(a.dtype.itemsize for a in arrays))
-    blocks = list(staging.pieces(out.shape, widest))
-    largest = min(out.size * widest, staging.CHUNK_BYTES)
-    sizes = [largest] * (len(arrays) + 1)
+    blocks = [(*index, ...) for index in staging.pieces(out.shape, widest, limit)]
+    share = min(limit, -(-out.size * widest // 256) * 256)  # of the memory, for one operand
+    streams = staging.lanes(device)[: len(blocks)]
+    size = share * (len(arrays) + 1)
+    plans: dict[Any, Any] = {}
     with (
-        staging.device_buffers(device, stream, sizes) as (target, *sources),
-        staging.slots(device, len(arrays)) as slots,
+        staging.device_buffers(device, streams[0], [size] * len(streams)) as memories,
+        staging.slots(device, len(streams)) as slots,
     ):
-        for index in blocks:
-            shape = out[index].shape
-            for array, slot, source in zip(arrays, slots, sources, strict=True):
-                slot.wait()
-                staging.upload(array[index], slot, source, stream)
-            views = [_view(p, shape, a.dtype, device) for p, a in zip(sources, arrays, strict=True)]
-            place = _view(target, shape, out.dtype, device)
-            plan = device_transform.Plan(op, views, shape, out.dtype, place)
-            plan.launch(stream, target, *sources)
-            staging.download(target, out[index], stream)
+        driver.synchronize(streams[0])  # the memory is there for the other lane, too
+        lanes = [
+            _Lane(stream, slot, memory, share)
+            for stream, slot, memory in zip(streams, slots, memories, strict=True)
+        ]
+        for number, index in enumerate(blocks):
+            lane = lanes[number % len(lanes)]
+            lane.finish()
+            lane.start(op, [array[index] for array in arrays], out[index], device, plans)
+        for number in range(len(blocks), len(blocks) + len(lanes)):
+            lanes[number % len(lanes)].finish()

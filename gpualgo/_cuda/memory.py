@@ -48,7 +48,10 @@ def _new_workspace(key: tuple[int, int], device: int, stream: int) -> int:
             return found
         if len(_workspaces) >= _MAX_WORKSPACES:
             _drop_all()
-        address = allocate(TICKET_BYTES + KEPT_BYTES, stream, device)
+        # Not from the pool: a process's first cuMemAllocAsync takes milliseconds.
+        size = TICKET_BYTES + KEPT_BYTES
+        with driver.current_device(device):
+            address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
         _clear_tickets(address, stream)
         _workspaces[key] = address
         return address

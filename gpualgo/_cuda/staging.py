@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from gpualgo._cpu import threads
 from gpualgo._cuda import driver, memory
 from gpualgo._cuda.driver import check
 
@@ -33,10 +36,12 @@ class Slot:
         self.bytes: np.ndarray[Any, Any] = np.ctypeslib.as_array(raw)
         self.event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
 
-    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Return the buffer's front as an array."""
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return self.bytes[:size].view(dtype).reshape(shape)
+    def array(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0
+    ) -> np.ndarray[Any, Any]:
+        """Return the buffer's bytes from an offset on as an array."""
+        size = math.prod(shape) * dtype.itemsize
+        return self.bytes[offset : offset + size].view(dtype).reshape(shape)
 
     def wait(self) -> None:
         """Wait until what was queued before the last record has run."""
@@ -95,24 +100,49 @@ def pieces(
             yield (*outer, slice(start, min(start + step, shape[axis - 1])))
 
 
+def copy(target: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
+    """Copy between host arrays of one shape, on all cores: one is slower than the bus."""
+    if target.ndim == 0:
+        target[...] = source
+        return
+    if target.flags.c_contiguous and source.flags.c_contiguous:
+        target, source = target.reshape(-1), source.reshape(-1)
+
+    def part(first: int, last: int) -> None:
+        np.copyto(target[first:last], source[first:last])
+
+    threads.run(part, target.shape[0], target.nbytes)
+
+
 def upload(source: np.ndarray[Any, Any], slot: Slot, target: int, stream: int) -> None:
     """Copy a block to the device through a slot; the slot may be refilled after `slot.wait()`."""
-    staged = slot.array(source.shape, source.dtype)
-    np.copyto(staged, source)
-    check(
-        driver.api().cuMemcpyHtoDAsync(target, slot.address, source.nbytes, stream),
-        "cuMemcpyHtoDAsync",
-    )
+    copy(slot.array(source.shape, source.dtype), source)
+    send(slot.address, target, source.nbytes, stream)
     slot.record(stream)
+
+
+def send(pinned: int, target: int, size: int, stream: int) -> None:
+    """Queue a copy from page-locked memory to the device."""
+    check(driver.api().cuMemcpyHtoDAsync(target, pinned, size, stream), "cuMemcpyHtoDAsync")
+
+
+def fetch(source: int, pinned: int, size: int, stream: int) -> None:
+    """Queue a copy from the device to page-locked memory."""
+    check(driver.api().cuMemcpyDtoHAsync(pinned, source, size, stream), "cuMemcpyDtoHAsync")
 
 
 def download(source: int, target: np.ndarray[Any, Any], stream: int) -> None:
     """Copy device memory into any array of the host, and wait for it."""
     plain = target if target.flags.c_contiguous else np.empty(target.shape, target.dtype)
-    api = driver.api()
-    check(
-        api.cuMemcpyDtoHAsync(plain.ctypes.data, source, plain.nbytes, stream), "cuMemcpyDtoHAsync"
-    )
+    fetch(source, plain.ctypes.data, plain.nbytes, stream)
     driver.synchronize(stream)
     if plain is not target:
         target[...] = plain
+
+
+@cache
+def lanes(device: int) -> tuple[int, int]:
+    """Return two streams of our own, on which blocks travel side by side."""
+    with driver.current_device(device):
+        streams = [check(driver.api().cuStreamCreate(1), "cuStreamCreate") for _ in range(2)]
+    return int(streams[0]), int(streams[1])

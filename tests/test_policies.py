@@ -1,0 +1,173 @@
+"""What the host decides before a launch: how work is cut, and how indices become addresses."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import struct
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support import DTYPES
+
+from gpualgo._cuda import driver, layout, staging
+from gpualgo._cuda import reduce_policy as rows
+from gpualgo._cuda import transform_policy as elements
+from gpualgo._operator import Operator
+
+COMMUTATIVE, ORDERED = Operator(operator.add), Operator(lambda a, b: a + b)
+
+dtypes = st.sampled_from(DTYPES)
+operators = st.sampled_from([COMMUTATIVE, ORDERED])
+alignments = st.sampled_from([1, 2, 4, 8, 16])
+
+
+def _sizes(bits: int) -> st.SearchStrategy[int]:
+    """Draw numbers of every magnitude, the powers of two and their neighbours among them."""
+    near = st.tuples(st.integers(0, bits), st.integers(-1, 1)).map(lambda p: (1 << p[0]) + p[1])
+    anywhere = st.integers(0, bits).flatmap(lambda b: st.integers(1, 1 << b))
+    return (near | anywhere).filter(lambda n: 1 <= n <= 1 << bits)
+
+
+@given(_sizes(62), _sizes(63), st.integers(-1, 1))
+def test_divisor_is_exact(value: int, wanted: int, step: int) -> None:
+    """A dividend anywhere, and those around a multiple of the divisor, where it could slip."""
+    same, magic, shift = layout.divisor(value)
+    struct.pack("<" + layout.DIVISOR, same, magic, shift)  # magic < 2**64
+    assert same == value
+    multiple = wanted // value * value + step
+    for dividend in (wanted - 1, multiple, (1 << 63) - 1):
+        if 0 <= dividend < 1 << 63:
+            quotient = (dividend * magic >> 64) >> shift if magic else dividend
+            assert quotient == dividend // value
+
+
+Dims = list[tuple[int, tuple[int, ...]]]
+
+
+@st.composite
+def _dims(draw: st.DrawFn) -> Dims:
+    """Draw extents and strides, many of them such that neighbours can be joined."""
+    dims: Dims = []
+    step = [1, 8]
+    for extent in draw(st.lists(st.integers(0, 4), max_size=5)):
+        joins = draw(st.booleans())
+        strides = step if joins else [draw(st.integers(-20, 20)) for _ in step]
+        dims.append((extent, tuple(strides)))
+        step = [stride * extent for stride in strides]
+    return dims[::-1]
+
+
+def _addresses(dims: Dims, operand: int) -> list[int]:
+    """Return the addresses in C order."""
+    steps = [[i * strides[operand] for i in range(extent)] for extent, strides in dims]
+    return [sum(position) for position in itertools.product(*steps)]
+
+
+@given(_dims())
+def test_merge_keeps_addresses(dims: Dims) -> None:
+    merged = layout.merge(dims)
+    for operand in range(2):
+        assert _addresses(merged, operand) == _addresses(dims, operand)
+    assert layout.merge(merged) == merged
+    assert all(extent != 1 for extent, _ in merged)
+
+
+def test_merge_joins_what_is_contiguous() -> None:
+    assert layout.merge([(2, (60, 24)), (3, (20, 8)), (1, (7, 7)), (5, (4, 0))]) == [
+        (6, (20, 8)),
+        (5, (4, 0)),
+    ]
+
+
+def test_too_many_dimensions_are_refused() -> None:
+    fit = [(2, (3**i,)) for i in range(layout.MAX_DIMS)]
+    assert len(layout.pack_layout(fit, 1)) == len(layout.pack_layout([], 1))
+    with pytest.raises(ValueError, match=f"{layout.MAX_DIMS + 1} separate dimensions"):
+        layout.pack_layout([*fit, (2, (1,))], 1)
+
+
+@given(
+    st.lists(st.integers(0, 6), max_size=4).map(tuple),
+    st.sampled_from([1, 2, 8, 16]),
+    st.integers(1, 400),
+)
+def test_pieces_cover_every_element_once(shape: tuple[int, ...], itemsize: int, limit: int) -> None:
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    pieces = [numbers[index] for index in staging.pieces(shape, itemsize, limit)]
+    assert all(piece.size == 1 or piece.size * itemsize <= limit for piece in pieces)
+    joined = np.concatenate([piece.ravel() for piece in pieces]) if pieces else numbers.ravel()
+    assert joined.tolist() == list(range(numbers.size))
+
+
+@given(operators, _sizes(24), _sizes(38), dtypes)
+def test_cut_rows_covers_everything(
+    op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]
+) -> None:
+    cut = rows.cut_rows(op, num_rows, num_items, dtype)
+    if cut.width:
+        assert cut.width in (1, 2, 4, 8, 16, 32)
+        assert (cut.chunk_items, cut.blocks_per_row) == (num_items, 1)
+        groups = cut.policy.block_threads // cut.width
+        assert (cut.num_blocks - 1) * groups < num_rows <= cut.num_blocks * groups
+        return
+    assert cut.num_blocks == num_rows * cut.blocks_per_row
+    assert (cut.blocks_per_row - 1) * cut.chunk_items < num_items
+    assert num_items <= cut.blocks_per_row * cut.chunk_items
+    tile = rows.WARP * cut.policy.loads * rows.row_items(dtype)
+    tiles, rest = divmod(cut.chunk_items, tile * cut.policy.warps)
+    assert rest == 0
+    assert tiles <= cut.policy.max_tiles
+
+
+@given(_sizes(16), _sizes(31), _sizes(24), dtypes, dtypes, alignments)
+def test_cut_columns_covers_everything(
+    batches: int, num_rows: int, num_columns: int, source: np.dtype[Any], acc: np.dtype[Any],
+    alignment: int,
+) -> None:  # fmt: skip
+    items = rows.column_items(source, acc, num_columns, alignment)
+    assert items == 1 or alignment % (items * source.itemsize) == 0
+    assert num_columns % items == 0
+    cut = rows.cut_columns(batches, num_rows, num_columns, items)
+    assert cut.items == items
+    assert rows.COLUMNS.block_threads % cut.width == 0
+    assert (cut.num_column_tiles - 1) * cut.columns < num_columns
+    assert num_columns <= cut.num_column_tiles * cut.columns
+    assert (cut.num_blocks - 1) * cut.rows_per_block < num_rows
+    assert num_rows <= cut.num_blocks * cut.rows_per_block
+
+
+def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The association, and so the bits, must not depend on which GPU is there."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the cut asked the driver")
+
+    for name, value in list(vars(driver).items()):
+        if isinstance(value, types.FunctionType | type):
+            monkeypatch.setattr(driver, name, refuse)
+    for dtype in DTYPES:
+        for num_rows, num_items in ((1, 1 << 30), (1 << 20, 100), (300, 1 << 20)):
+            rows.cut_rows(ORDERED, num_rows, num_items, dtype)
+            rows.cut_columns(1, num_rows, num_items, rows.column_items(dtype, dtype, num_items, 16))
+
+
+@given(st.lists(dtypes, min_size=2, max_size=9), alignments)
+def test_packs_respect_alignment(operands: list[np.dtype[Any]], alignment: int) -> None:
+    assume(all(alignment % dtype.itemsize == 0 for dtype in operands))
+    items = elements.pack_items(operands, alignment)
+    assert items & (items - 1) == 0
+    for dtype in operands:
+        access = min(elements.VECTOR_BYTES, items * dtype.itemsize)
+        assert alignment % access == 0
+        assert items == 1 or items * dtype.itemsize <= elements.MAX_PACK_BYTES
+    loads = elements.loads_in_flight(operands[1:], items)
+    assert loads >= 1
+    assert loads & (loads - 1) == 0
+    held = loads * items * sum(dtype.itemsize for dtype in operands[1:])
+    assert loads == 1 or held <= elements.BYTES_IN_FLIGHT
