@@ -24,9 +24,9 @@ class View(NamedTuple):
     strides: tuple[int, ...]  # in bytes
     dtype: np.dtype[Any]
     device: int  # a CUDA ordinal, or CPU
+    library: Any
     readonly: bool
     owner: Any
-    library: Any
 
 
 class _NumPy:
@@ -37,7 +37,7 @@ class _NumPy:
     @staticmethod
     def view(x: Any) -> View:
         return View(
-            0, x.shape, x.strides, x.dtype, CPU, not x.flags.writeable, x, _NumPy,
+            0, x.shape, x.strides, x.dtype, CPU, _NumPy, not x.flags.writeable, x,
         )  # fmt: skip
 
     @staticmethod

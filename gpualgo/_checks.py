@@ -156,6 +156,11 @@ def same_place(views: list[View], where: str) -> None:
                 f"{where}: the arrays mix {_describe(first)} and {_describe(view)}; "
                 "move them to one side first"
             )
+        if view.library is not first.library:
+            raise TypeError(
+                f"{where}: the arrays mix {_describe(first)} and {_describe(view)}, whose streams "
+                "differ; convert them to one library first"
+            )
         if view.device != first.device:
             raise ValueError(
                 f"{where}: the arrays are on {_describe(first)} and {_describe(view)}; "

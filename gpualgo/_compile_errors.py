@@ -14,12 +14,16 @@ from numba import types
 
 from gpualgo import _dtypes
 from gpualgo._errors import CompileError
+from gpualgo._keys import python_function
 from gpualgo._numba_types import Weak, native, scalar_name
 
 
 def source_of(fn: Any) -> str:
     """Return where fn was written, with its line where the file can be read."""
-    code = fn.__code__
+    fn = python_function(fn) or fn
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return repr(fn)
     try:
         line = inspect.getsource(fn).strip().splitlines()[0]
     except (OSError, TypeError, IndexError):

@@ -113,7 +113,15 @@ def key_of(fn: Any) -> int:
     """Return the key of a callable as it stands now."""
     if type(fn) is not types.FunctionType:
         function = python_function(fn)
-        return intern(_object_token(fn)) if function is None else key_of(function)
+        if function is not None:
+            return key_of(function)
+        try:
+            return intern(_object_token(fn))
+        except TypeError:
+            raise TypeError(
+                f"op is a {type(fn).__name__}, which numba cannot compile; "
+                "pass a function or lambda of scalars"
+            ) from None
     info = _code_info(fn.__code__)
     if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
         return info.closed_key

@@ -41,7 +41,7 @@ class CuPy:
     def view(x: Any) -> View:
         data = x.data
         return _make(View, (
-            data.ptr, x.shape, x.strides, x.dtype, data.device_id, False, x, CuPy,
+            data.ptr, x.shape, x.strides, x.dtype, data.device_id, CuPy, False, x,
         ))  # fmt: skip
 
     @staticmethod
@@ -140,7 +140,7 @@ class Torch:
             raise TypeError(f"a tensor on {x.device} cannot be used; move it with x.cuda()")
         strides = tuple([stride * itemsize for stride in x.stride()])
         return _make(View, (
-            x.data_ptr(), tuple(x.shape), strides, dtype, device, False, x, Torch,
+            x.data_ptr(), tuple(x.shape), strides, dtype, device, Torch, False, x,
         ))  # fmt: skip
 
     @staticmethod

@@ -165,8 +165,8 @@ def _accepts(op: Operator, arity: int) -> bool:
     code = fn.__code__
     required = code.co_argcount - len(fn.__defaults__ or ())
     variadic = bool(code.co_flags & _CO_VARARGS)
-    keywords = code.co_kwonlyargcount - len(fn.__kwdefaults__ or {})
-    return required <= arity and (arity <= code.co_argcount or variadic) and keywords == 0
+    fits = required <= arity and (arity <= code.co_argcount or variadic)
+    return fits and code.co_kwonlyargcount == 0  # numba has no keyword-only parameters
 
 
 def _describe_arity(fn: Any) -> str:

@@ -139,7 +139,7 @@ def reduce(
     view = as_view(x, "reduce: x")
     init_kind = type(init) if init is None or type(init) in _WEAK else _checks.dtype_of(init)
     axis_key = axis if axis is None else _checks.axis_key(axis)
-    key = (hot_key(op), view[1:5], axis_key, keepdims, dtype, init_kind)
+    key = (hot_key(op), view[1:6], axis_key, keepdims, dtype, init_kind)
     try:
         call = _calls.get(key)
     except TypeError:  # an unhashable axis or dtype

@@ -90,7 +90,7 @@ plans: dict[Any, Any] = {}  # of the CUDA backend, by plan_key
 
 def plan_key(op: Any, views: list[View], dtype: Any, place: Any) -> Any:
     """Return what decides a plan: operator, layouts and alignments; `place` describes out."""
-    return (hot_key(op), dtype, place, *[(v[1:5], v.ptr & 15) for v in views])
+    return (hot_key(op), dtype, place, *[(v[1:6], v.ptr & 15) for v in views])
 
 
 @cache
@@ -159,8 +159,6 @@ def _transform_host(
 ) -> Any:
     device = _device.current()
     library = views[0].library
-    if any(view.library is not library for view in views):
-        raise TypeError("transform: the arrays are of different libraries; convert them to one")
     check_meaning(op, views)
     target = None if out is None else check_output(out, views, shape)
     wanted = wanted_dtype(dtype, target)

@@ -7,7 +7,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,17 +59,44 @@ def dtype_of(name: str) -> Dtype:
 class Sass:
     """What a cubin's one kernel consists of."""
 
-    opcodes: tuple[str, ...]
-    stack_bytes: int
+    instructions: tuple[Any, ...]  # each: address, predicate, opcode, operands
     local_bytes: int
 
     def count(self, pattern: str) -> int:
         """Return how many opcodes start with a regular expression."""
-        return sum(re.match(pattern, opcode) is not None for opcode in self.opcodes)
+        return sum(re.match(pattern, opcode) is not None for _, _, opcode, _ in self.instructions)
+
+    def calls(self) -> list[str]:
+        """Return the calls of functions.
+
+        Before sm_90 a warp that may have diverged calls its shuffles, which begin by joining it,
+        and gets back to the kernel's main path by a call that does not return.
+        """
+        found = []
+        for _, _, opcode, operands in self.instructions:
+            if re.match("J?CAL", opcode):
+                body = self._body(operands)
+                if "WARPSYNC" not in body and body[-1] != "EXIT":
+                    found.append(f"{opcode} {operands}")
+        return found
+
+    def _body(self, target: str) -> list[str]:
+        """Return the opcodes from an address to a return or the kernel's end."""
+        opcodes = ["?"]
+        for address, predicate, opcode, _ in self.instructions:
+            if target.startswith("0x") and address >= int(target, 16):
+                opcodes.append(opcode)
+                if opcode.startswith("RET") or (opcode == "EXIT" and not predicate):
+                    break
+        return opcodes
 
 
-# An address, perhaps a predicate, then the opcode.
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+\s+)?([A-Z]\w*(?:\.\w+)*)", re.M)
+DOUBLE = r"D(ADD|MUL|FMA|SETP|MNMX)|\w+\.(.*\.)?F64"
+
+# An address, perhaps a predicate, the opcode, and perhaps operands.
+_INSTRUCTION = re.compile(
+    r"^\s*/\*([0-9a-f]{4,})\*/\s+(@!?\w+)?\s*([A-Z]\w*(?:\.\w+)*)\s*([^;]*?)\s*;", re.M
+)
 _USAGE = re.compile(r"^ Function (\S+):\n.*STACK:(\d+) .*LOCAL:(\d+) ", re.M)
 
 
@@ -86,7 +113,8 @@ def read(spec: build.Spec, capability: Capability, folder: Path) -> Sass:
     ((function, stack, local),) = _USAGE.findall(text)  # one function: all else was inlined
     assert function == name
     assert f"code for {build.arch_of(capability)}\n" in text
-    return Sass(tuple(_INSTRUCTION.findall(text)), int(stack), int(local))
+    found = [(int(at, 16), *rest) for at, *rest in _INSTRUCTION.findall(text)]
+    return Sass(tuple(found), int(stack) + int(local))
 
 
 @dataclass(frozen=True)
@@ -99,10 +127,10 @@ class Case:
     def faults(self, capability: Capability, folder: Path) -> Iterator[str]:
         """Name what is wrong with the machine code."""
         sass = read(self.spec, capability, folder)
-        if sass.count("J?CALL?"):
-            yield "the operator is called, not inlined"
-        if sass.stack_bytes or sass.local_bytes or sass.count("LDL|STL"):
-            yield f"registers spill: {sass.stack_bytes + sass.local_bytes} bytes of local memory"
+        if sass.calls():
+            yield f"calls, as if the operator were not inlined: {sass.calls()}"
+        if sass.local_bytes or sass.count("LDL|STL"):
+            yield f"registers spill: {sass.local_bytes} bytes of local memory"
         if self.is_wide is not None and bool(sass.count(r"LDG\.E\.128")) != self.is_wide:
             yield "elements are not loaded 16 bytes at a time" if self.is_wide else "16-byte loads"
 
@@ -126,16 +154,18 @@ def reduce_cases(
     op: Operator, source: Dtype, acc: Dtype, num_bytes: int, *, aligned: bool = True
 ) -> list[Case]:
     """Return the kernels of a reduction: blocks, rows, and columns, of neighbouring elements."""
-    is_wide = aligned or (None if source.itemsize == 16 else False)
+    rows_wide = aligned or (None if source.itemsize == 16 else False)
     cuts = [rows.cut_rows(op, 1, num_bytes // source.itemsize, source)]
     cuts += [rows.cut_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
     assert [cut.width for cut in cuts] == [0, *WIDTHS]
     access = rows.flat(aligned)
-    cases = [Case(rows.rows_spec(op, source, acc, access, cut), is_wide) for cut in cuts]
+    cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
     alignment = rows.VECTOR_BYTES if aligned else source.itemsize
+    widest = rows.column_items(source, acc, MANY_ROWS)
     items = rows.column_items(source, acc, MANY_ROWS, alignment)
-    columns = rows.columns_spec(op, source, acc, rows.cut_columns(1, 1000, MANY_ROWS, items))
-    return [*cases, Case(columns, items * source.itemsize == rows.VECTOR_BYTES)]
+    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items)
+    is_wide = items * source.itemsize == rows.VECTOR_BYTES
+    return [*cases, Case(rows.columns_spec(op, source, acc, cut), is_wide)]
 
 
 def strided_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
@@ -163,3 +193,12 @@ def transform_cases(op: Operator, inputs: list[Dtype], result: Dtype) -> list[Ca
         flat_case(op, inputs, result),
         Case(elements.strided_spec(op, inputs, result), is_wide),
     ]
+
+
+def transformed(
+    fn: Callable[..., Any], inputs: list[Dtype], folder: Path, capability: Capability
+) -> tuple[Dtype, Sass]:
+    """Return the inferred dtype of a transformation, and its machine code."""
+    op = Operator(fn)
+    result = build.result_dtype(op, tuple(inputs), None, capability)
+    return result, read(flat_case(op, inputs, result).spec, capability, folder)

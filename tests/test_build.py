@@ -26,7 +26,8 @@ from gpualgo._operator import Operator
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
 FLOAT32 = np.dtype("float32")
-COUNTED = {"b": np.logical_or, "u": operator.add, "i": operator.xor, "f": max, "c": operator.mul}
+ADD, MULTIPLY = Operator(operator.add), Operator(operator.mul)
+RECOGNISED = {"b": Operator(np.logical_or), "u": ADD, "i": ADD, "f": Operator(max), "c": MULTIPLY}
 LAMBDA = Operator(lambda a, b: b if a == b else a + b)
 
 
@@ -45,7 +46,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.mark.parametrize("name", _dtypes.NAMES)
 def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    op = Operator(COUNTED[_dtypes.kind(dtype)]) if is_recognised else LAMBDA
+    op = RECOGNISED[_dtypes.kind(dtype)] if is_recognised else LAMBDA
     cases = sass.reduce_cases(op, dtype, dtype, sass.MANY_BYTES)
     sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], MAIN, tmp_path)
 
@@ -61,7 +62,7 @@ def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     ],
 )
 def test_every_architecture(capability: Capability, names: str, tmp_path: Path) -> None:
-    for name, op in zip(names.split(), (Operator(operator.add), LAMBDA), strict=True):
+    for name, op in zip(names.split(), (ADD, LAMBDA), strict=True):
         dtype = sass.dtype_of(name)
         cases = sass.reduce_cases(op, dtype, dtype, sass.FEW_BYTES)
         sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], capability, tmp_path)
@@ -82,46 +83,38 @@ def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", ["int8 int64", "bfloat16 float32", "float32 complex128"])
 def test_mixed_dtypes(names: str, tmp_path: Path) -> None:
     narrow, wide = map(sass.dtype_of, names.split())
-    cases = sass.reduce_cases(Operator(operator.add), narrow, wide, sass.MANY_BYTES)
+    cases = sass.reduce_cases(ADD, narrow, wide, sass.MANY_BYTES)
     cases += sass.transform_cases(LAMBDA, [narrow, wide], wide)
     sass.check(cases, MAIN, tmp_path)
-
-
-def _transformed(
-    fn: Callable[..., Any], inputs: list[Dtype], folder: Path, capability: Capability = MAIN
-) -> tuple[Dtype, sass.Sass]:
-    """Return the inferred dtype of a transformation, and its machine code."""
-    op = Operator(fn)
-    result = build.result_dtype(op, tuple(inputs), None, capability)
-    case = sass.flat_case(op, inputs, result)
-    assert not list(case.faults(capability, folder))
-    return result, sass.read(case.spec, capability, folder)
-
-
-DOUBLE = r"D(ADD|MUL|FMA|SETP|MNMX)|\w+\.(.*\.)?F64"
 
 
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", [(7, 5), MAIN, (12, 0)])
 def test_weak_literals_stay_single(capability: Capability, tmp_path: Path) -> None:
-    result, code = _transformed(lambda a: a * 2.0 + 1, [FLOAT32], tmp_path, capability)
+    result, code = sass.transformed(lambda a: a * 2.0 + 1, [FLOAT32], tmp_path, capability)
     assert result == FLOAT32
     assert code.count("F(MUL|ADD)") > 0
-    assert code.count(DOUBLE) == 0
-    result, code = _transformed(lambda a: a * np.float64(2), [FLOAT32], tmp_path, capability)
+    assert code.count(sass.DOUBLE) == 0
+
+
+@needs_cuobjdump
+def test_what_is_looked_for_can_be_found(tmp_path: Path) -> None:
+    """Double precision, and calls: ptxas makes a division's rare cases a subroutine."""
+    result, code = sass.transformed(lambda a: 1 / (a * np.float64(2)), [FLOAT32], tmp_path, MAIN)
     assert result == np.float64
-    assert code.count(DOUBLE) > 0, "the pattern does not find double precision where it is"
+    assert code.count(sass.DOUBLE) > 0
+    assert code.calls()
 
 
 @needs_cuobjdump
 def test_products_and_sums_round_apart(tmp_path: Path) -> None:
     for letter, dtype in (("F", FLOAT32), ("D", np.dtype("float64"))):
-        _, code = _transformed(lambda a, b, c: a * b + c, [dtype] * 3, tmp_path)
+        _, code = sass.transformed(lambda a, b, c: a * b + c, [dtype] * 3, tmp_path, MAIN)
         assert code.count(letter + "FMA") == 0
         assert code.count(letter + "MUL") > 0
         assert code.count(letter + "ADD") > 0
     complex64 = np.dtype("complex64")
-    case = sass.flat_case(Operator(operator.mul), [complex64] * 2, complex64)
+    case = sass.flat_case(MULTIPLY, [complex64] * 2, complex64)
     assert sass.read(case.spec, MAIN, tmp_path).count("FFMA") == 0
 
 
@@ -132,9 +125,9 @@ def test_closures_are_constants(tmp_path: Path) -> None:
     def scaled(a: Any) -> Any:
         return a * scale
 
-    result, code = _transformed(lambda a: scaled(a) + shift, [FLOAT32], tmp_path)
+    result, code = sass.transformed(lambda a: scaled(a) + shift, [FLOAT32], tmp_path, MAIN)
     assert result == FLOAT32
-    assert code.count(DOUBLE) == 0
+    assert code.count(sass.DOUBLE) == 0
 
 
 # --- processes ----------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def test_merge_joins_what_is_contiguous() -> None:
 
 
 def test_too_many_dimensions_are_refused() -> None:
-    fit = [(2, (3**i,)) for i in range(layout.MAX_DIMS)]
+    fit: Dims = [(2, (3**i,)) for i in range(layout.MAX_DIMS)]
     assert len(layout.pack_layout(fit, 1)) == len(layout.pack_layout([], 1))
     with pytest.raises(ValueError, match=f"{layout.MAX_DIMS + 1} separate dimensions"):
         layout.pack_layout([*fit, (2, (1,))], 1)
@@ -133,7 +133,11 @@ def test_cut_columns_covers_everything(
     items = rows.column_items(source, acc, num_columns, alignment)
     assert items == 1 or alignment % (items * source.itemsize) == 0
     assert num_columns % items == 0
-    cut = rows.cut_columns(batches, num_rows, num_columns, items)
+    widest = rows.column_items(source, acc, num_columns)
+    cut = rows.cut_columns(batches, num_rows, num_columns, widest, items)
+    best = rows.cut_columns(batches, num_rows, num_columns, widest, widest)
+    # Were these to depend on alignment, so would the association.
+    assert (cut.width, cut.rows_per_block) == (best.width, best.rows_per_block)
     assert cut.items == items
     assert rows.COLUMNS.block_threads % cut.width == 0
     assert (cut.num_column_tiles - 1) * cut.columns < num_columns
@@ -154,7 +158,8 @@ def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for dtype in DTYPES:
         for num_rows, num_items in ((1, 1 << 30), (1 << 20, 100), (300, 1 << 20)):
             rows.cut_rows(ORDERED, num_rows, num_items, dtype)
-            rows.cut_columns(1, num_rows, num_items, rows.column_items(dtype, dtype, num_items, 16))
+            widest = rows.column_items(dtype, dtype, num_items)
+            rows.cut_columns(1, num_rows, num_items, widest, widest)
 
 
 @given(st.lists(dtypes, min_size=2, max_size=9), alignments)

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit, types
 from numba.core import datamodel, extending, imputils, ir, ir_utils, rewrites
 
-from gpualgo import _adapt, _dtypes
+from gpualgo import _adapt, _dtypes, _wrappers
 from gpualgo._compile_errors import explained, result_of
 from gpualgo._numba_types import Narrow, scalar_type
 from gpualgo._operator import PYTHON, Operator
@@ -73,7 +73,8 @@ _IDENTITY = Operator(lambda a: a)
 def _compile(
     op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
-    fn = _adapt.as_function(PYTHON[op.name] if op.name else op.fn, len(arg_dtypes))
+    fn = _wrappers.as_function(PYTHON[op.name] if op.name else op.fn, len(arg_dtypes))
+    source = op.fn
     functions: dict[Any, Any] = {}
 
     def device_function(inner: Any) -> Any:
@@ -83,7 +84,7 @@ def _compile(
 
     adoption = _adapt.Adoption(_target(), device_function)
     args = tuple(scalar_type(str(_dtypes.name_of(dtype))) for dtype in arg_dtypes)
-    with explained(fn, arg_dtypes):
+    with explained(source, arg_dtypes):
         dispatcher = device_function(fn)
         dispatcher.compile(args)
     if op is _IDENTITY:
@@ -91,7 +92,7 @@ def _compile(
         result = result_dtype
     else:
         returned = dispatcher.overloads[args].signature.return_type
-        result = result_of(fn, returned, result_dtype)
+        result = result_of(source, returned, result_dtype)
     loads = [_loader(arg) for arg in args]
     finish = _finisher(scalar_type(str(_dtypes.name_of(result))))
     wrapper = njit(**_OPTIONS)(_wrapper(dispatcher, finish, loads))

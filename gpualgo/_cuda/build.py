@@ -47,10 +47,19 @@ def source_folder() -> Path:
     return installed if installed.is_dir() else package.parent / "cuda_src"
 
 
+# What an operator compiles to depends on these of our modules, too.
+_TYPING_MODULES = (
+    "_adapt", "_compile_errors", "_functions", "_generators", "_numba_types", "_operator",
+    "_promotion", "_rules", "_wrappers", "_cuda/operator",
+)  # fmt: skip
+
+
 @cache
 def _source_digest() -> str:
     digest = hashlib.sha256()
-    for path in sorted(source_folder().glob("*.cuh")):
+    package = Path(__file__).resolve().parent.parent
+    typing_rules = [package / f"{name}.py" for name in _TYPING_MODULES]
+    for path in [*sorted(source_folder().glob("*.cuh")), *typing_rules]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     # numba reads bytecode, and numba's own version decides what it makes of it.
     digest.update(f"{sys.implementation.cache_tag} {_numba_versions()}".encode())

@@ -97,7 +97,7 @@ def view(x: Any, interface: dict[str, Any]) -> View:
     device = getattr(x, "device", None) if isinstance(x, DeviceArray) else _device_of(pointer)
     _wait_for_producer(interface.get("stream"), x)
     return View(
-        int(pointer or 0), shape, strides, dtype, int(device or 0), bool(readonly), x, Protocol
+        int(pointer or 0), shape, strides, dtype, int(device or 0), Protocol, bool(readonly), x
     )
 
 

@@ -17,7 +17,7 @@ from gpualgo._operator import Operator
 
 def _view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
     strides = device_transform._strides_of_new(shape, dtype)
-    return View(pointer, shape, strides, dtype, device, False, None, None)
+    return View(pointer, shape, strides, dtype, device, None, False, None)
 
 
 def reduce(

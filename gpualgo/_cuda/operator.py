@@ -54,11 +54,11 @@ def compile_operator(
     capability: tuple[int, int],
 ) -> DeviceOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
-    from gpualgo import _adapt
+    from gpualgo import _wrappers
 
-    fn = _adapt.as_function(PYTHON[op.name] if op.name else op.fn, len(arg_dtypes))
+    fn = _wrappers.as_function(PYTHON[op.name] if op.name else op.fn, len(arg_dtypes))
     with _lock:
-        return _Compilation(capability).run(fn, arg_dtypes, result_dtype)
+        return _Compilation(capability).run(fn, op.fn, arg_dtypes, result_dtype)
 
 
 class _Compilation:
@@ -72,23 +72,27 @@ class _Compilation:
         self.dispatchers: dict[Any, Any] = {}
 
     def run(
-        self, fn: Any, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
+        self,
+        fn: Any,
+        source: Any,
+        arg_dtypes: tuple[np.dtype[Any], ...],
+        result_dtype: np.dtype[Any] | None,
     ) -> DeviceOperator:
         from numba import cuda, types
 
-        from gpualgo import _adapt
+        from gpualgo import _wrappers
         from gpualgo._compile_errors import explained, result_of
         from gpualgo._numba_types import scalar_type
 
         args = tuple(scalar_type(str(_dtypes.name_of(dtype))) for dtype in arg_dtypes)
-        with explained(fn, arg_dtypes):
+        with explained(source, arg_dtypes):
             dispatcher = self.device_function(fn)
             returned = dispatcher.compile_device(args).signature.return_type
-        result = result_of(fn, returned, result_dtype)
+        result = result_of(source, returned, result_dtype)
         result_type = scalar_type(str(_dtypes.name_of(result)))
-        wrapper = _adapt.abi_wrapper(self.adoption.target, dispatcher, args, result_type)
+        wrapper = _wrappers.abi_wrapper(self.adoption.target, dispatcher, args, result_type)
         signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
-        with explained(fn, arg_dtypes):
+        with explained(source, arg_dtypes):
             ltoir, _ = cuda.compile(
                 wrapper,
                 signature,

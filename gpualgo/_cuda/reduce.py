@@ -134,7 +134,8 @@ class Plan:
             items = policy.column_items(source, acc, num_columns, alignment)
         else:
             items = 1
-        cut = policy.cut_columns(num_batches, num_rows, num_columns, items)
+        widest = policy.column_items(source, acc, num_columns)
+        cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items)
         tail = (
             struct.pack(
                 f"<qqq{DIVISOR}{DIVISOR}qq", num_rows, cut.rows_per_block, num_columns,

@@ -147,20 +147,27 @@ class ColumnsCut:
         return self.width * self.items
 
 
-def cut_columns(num_batches: int, num_rows: int, num_columns: int, items: int) -> ColumnsCut:
-    """Return the cut of num_batches × (num_rows, num_columns), reduced over rows."""
-    threads = -(-num_columns // items)
+def cut_columns(
+    num_batches: int, num_rows: int, num_columns: int, widest: int, items: int
+) -> ColumnsCut:
+    """Return the cut of num_batches × (num_rows, num_columns), reduced over rows.
+
+    `widest` is what one access would cover if all were aligned, `items` what it does cover: the
+    association follows from `widest` alone, so that it does not depend on alignment.
+    """
+    threads = -(-num_columns // widest)
     width = min(WARP, 1 << (threads - 1).bit_length())
-    tiles = -(-num_columns // (width * items))
+    wide_tiles = -(-num_columns // (width * widest))
     slots = COLUMNS.block_threads // width
     least = slots * COLUMNS.loads  # rows that keep every thread's loads in flight
-    blocks = min(-(-num_rows // least), max(1, TARGET_BLOCKS // (tiles * num_batches)))
+    blocks = min(-(-num_rows // least), max(1, TARGET_BLOCKS // (wide_tiles * num_batches)))
     rows_per_block = -(-num_rows // blocks)
+    tiles = -(-num_columns // (width * items))
     return ColumnsCut(width, items, rows_per_block, -(-num_rows // rows_per_block), tiles)
 
 
 def column_items(
-    source: np.dtype[Any], acc: np.dtype[Any], num_columns: int, alignment: int
+    source: np.dtype[Any], acc: np.dtype[Any], num_columns: int, alignment: int = VECTOR_BYTES
 ) -> int:
     """Return the widest power of two of columns that one access may cover."""
     most = max(1, min(VECTOR_BYTES // source.itemsize, 64 // acc.itemsize))

@@ -111,7 +111,8 @@ def copy(target: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
     def part(first: int, last: int) -> None:
         np.copyto(target[first:last], source[first:last])
 
-    threads.run(part, target.shape[0], target.nbytes)
+    weight = 64 if target.nbytes >= 1 << 20 else 1  # `run` would take a copy for light work
+    threads.run(part, target.shape[0], weight * target.nbytes)
 
 
 def upload(source: np.ndarray[Any, Any], slot: Slot, target: int, stream: int) -> None:

@@ -1,0 +1,79 @@
+"""What stands around an operator: a fixed number of parameters, and the device ABI."""
+
+from __future__ import annotations
+
+import types as pytypes
+from typing import Any
+
+from gpualgo import _functions
+from gpualgo._adapt import Target
+from gpualgo._keys import python_function
+
+
+def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
+    """Return a Python function of exactly `arity` parameters that computes fn.
+
+    fn may have defaults or a variadic tail, or be a function of a module written in C.
+    """
+    function = python_function(fn)
+    if function is not None:
+        code = function.__code__
+        variadic = code.co_flags & 0x0C  # *args, **kwargs
+        if code.co_argcount == arity and not variadic and not code.co_kwonlyargcount:
+            return function
+    elif _functions.rule_of(fn) is None:
+        raise TypeError(
+            f"op is a {type(fn).__name__}, which numba cannot compile; "
+            "wrap it in a lambda of scalars"
+        )
+    callee = fn if function is None else function
+    wrappers: list[Any] = [
+        lambda a: callee(a),
+        lambda a, b: callee(a, b),
+        lambda a, b, c: callee(a, b, c),
+        lambda a, b, c, d: callee(a, b, c, d),
+        lambda a, b, c, d, e: callee(a, b, c, d, e),
+        lambda a, b, c, d, e, f: callee(a, b, c, d, e, f),
+        lambda a, b, c, d, e, f, g: callee(a, b, c, d, e, f, g),
+        lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),
+    ]
+    wrapper: pytypes.FunctionType = wrappers[arity - 1]
+    return wrapper
+
+
+def abi_wrapper(
+    target: Target, dispatcher: Any, arg_types: tuple[Any, ...], result_type: Any
+) -> Any:
+    """Return wrapper(result, state, args): dispatcher on elements as they lie in memory.
+
+    Elements go through each type's data model: a bool is a byte there, a float16 two.
+    """
+    from numba import types
+
+    @target.extending.intrinsic  # type: ignore[untyped-decorator]
+    def apply(typingctx: Any, result: Any, args: Any) -> Any:
+        callee = typingctx.resolve_value_type(dispatcher)
+        inner = callee.get_call_type(typingctx, arg_types, {})
+
+        def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+            def element(pointer: Any, ty: Any) -> Any:
+                return builder.bitcast(pointer, context.get_data_type(ty).as_pointer())
+
+            operands = []
+            for i, ty in enumerate(arg_types):
+                slot = builder.gep(values[1], [context.get_constant(types.intp, i)])
+                operands.append(context.unpack_value(builder, ty, element(builder.load(slot), ty)))
+            function = context.get_function(callee, inner)
+            for library in getattr(function, "libs", ()):
+                context.active_code_library.add_linking_library(library)
+            value = function(builder, operands)
+            value = context.cast(builder, value, inner.return_type, result_type)
+            context.pack_value(builder, result_type, value, element(values[0], result_type))
+            return context.get_dummy_value()
+
+        return types.void(result, args), generate
+
+    def wrapper(result, state, args):  # type: ignore[no-untyped-def]
+        apply(result, args)
+
+    return wrapper
