@@ -23,11 +23,12 @@
 
 namespace gpualgo {
 
-template <int block_threads_, int loads_in_flight_, int max_tiles_>
+template <int block_threads_, int loads_in_flight_, int max_tiles_, int min_blocks_>
 struct ReducePolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int loads_in_flight = loads_in_flight_;  // vectors per thread; a power of two
   static constexpr int max_tiles = max_tiles_;              // of a warp of reduce_blocks_kernel
+  static constexpr int min_blocks = min_blocks_;            // per multiprocessor; 0: any
 };
 
 struct Init {
@@ -105,11 +106,14 @@ struct FlatRows {
 
   __device__ Pack<T, items> load(const unsigned char* row, int64 index) const {
     const unsigned char* address = row + index * int64(sizeof(T));
-    if constexpr (is_aligned) return load_pack<T, items>(address);
-    Pack<T, items> pack;
+    if constexpr (is_aligned) {
+      return load_pack<T, items>(address);
+    } else {
+      Pack<T, items> pack;
 #pragma unroll
-    for (int i = 0; i < items; ++i) pack.items[i] = load_item<T>(address + i * sizeof(T));
-    return pack;
+      for (int i = 0; i < items; ++i) pack.items[i] = load_item<T>(address + i * sizeof(T));
+      return pack;
+    }
   }
   __device__ T load_one(const unsigned char* row, int64 index) const {
     return load_item<T>(row + index * int64(sizeof(T)));
@@ -160,21 +164,21 @@ struct RowsParams {
 };
 
 // Joins this lane's count of a tile's elements with its group's; all lanes of a group call it.
-template <int width, class Op, class A, class T, class Access>
-__device__ inline A reduce_tail_vector(const Access& access, const unsigned char* row, int64 begin,
-                                       int64 end) {
+template <int width, class Op, class A, class T, class Access, class Index>
+__device__ inline A reduce_tail_vector(const Access& access, const unsigned char* row, int64 origin,
+                                       Index begin, Index end) {
   constexpr int items = Access::items;
   // All in ints: at most one vector per lane is looked at.
-  const int64 rest = end - begin;
+  const Index rest = end - begin;
   const int left = rest < width * items ? int(rest) : width * items;
   const int mine = int(threadIdx.x % width) * items;
   A value{};
   if (mine < left) {
-    value = convert<A>(access.load_one(row, begin + mine));
+    value = convert<A>(access.load_one(row, origin + begin + mine));
 #pragma unroll
     for (int i = 1; i < items; ++i) {
       if (mine + i < left) {
-        value = Op::apply(value, convert<A>(access.load_one(row, begin + mine + i)));
+        value = Op::apply(value, convert<A>(access.load_one(row, origin + begin + mine + i)));
       }
     }
   }
@@ -182,14 +186,14 @@ __device__ inline A reduce_tail_vector(const Access& access, const unsigned char
 }
 
 // Loads one tile of `loads` vectors per lane and folds each vector.
-template <int width, int loads, class Op, class A, class T, class Access>
-__device__ inline void load_tile(const Access& access, const unsigned char* row, int64 begin,
-                                 A (&sums)[loads]) {
+template <int width, int loads, class Op, class A, class T, class Access, class Index>
+__device__ inline void load_tile(const Access& access, const unsigned char* row, int64 origin,
+                                 Index begin, A (&sums)[loads]) {
   constexpr int items = Access::items;
-  const int64 mine = begin + int64(threadIdx.x % width) * items;
+  const Index mine = begin + Index(threadIdx.x % width) * items;
   Pack<T, items> packs[loads];
 #pragma unroll
-  for (int k = 0; k < loads; ++k) packs[k] = access.load(row, mine + int64(k) * width * items);
+  for (int k = 0; k < loads; ++k) packs[k] = access.load(row, origin + (mine + k * width * items));
 #pragma unroll
   for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
 }
@@ -206,20 +210,21 @@ struct Running {
   }
 };
 
-// Reduces every `step`-th tile of [begin, end): `begin` is the first one's start. Lane 0 of the
+// Reduces every `step`-th tile of [begin, end), counted from `origin`: `begin` starts the first.
+// Index is as narrow as the caller can make it: the addresses live in registers. Lane 0 of the
 // group gets the result. `finish(tile_start, value)` is called, if the operator does not commute,
 // after each tile; otherwise once at the end of the full tiles, and once for a partial tile.
-template <int width, int loads, class Op, class A, class T, class Access, class Finish>
-__device__ inline void reduce_tiles(const Access& access, const unsigned char* row, int64 begin,
-                                    int64 end, int64 step, Finish finish) {
-  constexpr int64 vector = int64(width) * Access::items;
-  constexpr int64 tile = loads * vector;
+template <int width, int loads, class Op, class A, class T, class Access, class Index, class Finish>
+__device__ inline void reduce_tiles(const Access& access, const unsigned char* row, int64 origin,
+                                    Index begin, Index end, Index step, Finish finish) {
+  constexpr Index vector = width * Access::items;
+  constexpr Index tile = loads * vector;
   if (begin + tile <= end) {
-    const int64 first = begin;
+    const Index first = begin;
     A sums[loads];
     for (; begin + tile <= end; begin += step) {
       A next[loads];
-      load_tile<width, loads, Op, A, T>(access, row, begin, next);
+      load_tile<width, loads, Op, A, T>(access, row, origin, begin, next);
       if constexpr (Op::commutative) {
 #pragma unroll
         for (int k = 0; k < loads; ++k) {
@@ -234,8 +239,8 @@ __device__ inline void reduce_tiles(const Access& access, const unsigned char* r
   if (begin < end) {
     Running<Op, A> running;
 #pragma unroll 1
-    for (int64 position = begin; position < end; position += vector) {
-      running.append(reduce_tail_vector<width, Op, A, T>(access, row, position, end));
+    for (Index position = begin; position < end; position += vector) {
+      running.append(reduce_tail_vector<width, Op, A, T>(access, row, origin, position, end));
     }
     finish(begin, running.total);
   }
@@ -302,7 +307,7 @@ __device__ inline void store_row(const RowsParams<Access>& params, int64 row, co
 
 // A group of `width` lanes reduces a whole row.
 template <class Policy, int width, class Op, class A, class T, class Access>
-__global__ void __launch_bounds__(Policy::block_threads)
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     reduce_rows_kernel(const __grid_constant__ RowsParams<Access> params) {
   constexpr int groups = Policy::block_threads / width;
   constexpr int loads = width < warp_threads ? 1 : Policy::loads_in_flight;
@@ -312,7 +317,7 @@ __global__ void __launch_bounds__(Policy::block_threads)
   const unsigned char* input = params.common.input + params.access.input_offset(safe_row);
   constexpr int64 tile = int64(width) * Access::items * loads;
   Running<Op, A> running;
-  reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, params.num_items, tile,
+  reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, int64(0), params.num_items, tile,
                                        [&](int64, const A& value) { running.append(value); });
   if (row < params.num_rows && threadIdx.x % width == 0) {
     store_row<Op>(params, row, running.total);
@@ -327,50 +332,51 @@ struct BlocksShared {
 
 // A block reduces one chunk of a row; Policy::max_tiles tiles per warp at most.
 template <class Policy, class Op, class A, class T, class Access>
-__global__ void __launch_bounds__(Policy::block_threads)
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     reduce_blocks_kernel(const __grid_constant__ RowsParams<Access> params) {
   constexpr int warps = Policy::block_threads / warp_threads;
   constexpr int loads = Policy::loads_in_flight;
-  constexpr int64 tile = int64(warp_threads) * Access::items * loads;
+  constexpr int tile = warp_threads * Access::items * loads;
   constexpr int slots = warps * (Op::commutative ? 2 : Policy::max_tiles);
   auto& shared = shared_memory<BlocksShared<A, slots>>();
-  const int64 row = params.blocks_per_row.divide(blockIdx.x);
-  const int64 part = int64(blockIdx.x) - row * params.blocks_per_row.value;
+  // Grids have fewer than 2^31 blocks; narrow numbers leave registers for loads.
+  const int blocks_per_row = int(params.blocks_per_row.value);
+  const int row = int(params.blocks_per_row.divide(blockIdx.x));
+  const int part = int(blockIdx.x) - row * blocks_per_row;
   const unsigned char* input = params.common.input + params.access.input_offset(row);
   const int64 begin = part * params.chunk_items;
-  const int64 limit = begin + params.chunk_items;
-  const int64 end = limit < params.num_items ? limit : params.num_items;
+  const int64 rest = params.num_items - begin;
+  const int size = int(rest < params.chunk_items ? rest : params.chunk_items);
   const int warp = threadIdx.x / warp_threads;
 
   // A tile's value goes to the slot of its position. If the operator commutes a warp has one
   // value for its full tiles, in slot `warp`, and perhaps the row's last, partial tile.
-  const int64 full_tiles = (end - begin) / tile;
-  const int num_full = Op::commutative && full_tiles > warps ? warps : int(full_tiles);
-  auto keep = [&](int64 position, const A& value) {
-    const bool is_partial = position + tile > end;
+  const int full_tiles = size / tile;
+  const int num_full = Op::commutative && full_tiles > warps ? warps : full_tiles;
+  auto keep = [&](int position, const A& value) {
+    const bool is_partial = position + tile > size;
     if (threadIdx.x % warp_threads == 0) {
-      shared.values[is_partial ? num_full : int((position - begin) / tile)] = value;
+      shared.values[is_partial ? num_full : position / tile] = value;
     }
   };
-  reduce_tiles<warp_threads, loads, Op, A, T>(params.access, input, begin + warp * tile, end,
+  reduce_tiles<warp_threads, loads, Op, A, T>(params.access, input, begin, warp * tile, size,
                                               warps * tile, keep);
   __syncthreads();
-  const int count = num_full + (begin + full_tiles * tile < end);
+  const int count = num_full + (full_tiles * tile < size);
   A value{};
   if (warp == 0) value = join_slots_of_warp<Op>(shared.values, count);
-  if (params.blocks_per_row.value == 1) {
+  if (blocks_per_row == 1) {
     if (threadIdx.x == 0) store_row<Op>(params, row, value);
     return;
   }
-  A* partials = reinterpret_cast<A*>(params.common.partials) + row * params.blocks_per_row.value;
+  A* partials = reinterpret_cast<A*>(params.common.partials) + int64(row) * blocks_per_row;
   if (threadIdx.x == 0) {
     partials[part] = value;
-    shared.is_last = arrive(params.common.tickets + row) == uint32(params.blocks_per_row.value - 1);
+    shared.is_last = arrive(params.common.tickets + row) == uint32(blocks_per_row - 1);
   }
   __syncthreads();
   if (!shared.is_last) return;
-  value = join_partials<Op, A, Policy::block_threads>(partials, int(params.blocks_per_row.value),
-                                                      shared.values);
+  value = join_partials<Op, A, Policy::block_threads>(partials, blocks_per_row, shared.values);
   if (threadIdx.x == 0) {
     store_row<Op>(params, row, value);
     params.common.tickets[row] = 0;

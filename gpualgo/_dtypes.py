@@ -65,7 +65,7 @@ def from_name(name: str) -> np.dtype[Any]:
 
 def cpp_name(dtype: np.dtype[Any]) -> str:
     """Return the C++ spelling of a supported dtype."""
-    return _CPP_NAMES[_known[dtype]]
+    return _CPP_NAMES[str(name_of(dtype))]
 
 
 def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:

@@ -124,18 +124,17 @@ def sign_generator(typingctx: Any, ty: types.Type, result: Any) -> Callable[...,
 
 
 def rounded(builder: Any, value: Any, name: str) -> Any:
-    def call(intrinsic: str) -> Any:
-        return builder.call(builder.module.declare_intrinsic(intrinsic, [value.type]), [value])
-
+    """Return value rounded as LLVM's floor, ceil, trunc or rint does."""
     if name != "rint":
-        return call(f"llvm.{name}")
+        function = builder.module.declare_intrinsic(f"llvm.{name}", [value.type])
+        return builder.call(function, [value])
     # NVVM has no rint. Adding a number that leaves no bits for a fraction rounds to even.
-    big = value.type(2.0**23 if str(value.type) == "float" else 2.0**52)
-    size = call("llvm.fabs")
-    whole = builder.fsub(builder.fadd(size, big), big)
     zero = value.type(0.0)
-    minus = builder.fsub(value.type(-0.0), whole)  # older NVVM has no fneg
-    signed = builder.select(builder.fcmp_ordered("<", value, zero), minus, whole)
+    big = value.type(2.0**23 if str(value.type) == "float" else 2.0**52)
+    is_below = builder.fcmp_ordered("<", value, zero)
+    size = builder.select(is_below, builder.fsub(value.type(-0.0), value), value)
+    whole = builder.fsub(builder.fadd(size, big), big)
+    signed = builder.select(is_below, builder.fsub(value.type(-0.0), whole), whole)
     is_settled = builder.or_(  # a zero keeps its sign; what is large or NaN is whole already
         builder.fcmp_unordered(">=", size, big), builder.fcmp_ordered("==", value, zero)
     )

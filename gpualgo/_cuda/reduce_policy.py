@@ -27,8 +27,13 @@ class Policy:
     loads: int  # vectors that a thread loads before it combines any
     max_tiles: int  # of a warp, in one block's chunk
 
-    def __str__(self) -> str:
-        return f"gpualgo::ReducePolicy<{self.block_threads}, {self.loads}, {self.max_tiles}>"
+    def cpp(self, min_blocks: int = 0) -> str:
+        """Return the C++ type; min_blocks 0 leaves ptxas its own choice of occupancy.
+
+        That choice is 1 % faster than a bound of 1 where it does not spill.
+        """
+        arguments = (self.block_threads, self.loads, self.max_tiles, min_blocks)
+        return f"gpualgo::ReducePolicy<{', '.join(map(str, arguments))}>"
 
     @property
     def warps(self) -> int:
@@ -100,15 +105,24 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) 
     return RowsCut(policy, 0, chunk_items, blocks, blocks * num_rows)
 
 
+def _min_blocks(op: Operator, source: np.dtype[Any], access: str, cut: RowsCut) -> int:
+    """Return 1 for the kernels that would spill registers to fit more blocks, else 0."""
+    size = source.itemsize
+    many_addresses = access == STRIDED and size <= 2  # one for each of a lane's 8 or 16 items
+    many_values = (size == 1 and op.name is None) or (size == 8 and 0 < cut.width < WARP)
+    return int(many_addresses or many_values)
+
+
 def rows_spec(
     op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, cut: RowsCut
 ) -> Spec:
     """Return the kernel that reduces rows through `access`, a template of reduce.cuh."""
     element = _dtypes.cpp_name(source)
+    policy = cut.policy.cpp(_min_blocks(op, source, access, cut))
     kernel = (
-        f"reduce_rows_kernel<{cut.policy}, {cut.width}"
+        f"reduce_rows_kernel<{policy}, {cut.width}"
         if cut.width
-        else f"reduce_blocks_kernel<{cut.policy}"
+        else f"reduce_blocks_kernel<{policy}"
     )
     expression = (
         f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {_dtypes.cpp_name(acc)}, {element}, "
@@ -177,7 +191,7 @@ def column_items(
 def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: ColumnsCut) -> Spec:
     """Return the kernel that reduces columns."""
     expression = (
-        f"gpualgo::reduce_columns_kernel<{COLUMNS}, {cut.width}, {cut.items}, "
+        f"gpualgo::reduce_columns_kernel<{COLUMNS.cpp()}, {cut.width}, {cut.items}, "
         f"{functor(op, (acc, acc), acc)}, "
         f"{_dtypes.cpp_name(acc)}, {_dtypes.cpp_name(source)}>"
     )
