@@ -121,7 +121,8 @@ def rows() -> list[Row]:
     found.append(Row("reduce, user lambda f32", n, "device", _lambda, 4 * n, 1.03))
     for axis, limit in ((1, 0.6), (0, 0.05)):
         build = functools.partial(_axis, axis)
-        found.append(Row(f"sum over axis {axis}, f32", n, "device", build, 4 * n, limit))
+        name = f"sum over axis {axis}, f32, beside CuPy"
+        found.append(Row(name, n, "device", build, 4 * n, limit, beside="CuPy"))
     found.append(Row("reduce", 1 << 10, "host", functools.partial(_call, None), 0, 6e-6))
     found.append(
         Row("reduce, user lambda", 1 << 10, "host", functools.partial(_call, max_abs), 0, 6e-6)

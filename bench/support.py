@@ -39,6 +39,7 @@ class Row:
     bytes_moved: float = 0.0
     target: float | None = None  # ours / best peer; for "host" and "start" our time itself, in s
     quick: bool = True
+    beside: str = ""  # the one peer that the ratio is taken with; else the best of them
 
     def __str__(self) -> str:
         return f"{self.name}, n={self.n}, {self.clock}"
@@ -51,8 +52,9 @@ class Result:
 
     @property
     def ratio(self) -> float | None:
-        """Our time over the best peer's."""
-        peers = [t for who, t in self.seconds.items() if who != OURS]
+        """Our time over the best peer's, or the named one's."""
+        names = [self.row.beside] if self.row.beside else list(self.seconds)
+        peers = [self.seconds[who] for who in names if who in self.seconds and who != OURS]
         return self.seconds[OURS] / min(peers) if peers else None
 
     @property
