@@ -62,18 +62,20 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
            [20, 22, 24]])
     """
     views = [as_view(x, "transform: an argument") for x in arrays]
-    if out is None and stream is None:  # the warm call on a device: nothing to decide
-        try:
-            plan = plans.get(plan_key(op, views, dtype, None))
-        except TypeError:  # an unhashable dtype
-            plan = None
-        if plan is not None:
-            library, device = views[0].library, views[0].device
-            result = library.empty(plan.shape, plan.dtype, device, None)
-            if plan.num_items:
-                pointers = [view.ptr for view in views]
-                plan.launch(library.stream(device), library.pointer(result), *pointers)
-            return result
+    target = None if out is None else as_view(out, "transform: out")
+    try:
+        plan = plans.get(plan_key(op, views, dtype, target))
+    except TypeError:  # an unhashable dtype
+        plan = None
+    # The warm call on a device: nothing is left to decide, and all was checked for this layout.
+    if plan is not None and stream is None and (target is None or plan.is_apart(target, views)):
+        library, device = views[0].library, views[0].device
+        if target is None:
+            out = library.empty(plan.shape, plan.dtype, device, None)
+        if plan.num_items:
+            pointer = library.pointer(out) if target is None else target.ptr
+            plan.launch(library.stream(device), pointer, *[view.ptr for view in views])
+        return out
     if not arrays:
         raise TypeError("transform: pass at least one array after op")
     if len(arrays) > MAX_ARITY:
@@ -88,8 +90,9 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
 plans: dict[Any, Any] = {}  # of the CUDA backend, by plan_key
 
 
-def plan_key(op: Any, views: list[View], dtype: Any, place: Any) -> Any:
-    """Return what decides a plan: operator, layouts and alignments; `place` describes out."""
+def plan_key(op: Any, views: list[View], dtype: Any, out: View | None) -> Any:
+    """Return what decides a plan: the operator, and every layout and alignment."""
+    place = None if out is None else (out[1:7], out.ptr & 15)
     return (hot_key(op), dtype, place, *[(v[1:6], v.ptr & 15) for v in views])
 
 

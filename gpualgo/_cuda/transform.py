@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _streams
-from gpualgo._array import View
+from gpualgo._array import View, byte_bounds
 from gpualgo._cuda import build, driver
 from gpualgo._cuda import transform_policy as policy
 from gpualgo._cuda.layout import Dims, merge, pack_layout
@@ -34,12 +34,8 @@ def run(
     """Transform device arrays into out or a new array of their library; does not wait."""
     first = views[0]
     given = None if stream is None else _streams.handle_of(stream, _WHERE)
-    if out is None:
-        target, place = None, None
-    else:
-        target = check_output(out, views, shape)
-        place = (target.strides, target.ptr & 15, target.dtype)
-    key = plan_key(op, views, dtype, place)
+    target = None if out is None else check_output(out, views, shape)
+    key = plan_key(op, views, dtype, target)
     try:
         plan = plans.get(key)
     except TypeError:  # an unhashable dtype
@@ -74,7 +70,7 @@ def _new_plan(
 class Plan:
     """A kernel, its grid and its packed parameters, for one combination of layouts."""
 
-    __slots__ = ("device", "dtype", "launch", "num_items", "shape")
+    __slots__ = ("_extents", "device", "dtype", "launch", "num_items", "shape")
 
     def __init__(
         self, op: Operator, views: list[View], shape: tuple[int, ...], wanted: Any,
@@ -90,6 +86,7 @@ class Plan:
         inputs = [view.dtype for view in views]
         self.dtype = build.result_dtype(op, tuple(inputs), wanted, driver.capability(self.device))
         self.shape, self.num_items = shape, math.prod(shape)
+        self._extents = [] if target is None else [_extent(v) for v in (target, *views)]
         if self.num_items == 0:
             return
         out_strides = _strides_of_new(shape, self.dtype) if target is None else target.strides
@@ -108,6 +105,16 @@ class Plan:
             self._flat(op, inputs, alignment)
         else:
             self._strided(op, inputs, dims)
+
+    def is_apart(self, out: View, views: list[View]) -> bool:
+        """Return whether out is clear of each input, or is it; False: a closer look decides."""
+        (low, high, layout), *extents = self._extents
+        start, stop = out.ptr + low, out.ptr + high
+        for view, (low, high, same) in zip(views, extents, strict=True):
+            meets = view.ptr + low < stop and start < view.ptr + high
+            if meets and (view.ptr != out.ptr or same != layout):
+                return False
+        return True
 
     def _flat(self, op: Operator, inputs: list[np.dtype[Any]], alignment: int) -> None:
         items = policy.pack_items([self.dtype, *inputs], alignment)
@@ -128,6 +135,12 @@ class Plan:
         tail = struct.pack("<q", self.num_items) + layout
         grid = -(-self.num_items // tile)
         self.launch = driver.Launch(kernel, grid, policy.BLOCK_THREADS, head, tail, self.device)
+
+
+def _extent(view: View) -> tuple[int, int, Any]:
+    """Return a layout's first and past-the-last byte, from its pointer on, and the layout."""
+    low, high = byte_bounds(view)
+    return low - view.ptr, high - view.ptr, (view.shape, view.strides, view.dtype)
 
 
 def _strides_of_new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
