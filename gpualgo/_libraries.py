@@ -69,8 +69,11 @@ class CuPy:
 
     @staticmethod
     def stream(device: int) -> int:
-        pointer: int = _cupy_stream_pointer()
-        return pointer
+        if driver.is_simple:
+            pointer: int = _cupy_stream_pointer()
+            return pointer
+        with sys.modules["cupy"].cuda.Device(device):  # CuPy has a current stream for each
+            return int(_cupy_stream_pointer())
 
     @staticmethod
     def pointer(x: Any) -> int:

@@ -155,6 +155,15 @@ class Plan:
         self, stream: int, init: np.ndarray[Any, Any] | None, source: int, target: int
     ) -> None:
         """Queue the reduction of the array at `source` into `target`."""
+        if driver.is_simple:
+            self._queue(stream, init, source, target)
+            return
+        with driver.current_device(self.device):  # stream 0 is the current device's
+            self._queue(stream, init, source, target)
+
+    def _queue(
+        self, stream: int, init: np.ndarray[Any, Any] | None, source: int, target: int
+    ) -> None:
         value, given = (b"", 0) if init is None else (init.tobytes(), 1)
         if not self.partial_bytes:
             self._launch(stream, value, given, source, target, 0, 0)

@@ -1,0 +1,48 @@
+"""Arrays on each GPU of the machine, whichever GPU is the current one."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from support import Backend, count_gpus
+
+import gpualgo as ga
+
+PAIRS = list(itertools.product(range(count_gpus()), repeat=2))
+
+
+@pytest.mark.parametrize(("device", "current"), PAIRS)
+def test_arrays_run_where_they_live(cuda: Backend, device: int, current: int) -> None:
+    cupy = cuda.xp
+    host = np.arange(300_001, dtype=np.int32)
+    with cupy.cuda.Device(device):
+        x = cupy.asarray(host)
+    with cupy.cuda.Device(current):
+        total = ga.reduce(x)
+        last = ga.reduce(x, None, lambda a, b: b)
+        doubled = ga.transform(lambda a: a * 2, x)
+        assert cupy.cuda.runtime.getDevice() == current
+    for result in (total, last, doubled):
+        assert result.device.id == device
+    assert int(total.get()) == int(host.sum(dtype=np.int32))
+    assert int(last.get()) == host[-1]
+    assert np.array_equal(doubled.get(), host * 2)
+
+
+@pytest.mark.parametrize("device", range(count_gpus()))
+def test_host_arrays_on_a_named_gpu(cuda: Backend, device: int) -> None:
+    with ga.default_device(f"cuda:{device}"):
+        assert float(ga.reduce(np.ones(1000, np.float32))) == 1000
+        assert ga.transform(lambda a: a + 1, np.ones(10)).tolist() == [2.0] * 10
+
+
+@pytest.mark.parametrize("device", range(1, count_gpus()))
+def test_arrays_on_two_gpus_are_refused(cuda: Backend, device: int) -> None:
+    with cuda.xp.cuda.Device(0):
+        first = cuda.xp.ones(10)
+    with cuda.xp.cuda.Device(device):
+        second = cuda.xp.ones(10)
+    with pytest.raises(ValueError, match=f"cuda:0 .*cuda:{device}"):
+        ga.transform(lambda a, b: a + b, first, second)
