@@ -46,3 +46,21 @@ def test_arrays_on_two_gpus_are_refused(cuda: Backend, device: int) -> None:
         second = cuda.xp.ones(10)
     with pytest.raises(ValueError, match=f"cuda:0 .*cuda:{device}"):
         ga.transform(lambda a, b: a + b, first, second)
+
+
+def test_a_captured_graph_has_storage_of_its_own(cuda: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch records the graph")
+    x = torch.ones(1 << 20, device="cuda")
+
+    def total() -> object:
+        return ga.reduce(x, 0.0, lambda a, b: (a + b) * 1.0)
+
+    total()  # compiles before the recording
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        recorded = total()
+    for value in (1.0, 3.0):
+        x.fill_(value)
+        graph.replay()
+        beside = total()
+        assert float(recorded) == float(beside) == value * (1 << 20)  # type: ignore[arg-type]

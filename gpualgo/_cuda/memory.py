@@ -24,9 +24,9 @@ def kept_workspace(device: int, stream: int, partial_bytes: int) -> int:
     Launches on one stream follow each other, so they share one. A stream that is being captured
     gets memory inside the graph (`own_workspace`), as the graph may run beside the stream.
     """
-    key = (device, _stream_id(stream, device))
     if partial_bytes > KEPT_BYTES or _is_capturing(stream):
         return 0
+    key = (device, _stream_id(stream, device))
     return _workspaces.get(key) or _new_workspace(key, device, stream)
 
 
