@@ -134,8 +134,10 @@ class Torch:
             raise TypeError(
                 "a tensor that requires grad would lose its gradient here; pass x.detach()"
             )
-        if x.is_conj() or x.is_neg():
-            x = x.resolve_conj().resolve_neg()
+        if x.is_conj() or x.is_neg():  # its memory holds other numbers than it shows
+            raise TypeError(
+                "a conjugate or negative view cannot be used; pass x.resolve_conj().resolve_neg()"
+            )
         dtype = _torch_dtype(x.dtype)
         itemsize = dtype.itemsize
         device = x.get_device() if x.is_cuda else CPU
@@ -161,8 +163,10 @@ class Torch:
     def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
         torch = sys.modules["torch"]
         source = Torch.from_numpy(value, x)
-        handle = Torch.stream(device) if stream is None else stream
-        with torch.cuda.stream(torch.cuda.ExternalStream(handle, device=device)):
+        if stream is None:
+            x.copy_(source)
+            return
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
             x.copy_(source)
 
     @staticmethod

@@ -64,3 +64,21 @@ def test_a_captured_graph_has_storage_of_its_own(cuda: Backend) -> None:
         graph.replay()
         beside = total()
         assert float(recorded) == float(beside) == value * (1 << 20)  # type: ignore[arg-type]
+
+
+def test_conjugate_views_are_refused(cuda: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="only PyTorch has lazy conjugates")
+    x = torch.ones(4, dtype=torch.complex64, device="cuda")
+    for call in (lambda: ga.reduce(x.conj()), lambda: ga.transform(lambda a: a, x, out=x.conj())):
+        with pytest.raises(TypeError, match="resolve_conj"):
+            call()
+
+
+def test_empty_tensors_give_init(cuda: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="the filling of PyTorch's results is its own")
+    stream = torch.cuda.Stream()
+    x = torch.ones((0, 3), device="cuda")
+    assert ga.reduce(x, 2.0, axis=0).tolist() == [2.0] * 3
+    filled = ga.reduce(x, 2.0, axis=0, stream=stream)
+    stream.synchronize()
+    assert filled.tolist() == [2.0] * 3

@@ -26,7 +26,7 @@ class DeviceArray:
         self.nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         self.ptr = memory.allocate(self.nbytes, stream, device) if self.nbytes else 0
         if self.ptr:
-            weakref.finalize(self, memory.free, self.ptr, stream)
+            weakref.finalize(self, memory.release, self.ptr, stream, device).atexit = False
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -95,15 +95,15 @@ def view(x: Any, interface: dict[str, Any]) -> View:
     plain = _contiguous_strides(shape, dtype.itemsize)
     strides = plain if strides is None else tuple(int(s) for s in strides)
     device = getattr(x, "device", None) if isinstance(x, DeviceArray) else _device_of(pointer)
-    _wait_for_producer(interface.get("stream"), x)
+    _wait_for_producer(interface.get("stream"))
     return View(
         int(pointer or 0), shape, strides, dtype, int(device or 0), Protocol, bool(readonly), x
     )
 
 
-def _wait_for_producer(stream: int | None, x: Any) -> None:
+def _wait_for_producer(stream: int | None) -> None:
     """Wait for work that the producer has queued elsewhere: results run on the default stream."""
-    if stream is not None and not isinstance(x, DeviceArray) and int(stream) > 2:
+    if stream is not None and int(stream) > 2:
         driver.synchronize(int(stream))
 
 

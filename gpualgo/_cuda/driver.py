@@ -86,7 +86,8 @@ def _start(count: int) -> None:
     """Remember how launches have to look; a forked child loses the short cut."""
     global is_simple
     is_simple = count == 1
-    os.register_at_fork(after_in_child=_forget)
+    if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+        os.register_at_fork(after_in_child=_forget)
 
 
 def _forget() -> None:

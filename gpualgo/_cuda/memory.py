@@ -11,8 +11,7 @@ from gpualgo._cuda.driver import check
 
 TICKET_BYTES = 64 << 10  # arrival counters, at the front: zero between launches
 KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
-_MAX_WORKSPACES = 256
-ALIGNMENT = 256
+_MAX_WORKSPACES = 256  # none is ever freed, as a launch may be about to use it
 
 _workspaces: dict[tuple[int, int], int] = {}
 _lock = threading.Lock()
@@ -27,7 +26,10 @@ def kept_workspace(device: int, stream: int, partial_bytes: int) -> int:
     if partial_bytes > KEPT_BYTES or _is_capturing(stream):
         return 0
     key = (device, _stream_id(stream, device))
-    return _workspaces.get(key) or _new_workspace(key, device, stream)
+    found = _workspaces.get(key)
+    if found is None and len(_workspaces) < _MAX_WORKSPACES:
+        found = _new_workspace(key, device, stream)
+    return found or 0
 
 
 @contextmanager
@@ -46,8 +48,6 @@ def _new_workspace(key: tuple[int, int], device: int, stream: int) -> int:
         found = _workspaces.get(key)
         if found is not None:
             return found
-        if len(_workspaces) >= _MAX_WORKSPACES:
-            _drop_all()
         # Not from the pool: a process's first cuMemAllocAsync takes milliseconds.
         size = TICKET_BYTES + KEPT_BYTES
         with driver.current_device(device):
@@ -55,15 +55,6 @@ def _new_workspace(key: tuple[int, int], device: int, stream: int) -> int:
         _clear_tickets(address, stream)
         _workspaces[key] = address
         return address
-
-
-def _drop_all() -> None:
-    """Free every workspace, once everything that may use one has finished."""
-    for device in {device for device, _ in _workspaces}:
-        with driver.current_device(device):
-            check(driver.api().cuCtxSynchronize(), "cuCtxSynchronize")
-            for key in [key for key in _workspaces if key[0] == device]:
-                check(driver.api().cuMemFree(_workspaces.pop(key)), "cuMemFree")
 
 
 def allocate(size: int, stream: int, device: int) -> int:
@@ -79,6 +70,12 @@ def allocate(size: int, stream: int, device: int) -> int:
 def free(address: int, stream: int) -> None:
     """Return memory to the pool once the stream's earlier work is done."""
     check(driver.api().cuMemFreeAsync(address, stream), "cuMemFreeAsync")
+
+
+def release(address: int, stream: int, device: int) -> None:
+    """Return memory as `free` does, from whatever thread and device is current."""
+    with driver.current_device(device):
+        free(address, stream)
 
 
 def _clear_tickets(address: int, stream: int) -> None:

@@ -47,6 +47,11 @@ class Slot:
         """Wait until what was queued before the last record has run."""
         check(driver.api().cuEventSynchronize(self.event), "cuEventSynchronize")
 
+    def free(self) -> None:
+        """Give the page-locked memory back; nothing may use the slot any more."""
+        check(driver.api().cuEventDestroy(self.event), "cuEventDestroy")
+        check(driver.api().cuMemFreeHost(self.address), "cuMemFreeHost")
+
     def record(self, stream: int) -> None:
         check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
 
@@ -61,12 +66,15 @@ def slots(device: int, count: int) -> Iterator[list[Slot]]:
         while len(lent) < count:
             lent.append(Slot())
         yield lent
-        for slot in lent:
-            slot.wait()
     finally:
+        for slot in lent:  # after an error, too: the GPU may be reading it
+            slot.wait()
         with _lock:
             _idle[device].extend(lent)
+            surplus = _idle[device][2 * NUM_SLOTS :]
             del _idle[device][2 * NUM_SLOTS :]
+        for slot in surplus:
+            slot.free()
 
 
 @contextmanager
