@@ -125,8 +125,8 @@ def reduce(
     Notes
     -----
     Reads each element once: n · itemsize bytes, one kernel launch, about a megabyte of temporary
-    storage that is kept for each stream. The same input gives the same bits on every run and every GPU: the grouping never
-    depends on timing or on the number of processors. See docs/reduce.md.
+    storage that is kept for each stream. The same input gives the same bits on every run and every
+    GPU: the grouping never depends on timing or on the number of processors. See docs/reduce.md.
 
     Examples
     --------

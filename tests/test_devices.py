@@ -71,7 +71,7 @@ def test_conjugate_views_are_refused(cuda: Backend) -> None:
     x = torch.ones(4, dtype=torch.complex64, device="cuda")
     for call in (lambda: ga.reduce(x.conj()), lambda: ga.transform(lambda a: a, x, out=x.conj())):
         with pytest.raises(TypeError, match="resolve_conj"):
-            call()
+            call()  # type: ignore[no-untyped-call]
 
 
 def test_empty_tensors_give_init(cuda: Backend) -> None:
