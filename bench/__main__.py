@@ -10,8 +10,19 @@ import gc
 import sys
 import time
 
-from bench import bench_reduce, bench_transform, startup, table
-from bench.support import Result, gpu, run
+from bench import (
+    bench_histogram,
+    bench_radix_sort,
+    bench_reduce,
+    bench_scan,
+    bench_transform,
+    startup,
+    table,
+)
+from bench.peers import cub
+from bench.support import Result, Row, free_memory, gpu, run
+
+MODULES = (bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_histogram)
 
 
 def _arguments() -> argparse.Namespace:
@@ -24,26 +35,35 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _chosen(text: str, quick: bool) -> list[Row]:
+    """Return the rows asked for; the peers that they need are compiled now, side by side."""
+    found: list[Row] = []
+    sources: set[str] = set()
+    for module in MODULES:
+        rows = [row for row in module.rows() if text in str(row) and (row.quick or not quick)]
+        found += rows
+        sources |= set(module.CUB if rows else ())
+    if gpu() is not None:
+        cub.build(sources)
+    return found
+
+
 def main() -> int:
     """Run the rows asked for, print the table, and return 1 if a row failed its check."""
     chosen = _arguments()
     results: list[Result] = []
     failed = False
     began = time.perf_counter()
-    for row in bench_reduce.rows() + bench_transform.rows():
-        if chosen.rows not in str(row) or (chosen.quick and not row.quick):
-            continue
+    for row in _chosen(chosen.rows, chosen.quick):
         try:
             results.append(run(row, rounds=2 if chosen.quick else 5))
         except Exception as error:  # the other rows are worth having
             failed = True
             print(f"FAILED {row}: {type(error).__name__}: {error}", file=sys.stderr)
         gc.collect()
-        if gpu() is not None:
-            gpu().get_default_memory_pool().free_all_blocks()
+        free_memory()
         print(f"{time.perf_counter() - began:6.1f} s  {row}", file=sys.stderr)
-    if chosen.rows in "start-up":
-        results += startup.results()
+    results += startup.results(chosen.rows)
     print(table.markdown(results))
     if not chosen.no_write:
         print(f"written to {table.write(results)}", file=sys.stderr)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
-from bench.support import OURS, Result, Row, gpu
+from bench.peers import compute
+from bench.support import OURS, Result, Row, Work, gpu
+
+T = TypeVar("T")
 
 # Making the data, with NumPy's or CuPy's import and the CUDA context, is outside the timing.
 _HOST_DATA = "import numpy as np; x = np.ones(1 << 20, np.float32)\n"
@@ -32,7 +36,7 @@ assert second() == 1.0
 after_second = time.perf_counter()
 print(json.dumps([imported - start, after_first - imported, after_second - after_first]))
 """
-_SETUPS = {
+_REDUCE = {
     OURS: """
 import gpualgo as ga
 first = lambda: float(ga.reduce(x, 0.0, max_abs))
@@ -54,11 +58,43 @@ first = lambda: call(">", "0")
 second = lambda: call("<", "2")
 """,
 }
+_SCAN = {
+    OURS: """
+import gpualgo as ga
+first = lambda: float(ga.inclusive_scan(x, None, max_abs)[-1])
+second = lambda: float(ga.inclusive_scan(x, None, min_abs)[-1])
+""",
+    "cuda.compute": """
+import cuda.compute as cc
+def call(op):
+    out = cp.empty_like(x)
+    cc.inclusive_scan(d_in=x, d_out=out, op=op, init_value=None, num_items=x.size)
+    return float(out[-1])
+first = lambda: call(max_abs)
+second = lambda: call(min_abs)
+""",
+}
+_SORT = {
+    OURS: """
+import gpualgo as ga
+first = second = lambda: float(ga.radix_sort(x)[0])
+""",
+    "cuda.compute": """
+import cuda.compute as cc
+def first():
+    out = cp.empty_like(x)
+    order = cc.SortOrder.ASCENDING
+    cc.radix_sort(d_in_keys=x, d_out_keys=out, num_items=x.size, order=order)
+    return float(out[0])
+second = first
+""",
+    "CuPy": "first = second = lambda: float(cp.sort(x)[0])",
+}
 
 Times = tuple[float, float, float]  # import, first operator, second operator
 
 
-def _measure(who: str, data: str, caches: Path, device: str | None = None) -> Times:
+def _measure(setup: str, data: str, caches: Path, device: str | None = None) -> Times:
     """Run one process whose caches are in a folder of their own."""
     root = Path(__file__).resolve().parents[1]
     env = os.environ | {
@@ -69,7 +105,7 @@ def _measure(who: str, data: str, caches: Path, device: str | None = None) -> Ti
     }
     if device:
         env["GPUALGO_DEVICE"] = device
-    code = data + _TIMING.format(setup=_SETUPS[who])
+    code = data + _TIMING.format(setup=setup)
     with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as script:
         script.write(code)
     try:
@@ -79,49 +115,84 @@ def _measure(who: str, data: str, caches: Path, device: str | None = None) -> Ti
     finally:
         os.unlink(script.name)
     if done.returncode != 0:
-        raise RuntimeError(f"{who}: {done.stderr.strip()[-2000:]}")
+        raise RuntimeError(done.stderr.strip()[-2000:])
     imported, first, second = json.loads(done.stdout.splitlines()[-1])
     return imported, first, second
 
 
-def _cold_and_warm(who: str, data: str, device: str | None = None) -> tuple[Times, Times]:
+def _cold(setup: str, data: str, device: str | None = None) -> Times:
+    with tempfile.TemporaryDirectory() as folder:
+        return _measure(setup, data, Path(folder), device)
+
+
+def _cold_and_warm(setup: str, data: str) -> tuple[Times, Times]:
     with tempfile.TemporaryDirectory() as folder:
         caches = Path(folder)
-        cold = _measure(who, data, caches, device)
-        return cold, _measure(who, data, caches, device)
+        cold = _measure(setup, data, caches)
+        return cold, _measure(setup, data, caches)
 
 
-def _row(name: str, target: float | None) -> Row:
-    def build(_: int) -> object:
+def _result(name: str, target: float | None) -> Result:
+    def build(_: int) -> Work:
         raise NotImplementedError("start-up rows time whole processes")
 
-    return Row(name, 1 << 20, "start", build, target=target)  # type: ignore[arg-type]
+    return Result(Row(name, 1 << 20, "start", build, target=target))
 
 
-def _contenders() -> list[str]:
-    installed = importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.compute")
-    return [OURS, *(["cuda.compute"] if installed else []), "CuPy"]
+def _on_cpu() -> list[Result]:
+    first = _result("CPU: a new lambda, first of a process", None)
+    second = _result("CPU: a second lambda", 0.6)
+    _, first.seconds[OURS], second.seconds[OURS] = _cold(_REDUCE[OURS], _HOST_DATA, "cpu")
+    return [first, second]
 
 
-def results() -> list[Result]:
-    """Time every contender and return the rows of the table."""
-    found = []
-    (_, first, second), _ = _cold_and_warm(OURS, _HOST_DATA, "cpu")
-    found.append(Result(_row("CPU: a new lambda, first of a process", None), {OURS: first}))
-    found.append(Result(_row("CPU: a second lambda", 0.6), {OURS: second}))
-    if gpu() is None:
-        return found
-    whole = Result(_row("import and first new lambda, no cache", 1.2))
-    another = Result(_row("a second lambda, same process", 0.15))
-    again = Result(_row("same lambda, new process, warm disk cache: first call", 0.02))
-    for who in _contenders():
+def _each(setups: dict[str, str], measure: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+    """Measure each contender; a peer that is missing or fails is left out."""
+    for who, setup in setups.items():
+        if who == "cuda.compute" and compute.module() is None:
+            continue
         try:
-            cold, warm = _cold_and_warm(who, _DEVICE_DATA)
+            yield who, measure(setup)
         except RuntimeError as error:
             if who == OURS:
                 raise
-            print(f"bench: {error}", file=sys.stderr)
-            continue
+            print(f"bench: {who} left out: {str(error).splitlines()[-1]}", file=sys.stderr)
+
+
+def _first_reduce() -> list[Result]:
+    whole = _result("import and first new lambda, no cache", 1.2)
+    another = _result("a second lambda, same process", 0.15)
+    again = _result("same lambda, new process, warm disk cache: first call", 0.02)
+    for who, (cold, warm) in _each(_REDUCE, lambda s: _cold_and_warm(s, _DEVICE_DATA)):
         whole.seconds[who], another.seconds[who] = cold[0] + cold[1], cold[2]
         again.seconds[who] = warm[1]
-    return [*found, whole, another, again]
+    return [whole, another, again]
+
+
+def _first_scan() -> list[Result]:
+    whole = _result("import and first scan with a lambda, no cache", None)
+    for who, cold in _each(_SCAN, lambda s: _cold(s, _DEVICE_DATA)):
+        whole.seconds[who] = cold[0] + cold[1]
+    return [whole]
+
+
+def _first_sort() -> list[Result]:
+    whole = _result("import and first radix sort, no cache", 0.5)
+    for who, cold in _each(_SORT, lambda s: _cold(s, _DEVICE_DATA)):
+        whole.seconds[who] = cold[0] + cold[1]
+    return [whole]
+
+
+GROUPS: dict[str, Callable[[], list[Result]]] = {
+    "start-up, CPU": _on_cpu,
+    "start-up, reduce": _first_reduce,
+    "start-up, scan": _first_scan,
+    "start-up, radix sort": _first_sort,
+}
+
+
+def results(chosen: str) -> list[Result]:
+    """Time the groups whose name contains the text, and return their rows of the table."""
+    groups = [run for name, run in GROUPS.items() if chosen in name]
+    runnable = [run for run in groups if gpu() is not None or run is _on_cpu]
+    return [result for run in runnable for result in run()]

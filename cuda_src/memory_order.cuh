@@ -14,6 +14,14 @@ __device__ inline Storage& shared_memory() {
   return reinterpret_cast<Storage&>(bytes);
 }
 
+// The same, its size given at the launch: for more than 48 KB. Aligned so that the offset in a table
+// of 1 KB is a part of the address.
+template <class Storage>
+__device__ inline Storage& dynamic_shared_memory() {
+  extern __shared__ __align__(1024) unsigned char dynamic_bytes[];
+  return *reinterpret_cast<Storage*>(dynamic_bytes);
+}
+
 // Adds one to a counter; what this thread wrote before (and, after a barrier, what its block
 // wrote) is visible to whoever sees the new value, and what others wrote before their additions
 // is visible to this thread afterwards. Cheaper than fences around a relaxed addition.
@@ -24,6 +32,30 @@ __device__ inline uint32 arrive(uint32* counter) {
                : "l"(__cvta_generic_to_global(counter))
                : "memory");
   return before;
+}
+
+// A word that other blocks read or write meanwhile; orders nothing but itself.
+__device__ inline uint64 load_relaxed(const uint64* address) {
+  uint64 value;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
+               : "=l"(value)
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
+  return value;
+}
+
+__device__ inline void store_relaxed(uint64* address, uint64 value) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;"
+               :
+               : "l"(__cvta_generic_to_global(address)), "l"(value)
+               : "memory");
+}
+
+// Adds to a word in global or shared memory that other threads add to as well; orders nothing.
+// Returns what was there before; where that is not used, the addition does not wait for it.
+template <class T>
+__device__ inline T fetch_add(T* address, T value) {
+  return atomicAdd(address, value);
 }
 
 // Reads what another block wrote in this launch: from L2, as L1 may hold an older line.

@@ -38,6 +38,19 @@ __device__ inline T shuffle_down(const T& value, int delta) {
       value, [=](uint32 word) { return __shfl_down_sync(all_lanes, word, delta); });
 }
 
+template <class T>
+__device__ inline T shuffle_up(const T& value, int delta) {
+  return detail::shuffle_words(value,
+                               [=](uint32 word) { return __shfl_up_sync(all_lanes, word, delta); });
+}
+
+// The value of one lane, for all.
+template <class T>
+__device__ inline T shuffle(const T& value, int lane) {
+  return detail::shuffle_words(value,
+                               [=](uint32 word) { return __shfl_sync(all_lanes, word, lane); });
+}
+
 // Combines this lane's value with its partner's, the lower lane's first.
 template <class Op, class T>
 __device__ inline T combine_ordered(const T& mine, const T& other, bool upper) {
@@ -75,6 +88,19 @@ __device__ inline T reduce_group(T (&values)[count]) {
     values[0] = combine_ordered<Op>(values[0], shuffle_xor(values[0], mask), lane & mask);
   }
   return values[0];
+}
+
+// Replaces each lane's value by the fold of its group's up to its own. Only the group's first
+// `valid` lanes hold one; no other lane's reaches the operator.
+template <int width, class Op, class T>
+__device__ inline T scan_group(T value, int valid) {
+  const int lane = threadIdx.x % width;
+#pragma unroll
+  for (int delta = 1; delta < width; delta *= 2) {
+    T other = shuffle_up(value, delta);
+    if (lane >= delta && lane < valid) value = Op::apply(other, value);
+  }
+  return value;
 }
 
 // Reduces the values of the group's first `valid` lanes (at least one); its lane 0 gets the

@@ -68,6 +68,20 @@ def as_view(x: Any, where: str) -> View:
     return view
 
 
+def as_bytes_view(x: Any, where: str) -> View:
+    """Return the view of x, an array of any dtype whose items are plain bytes to be moved."""
+    viewer = _viewers.get(type(x))
+    if viewer is None:
+        viewer = _find_viewer(x, where)
+    view: View = viewer(x)
+    if view.dtype.hasobject or not view.dtype.itemsize:
+        raise TypeError(
+            f"{where} has dtype {view.dtype}, whose items are not plain bytes; "
+            "pass the indices numpy.arange(n) instead and take the items with the result"
+        )
+    return view
+
+
 def _find_viewer(x: Any, where: str) -> Any:
     cls = type(x)
     package = cls.__module__.partition(".")[0]

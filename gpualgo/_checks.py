@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -32,6 +33,27 @@ def axes_of(axis: Any, ndim: int, where: str) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise ValueError(f"{where}: axis {axis!r} names an axis twice; name each once")
     return tuple(sorted(axes))
+
+
+def axis_of(axis: Any, ndim: int, where: str) -> int | None:
+    """Return axis as a non-negative int, or None if it is None."""
+    if axis is None:
+        return None
+    try:
+        number: Any = None if type(axis) is bool else axis
+        index = operator.index(number)
+    except TypeError:
+        raise TypeError(f"{where}: axis must be None or an int, got {axis!r}") from None
+    if not -ndim <= index < ndim:
+        raise np.exceptions.AxisError(index, ndim, where)
+    return index % ndim
+
+
+def flag(value: Any, name: str, where: str) -> bool:
+    """Return an argument that says yes or no."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{where}: {name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
@@ -106,6 +128,26 @@ def init_value(
     return value.reshape(()).astype(acc)
 
 
+def device_init(init: Any, like: View, where: str) -> View:
+    """Return the view of an init that is an array beside x on a GPU; refuse any other object."""
+    if not (hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")):
+        init_value(init, np.dtype(np.float64), where)
+    view = as_view(init, f"{where}: init")
+    if view.device == CPU or view.device != like.device or view.library is not like.library:
+        raise TypeError(
+            f"{where}: init is {_describe(view)} but x is {_describe(like)}; "
+            "pass a Python or NumPy scalar"
+        )
+    if math.prod(view.shape) != 1:
+        raise ValueError(f"{where}: init must be one value, got shape {view.shape}; pass one")
+    if view.ptr % view.dtype.itemsize:
+        raise ValueError(
+            f"{where}: init starts at address {view.ptr:#x}, which is not a multiple of its item "
+            f"size {view.dtype.itemsize}; copy it to aligned memory"
+        )
+    return view
+
+
 def _converted(init: Any, acc: np.dtype[Any], where: str, what: str) -> np.ndarray[Any, Any]:
     """Return a Python scalar in dtype acc, unless it is finite and would become an infinity."""
     try:
@@ -118,22 +160,25 @@ def _converted(init: Any, acc: np.dtype[Any], where: str, what: str) -> np.ndarr
         ) from None
 
 
-def output(out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str) -> View:
+def output(
+    out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str,
+    name: str = "out", viewer: Any = as_view,
+) -> View:  # fmt: skip
     """Return the view of out= once it fits the result."""
-    view = as_view(out, f"{where}: out")
+    view: View = viewer(out, f"{where}: {name}")
     if view.device != like.device or view.library is not like.library:
         raise TypeError(
-            f"{where}: out is {_describe(view)} but the input is {_describe(like)}; "
-            "make out with the input's library and device"
+            f"{where}: {name} is {_describe(view)} but the input is {_describe(like)}; "
+            "make it with the input's library and device"
         )
     if view.shape != shape:
-        raise ValueError(f"{where}: out has shape {view.shape}, the result has {shape}")
+        raise ValueError(f"{where}: {name} has shape {view.shape}, the result has {shape}")
     if view.dtype != dtype:
-        raise TypeError(f"{where}: out has dtype {view.dtype}, the result has {dtype}")
+        raise TypeError(f"{where}: {name} has dtype {view.dtype}, the result has {dtype}")
     if view.readonly:
-        raise ValueError(f"{where}: out is read-only; pass a writable array")
+        raise ValueError(f"{where}: {name} is read-only; pass a writable array")
     if has_duplicates(view):
-        raise ValueError(f"{where}: out has elements that share memory; pass a plain array")
+        raise ValueError(f"{where}: {name} has elements that share memory; pass a plain array")
     return view
 
 

@@ -14,12 +14,13 @@ NAME = "cuda.compute"
 
 
 @functools.cache
-def _module() -> Any:
+def module() -> Any:
+    """Return cuda.compute, or None."""
     try:
-        import cuda.compute as module
+        import cuda.compute as found
     except ImportError:
         return None
-    return module
+    return found
 
 
 def _guarded(make: Callable[[], Contender]) -> dict[str, Contender]:
@@ -33,27 +34,42 @@ def _guarded(make: Callable[[], Contender]) -> dict[str, Contender]:
 
 def reduction(x: Any, out: Any, op: Any, *, one_call: bool = False) -> dict[str, Contender]:
     """Return the reduction prepared with its storage, or the single call that allocates it."""
-    module = _module()
-    if module is None:
+    if module() is None:
         return {}
-    init = np.zeros(1, x.dtype)
-    op = module.OpKind.PLUS if op is None else op
-    arguments = {"d_in": x, "d_out": out, "num_items": x.size, "op": op, "h_init": init}
+    op = module().OpKind.PLUS if op is None else op
+    arguments = {"d_in": x, "d_out": out, "op": op, "h_init": np.zeros(1, x.dtype)}
+    return _two_phase("reduce_into", arguments, x.size, one_call)
+
+
+def scan(x: Any, out: Any, op: Any, *, one_call: bool = False) -> dict[str, Contender]:
+    """Return the inclusive scan, prepared with its storage or as a single call."""
+    if module() is None:
+        return {}
+    op = module().OpKind.PLUS if op is None else op
+    arguments = {"d_in": x, "d_out": out, "op": op, "init_value": None}
+    return _two_phase("inclusive_scan", arguments, x.size, one_call)
+
+
+def _two_phase(
+    name: str, arguments: dict[str, Any], n: int, one_call: bool
+) -> dict[str, Contender]:
+    out = arguments["d_out"]
 
     def make_prepared() -> Contender:
         import cupy
 
-        reducer = module.make_reduce_into(d_in=x, d_out=out, op=op, h_init=init)
-        temp = cupy.empty(max(reducer(temp_storage=None, **arguments), 1), cupy.uint8)
+        prepared = getattr(module(), f"make_{name}")(**arguments)
+        needed = prepared(temp_storage=None, num_items=n, **arguments)
+        temp = cupy.empty(max(needed, 1), cupy.uint8)
 
         def call() -> Any:
-            reducer(temp_storage=temp, **arguments)
+            prepared(temp_storage=temp, num_items=n, **arguments)
             return out
 
         return call
 
     def call() -> Any:
-        module.reduce_into(**arguments)
+        getattr(module(), name)(num_items=n, **arguments)
         return out
 
     def make_one_call() -> Contender:
@@ -67,8 +83,7 @@ def transformation(
     arrays: list[Any], out: Any, op: Any, *, one_call: bool = False
 ) -> dict[str, Contender]:
     """Return the unary or binary transformation, prepared or as a single call."""
-    module = _module()
-    if module is None:
+    if module() is None:
         return {}
     names = ["d_in"] if len(arrays) == 1 else ["d_in1", "d_in2"]
     inputs = dict(zip(names, arrays, strict=True))
@@ -76,7 +91,7 @@ def transformation(
     arguments = {**inputs, "d_out": out, "op": op}
 
     def make_prepared() -> Contender:
-        prepared = getattr(module, f"make_{kind}_transform")(**arguments)
+        prepared = getattr(module(), f"make_{kind}_transform")(**arguments)
 
         def call() -> Any:
             prepared(**arguments, num_items=out.size)
@@ -85,7 +100,7 @@ def transformation(
         return call
 
     def call() -> Any:
-        getattr(module, f"{kind}_transform")(**arguments, num_items=out.size)
+        getattr(module(), f"{kind}_transform")(**arguments, num_items=out.size)
         return out
 
     def make_one_call() -> Contender:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -15,23 +15,30 @@ _MAX_KERNELS = 1024
 Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
 
-_kernels: dict[Hashable, Kernel] = {}
+Compiled = TypeVar("Compiled")
+
+_kernels: dict[Hashable, Any] = {}
 _lock = threading.RLock()
 
 
 def get_kernel(key: Hashable, build: Callable[[], Callable[..., None]]) -> Kernel:
     """Return the compiled kernel of key; build() writes its Python source function."""
-    kernel = _kernels.get(key)
-    if kernel is not None:
-        return kernel
+    return get_compiled(key, lambda: compile_kernel(build()))
+
+
+def get_compiled(key: Hashable, compile_all: Callable[[], Compiled]) -> Compiled:
+    """Return what compile_all() makes for key, made once."""
+    found: Compiled | None = _kernels.get(key)
+    if found is not None:
+        return found
     with _lock:
-        kernel = _kernels.get(key)
-        if kernel is None:
-            kernel = compile_kernel(build())
+        found = _kernels.get(key)
+        if found is None:
+            found = compile_all()
             while len(_kernels) >= _MAX_KERNELS:
                 del _kernels[next(iter(_kernels))]
-            _kernels[key] = kernel
-    return kernel
+            _kernels[key] = found
+    return found
 
 
 def compile_kernel(function: Callable[..., None]) -> Kernel:

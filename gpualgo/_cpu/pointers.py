@@ -61,6 +61,35 @@ def _load(context: Any, builder: Any, element: Any, pointer: Any, index: Any) ->
     return model.load_from_data_pointer(builder, builder.gep(pointer, [index], inbounds=True), 1)
 
 
+@cache
+def reader(element: Any) -> Any:
+    """Return an intrinsic that loads an element from an address."""
+
+    def read(_typing: Any, _address: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(element)))
+            return context.data_model_manager[element].load_from_data_pointer(builder, pointer, 1)
+
+        return element(types.intp), generate
+
+    return intrinsic(read)
+
+
+@cache
+def writer(element: Any) -> Any:
+    """Return an intrinsic that stores an element at an address."""
+
+    def write(_typing: Any, _address: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(element)))
+            context.pack_value(builder, element, args[1], pointer, 1)
+            return context.get_dummy_value()
+
+        return types.void(types.intp, element), generate
+
+    return intrinsic(write)
+
+
 def _load_one(_typing: Any, pointer: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _load(context, builder, signature.args[0].dtype, *args)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import threading
 from functools import cache
 from typing import Any
 
@@ -118,6 +119,20 @@ def capability(device: int) -> tuple[int, int]:
 
 
 @cache
+def num_sms(device: int) -> int:
+    """Return how many multiprocessors a device has."""
+    attribute = api().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+    return int(check(api().cuDeviceGetAttribute(attribute, device), "cuDeviceGetAttribute"))
+
+
+@cache
+def shared_limit(device: int) -> int:
+    """Return how many bytes of shared memory one block may have."""
+    attribute = api().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+    return int(check(api().cuDeviceGetAttribute(attribute, device), "cuDeviceGetAttribute"))
+
+
+@cache
 def primary_context(device: int) -> Any:
     """Retain a device's primary context, which CuPy and torch use as well."""
     require_device(device)
@@ -141,10 +156,13 @@ class current_device:
         api().cuCtxSetCurrent(self.before)
 
 
+_shared_lock = threading.Lock()
+
+
 class Kernel:
     """A loaded kernel: a handle that works in every context, and its library, kept alive."""
 
-    __slots__ = ("handle", "library", "name")
+    __slots__ = ("_kernel", "_shared", "handle", "library", "name")
 
     def __init__(self, cubin: bytes, name: str) -> None:
         driver = api()
@@ -152,8 +170,20 @@ class Kernel:
         library = check(
             driver.cuLibraryLoadData(cubin, [], [], 0, [], [], 0), f"loading kernel {name}"
         )
-        handle = check(driver.cuLibraryGetKernel(library, name.encode()), f"finding kernel {name}")
-        self.library, self.handle, self.name = library, driver.CUfunction(int(handle)), name
+        kernel = check(driver.cuLibraryGetKernel(library, name.encode()), f"finding kernel {name}")
+        self.library, self.handle, self.name = library, driver.CUfunction(int(kernel)), name
+        self._kernel = kernel
+        self._shared: dict[int, int] = {}  # bytes that it may have, by device
+
+    def allow_shared(self, num_bytes: int, device: int) -> None:
+        """Let the kernel have so much dynamic shared memory; up to 48 KB need no leave."""
+        with _shared_lock:  # leave once given stays: other launches of the kernel may need it
+            if num_bytes <= max(48 << 10, self._shared.get(device, 0)):
+                return
+            attribute = api().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            status = api().cuKernelSetAttribute(attribute, num_bytes, self._kernel, device)
+            check(status, f"giving {self.name} {num_bytes} bytes of shared memory")
+            self._shared[device] = num_bytes
 
 
 def adopt_thread(device: int) -> None:
@@ -169,12 +199,15 @@ class Launch:
     """
 
     __slots__ = ("_free", "_handle", "_head", "_pack", "_submit", "_tail", "device", "grid",
-                 "kernel", "threads")  # fmt: skip
+                 "kernel", "shared_bytes", "threads")  # fmt: skip
 
     def __init__(
-        self, kernel: Kernel, grid: int, threads: int, head: struct.Struct, tail: bytes, device: int
-    ) -> None:
+        self, kernel: Kernel, grid: int, threads: int, head: struct.Struct, tail: bytes,
+        device: int, shared_bytes: int = 0,
+    ) -> None:  # fmt: skip
         self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
+        self.shared_bytes = shared_bytes
+        kernel.allow_shared(shared_bytes, device)
         self._head, self._tail = head, tail
         self._pack, self._submit, self._handle = head.pack_into, api().cuLaunchKernel, kernel.handle
         self._free: list[tuple[int, Any, int, Any]] = []
@@ -196,8 +229,9 @@ class Launch:
         self._pack(block[1], block[2], *head)
         if is_simple:
             (status,) = self._submit(
-                self._handle, self.grid, 1, 1, self.threads, 1, 1, 0, stream, block[0], 0
-            )
+                self._handle, self.grid, 1, 1, self.threads, 1, 1, self.shared_bytes, stream,
+                block[0], 0,
+            )  # fmt: skip
             if not status:
                 self._free.append(block)
                 return
@@ -206,8 +240,9 @@ class Launch:
         # Several devices, a forked child, or a thread that CUDA has not seen yet.
         with current_device(self.device):
             result = self._submit(
-                self._handle, self.grid, 1, 1, self.threads, 1, 1, 0, stream, block[0], 0
-            )
+                self._handle, self.grid, 1, 1, self.threads, 1, 1, self.shared_bytes, stream,
+                block[0], 0,
+            )  # fmt: skip
         check(result, f"launching {self.kernel.name}")
         self._free.append(block)
 

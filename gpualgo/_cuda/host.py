@@ -1,4 +1,8 @@
-"""Host arrays on the GPU: in blocks through page-locked buffers, so they may exceed its memory."""
+"""Host arrays on the GPU: in blocks through page-locked buffers.
+
+Reduction and transformation take one block at a time, so arrays may exceed the GPU's memory; a
+scan, a sort and a histogram have theirs there whole.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,11 @@ import numpy as np
 
 from gpualgo import _streams
 from gpualgo._array import View
-from gpualgo._cuda import build, driver, staging
+from gpualgo._cuda import build, driver, staging, whole
+from gpualgo._cuda import histogram as device_histogram
+from gpualgo._cuda import radix_sort as device_radix_sort
 from gpualgo._cuda import reduce as device_reduce
+from gpualgo._cuda import scan as device_scan
 from gpualgo._cuda import transform as device_transform
 from gpualgo._operator import Operator
 
@@ -198,3 +205,38 @@ def _transform(
             lane.start(op, [array[index] for array in arrays], out[index], device, plans)
         for number in range(len(blocks), len(blocks) + len(lanes)):
             lanes[number % len(lanes)].finish()
+
+
+def scan(
+    call: Any, x: np.ndarray[Any, Any], result: np.ndarray[Any, Any], op: Operator,
+    init: np.ndarray[Any, Any] | None, device: int, stream: Any,
+) -> None:  # fmt: skip
+    """Scan a host array of at least one element into result."""
+    with whole.on_device(device, stream, [x], [result], call.where) as (handle, (source,), (out,)):
+        plan = call.plans.get(device)
+        if plan is None:
+            plan = call.plans[device] = device_scan.Plan(call, source, op, None, 0)
+        plan.launch(handle, init, 0, source.ptr, out.ptr)
+
+
+def histogram(
+    call: Any, x: np.ndarray[Any, Any], result: np.ndarray[Any, Any], device: int, stream: Any
+) -> None:
+    """Count a host array of at least one sample into result."""
+    with whole.on_device(device, stream, [x], [result], "histogram") as (handle, (source,), (out,)):
+        plan = call.plans.get(device)
+        if plan is None:
+            plan = call.plans[device] = device_histogram.Plan(call, source, out.strides)
+        plan.launch(handle, source.ptr, out.ptr)
+
+
+def radix_sort(
+    call: Any, keys: np.ndarray[Any, Any], values: np.ndarray[Any, Any] | None,
+    outs: tuple[np.ndarray[Any, Any], ...], device: int, stream: Any,
+) -> None:  # fmt: skip
+    """Sort host arrays of at least one key into outs."""
+    inputs = [keys] if values is None else [keys, values]
+    with whole.on_device(device, stream, inputs, outs, call.where) as (handle, sources, targets):
+        device_radix_sort.run(
+            call, sources[0], None if values is None else sources[1], tuple(targets), handle
+        )

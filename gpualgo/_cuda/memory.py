@@ -11,6 +11,7 @@ from gpualgo._cuda.driver import check
 
 TICKET_BYTES = 64 << 10  # arrival counters, at the front: zero between launches
 KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
+STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words, which no other use may disturb
 _MAX_WORKSPACES = 256  # none is ever freed, as a launch may be about to use it
 
 _workspaces: dict[tuple[int, int], int] = {}
@@ -37,7 +38,26 @@ def own_workspace(device: int, stream: int, partial_bytes: int) -> Iterator[int]
     """Allocate a workspace for one launch, in stream order."""
     address = allocate(TICKET_BYTES + partial_bytes, stream, device)
     try:
-        _clear_tickets(address, stream)
+        clear(address, TICKET_BYTES, stream)
+        yield address
+    finally:
+        free(address, stream)
+
+
+def kept_states(device: int, stream: int, state_bytes: int) -> int:
+    """Return a stream's look-back states (lookback.cuh); 0 where the call needs its own."""
+    if state_bytes > STATE_BYTES:
+        return 0
+    workspace = kept_workspace(device, stream, 0)
+    return workspace and workspace + TICKET_BYTES + KEPT_BYTES
+
+
+@contextmanager
+def own_states(device: int, stream: int, state_bytes: int) -> Iterator[int]:
+    """Allocate look-back states for one call, in stream order."""
+    address = allocate(state_bytes, stream, device)
+    try:
+        clear(address, state_bytes, stream)
         yield address
     finally:
         free(address, stream)
@@ -49,10 +69,10 @@ def _new_workspace(key: tuple[int, int], device: int, stream: int) -> int:
         if found is not None:
             return found
         # Not from the pool: a process's first cuMemAllocAsync takes milliseconds.
-        size = TICKET_BYTES + KEPT_BYTES
+        size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
         with driver.current_device(device):
             address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
-        _clear_tickets(address, stream)
+        clear(address, size, stream)
         _workspaces[key] = address
         return address
 
@@ -78,8 +98,9 @@ def release(address: int, stream: int, device: int) -> None:
         free(address, stream)
 
 
-def _clear_tickets(address: int, stream: int) -> None:
-    check(driver.api().cuMemsetD8Async(address, 0, TICKET_BYTES, stream), "cuMemsetD8Async")
+def clear(address: int, size: int, stream: int) -> None:
+    """Set device memory to zero, in stream order."""
+    check(driver.api().cuMemsetD8Async(address, 0, size, stream), "cuMemsetD8Async")
 
 
 def _stream_id(stream: int, device: int) -> int:

@@ -132,10 +132,10 @@ def rows_spec(
         f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {_dtypes.cpp_name(acc)}, {element}, "
         f"gpualgo::{access.replace('T', element, 1)}>"
     )
-    return _spec("reduce.cuh", expression, op, acc)
+    return spec_of("reduce.cuh", expression, op, acc)
 
 
-def _spec(header: str, expression: str, op: Operator, acc: np.dtype[Any]) -> Spec:
+def spec_of(header: str, expression: str, op: Operator, acc: np.dtype[Any]) -> Spec:
     if op.name is not None:
         return Spec(header, expression)
     return Spec(header, expression, op, (acc, acc), acc)
@@ -202,7 +202,7 @@ def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: C
         f"{functor(op, (acc, acc), acc)}, "
         f"{_dtypes.cpp_name(acc)}, {_dtypes.cpp_name(source)}>"
     )
-    return _spec("reduce_columns.cuh", expression, op, acc)
+    return spec_of("reduce_columns.cuh", expression, op, acc)
 
 
 def probe_spec() -> Spec:

@@ -1,0 +1,119 @@
+"""Histograms beside CUB, CuPy, PyTorch and NumPy.
+
+Run all rows with `python -m bench`, or these alone, with pytest-benchmark's statistics of the
+time per call, by `pytest bench/bench_histogram.py`. Bins are powers of two over [0, 1), so that
+every library finds the same bin; counters are of 32 bits where a library gives the choice.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+from bench import data
+from bench.peers import cub
+from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
+
+CUB = (cub.HISTOGRAM,)  # what these rows compile of it
+_FLOAT_COUNTS = 1 << 24  # torch.histc counts in float32, exactly up to this
+
+
+def _poisoned(bins: int) -> list[Any]:
+    """Return outputs in which a count that was not written is seen."""
+    return [gpu().full(bins, -7, "int32") for _ in range(2)]
+
+
+def _even(bins: int, make: Callable[[int], Any], n: int) -> Work:
+    cupy, x, out = gpu(), make(n), _poisoned(bins)
+    contenders = {OURS: lambda: ga.histogram(x, bins, (0, 1), out=out[0])}
+    contenders |= cub.histogram(x, out[1], 1)
+    contenders["CuPy"] = lambda: cupy.histogram(x, bins, (0, 1))[0]
+    expected = cupy.bincount((x * bins).astype("int32"), minlength=bins)
+    if torch() and int(expected.max()) <= _FLOAT_COUNTS:
+        tensor = as_tensor(x)
+        contenders["torch"] = lambda: torch().histc(tensor, bins, 0, 1)
+    return Work(contenders, expected, any_dtype=True)
+
+
+def _bytes(n: int) -> Work:
+    cupy, x, out = gpu(), data.bits(n, "uint8"), _poisoned(256)
+    contenders = {OURS: lambda: ga.histogram(x, 256, (0, 256), out=out[0])}
+    contenders |= cub.histogram(x, out[1], 256)
+    contenders["CuPy"] = lambda: cupy.bincount(x, minlength=256)
+    if torch():
+        tensor = as_tensor(x)
+        contenders["torch"] = lambda: torch().bincount(tensor, minlength=256)
+    return Work(contenders, cupy.bincount(x, minlength=256), any_dtype=True)
+
+
+def _edges(bins: int, n: int) -> Work:
+    cupy, x, out = gpu(), data.unit(n), _poisoned(bins)
+    edges = (np.linspace(0, 1, bins + 1) ** 2).astype(np.float32)
+    on_device = cupy.asarray(edges)
+    contenders = {OURS: lambda: ga.histogram(x, edges, out=out[0])}
+    contenders |= cub.histogram_edges(x, on_device, out[1])
+    contenders["CuPy"] = lambda: cupy.histogram(x, on_device)[0]
+    found = cupy.searchsorted(on_device, x, side="right") - 1
+    return Work(contenders, cupy.bincount(found, minlength=bins), any_dtype=True)
+
+
+def _numpy(n: int) -> Work:
+    x = np.random.default_rng(0).random(n, np.float32)
+    contenders = {
+        OURS: lambda: ga.histogram(x, 256, (0, 1)),
+        "NumPy": lambda: np.histogram(x, 256, (0, 1))[0],
+    }
+    return Work(contenders, np.histogram(x, 256, (0, 1))[0])
+
+
+def _skewed(n: int) -> Any:
+    return gpu().full(n, 0.3, "float32")
+
+
+SIZES = (16, 20, 24, 28, 30)
+TARGETS: dict[int, dict[int, float]] = {  # by bins and the logarithm of n
+    256: {16: 0.8, 20: 0.8, 28: 0.92},
+    4096: {28: 0.12},
+    65536: {28: 0.08},
+}
+
+
+def _even_rows() -> list[Row]:
+    found = []
+    for bins in (32, 128, 256, 2048, 4096, 65536, 1 << 21):
+        beside = "CUB" if bins in (4096, 65536) else ""  # the one its target was measured with
+        name = f"histogram {bins} bins, f32" + (f", beside {beside}" if beside else "")
+        build, targets = functools.partial(_even, bins, data.unit), TARGETS.get(bins, {})
+        for power in SIZES if targets else (28,):
+            n, target = 1 << power, targets.get(power)
+            found.append(Row(name, n, "device", build, 4 * n, target, target is not None, beside))
+    return found
+
+
+def rows() -> list[Row]:
+    """Return the rows that this machine can run; bytes moved: each sample read."""
+    n = 1 << 24
+    cpu = [Row("histogram 256 bins, f32", n, "cpu", _numpy, 4 * n, 0.2)]
+    if gpu() is None:
+        return cpu
+    found = _even_rows()
+    for power in SIZES:
+        n, target = 1 << power, 0.65 if power == 28 else None
+        quick = target is not None
+        found.append(Row("histogram 256 bins, u8", n, "device", _bytes, n, target, quick))
+    n = 1 << 28
+    skewed, edges = functools.partial(_even, 256, _skewed), functools.partial(_edges, 2048)
+    name = "histogram 256 bins, f32, all in one bin"
+    found.append(Row(name, n, "device", skewed, 4 * n, quick=False))
+    found.append(Row("histogram 2048 bins by edges, f32", n, "device", edges, 4 * n, quick=False))
+    return found + cpu
+
+
+@pytest.mark.parametrize("row", rows(), ids=str)
+def test_time(benchmark: Any, row: Row) -> None:
+    time_with_pytest(benchmark, row)

@@ -1,0 +1,22 @@
+// Barriers between some of a block's warps. Barrier 0 is __syncthreads'.
+#ifndef GPUALGO_BLOCK_CUH
+#define GPUALGO_BLOCK_CUH
+
+#include "types.cuh"
+
+namespace gpualgo {
+
+// Waits until `threads` threads of whole warps have come, or arrived, at a barrier.
+__device__ inline void sync_warps(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" : : "r"(barrier), "r"(threads) : "memory");
+}
+
+// Counts towards a barrier without waiting; what this thread wrote before is seen by those who
+// wait.
+__device__ inline void arrive_warps(int barrier, int threads) {
+  asm volatile("bar.arrive %0, %1;" : : "r"(barrier), "r"(threads) : "memory");
+}
+
+}  // namespace gpualgo
+
+#endif

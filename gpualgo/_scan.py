@@ -1,0 +1,331 @@
+"""The public functions `inclusive_scan` and `exclusive_scan`: checks, then the backend."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import operator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gpualgo import _checks, _device
+from gpualgo._array import View, address_of, as_view, is_contiguous, overlap
+from gpualgo._device import CPU
+from gpualgo._operator import Operator, as_operator, check_dtype, hot_key
+
+_INCLUSIVE, _EXCLUSIVE = "inclusive_scan", "exclusive_scan"
+_MAX_CALLS = 4096
+
+
+class Call:
+    """A scan with everything but the memory decided: what equal calls share."""
+
+    __slots__ = (
+        "_identity", "_kept", "_last_init", "acc", "axis", "is_exclusive", "is_reverse", "plans",
+        "result_shape", "shape", "where",
+    )  # fmt: skip
+
+    def __init__(
+        self, view: View, op: Operator, init: Any, axis: Any, reverse: bool, dtype: Any, where: str
+    ) -> None:
+        self.where, self.is_exclusive, self.is_reverse = where, where == _EXCLUSIVE, reverse
+        on_device = type(init) is View
+        if on_device:
+            given = init.dtype if dtype is None else dtype
+            self.acc = _checks.accumulator(view, None, given, where)
+        else:
+            self.acc = _checks.accumulator(view, init, dtype, where)
+        if on_device and init.dtype != self.acc:
+            raise TypeError(
+                f"{where}: init on the device has dtype {init.dtype}, the accumulator {self.acc}; "
+                "convert it first"
+            )
+        check_dtype(op, self.acc, where)
+        self.shape = view.shape
+        self.axis = _checks.axis_of(axis, len(view.shape), where)  # None: as if x were flattened
+        self.result_shape = (math.prod(view.shape),) if self.axis is None else view.shape
+        self.plans: dict[Any, Any] = {}  # of the CUDA backend
+        self._last_init: tuple[Any, Any] = (None, None)
+        self._kept = op.identity  # its id is in the key: no other object may come to have it
+        self._identity: Any = None
+        if self.is_exclusive and init is None:
+            self._identity = self._find_identity(op)
+
+    def _find_identity(self, op: Operator) -> Any:
+        identity = op.identity_for(self.acc)
+        if identity is None:
+            raise ValueError(
+                f"{self.where}: op has no known identity for the first result; "
+                "pass init= or ga.Operator(op, identity=...)"
+            )
+        if op.identity is None:  # a recognised operator's: 0, 1 and -1 fit every dtype
+            return np.array(identity).astype(self.acc)
+        encoded = _checks.init_value(identity, self.acc, self.where, "identity")
+        return op.identity if isinstance(op.identity, np.ndarray) else encoded
+
+    def encode(self, init: Any) -> np.ndarray[Any, Any] | None:
+        """Return what comes before the first element, 0-d and of the accumulator's dtype.
+
+        That is init, or else the identity if the scan is exclusive. The last init is remembered.
+        """
+        if init is None:
+            if self._identity is self._kept and self._kept is not None:  # an array: it may change
+                return _checks.init_value(self._kept, self.acc, self.where, "identity")
+            identity: np.ndarray[Any, Any] | None = self._identity
+            return identity
+        known, encoded = self._last_init
+        if known is not init:
+            encoded = _checks.init_value(init, self.acc, self.where)
+            if type(init) in _WEAK:  # immutable, so that identity is enough
+                self._last_init = (init, encoded)
+        found: np.ndarray[Any, Any] = encoded
+        return found
+
+
+_calls: dict[Any, Call] = {}
+
+
+def inclusive_scan(
+    x: Any,
+    init: Any = None,
+    op: Any = operator.add,
+    *,
+    axis: Any = None,
+    reverse: bool = False,
+    dtype: Any = None,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Combine each element with all before it: ``y[i] = init op x[0] op x[1] op … op x[i]``.
+
+    Parameters
+    ----------
+    x : array
+        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
+        any strides.
+    init : scalar or array of one element, optional
+        What comes before the first element. A Python scalar takes the accumulator's dtype; a
+        NumPy scalar or one-element array decides it. For an array on a GPU also an array of one
+        element there, in the same library: it is read on the device, in the order of the stream.
+    op : callable
+        ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
+        combined in their order, in a grouping that depends on shape and dtype alone. A lambda, a
+        function, a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a
+        `gpualgo.Operator`.
+    axis : None or int
+        The axis to go along, each row for itself; None flattens `x` in C order.
+    reverse : bool
+        Go from the last element to the first: ``y[i] = init op x[n-1] op … op x[i]``.
+    dtype : dtype, optional
+        The accumulator's and the result's dtype; without it init's if that is a NumPy value or an
+        array, else ``x.dtype``. Each result of `op` is rounded to it.
+    out : array, optional
+        Where to write the result: its shape and dtype, the library and device of `x`. It may be
+        `x` itself.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, or one-dimensional if `axis` is None; in the library of `x`. A device
+        array is returned without waiting for it.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array, a dtype has no kernel, `axis` is neither None nor an int, or init, out or
+        op's result does not fit.
+    ValueError
+        init is out of range or more than one value; the shape of out does not match, or it shares
+        memory with `x` or init without being `x` itself.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+    CompileError
+        numba cannot compile `op`.
+
+    Notes
+    -----
+    Reads and writes each element once: 2 · n · itemsize bytes, one kernel launch on a GPU. A tile
+    of 16 to 32 KB there takes 8 bytes of temporary storage for each 32 bits of the accumulator,
+    kept for each stream. The same input gives the same bits on every run and every GPU, float sums
+    included: the aggregates of tiles are folded strictly from left to right (single-pass scan with
+    decoupled look-back: D. Merrill and M. Garland, NVIDIA technical report NVR-2016-002, 2016).
+    See docs/scan.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.inclusive_scan(np.array([1.0, 2.0, 3.0], np.float32), 0.5, lambda a, b: a + b)
+    array([1.5, 3.5, 6.5], dtype=float32)
+    >>> ga.inclusive_scan(np.array([[3, 1, 4], [1, 5, 9]]), None, max, axis=1)
+    array([[3, 3, 4],
+           [1, 5, 9]])
+    """
+    return _scan(_INCLUSIVE, x, init, op, axis, reverse, dtype, out, stream)
+
+
+def exclusive_scan(
+    x: Any,
+    init: Any = None,
+    op: Any = operator.add,
+    *,
+    axis: Any = None,
+    reverse: bool = False,
+    dtype: Any = None,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Combine all elements before each: ``y[0] = init``, ``y[i] = init op x[0] op … op x[i-1]``.
+
+    Parameters
+    ----------
+    x : array
+        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
+        any strides.
+    init : scalar or array of one element, optional
+        The first result, as for `inclusive_scan`; without it the operator's identity, which
+        ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have.
+    op : callable
+        ``op(a, b)``, associative, as for `inclusive_scan`. Without `init` it must have an
+        identity: ``gpualgo.Operator(op, identity=...)`` gives it one.
+    axis : None or int
+        The axis to go along, each row for itself; None flattens `x` in C order.
+    reverse : bool
+        Go from the last element to the first: ``y[i] = init op x[n-1] op … op x[i+1]``.
+    dtype : dtype, optional
+        The accumulator's and the result's dtype, as for `inclusive_scan`.
+    out : array, optional
+        Where to write the result: its shape and dtype, the library and device of `x`. It may be
+        `x` itself.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, or one-dimensional if `axis` is None; in the library of `x`. A device
+        array is returned without waiting for it.
+
+    Raises
+    ------
+    TypeError
+        As `inclusive_scan`.
+    ValueError
+        There is neither init nor an identity, even if `x` is empty; else as `inclusive_scan`.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+    CompileError
+        numba cannot compile `op`.
+
+    Notes
+    -----
+    Bytes moved, launches, temporary storage, determinism and paper: as `inclusive_scan`. See
+    docs/scan.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.exclusive_scan(np.array([3, 1, 4, 1]))
+    array([0, 3, 4, 8])
+    >>> ga.exclusive_scan(np.array([3, 1, 4, 1]), 0, max, reverse=True)
+    array([4, 4, 1, 0])
+    """
+    return _scan(_EXCLUSIVE, x, init, op, axis, reverse, dtype, out, stream)
+
+
+_WEAK = (bool, int, float, complex)
+_X = {_INCLUSIVE: "inclusive_scan: x", _EXCLUSIVE: "exclusive_scan: x"}
+
+
+def _scan(
+    where: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any, out: Any,
+    stream: Any,
+) -> Any:  # fmt: skip
+    view = as_view(x, _X[where])
+    init_kind: Any = type(init)
+    first = 0
+    if init is not None and init_kind not in _WEAK:
+        if isinstance(init, (np.generic, np.ndarray)):
+            init_kind = init.dtype
+        else:
+            init = _checks.device_init(init, view, where)
+            init_kind, first = (init.dtype,), init.ptr
+    if reverse is not False and reverse is not True:
+        reverse = _checks.flag(reverse, "reverse", where)
+    axis_key = axis if axis is None else _checks.axis_key(axis)
+    key = (where, hot_key(op), view[1:6], axis_key, reverse, dtype, init_kind)
+    try:
+        call = _calls.get(key)
+    except TypeError:  # an unhashable axis or dtype
+        call = None
+    if call is None:
+        call = _new_call(key, view, as_operator(op, where, 2), init, axis, dtype)
+    if view.device == CPU:
+        return _scan_host(call, view, as_operator(op, where, 2), init, out, stream)
+    plan = call.plans.get(view.ptr & 15)
+    if plan is not None and out is None and stream is None:  # the warm call: nothing to decide
+        library, device = view.library, view.device
+        result = library.empty(call.result_shape, call.acc, device, None)
+        encoded = None if first else call.encode(init)
+        plan.launch(library.stream(device), encoded, first, view.ptr, library.pointer(result))
+        return result
+    return _cuda_run()(call, view, op, init, out, stream)
+
+
+@cache
+def _cuda_run() -> Any:
+    """Return run(call, view, op, init, out, stream); a device array as init comes as its View."""
+    from gpualgo._cuda import scan as cuda
+
+    return cuda.run
+
+
+def _new_call(key: Any, view: View, op: Operator, init: Any, axis: Any, dtype: Any) -> Call:
+    where, _, _, _, reverse, _, _ = key
+    call = Call(view, op, init, axis, reverse, dtype, where)
+    if len(_calls) >= _MAX_CALLS:
+        _calls.clear()
+    with contextlib.suppress(TypeError):
+        _calls[key] = call
+    return call
+
+
+def check_output(call: Call, out: Any, view: View, init: Any) -> View:
+    """Return the view of out= once it fits; it may be x itself, and else must lie apart."""
+    target = _checks.output(out, view, call.result_shape, call.acc, call.where)
+    if type(init) is View and overlap(target, init):
+        raise ValueError(f"{call.where}: out shares memory with init; pass a separate array")
+    in_place = (
+        address_of(target) == address_of(view) and target.dtype == view.dtype
+        and ((target.shape == view.shape and target.strides == view.strides)
+             or (is_contiguous(target) and is_contiguous(view)))
+    )  # fmt: skip
+    if not in_place and overlap(target, view):
+        raise ValueError(f"{call.where}: out overlaps x partly; pass x itself or a separate array")
+    return target
+
+
+def _scan_host(call: Call, view: View, op: Operator, init: Any, out: Any, stream: Any) -> Any:
+    """Scan a host array, on the CPU or staged through the default GPU."""
+    device = _device.current()
+    library = view.library
+    x = library.to_numpy(view.owner)
+    encoded = call.encode(init)
+    if out is None:
+        result = np.empty(call.result_shape, call.acc)
+    else:
+        result = library.to_numpy(check_output(call, out, view, init).owner)
+    if device == CPU:
+        _checks.no_stream(stream, call.where)
+    if result.size and device == CPU:
+        from gpualgo._cpu import scan as cpu
+
+        cpu.scan(x, result, op, encoded, call.axis, call.is_exclusive, call.is_reverse)
+    elif result.size:
+        from gpualgo._cuda import host
+
+        host.scan(call, x, result, op, encoded, device, stream)
+    return library.from_numpy(result, x) if out is None else out

@@ -1,0 +1,124 @@
+"""argsort of one row: the order of numpy.argsort(kind="stable"), index dtypes, outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support import FLOATS, LAYOUTS, REAL, Backend, need_memory, random_array
+from test_radix_sort import (
+    HUGE,
+    LONG,
+    PATTERNS,
+    SIZES,
+    assert_bits,
+    special_floats,
+    stable_order,
+)
+
+import gpualgo as ga
+
+INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+def test_every_key_dtype(backend: Backend, dtype: np.dtype[Any], descending: bool) -> None:
+    for n in (100, 5003, LONG):
+        keys = random_array(n, dtype, seed=n)
+        result = ga.argsort(backend.to_device(keys), descending=descending)
+        assert_bits(backend.to_host(result), stable_order(keys, descending).astype(np.int64))
+
+
+@pytest.mark.parametrize("n", [*SIZES, HUGE])
+def test_every_size(backend: Backend, n: int) -> None:
+    for dtype in ("float32", "uint64", "int8"):
+        keys = random_array(n, np.dtype(dtype))
+        for index_dtype in (None, "int32"):
+            result = ga.argsort(backend.to_device(keys), dtype=index_dtype)
+            want = stable_order(keys).astype(index_dtype or "int64")
+            assert_bits(backend.to_host(result), want)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_special_floats(backend: Backend, dtype: np.dtype[Any], descending: bool) -> None:
+    for n in (60, 5000, LONG):
+        keys = special_floats(dtype, n)
+        result = ga.argsort(backend.to_device(keys), descending=descending)
+        assert_bits(backend.to_host(result), stable_order(keys, descending).astype(np.int64))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("n", [100, 6000, LONG])
+def test_equal_keys_stay_in_order(backend: Backend, pattern: str, n: int) -> None:
+    keys = PATTERNS[pattern](n)
+    for dtype in ("int64", "uint16", "float32"):
+        device = backend.to_device(keys.astype(dtype))
+        for descending in (False, True):
+            want = stable_order(keys.astype(dtype), descending).astype(np.int64)
+            assert_bits(backend.to_host(ga.argsort(device, descending=descending)), want)
+
+
+@pytest.mark.parametrize("dtype", INDEX_DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 100, 3000, LONG])
+def test_index_dtypes(backend: Backend, guarded: Any, dtype: str, n: int) -> None:
+    keys = random_array(n, FLOATS[2])
+    device = backend.to_device(keys)
+    want = stable_order(keys).astype(dtype)
+    assert_bits(backend.to_host(ga.argsort(device, dtype=dtype)), want)
+    assert_bits(backend.to_host(ga.argsort(device, dtype=np.dtype(dtype).type)), want)
+    out = guarded((n,), dtype)
+    assert ga.argsort(device, out=out) is out  # out names the dtype
+    assert_bits(backend.to_host(out), want)
+    ga.argsort(device, out=out, dtype=dtype, descending=True)
+    assert_bits(backend.to_host(out), stable_order(keys, True).astype(dtype))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n", [50, 5000, LONG])
+def test_layouts(backend: Backend, guarded: Any, layout: str, n: int) -> None:
+    keys = random_array(n, np.dtype("float64"))
+    order = stable_order(keys)
+    device = backend.arrange(layout, keys)
+    assert_bits(backend.to_host(ga.argsort(device)), order.astype(np.int64))
+    out = guarded((n,), "uint32", layout)
+    ga.argsort(device, out=out)
+    assert_bits(backend.to_host(out), order.astype(np.uint32))
+    assert_bits(backend.to_host(device), keys)
+
+
+def test_the_order_sorts(backend: Backend) -> None:
+    """An order taken by one key after another sorts by several, as argsort is stable."""
+    major, minor = (random_array(LONG, np.dtype("uint8"), seed=s) % 50 for s in (0, 1))
+    by_minor = backend.to_host(ga.argsort(backend.to_device(minor)))
+    by_both = by_minor[backend.to_host(ga.argsort(backend.to_device(major[by_minor])))]
+    assert_bits(by_both, np.lexsort((minor, major)))
+
+
+def test_the_library_of_the_keys(backend: Backend) -> None:
+    result = ga.argsort(backend.to_device(np.arange(5)))
+    assert isinstance(result, backend.xp.ndarray)
+    assert isinstance(ga.argsort(np.arange(5)), np.ndarray)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint32"])
+def test_beyond_32_bits(cuda: Backend, dtype: str) -> None:
+    n, step = 2**31 + 12_345, 1 << 27
+    need_memory(cuda, 40 * n)
+    xp = cuda.xp
+    keys = xp.empty(n, np.uint8)
+    for start in range(0, n, step):
+        mixed = xp.arange(start, min(start + step, n), dtype=np.uint64)
+        mixed = mixed * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(56)
+        keys[start : start + step] = mixed.astype(np.uint8)
+    order = ga.argsort(keys, dtype=dtype)
+    # Keys, and among equals positions, rise strictly: so n positions are all of them, once.
+    for start in range(0, n, step):
+        places = order[start : start + step + 1].astype(np.int64)
+        assert int(places.min()) >= 0
+        assert int(places.max()) < n
+        taken = keys[places]
+        rises = (taken[1:] > taken[:-1]) | ((taken[1:] == taken[:-1]) & (places[1:] > places[:-1]))
+        assert bool(rises.all())

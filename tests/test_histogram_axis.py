@@ -1,0 +1,234 @@
+"""histogram over axes, in every memory layout, into out and in every counter dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import FLOATS, INTEGERS, LAYOUTS, REAL, Backend, assert_same, random_array
+
+import gpualgo as ga
+
+Axis = int | tuple[int, ...] | None
+
+
+def by_rows(
+    x: np.ndarray[Any, Any], bins: Any, ends: Any = None, axis: Axis = None
+) -> np.ndarray[Any, Any]:
+    """Count each row with np.histogram."""
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    counted = sorted(a % x.ndim for a in axes)
+    kept = [a for a in range(x.ndim) if a not in counted]
+    shape = [x.shape[a] for a in kept]
+    rows = x.transpose(kept + counted).reshape(int(np.prod(shape)), -1)
+    rows = rows.astype(np.float64) if x.dtype.itemsize == 2 or x.dtype.kind == "b" else rows
+    number = bins if isinstance(bins, int) else len(bins) - 1
+    counts = [np.histogram(row, bins, ends)[0] for row in rows]
+    return np.array(counts, np.int64).reshape(*shape, number)
+
+
+SHAPES: list[tuple[tuple[int, ...], Axis]] = [
+    ((37, 53, 3), (0, 1)),  # the channels of an image
+    ((37, 53, 4), (0, 1)),
+    ((300, 400, 3), (0, 1)),
+    ((3, 300, 400), (1, 2)),  # channels as planes
+    ((3, 37, 53), (-1, -2)),
+    ((5003, 2), 0),
+    ((2, 50_021), 1),  # few long rows
+    ((50_021, 2), 0),
+    ((1, 10_007), 1),
+    ((10_007, 1), 0),
+    ((2003, 3), 1),  # many short rows
+    ((3, 2003), 0),
+    ((300, 130), 0),
+    ((130, 300), 1),
+    ((100, 1009), 0),  # columns in groups that do not divide them
+    ((6, 31, 20), 1),  # a middle axis
+    ((6, 31, 20), (0, 2)),
+    ((6, 31, 20), (2, 0)),
+    ((3, 4, 5, 6, 2), (0, 2, 4)),
+    ((6, 7, 8), None),
+    ((6, 7, 8), (0, 1, 2)),
+    ((1000,), 0),
+    ((40,), ()),  # each element by itself
+    ((4, 5), ()),
+]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+def test_rows_and_columns(backend: Backend, shape: tuple[int, ...], axis: Axis, dtype: str) -> None:
+    x = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
+    device = backend.to_device(x)
+    for bins, ends in [(13, (10, 150)), ([-1, 0, 7, 7.5, 100, 199], None)]:
+        got = backend.to_host(ga.histogram(device, bins, ends, axis=axis))
+        assert_same(got, by_rows(x, bins, ends, axis))
+
+
+@pytest.mark.parametrize("number", [1, 255, 256, 5000, 70_000])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((61, 47, 3), (0, 1)), ((3, 2803), 1), ((2803, 3), 0), ((40, 70), 0)]
+)
+def test_many_bins(backend: Backend, shape: tuple[int, ...], axis: Axis, number: int) -> None:
+    x = np.random.default_rng(1).random(shape, np.float32)
+    got = ga.histogram(backend.to_device(x), number, (0.0, 1.0), axis=axis)
+    assert_same(backend.to_host(got), by_rows(x, number, (0.0, 1.0), axis))
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize(("shape", "axis"), [((67, 43, 3), (0, 1)), ((5, 4099), 1)])
+def test_every_dtype(
+    backend: Backend, dtype: np.dtype[Any], shape: tuple[int, ...], axis: Axis
+) -> None:
+    x = random_array(shape, dtype)
+    ends = (np.float64(-20), np.float64(90))
+    got = ga.histogram(backend.to_device(x), 33, ends, axis=axis)
+    assert_same(backend.to_host(got), by_rows(x, 33, ends, axis))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_range_of_all_rows_together(backend: Backend, dtype: np.dtype[Any]) -> None:
+    x = random_array((5, 301), dtype)
+    ends = (np.min(x), np.max(x))
+    got = backend.to_host(ga.histogram(backend.to_device(x), 1, axis=1))
+    assert_same(got, np.full((5, 1), 301))
+    again = backend.to_host(ga.histogram(backend.to_device(x), 9, axis=1))
+    assert_same(again, backend.to_host(ga.histogram(backend.to_device(x), 9, ends, axis=1)))
+    assert again.sum() == x.size
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((1,), None), ((20_011,), None), ((65, 130), None), ((65, 130), 0), ((65, 130), 1),
+     ((9, 65, 31), 1), ((31, 65, 3), (0, 1)), ((9, 65, 31), (0, 2))],
+    ids=str,
+)  # fmt: skip
+def test_every_layout(
+    backend: Backend, layout: str, shape: tuple[int, ...], axis: Axis, dtype: str
+) -> None:
+    x = np.random.default_rng(0).integers(-100, 100, shape).astype(dtype)
+    got = ga.histogram(backend.arrange(layout, x), 17, (-90, 90), axis=axis)
+    assert_same(backend.to_host(got), by_rows(x, 17, (-90, 90), axis))
+
+
+def test_broadcast_samples(backend: Backend) -> None:
+    row = np.random.default_rng(0).integers(0, 9, (1, 37)).astype(np.int32)
+    x = backend.xp.broadcast_to(backend.to_device(row), (53, 37))
+    for axis in (0, 1, None):
+        got = ga.histogram(x, 9, (0, 9), axis=axis)
+        assert_same(backend.to_host(got), by_rows(np.broadcast_to(row, (53, 37)), 9, (0, 9), axis))
+
+
+def test_misaligned_and_read_only_samples() -> None:
+    raw = np.zeros(4 * 5003 + 1, np.uint8)
+    x = raw[1:].view(np.float32)
+    x[...] = np.random.default_rng(0).random(5003)
+    x.flags.writeable = False
+    assert_same(ga.histogram(x, 7, (0, 1)), by_rows(x, 7, (0, 1)))
+    with ga.default_device("cpu"):
+        assert_same(ga.histogram(x, 7, (0, 1)), by_rows(x, 7, (0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((0,), None), ((0, 5), 0), ((5, 0), 1), ((3, 0, 4), 1), ((3, 0, 4), (0, 1)), ((0, 5), 1),
+     ((0, 0), None)],
+)  # fmt: skip
+def test_no_samples(backend: Backend, shape: tuple[int, ...], axis: Axis) -> None:
+    x = np.empty(shape, np.float32)
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    kept = [n for a, n in enumerate(shape) if a not in axes]
+    for bins, number in [(6, 6), ([0.0, 1.0, 2.0], 2)]:
+        got = ga.histogram(backend.to_device(x), bins, axis=axis)
+        assert_same(backend.to_host(got), np.zeros((*kept, number), np.int64))
+
+
+def test_zero_dimensions(backend: Backend) -> None:
+    x = backend.to_device(np.array(2.5))
+    assert_same(backend.to_host(ga.histogram(x, 3, (0, 3))), np.array([0, 0, 1]))
+    assert_same(backend.to_host(ga.histogram(x, 1, axis=())), np.array([1]))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), (0, 1)])
+def test_out_in_every_layout(backend: Backend, guarded: Any, layout: str, axis: Axis) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (9, 33, 20), dtype=np.uint8)
+    want = by_rows(x, 19, (0, 250), axis)
+    for dtype in (np.int64, np.uint32, np.int16):
+        out = guarded(want.shape, dtype, layout)
+        assert ga.histogram(backend.to_device(x), 19, (0, 250), axis=axis, out=out) is out
+        assert_same(backend.to_host(out), want.astype(dtype))
+
+
+@pytest.mark.parametrize("number", [1, 31, 256, 4097, 50_000])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_out_and_its_guards(backend: Backend, guarded: Any, dtype: str, number: int) -> None:
+    """Samples below, above and at both ends must count nowhere else."""
+    x = np.array([0, 1, 50, 100, 101, 127] * 500).astype(dtype)
+    out = guarded((number,), "int64")
+    ga.histogram(backend.to_device(x), number, (1, 100), out=out)
+    assert_same(backend.to_host(out), by_rows(x, number, (1, 100)))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_counters_of_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
+    most = min(int(np.iinfo(dtype).max), 5000)
+    x = np.full(most, 3, np.float32)
+    x[: most // 3] = 1
+    want = by_rows(x, 4, (0, 4)).astype(dtype)
+    device = backend.to_device(x)
+    assert_same(backend.to_host(ga.histogram(device, 4, (0, 4), dtype=dtype)), want)
+    out = backend.to_device(np.zeros(4, dtype))
+    assert ga.histogram(device, 4, (0, 4), out=out) is out  # its dtype is the counters'
+    assert_same(backend.to_host(out), want)
+    rows = backend.to_device(np.stack([x, x[::-1]]))
+    got = ga.histogram(rows, 4, (0, 4), axis=1, dtype=dtype)
+    assert_same(backend.to_host(got), np.stack([want, want]))
+
+
+def test_numpy_integers_as_arguments(backend: Backend) -> None:
+    x = np.random.default_rng(0).random((6, 70))
+    got = ga.histogram(backend.to_device(x), np.int16(5), (0, 1), axis=np.int64(1))
+    assert_same(backend.to_host(got), by_rows(x, 5, (0, 1), 1))
+    got = ga.histogram(backend.to_device(x), np.array(5), (0, 1), axis=(-1,))
+    assert_same(backend.to_host(got), by_rows(x, 5, (0, 1), 1))
+
+
+def test_many_calls_in_turn(backend: Backend) -> None:
+    """Tables must start at zero each time, whatever a call before left in them."""
+    arrays = [np.random.default_rng(n).integers(0, 50, 4000 + n) for n in range(6)]
+    for number in (3, 300, 20_000, 3, 300):
+        for x in arrays:
+            got = ga.histogram(backend.to_device(x), number, (0, 49))
+            assert_same(backend.to_host(got), by_rows(x, number, (0, 49)))
+
+
+FUZZ = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@FUZZ
+@given(data=st.data(), dtype=st.sampled_from(["uint8", "int32", "float64"]))
+def test_fuzz(backend: Backend, data: st.DataObject, dtype: str) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=4)))
+    axis = tuple(data.draw(st.sets(st.integers(0, len(shape) - 1))))
+    steps = [data.draw(st.sampled_from([1, 1, 2, -1, -3])) for _ in shape]
+    order = data.draw(st.permutations(range(len(shape))))
+    number = data.draw(st.sampled_from([1, 4, 60]))
+    full = [n * abs(step) for n, step in zip(shape, steps, strict=True)]
+    base = np.random.default_rng(0).integers(0, 40, full).astype(dtype)
+    index = tuple(slice(None, None, step) for step in steps)
+    back = np.argsort(order)
+    x = base.transpose(order).copy().transpose(back)[index]  # memory in another order
+    device = backend.to_device(base.transpose(order).copy()).transpose(back)[index]
+    got = ga.histogram(device, number, (1, 38), axis=axis)
+    assert_same(backend.to_host(got), by_rows(x, number, (1, 38), axis))

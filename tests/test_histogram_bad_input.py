@@ -1,0 +1,291 @@
+"""Bad input to histogram: the type of every error, its message, and that `out` is left alone."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend
+from test_bad_input import refused
+
+import gpualgo as ga
+
+
+def _x(backend: Backend, dtype: Any = "float32", shape: Any = (6,)) -> Any:
+    return backend.to_device((np.arange(np.prod(shape)).reshape(shape) % 7).astype(dtype))
+
+
+def _counts(backend: Backend, shape: Any = (4,), dtype: Any = "int64") -> Any:
+    return backend.to_device(np.full(shape, 77, dtype))
+
+
+@pytest.mark.parametrize(
+    "value", [[1.0, 2.0], (1, 2), 3.0, 3, True, None, "123", range(3), np.float32(3)], ids=repr
+)
+def test_not_an_array(backend: Backend, value: Any) -> None:
+    with refused(backend, TypeError, rf"^histogram: x .*{type(value).__name__}.*numpy\.asarray"):
+        ga.histogram(value, 4, (0, 1))
+    with refused(backend, TypeError, rf"^histogram: x .*{type(value).__name__}"):
+        ga.histogram(value, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.array([1, None], object), "object"),
+        (np.array(["a", "b"]), "<U1"),
+        (np.zeros(3, [("a", "f4"), ("b", "i4")]), "'a'"),
+        (np.zeros(3, "M8[s]"), "datetime64"),
+        (np.zeros(3, np.longdouble), "longdouble|float128|float96"),
+        (np.zeros(3, ">f4"), "big-endian"),
+        (np.ma.masked_array([1.0, 2.0], [True, False]), r"masked.*filled"),
+    ],
+    ids=["object", "str", "structured", "datetime", "longdouble", "big-endian", "masked"],
+)
+def test_dtypes_without_kernels(backend: Backend, x: Any, message: str) -> None:
+    with refused(backend, TypeError, f"^histogram: x.*({message})"):
+        ga.histogram(x, 4, (0, 1))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_samples(backend: Backend, dtype: str) -> None:
+    out = _counts(backend)
+    with refused(backend, TypeError, rf"^histogram: x .*{dtype}.*x\.real", out):
+        ga.histogram(_x(backend, dtype), 4, (0, 1), out=out)
+    with refused(backend, TypeError, rf"^histogram: x .*{dtype}.*x\.real"):
+        ga.histogram(_x(backend, dtype), 4)
+
+
+@pytest.mark.parametrize(
+    "bins", [True, np.True_, "auto", "10", b"4", None, 4.0, 1j, np.float64(4), {1: 2}, {1, 2},
+             iter([0, 1]), object()], ids=repr,
+)  # fmt: skip
+def test_bins_of_a_wrong_type(backend: Backend, bins: Any) -> None:
+    out = _counts(backend)
+    ga.histogram(_x(backend), 1, (0, 1))  # 1 == True: a warm call must not let it through
+    with refused(backend, TypeError, "^histogram: bins must be an int or a sequence", out):
+        ga.histogram(_x(backend), bins, out=out)
+
+
+@pytest.mark.parametrize("bins", [0, -1, np.int8(-5), 2**31, 2**80])
+def test_numbers_of_bins(backend: Backend, bins: Any) -> None:
+    with refused(backend, ValueError, rf"^histogram: bins is {bins}.* from 1 to "):
+        ga.histogram(_x(backend), bins, (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("edges", "kind", "message"),
+    [
+        ([], ValueError, "0 edges.* from 2"),
+        ([1.0], ValueError, "1 edges.* from 2"),
+        ([[0, 1], [2, 3]], ValueError, r"shape \(2, 2\).*one dimension"),
+        ([[0], [2, 3]], TypeError, "sequence of edges"),
+        ([0, 2, 1], ValueError, "decreases from 2 to 1 at index 2"),
+        ([1.0, 0.0], ValueError, "decreases from 1.0 to 0.0"),
+        ([np.inf, -np.inf], ValueError, "decreases"),
+        ([0.0, math.nan, 1.0], ValueError, "NaN"),
+        ([math.nan, math.nan], ValueError, "NaN"),
+        (np.array([0, np.nan, 1], np.float16), ValueError, "NaN"),
+        ([0, 1j], TypeError, "complex128.*real"),
+        (["0", "1"], TypeError, "<U1"),
+        ([0, None], TypeError, "object"),
+        ([Fraction(1, 2), 3], TypeError, "object"),
+        ([0, 2**70], TypeError, "object"),
+        (np.array([0, 1], ">f8"), TypeError, "big-endian"),
+        (np.array([0, 1], np.longdouble), TypeError, "longdouble|float128|float96"),
+        (np.array([200, 3], np.uint8), ValueError, "decreases from 200 to 3"),
+        (np.ma.masked_array([0.0, 1.0], [True, False]), TypeError, "masked"),
+    ],
+    ids=str,
+)
+def test_edges(backend: Backend, edges: Any, kind: type[Exception], message: str) -> None:
+    out = _counts(backend, (2,))
+    for _ in range(2):  # refused when cold and when seen before
+        with refused(backend, kind, f"^histogram: bins.*({message})", out):
+            ga.histogram(_x(backend), edges, out=out)
+
+
+def test_device_edges_are_checked(cuda: Backend) -> None:
+    for bad, message in [
+        ([0.0, 2.0, 1.0], "decreases"),
+        ([0.0, math.nan], "NaN"),
+        ([1], "1 edges"),
+    ]:
+        with refused(cuda, ValueError, f"^histogram: bins.*{message}"):
+            ga.histogram(_x(cuda), cuda.to_device(np.array(bad)))
+    with refused(cuda, TypeError, "^histogram: bins"):
+        ga.histogram(_x(cuda), cuda.to_device(np.array(4)).astype("f4"))
+
+
+def test_range_beside_edges(backend: Backend) -> None:
+    with refused(backend, ValueError, "^histogram: range.* edges"):
+        ga.histogram(_x(backend), [0, 1, 2], (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("ends", "kind", "message"),
+    [
+        ((1, 0), ValueError, r"\(1, 0\) decreases"),
+        ((0.5, np.float32(0.25)), ValueError, "decreases"),
+        ((0, math.inf), ValueError, "inf.*finite"),
+        ((-math.inf, 0), ValueError, "inf.*finite"),
+        ((math.nan, 1), ValueError, "nan.*finite"),
+        ((0, np.float32("nan")), ValueError, "nan.*finite"),
+        ((0, 10**400), ValueError, "finite"),
+        ((0,), ValueError, "two numbers.* got 1"),
+        ((0, 1, 2), ValueError, "two numbers.* got 3"),
+        ((), TypeError, "two numbers"),
+        (1, TypeError, "two numbers.* got 1"),
+        ("01", TypeError, "two numbers.* got '01'"),
+        ({0: 1, 2: 3}, TypeError, "two numbers"),
+        ((0, "1"), TypeError, "'1' of type str"),
+        ((None, 1), TypeError, "None of type NoneType"),
+        ((False, True), TypeError, "False of type bool"),
+        ((np.False_, 1), TypeError, "type bool"),
+        ((0, 1j), TypeError, "1j of type complex"),
+        ((0, np.complex64(1)), TypeError, "complex64"),
+        ((0, Fraction(1, 2)), TypeError, "Fraction"),
+        ((0, np.longdouble(1)), TypeError, "longdouble"),
+        (([0], 1), TypeError, r"\[0\] of type list"),
+    ],
+    ids=str,
+)
+def test_range(backend: Backend, ends: Any, kind: type[Exception], message: str) -> None:
+    out = _counts(backend)
+    with refused(backend, kind, f"^histogram: range.*({message})", out):
+        ga.histogram(_x(backend), 4, ends, out=out)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_range_of_data_that_is_not_finite(backend: Backend, dtype: str, value: float) -> None:
+    x = np.ones(1000, dtype)
+    x[777] = value
+    with refused(backend, ValueError, r"^histogram: the range .* not finite.*range="):
+        ga.histogram(backend.to_device(x), 4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bins", "ends"),
+    [
+        ("float32", 4096, (1000.0, 1000.001)),
+        ("float16", 5000, (0.0, 1.0)),
+        ("float64", 3, (0.0, 5e-324)),
+        ("float32", 2, (2.0**40, 2.0**40)),  # half more or less is the same number
+        ("float64", 3, (-1e308, 1e308)),  # hi - lo overflows
+        ("int64", 4, (2**62, 2**62 + 3)),
+        ("float16", 1, (0, 1e6)),
+    ],
+)
+def test_edges_that_are_too_close(backend: Backend, dtype: str, bins: int, ends: Any) -> None:
+    with refused(backend, ValueError, r"^histogram: .*bins in the range.*fewer bins"):
+        ga.histogram(_x(backend, dtype), bins, ends)
+
+
+@pytest.mark.parametrize("axis", [2, -3, (0, 2), 2**40])
+def test_axis_out_of_range(backend: Backend, axis: Any) -> None:
+    with refused(backend, np.exceptions.AxisError, "axis.*out of bounds"):
+        ga.histogram(_x(backend, shape=(2, 3)), 4, (0, 1), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [(0, 0), (1, -1)])
+def test_axis_repeated(backend: Backend, axis: Any) -> None:
+    with refused(backend, ValueError, "^histogram: axis .*twice"):
+        ga.histogram(_x(backend, shape=(2, 3)), 4, (0, 1), axis=axis)
+
+
+@pytest.mark.parametrize("axis", [1.0, "0", [0], (0, 1.0), True], ids=str)
+def test_axis_not_an_integer(backend: Backend, axis: Any) -> None:
+    x = _x(backend, shape=(2, 3))
+    for equal in (1, (0, 1)):  # 1.0 == 1: a warm call must not let it through either
+        ga.histogram(x, 4, (0, 1), axis=equal)
+    with refused(backend, TypeError, "^histogram: axis"):
+        ga.histogram(x, 4, (0, 1), axis=axis)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bool", "complex64", "nope", 12, [1]], ids=str)
+def test_counters_that_cannot_count(backend: Backend, dtype: Any) -> None:
+    with refused(backend, TypeError, "^histogram: .*dtype"):
+        ga.histogram(_x(backend), 4, (0, 1), dtype=dtype)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("int8", 127), ("uint8", 255), ("int16", 32767)])
+def test_counters_too_narrow(backend: Backend, dtype: str, most: int) -> None:
+    """One sample more than a counter holds is refused, even if the samples would spread."""
+    message = rf"^histogram: dtype {dtype} .* {most + 1} samples.*wider dtype"
+    x, out = _x(backend, shape=(most + 1,)), _counts(backend, dtype=dtype)
+    with refused(backend, ValueError, message, out):
+        ga.histogram(x, 4, (0, 7), dtype=dtype, out=out)
+    with refused(backend, ValueError, message, out):
+        ga.histogram(x, 4, (0, 7), out=out)
+    ga.histogram(x[:most], 4, (0, 7), out=out)
+    rows = _x(backend, shape=(3, most))  # the samples of one histogram count
+    ga.histogram(rows, 4, (0, 7), axis=1, dtype=dtype)
+    with refused(backend, ValueError, "^histogram: dtype"):
+        ga.histogram(rows, 4, (0, 7), dtype=dtype)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3,), (4, 1), (1, 4)], ids=str)
+def test_out_of_a_wrong_shape(backend: Backend, shape: tuple[int, ...]) -> None:
+    out = _counts(backend, shape)
+    with refused(backend, ValueError, r"^histogram: out has shape.*\(4,\)", out):
+        ga.histogram(_x(backend), 4, (0, 1), out=out)
+
+
+def test_out_of_a_wrong_dtype(backend: Backend) -> None:
+    out = _counts(backend, dtype="float64")
+    with refused(backend, TypeError, "^histogram: .*float64.*integer", out):
+        ga.histogram(_x(backend), 4, (0, 1), out=out)
+    out = _counts(backend, dtype="int32")
+    with refused(backend, TypeError, "^histogram: out has dtype int32.*int64", out):
+        ga.histogram(_x(backend), 4, (0, 1), out=out, dtype="int64")
+
+
+@pytest.mark.parametrize("out", [[0] * 4, (), 3, "out", np.int64(0)], ids=repr)
+def test_out_that_is_no_array(backend: Backend, out: Any) -> None:
+    with refused(backend, TypeError, rf"^histogram: out .*{type(out).__name__}"):
+        ga.histogram(_x(backend), 4, (0, 1), out=out)
+
+
+def test_out_that_cannot_be_written() -> None:
+    x, out = np.ones(6), np.zeros(4, np.int64)
+    spread = np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (4,), (0,))
+    out.flags.writeable = False
+    with ga.default_device("cpu"):
+        for bad, message in [(out, "read-only"), (spread, "share memory")]:
+            with refused(Backend("cpu", np), ValueError, f"^histogram: out .*{message}", bad):
+                ga.histogram(x, 4, (0, 1), out=bad)
+
+
+def test_out_that_shares_memory_with_x(backend: Backend) -> None:
+    base = _x(backend, "int64", (20,))
+    for x, out in [(base, base[3:7]), (base[::2], base[2:10:2]), (base[:10], base[9:13])]:
+        with refused(backend, ValueError, "^histogram: out shares memory", base):
+            ga.histogram(x, 4, (0, 1), out=out)
+    ga.histogram(base[:10], 4, (0, 7), out=base[10:14])
+    ga.histogram(base[:8:2], 4, (0, 7), out=base[1:9:2])  # in the gaps
+
+
+def test_streams_are_not_for_host_arrays() -> None:
+    with ga.default_device("cpu"), pytest.raises(ValueError, match=r"^histogram: stream"):
+        ga.histogram(np.ones(3), 4, (0, 1), stream=0)
+
+
+def test_no_mix_of_host_and_device(cuda: Backend) -> None:
+    with refused(cuda, TypeError, "^histogram: out"):
+        ga.histogram(_x(cuda), 4, (0, 1), out=np.zeros(4, np.int64))
+    out = _counts(cuda)
+    with refused(cuda, TypeError, "^histogram: out", out):
+        ga.histogram(np.ones(3), 4, (0, 1), out=out)
+
+
+def test_out_of_memory(backend: Backend) -> None:
+    x = backend.xp.broadcast_to(_x(backend, shape=(1, 1)), (1 << 46, 2))
+    for _ in range(2):  # and the library still works after it
+        with pytest.raises(MemoryError):
+            ga.histogram(x, 4, (0, 1), axis=1)
+        counts = backend.to_host(ga.histogram(_x(backend), 2, (0, 6)))
+        assert counts.tolist() == [3, 3]

@@ -1,0 +1,300 @@
+"""Bad input to radix_sort and argsort: the type of every error, and that outputs are left alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from support import BFLOAT16, FLOATS, Backend, random_array
+from test_bad_input import BAD_DTYPES, NOT_ARRAYS, refused
+from test_bad_outputs import OVERLAPS
+
+import gpualgo as ga
+
+AxisError = np.exceptions.AxisError
+
+
+def _x(backend: Backend, shape: Any = (4, 6), dtype: Any = "int32") -> Any:
+    return backend.to_device(random_array(shape, np.dtype(dtype)))
+
+
+@pytest.mark.parametrize("value", [*NOT_ARRAYS, np.float32(3)], ids=repr)
+def test_not_an_array(backend: Backend, value: Any) -> None:
+    named = type(value).__name__
+    with refused(backend, TypeError, f"^radix_sort: keys .*{named}"):
+        ga.radix_sort(value)
+    with refused(backend, TypeError, f"^argsort: keys .*{named}"):
+        ga.argsort(value)
+    if value is not None:
+        with refused(backend, TypeError, f"^radix_sort: values .*{named}"):
+            ga.radix_sort(_x(backend), value)
+        with refused(backend, TypeError, f"^radix_sort: out .*{named}"):
+            ga.radix_sort(_x(backend), out=value)
+        with refused(backend, TypeError, f"^argsort: out .*{named}"):
+            ga.argsort(_x(backend), out=value)
+
+
+def test_masked_arrays(backend: Backend) -> None:
+    masked = np.ma.masked_array([3, 1, 2], [0, 1, 0])
+    with refused(backend, TypeError, r"^radix_sort: keys .*masked.*filled"):
+        ga.radix_sort(masked)
+    with refused(backend, TypeError, r"^radix_sort: values .*masked.*filled"):
+        ga.radix_sort(np.arange(3), masked)
+
+
+@pytest.mark.parametrize(("x", "message"), BAD_DTYPES, ids=[str(x.dtype) for x, _ in BAD_DTYPES])
+def test_keys_without_an_order(backend: Backend, x: Any, message: str) -> None:
+    with refused(backend, TypeError, f"^radix_sort: keys.*({message}|plain bytes)"):
+        ga.radix_sort(x)
+    with refused(backend, TypeError, f"^argsort: keys.*({message}|plain bytes)"):
+        ga.argsort(x)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_keys_are_told_the_way(backend: Backend, dtype: str) -> None:
+    for sort, name in ((ga.radix_sort, "radix_sort"), (ga.argsort, "argsort")):
+        with refused(backend, TypeError, f"^{name}: keys .*{dtype}.*argsort the imaginary part"):
+            sort(_x(backend, dtype=dtype))
+
+
+def test_structured_keys_are_told_the_way(backend: Backend) -> None:
+    keys = np.zeros(3, [("age", "i4"), ("name", "S3")])
+    for sort, name in ((ga.radix_sort, "radix_sort"), (ga.argsort, "argsort")):
+        with refused(backend, TypeError, rf"^{name}: keys .*structured.*argsort\(keys\['age'\]\)"):
+            sort(keys)
+
+
+def test_values_that_are_no_plain_bytes(backend: Backend) -> None:
+    keys = np.arange(3)
+    for values in (np.array([1, None, "x"], object), np.zeros(3, [("a", object)])):
+        with refused(backend, TypeError, r"^radix_sort: values .*plain bytes.*numpy\.arange"):
+            ga.radix_sort(keys, values)
+    with refused(backend, TypeError, "^radix_sort: values .*plain bytes"):
+        ga.radix_sort(keys, np.zeros(3, []))
+
+
+@pytest.mark.parametrize("shape", [(4,), (6,), (6, 4), (4, 6, 1), (1, 6), (24,), ()], ids=str)
+def test_values_of_another_shape(backend: Backend, shape: tuple[int, ...]) -> None:
+    with refused(backend, ValueError, r"^radix_sort: values .*shape.*\(4, 6\).*each key"):
+        ga.radix_sort(_x(backend), _x(backend, shape))
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "yes", 1.0, [True]], ids=repr)
+def test_descending_is_a_bool(backend: Backend, value: Any) -> None:
+    keys = _x(backend)
+    for known in (False, True):
+        ga.radix_sort(keys, descending=known)
+        ga.argsort(keys, descending=np.bool_(known))
+    with refused(backend, TypeError, f"^radix_sort: descending .*{re.escape(repr(value))}"):
+        ga.radix_sort(keys, descending=value)
+    with refused(backend, TypeError, f"^argsort: descending .*{re.escape(repr(value))}"):
+        ga.argsort(keys, descending=value)
+
+
+@pytest.mark.parametrize("value", [1.0, "3", True, np.bool_(1), [1], np.float64(1)], ids=repr)
+def test_bits_are_ints(backend: Backend, value: Any) -> None:
+    keys = _x(backend)
+    ga.radix_sort(keys, begin_bit=1)
+    ga.radix_sort(keys, end_bit=1)
+    with refused(backend, TypeError, "^radix_sort: begin_bit must be an int"):
+        ga.radix_sort(keys, begin_bit=value)
+    with refused(backend, TypeError, "^radix_sort: end_bit must be an int"):
+        ga.radix_sort(keys, end_bit=value)
+    with refused(backend, TypeError, "^radix_sort: begin_bit must be an int, got None"):
+        ga.radix_sort(keys, begin_bit=None)  # type: ignore[arg-type]
+
+
+RANGES = [(0, 0), (5, 5), (7, 3), (-1, 4), (0, 33), (32, 32), (32, None), (33, 40), (0, -1)]
+
+
+@pytest.mark.parametrize(("begin", "end"), RANGES)
+def test_ranges_of_bits(backend: Backend, begin: int, end: int | None) -> None:
+    with refused(backend, ValueError, rf"^radix_sort: begin_bit={begin} and end_bit=.*int32.*32"):
+        ga.radix_sort(_x(backend), begin_bit=begin, end_bit=end)
+    with refused(backend, ValueError, "^radix_sort: begin_bit=0 and end_bit=9 .*uint8"):
+        ga.radix_sort(_x(backend, dtype="uint8"), end_bit=9)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(bool), *FLOATS], ids=str)
+def test_bits_of_floats_mean_nothing(backend: Backend, dtype: np.dtype[Any]) -> None:
+    keys, width = _x(backend, dtype=dtype), 8 * dtype.itemsize
+    for bits in ({"begin_bit": 1}, {"end_bit": width - 1}, {"begin_bit": -1}, {"end_bit": 99}):
+        with refused(backend, TypeError, f"^radix_sort: begin_bit and end_bit .*{dtype}.*view"):
+            ga.radix_sort(keys, **bits)
+    ga.radix_sort(keys, begin_bit=0, end_bit=width)
+    ga.radix_sort(keys, end_bit=None)
+
+
+@pytest.mark.parametrize("axis", [2, -3, 99])
+def test_axis_out_of_range(backend: Backend, axis: int) -> None:
+    for sort in (ga.radix_sort, ga.argsort):
+        with refused(backend, AxisError, f"axis {axis} is out of bounds"):
+            sort(_x(backend), axis=axis)
+
+
+def test_no_axis_at_all(backend: Backend) -> None:
+    for sort in (ga.radix_sort, ga.argsort):
+        with refused(backend, AxisError, "axis -1 is out of bounds"):
+            sort(_x(backend, ()))
+
+
+@pytest.mark.parametrize("axis", [0.0, "0", (0,), (), [0], True, False], ids=repr)
+def test_axis_of_another_type(backend: Backend, axis: Any) -> None:
+    for sort, name in ((ga.radix_sort, "radix_sort"), (ga.argsort, "argsort")):
+        sort(_x(backend), axis=0)
+        sort(_x(backend), axis=1)
+        with refused(backend, TypeError, f"^{name}: axis must be None or an int, got"):
+            sort(_x(backend), axis=axis)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint16", "bool", "complex64", BFLOAT16])
+def test_index_dtypes(backend: Backend, dtype: Any) -> None:
+    with refused(backend, TypeError, "^argsort: dtype .*index dtype.*int64, int32"):
+        ga.argsort(_x(backend), dtype=dtype)
+    out = _x(backend, dtype=dtype)
+    with refused(backend, TypeError, "^argsort: dtype .*index dtype.*int64, int32", out):
+        ga.argsort(_x(backend), out=out)
+
+
+@pytest.mark.parametrize("dtype", ["nope", 12, "S3", object, ">i8"], ids=str)
+def test_unknown_index_dtypes(backend: Backend, dtype: Any) -> None:
+    with refused(backend, TypeError, "^argsort: .*dtype"):
+        ga.argsort(_x(backend), dtype=dtype)
+
+
+@pytest.mark.parametrize(("dtype", "extent"), [("int32", 2**31 + 1), ("uint32", 2**32 + 1)])
+def test_index_dtype_too_narrow(backend: Backend, dtype: str, extent: int) -> None:
+    one = backend.to_device(np.zeros(1, np.uint8))
+    keys = backend.xp.broadcast_to(one, (extent,))
+    with refused(
+        backend, ValueError, f"^argsort: index dtype too narrow.*{dtype}.*{extent}.*int64"
+    ):
+        ga.argsort(keys, dtype=dtype)
+    rows = backend.xp.broadcast_to(one, (extent, 2))
+    with refused(backend, ValueError, "^argsort: index dtype too narrow"):
+        ga.argsort(rows, dtype=dtype, axis=0)
+    with refused(backend, ValueError, "^argsort: index dtype too narrow"):
+        ga.argsort(rows, dtype=dtype, axis=None)
+
+
+@pytest.mark.parametrize("shape", [(), (6, 4), (24,), (4,), (4, 6, 1), (8, 6)], ids=str)
+def test_out_of_another_shape(backend: Backend, shape: tuple[int, ...]) -> None:
+    out, fit = _x(backend, shape), _x(backend)
+    with refused(backend, ValueError, r"^radix_sort: out .*shape.*\(4, 6\)", out):
+        ga.radix_sort(_x(backend), out=out)
+    with refused(backend, ValueError, r"^argsort: out .*shape.*\(4, 6\)", out):
+        ga.argsort(_x(backend), out=out)
+    with refused(backend, ValueError, r"^radix_sort: out\[1\] .*shape.*\(4, 6\)", fit):
+        ga.radix_sort(_x(backend), _x(backend), out=(fit, out))
+    flat = _x(backend, (4, 6))
+    with refused(backend, ValueError, r"^radix_sort: out .*shape.*\(24,\)", flat):
+        ga.radix_sort(_x(backend), axis=None, out=flat)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "int64", "float32", "bool"])
+def test_out_of_another_dtype(backend: Backend, dtype: str) -> None:
+    out, fit = _x(backend, dtype=dtype), _x(backend)
+    with refused(backend, TypeError, f"^radix_sort: out .*{dtype}.*int32", out):
+        ga.radix_sort(_x(backend), out=out)
+    with refused(backend, TypeError, rf"^radix_sort: out\[0\] .*{dtype}.*int32", out):
+        ga.radix_sort(_x(backend), _x(backend), out=(out, fit))
+    with refused(backend, TypeError, rf"^radix_sort: out\[1\] .*{dtype}.*int32", fit):
+        ga.radix_sort(_x(backend), _x(backend), out=(fit, out))
+    if dtype != "int64":
+        with refused(backend, TypeError, f"^argsort: out .*{dtype}.*int64", out):
+            ga.argsort(_x(backend), dtype="int64", out=out)
+
+
+def test_out_is_two_arrays_with_values(backend: Backend) -> None:
+    x, y = _x(backend), _x(backend)
+    for out in (x, (x,), [x, y], (x, y, x), (), 3):
+        with refused(backend, TypeError, "^radix_sort: out must be a tuple of two arrays"):
+            ga.radix_sort(_x(backend), _x(backend), out=out)
+    with refused(backend, TypeError, "^radix_sort: out must be an array, got tuple", x):
+        ga.radix_sort(_x(backend), out=(x, y))
+    with refused(backend, TypeError, r"^radix_sort: out\[1\] must be an array, got list", x):
+        ga.radix_sort(_x(backend), _x(backend), out=(x, [1]))
+
+
+def test_read_only_outputs() -> None:
+    cpu = Backend("cpu", np)
+    out, fit = np.zeros(9, np.int64), np.zeros(9, np.int64)
+    out.flags.writeable = False
+    keys = random_array(9, np.dtype("int64"))
+    with ga.default_device("cpu"):
+        for name, call in {
+            "radix_sort: out": lambda: ga.radix_sort(keys, out=out),
+            "radix_sort: out ": lambda: ga.radix_sort(out, out=out),
+            r"radix_sort: out\[0\]": lambda: ga.radix_sort(keys, keys, out=(out, fit)),
+            r"radix_sort: out\[1\]": lambda: ga.radix_sort(keys, keys, out=(fit, out)),
+            "argsort: out": lambda: ga.argsort(keys, out=out),
+        }.items():
+            with refused(cpu, ValueError, f"^{name}.*(read-only|writ)", out):
+                call()  # type: ignore[no-untyped-call]
+
+
+def test_outputs_whose_elements_share_memory(backend: Backend) -> None:
+    base = backend.to_device(np.zeros(1, np.int32))
+    out = backend.xp.lib.stride_tricks.as_strided(base, (4, 6), (0, 0))
+    with refused(backend, ValueError, "^radix_sort: out .*share memory", base):
+        ga.radix_sort(_x(backend), out=out)
+    with refused(backend, ValueError, "^argsort: out .*share memory", base):
+        ga.argsort(_x(backend), out=out)
+
+
+@pytest.mark.parametrize("case", OVERLAPS)
+def test_partial_overlap(backend: Backend, case: str) -> None:
+    x, out = OVERLAPS[case](_x(backend, (100,)))
+    apart, other = _x(backend, x.shape), _x(backend, x.shape)
+    with refused(backend, ValueError, "^radix_sort: out overlaps keys.*in place", out):
+        ga.radix_sort(x, out=out)
+    with refused(backend, ValueError, r"^radix_sort: out\[0\] overlaps keys", out):
+        ga.radix_sort(x, apart, out=(out, other))
+    with refused(backend, ValueError, r"^radix_sort: out\[1\] overlaps values", out):
+        ga.radix_sort(apart, x, out=(other, out))
+    with refused(backend, ValueError, r"^radix_sort: out\[0\] overlaps values", out):
+        ga.radix_sort(apart, x, out=(out, other))
+    with refused(backend, ValueError, r"^radix_sort: out\[0\] and out\[1\] share", out):
+        ga.radix_sort(apart, other, out=(x, out))
+    with refused(backend, ValueError, "^argsort: out overlaps keys; pass a separate array$", out):
+        ga.argsort(x, out=out)
+
+
+def test_crossed_outputs(backend: Backend) -> None:
+    x, y = _x(backend), _x(backend)
+    with refused(backend, ValueError, r"^radix_sort: out\[0\] overlaps values", x):
+        ga.radix_sort(x, y, out=(y, x))
+    with refused(backend, ValueError, r"^radix_sort: out\[1\] overlaps keys|out\[0\] overlaps", x):
+        ga.radix_sort(x, x, out=(x, y))
+    keys = _x(backend, dtype="int64")
+    with refused(backend, ValueError, "^argsort: out overlaps keys", keys):
+        ga.argsort(keys, out=keys)  # the indices cannot take the place of what they sort
+
+
+def test_a_stream_for_the_cpu() -> None:
+    with ga.default_device("cpu"):
+        for sort in (ga.radix_sort, ga.argsort):
+            with pytest.raises(ValueError, match=f"^{sort.__name__}: stream= needs a GPU"):
+                sort(np.arange(3), stream=0)
+
+
+def test_no_mix_of_host_and_device(cuda: Backend) -> None:
+    host, device = np.arange(6), _x(cuda, (6,), "int64")
+    for keys, values in ((host, device), (device, host)):
+        with refused(cuda, TypeError, "^radix_sort: the arrays mix"):
+            ga.radix_sort(keys, values)
+        with refused(cuda, TypeError, "^radix_sort: out .*library and device"):
+            ga.radix_sort(keys, out=values)
+        with refused(cuda, TypeError, "^argsort: out .*library and device"):
+            ga.argsort(keys, out=values)
+
+
+def test_out_of_memory(backend: Backend) -> None:
+    one = backend.to_device(np.zeros(1, np.uint8))
+    keys = backend.xp.broadcast_to(one, (1 << 46,))
+    for sort in (ga.radix_sort, ga.argsort):
+        with pytest.raises(MemoryError):
+            sort(keys)
+    assert backend.to_host(ga.argsort(_x(backend, (3, 1)))).tolist() == [[0]] * 3
