@@ -44,6 +44,14 @@ __device__ inline uint32 and_of_three(uint32 a, uint32 b, uint32 c) {
   return result;
 }
 
+// x >> count, which the compiler does not see through.
+template <int count>
+__device__ inline uint32 shifted(uint32 x) {
+  uint32 result;
+  asm("shr.u32 %0, %1, %2;" : "=r"(result) : "r"(x), "n"(count));
+  return result;
+}
+
 // Of this lane and the ones before it.
 __device__ inline uint32 lanes_up_to_this() {
   uint32 lanes;
@@ -57,12 +65,13 @@ __device__ inline uint32 lanes_up_to_this() {
 __device__ inline uint32 lanes_with(uint32 address) {
   using namespace detail;
   static_assert(digit_bits == 8);
+  // In two halves: the compiler tests all bits of a word at once, and has seven predicates.
+  const uint32 upper = shifted<4>(address);
   const uint32 low = and_of_three(lanes_agreeing<4>(address), lanes_agreeing<8>(address),
                                   lanes_agreeing<16>(address));
-  const uint32 middle = and_of_three(low, lanes_agreeing<32>(address), lanes_agreeing<64>(address));
-  const uint32 high =
-      and_of_three(middle, lanes_agreeing<128>(address), lanes_agreeing<256>(address));
-  return high & lanes_agreeing<512>(address);
+  const uint32 middle = and_of_three(low, lanes_agreeing<32>(address), lanes_agreeing<4>(upper));
+  const uint32 high = and_of_three(middle, lanes_agreeing<8>(upper), lanes_agreeing<16>(upper));
+  return high & lanes_agreeing<32>(upper);
 }
 
 // A table for each warp: first counts, then the position of the last key so far.

@@ -2,8 +2,8 @@
 //
 // Algorithm  counting_sort_count_kernel counts the keys as a histogram with a bin for each value;
 //            the last block to arrive turns the counts into the places where keys start, in the
-//            order wanted. counting_sort_fill_kernel cuts the output into
-//            tiles; a block looks up which keys its tile holds and writes them.
+//            order wanted. counting_sort_fill_kernel cuts the output into tiles; a block looks up
+//            which keys its tile holds, and writes them.
 // Bytes      2 sizeof(Key) per key. Launches: two. Temporary storage: a count and an offset for
 //            each of the 2^8 or 2^16 values.
 // Equal keys of integers are the same bits, so that the sort is stable. In place is safe: the first
@@ -43,6 +43,7 @@ struct CountingSortCount {
   int64 num_items;
   int64 flip;
   TableSize table;
+  Divisor num_blocks;
 };
 
 // Adds a block's counts to the joint ones.
@@ -137,8 +138,8 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   Offset* counters = reinterpret_cast<Offset*>(params.counters);
   Table table(shared.words, params.table, {params.counters, sizeof(Offset)}, 0);
   __syncthreads();
-  count_flat<Policy, Key, 1>(KeyBins<Key>{}, table, params.input, params.num_items, 0,
-                             int(blockIdx.x), int(gridDim.x));
+  count_flat<Policy, Key, 1>(KeyBins<Key>{}, table, in_global(params.input), params.num_items, 0,
+                             int(blockIdx.x), params.num_blocks);
   __syncthreads();
   join_counts<Key>(table, counters);
   __syncthreads();
@@ -232,7 +233,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   constexpr int chunk = num_ranks<Key> < 8192 ? num_ranks<Key> : 8192;
   static_assert(tile_items < 0x10000 && Policy::block_threads >= 512);
   auto& shared = shared_memory<FillShared<chunk>>();
-  const Offset* offsets = reinterpret_cast<const Offset*>(params.offsets);
+  const Offset* offsets = in_global(reinterpret_cast<const Offset*>(params.offsets));
   // Tiles start at multiples of 16 bytes, the first one perhaps before the output.
   const int gap = int(reinterpret_cast<uint64>(params.output) % vector_bytes) / int(sizeof(Key));
   const int64 tile_begin = int64(blockIdx.x) * tile_items - gap;
@@ -240,7 +241,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const int64 rest = params.num_items - tile_begin;
   const int hi = rest < tile_items ? int(rest) : tile_items;
   if (hi <= lo) return;
-  Key* tile = reinterpret_cast<Key*>(params.output) + tile_begin;
+  Key* tile = in_global(reinterpret_cast<Key*>(params.output)) + tile_begin;
 
   int first_rank, last_rank;
   find_ranks<num_ranks<Key>>(offsets, Offset(tile_begin + lo), Offset(tile_begin + hi - 1),

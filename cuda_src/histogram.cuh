@@ -8,16 +8,13 @@
 //            Shared-memory atomics instead of sorting: Gómez-Luna, González-Linares, Benavides and
 //            Guil 2013, doi:10.1007/s00138-012-0443-3.
 // Bytes      sizeof(T) per sample. Launches: one. Temporary storage: a counter for each slot.
-// Skew       Equal neighbours of a thread are counted with one addition; lanes that add to one
-//            counter do so in one step (ATOMS.POPC.INC, or replicas), so equal samples cost less.
+// Skew       Equal neighbours of a thread are counted with one addition. Lanes that add one to one
+//            counter do so in one step (ATOMS.POPC.INC), elsewhere once they are seen to be alike.
 // Bits       Integer additions commute: the same counts on every run and every GPU.
 #ifndef GPUALGO_HISTOGRAM_CUH
 #define GPUALGO_HISTOGRAM_CUH
 
-#include "histogram_bins.cuh"
-#include "histogram_tables.cuh"
-#include "layout.cuh"
-#include "tile_io.cuh"
+#include "histogram_count.cuh"
 
 namespace gpualgo {
 
@@ -53,161 +50,6 @@ struct HistogramShared {
   uint32 is_last;
   alignas(16) uint32 words[4];  // the table's, then what the bins put there; more than 4
 };
-
-// --- counting -----------------------------------------------------------------------------
-
-// Counts one vector; item i belongs to the channel of bases[i % channels].
-template <int channels, class Bins, class Table, class T, int items>
-__device__ inline void count_vector(const Bins& bins, Table& table, const Pack<T, items>& pack,
-                                    const typename Table::Base (&bases)[channels]) {
-  typename Bins::Place places[items];
-  bins.locate(pack, places);
-  bool is_plain = true;  // all inside, none near an edge
-  uint32 differences = 0;
-#pragma unroll
-  for (int i = 0; i < items; ++i) {
-    is_plain = is_plain && places[i].is_inside && !bins.is_near(places[i]);
-    differences |= bins.bin(places[i]) ^ bins.bin(places[0]);
-  }
-  if (is_plain) {
-    if (channels == 1 && items > 1 && differences == 0) {
-      table.add(bases[0], bins.bin(places[0]), items);
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < items; ++i) table.add(bases[i % channels], bins.bin(places[i]), 1);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < items; ++i) {
-    const int32 bin = bins.resolve(pack.items[i], places[i]);
-    if (bin >= 0) table.add(bases[i % channels], uint32(bin), 1);
-  }
-}
-
-// The same for 8-bit samples, of which only the value is counted.
-template <int channels, class Table, class T, int items>
-__device__ inline void count_bytes(Table& table, const Pack<T, items>& pack,
-                                   const typename Table::Base (&bases)[channels]) {
-  uint32 words[items / 4];
-  memcpy(words, &pack, sizeof(words));
-  if constexpr (channels == 1) {
-    uint32 differences = words[0] ^ __funnelshift_l(words[0], words[0], 8);
-#pragma unroll
-    for (int i = 1; i < items / 4; ++i) differences |= words[i] ^ words[0];
-    if (differences == 0) {
-      table.add(bases[0], words[0] & 0xffu, items);
-      return;
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < items; ++i) {
-    table.add(bases[i % channels], __byte_perm(words[i / 4], 0, 0x4440 + i % 4), 1);
-  }
-}
-
-template <class Bins, class Table, class T>
-__device__ inline void count_one(const Bins& bins, Table& table, const T& x,
-                                 typename Table::Base base) {
-  if constexpr (Bins::counts_values) {
-    table.add(base, x, 1);
-  } else {
-    typename Bins::Place place[1];
-    bins.locate(Pack<T, 1>{{x}}, place);
-    const int32 bin = bins.resolve(x, place[0]);
-    if (bin >= 0) table.add(base, uint32(bin), 1);
-  }
-}
-
-// As many vectors as there are channels, so that an item's place in the group tells its channel.
-// Words: a prefetched group of small items must not become a register for each.
-template <int channels>
-using Group = Pack<uint32, 4 * channels>;
-
-template <class T, int channels, class Bins, class Table>
-__device__ inline void count_group(const Bins& bins, Table& table, const Group<channels>& group,
-                                   const typename Table::Base (&bases)[channels]) {
-  constexpr int items = vector_bytes / int(sizeof(T));
-#pragma unroll
-  for (int v = 0; v < channels; ++v) {
-    Pack<T, items> pack;
-    memcpy(&pack, group.items + 4 * v, sizeof(pack));
-    typename Table::Base turned[channels];
-#pragma unroll
-    for (int i = 0; i < channels; ++i) turned[i] = bases[(v * items + i) % channels];
-    if constexpr (sizeof(T) == 1) {
-      count_bytes<channels>(table, pack, turned);
-    } else {
-      count_vector<channels>(bins, table, pack, turned);
-    }
-  }
-}
-
-template <class Policy, int channels, int loads>
-__device__ inline void load_groups(const unsigned char* source, Group<channels> (&groups)[loads]) {
-#pragma unroll
-  for (int i = 0; i < loads; ++i) {
-    groups[i] = load_pack<uint32, 4 * channels>(source + i * Policy::block_threads *
-                                                             int(sizeof(Group<channels>)));
-  }
-}
-
-// Counts part `part` of `parts` of a row without gaps: tiles in turn, so that all blocks read one
-// moving window; the parts that follow the last whole tile take what is left.
-template <class Policy, class T, int channels, class Bins, class Table>
-__device__ inline void count_flat(const Bins& bins, Table& table, const unsigned char* row,
-                                  int64 num_items, uint32 slots_per_channel, int part, int parts) {
-  constexpr int items = vector_bytes / int(sizeof(T)) * channels;  // of a group
-  constexpr int per_thread = Policy::loads_in_flight / channels;
-  constexpr int loads = per_thread > 0 ? per_thread : 1;
-  constexpr int tile = Policy::block_threads * loads;  // groups
-  constexpr int group_bytes = sizeof(Group<channels>);
-  static_assert(Table::max_tile == 0 || tile * items <= Table::max_tile);
-
-  const int gap = int(-reinterpret_cast<uint64>(row) % vector_bytes) / int(sizeof(T));
-  const int head = gap < num_items ? gap : int(num_items);  // before the first aligned vector
-  const int64 num_groups = (num_items - head) / items;
-  const int64 num_tiles = num_groups / tile;
-  typename Table::Base bases[channels];
-#pragma unroll
-  for (int i = 0; i < channels; ++i) {
-    bases[i] = table.base(uint32(head + i) % channels * slots_per_channel);
-  }
-
-  const unsigned char* body = row + head * int(sizeof(T)) + int64(threadIdx.x) * group_bytes;
-  const unsigned char* source = body + part * int64(tile) * group_bytes;
-  const int64 step = parts * int64(tile) * group_bytes;
-  Group<channels> next[loads];
-  if (part < num_tiles) load_groups<Policy, channels>(source, next);
-#pragma unroll 1
-  for (int64 position = part; position < num_tiles;) {
-    Group<channels> current[loads];
-#pragma unroll
-    for (int i = 0; i < loads; ++i) current[i] = next[i];
-    source += step;
-    position += parts;
-    if (position < num_tiles) load_groups<Policy, channels>(source, next);
-#pragma unroll
-    for (int i = 0; i < loads; ++i) count_group<T, channels>(bins, table, current[i], bases);
-    table.end_tile();
-  }
-
-  if (part != int(num_tiles % parts)) return;
-  const int rest = int(num_groups - num_tiles * tile);
-#pragma unroll 1
-  for (int i = threadIdx.x; i < rest; i += Policy::block_threads) {
-    const unsigned char* group = body + (num_tiles * tile + i - int(threadIdx.x)) * group_bytes;
-    count_group<T, channels>(bins, table, load_pack<uint32, 4 * channels>(group), bases);
-  }
-  table.end_tile();
-  const int64 num_aligned = num_groups * items;
-  const int num_edges = int(num_items - num_aligned);
-  for (int i = threadIdx.x; i < num_edges; i += Policy::block_threads) {
-    const int64 index = i < head ? i : num_aligned + i;
-    const auto base = table.base(uint32(index % channels) * slots_per_channel);
-    count_one(bins, table, load_item<T>(row + index * int(sizeof(T))), base);
-  }
-}
 
 // --- results ------------------------------------------------------------------------------
 
@@ -257,6 +99,7 @@ __device__ inline void put_counts(const HistogramCommon& common, const ByteBins&
   }
   if (common.result == write_rows) {
     for (uint32 channel = 0; channel < channels; ++channel) {
+#pragma unroll 1
       for (int64 bin = threadIdx.x; bin < common.num_bins; bin += blockDim.x) {
         write_count(common, first_place + channel, bin, 0);
       }
@@ -278,7 +121,7 @@ __device__ inline void put_counts(const HistogramCommon& common, const ByteBins&
 // Ends a block's part of a row, whose `channels` histograms start at kept place first_place.
 template <class Bins, class Table>
 __device__ inline void finish_row(const HistogramCommon& common, HistogramShared& shared,
-                                  const Bins& bins, Table& table, int64 row, int64 first_place,
+                                  const Bins& bins, Table& table, int row, int64 first_place,
                                   uint32 channels) {
   __syncthreads();
   put_counts(common, bins, table, first_place, channels);
@@ -314,18 +157,18 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     histogram_flat_kernel(const __grid_constant__ FlatHistogram<Bins> params) {
   auto& shared = dynamic_shared_memory<HistogramShared>();
   const HistogramCommon& common = params.common;
-  const int64 row = common.blocks_per_row.divide(blockIdx.x);
-  const int part = int(blockIdx.x - row * common.blocks_per_row.value);
-  const int64 first_place = row * channels;
+  const int row = int(common.blocks_per_row.divide(blockIdx.x));
+  const int part = int(blockIdx.x) - row * int(common.blocks_per_row.value);
+  const int64 first_place = int64(row) * channels;
   Table table(shared.words, common.table, {common.counters, common.counter_bytes},
               first_place * common.num_bins);
   const auto& bins = params.bins.open(shared.words + common.table.words);
   __syncthreads();
   int64 offsets[2];
   common.kept.offsets(first_place, offsets);
-  count_flat<Policy, T, channels>(bins, table, common.input + offsets[0], params.num_items,
-                                  uint32(common.table.num_slots) / channels, part,
-                                  int(common.blocks_per_row.value));
+  count_flat<Policy, T, channels>(bins, table, in_global(common.input) + offsets[0],
+                                  params.num_items, uint32(common.table.num_slots) / channels, part,
+                                  common.blocks_per_row);
   finish_row(common, shared, bins, table, row, first_place, channels);
 }
 
@@ -346,8 +189,8 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   constexpr int loads = Policy::loads_in_flight;
   auto& shared = dynamic_shared_memory<HistogramShared>();
   const HistogramCommon& common = params.common;
-  const int64 row = common.blocks_per_row.divide(blockIdx.x);
-  const int64 part = int64(blockIdx.x) - row * common.blocks_per_row.value;
+  const int row = int(common.blocks_per_row.divide(blockIdx.x));
+  const int part = int(blockIdx.x) - row * int(common.blocks_per_row.value);
   const int64 first_place = row * params.channels;
   const int64 left = params.num_places - first_place;
   const uint32 channels = uint32(left < params.channels ? left : params.channels);
@@ -364,7 +207,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const auto base = table.base(channel * slots_per_channel);
   int64 offsets[2];
   common.kept.offsets(first_place + (is_active ? channel : 0), offsets);
-  const unsigned char* source = common.input + offsets[0];
+  const unsigned char* source = in_global(common.input) + offsets[0];
   const int64 tile = int64(width) * loads;
   for (int64 begin = part * tile; begin < params.num_items;
        begin += tile * common.blocks_per_row.value) {

@@ -20,6 +20,7 @@
 #ifndef GPUALGO_HISTOGRAM_BINS_CUH
 #define GPUALGO_HISTOGRAM_BINS_CUH
 
+#include "memory_order.cuh"
 #include "tile_io.cuh"
 
 namespace gpualgo {
@@ -180,12 +181,17 @@ struct SearchBins {
     if constexpr (in_shared) {
       Key* keys = reinterpret_cast<Key*>(shared);
       uint32* starts = reinterpret_cast<uint32*>(keys + (num_thresholds + 1) / 2 * 2);
-      for (uint32 i = threadIdx.x; i < num_thresholds; i += blockDim.x) keys[i] = thresholds[i];
+      const Key* keys_in = in_global(thresholds);
+      const uint32* cells_in = in_global(cells);
+      for (uint32 i = threadIdx.x; i < num_thresholds; i += blockDim.x) keys[i] = keys_in[i];
       for (uint32 i = threadIdx.x; i < num_cells; i += blockDim.x) {
-        starts[i] = cells[i] | cells[i + 1] << 16;
+        starts[i] = cells_in[i] | cells_in[i + 1] << 16;
       }
       opened.thresholds = keys;
       opened.cells = starts;
+    } else {
+      opened.thresholds = in_global(thresholds);
+      opened.cells = in_global(cells);
     }
     return opened;
   }

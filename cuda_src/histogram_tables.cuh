@@ -4,7 +4,9 @@
 //   base(first)             what `add` needs to know of a channel whose first slot is `first`
 //   add(base, bin, count)   counts
 //   total(slot)             after a barrier: what is to be added to the joint counters
-//   end_tile()              all threads call it, after at most `max_tile` samples of the block
+//   end_tile()              all threads call it, after at most `max_tile` samples of a channel
+//   suffers_from_skew       whether lanes that add to one counter wait for each other; then
+//   add_once(…)             is `add` with one addition for all of them
 #ifndef GPUALGO_HISTOGRAM_TABLES_CUH
 #define GPUALGO_HISTOGRAM_TABLES_CUH
 
@@ -53,10 +55,25 @@ __device__ inline void clear_words(uint32* words, uint32 count) {
   }
 }
 
+// The first of the warp's present lanes with one slot gets its number of lanes, the others 0.
+__device__ inline uint32 lanes_alike(uint32 slot) {
+  const uint32 peers = __match_any_sync(__activemask(), slot);
+  const bool is_first = __ffs(int(peers)) - 1 == int(threadIdx.x % warp_threads);
+  return is_first ? uint32(__popc(peers)) : 0;
+}
+
+// Whether many neighbouring lanes are alike: cheaper to find out than which ones are.
+__device__ inline bool is_skewed(uint32 bin) {
+  const uint32 present = __activemask();
+  const uint32 neighbour = __shfl_xor_sync(present, bin, 1);
+  return __popc(__ballot_sync(present, bin == neighbour)) >= 8;
+}
+
 // 32-bit counters in shared memory, each `replicas` times side by side, a power of two: lane i
 // adds to replica i % replicas. With 32 of them no two lanes meet in a bank, whatever the samples.
 struct ReplicatedTable {
   using Base = uint32;
+  static constexpr bool suffers_from_skew = false;
   static constexpr int max_tile = 0;  // any
 
   unsigned char* counters;
@@ -100,6 +117,7 @@ struct ReplicatedTable {
 // the block has passed a barrier; within max_tile samples it stays below 0x10000.
 struct PackedTable {
   using Base = uint32;
+  static constexpr bool suffers_from_skew = true;
   static constexpr int max_tile = 0x8000;
 
   uint32* words;
@@ -125,6 +143,11 @@ struct PackedTable {
     }
   }
 
+  __device__ void add_once(Base base, uint32 bin, uint32 count) {
+    const uint32 lanes = lanes_alike(base + bin);
+    if (lanes > 0) add(base, bin, count * lanes);
+  }
+
   __device__ uint32 total(uint32 slot) const {
     return words[slot / 2] >> (slot % 2 * 16) & 0xffffu;
   }
@@ -135,6 +158,7 @@ struct PackedTable {
 // No counters in the block: for more bins than shared memory holds, or few samples.
 struct GlobalTable {
   using Base = uint32;
+  static constexpr bool suffers_from_skew = true;
   static constexpr int max_tile = 0;
 
   JointCounters joint;
@@ -145,13 +169,13 @@ struct GlobalTable {
 
   __device__ Base base(uint32 first) const { return first; }
 
-  // Lanes that add the same to one counter do so once: additions to one address follow each other.
   __device__ void add(Base base, uint32 bin, uint32 count) {
-    const uint32 slot = base + bin;
-    const uint32 peers = __match_any_sync(__activemask(), slot);
-    if (__ffs(int(peers)) - 1 == int(threadIdx.x % warp_threads)) {
-      joint.add(first_index + slot, count * uint32(__popc(peers)));
-    }
+    joint.add(first_index + (base + bin), count);
+  }
+
+  __device__ void add_once(Base base, uint32 bin, uint32 count) {
+    const uint32 lanes = lanes_alike(base + bin);
+    if (lanes > 0) add(base, bin, count * lanes);
   }
 
   __device__ uint32 total(uint32) const { return 0; }

@@ -10,6 +10,7 @@
 #define GPUALGO_LOOKBACK_CUH
 
 #include "memory_order.cuh"
+#include "warp.cuh"
 
 namespace gpualgo {
 
@@ -19,7 +20,7 @@ enum Status : uint32 {
   prefix = 2      // that of all tiles up to this one
 };
 
-constexpr uint32 last_epoch = (1u << 30) - 1;
+constexpr uint32 last_epoch = (1u << 30) - (1u << 24);  // a launch may use many: a tag has 30 bits
 
 // At the head of the states; all zero at first.
 struct alignas(256) LookbackControl {
@@ -101,6 +102,37 @@ struct TileStates {
       for (int64 i = 0; i < num_words; ++i) words[i] = 0;
     }
     return true;
+  }
+};
+
+// A warp's look at the states [begin, end), of which it takes 32 * window at most.
+template <class A, int window>
+struct StateWindow {
+  State<A> loaded[window];
+
+  __device__ void start(const TileStates& states, int64 begin, int64 end) {
+#pragma unroll
+    for (int k = 0; k < window; ++k) {
+      const int64 at = begin + k * warp_threads + threadIdx.x % warp_threads;
+      loaded[k] = states.load<A>(at < end ? at : end - 1);
+    }
+  }
+  // Puts their values into shared memory; returns how many of the first are there.
+  __device__ int finish(const TileStates& states, int64 begin, int64 end, A* values) const {
+    const int lane = threadIdx.x % warp_threads;
+    int count = 0;
+#pragma unroll
+    for (int k = 0; k < window; ++k) {
+      A value;
+      const Status status = states.read(loaded[k], value);
+      values[k * warp_threads + lane] = value;
+      const bool is_there = status != nothing && begin + k * warp_threads + lane < end;
+      const uint32 missing = ~__ballot_sync(all_lanes, is_there);
+      const int found = missing == 0 ? warp_threads : __ffs(int(missing)) - 1;
+      if (count == k * warp_threads) count += found;
+    }
+    __syncwarp();
+    return count;
   }
 };
 

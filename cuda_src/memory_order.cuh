@@ -14,8 +14,8 @@ __device__ inline Storage& shared_memory() {
   return reinterpret_cast<Storage&>(bytes);
 }
 
-// The same, its size given at the launch: for more than 48 KB. Aligned so that the offset in a table
-// of 1 KB is a part of the address.
+// The same, its size given at the launch: for more than 48 KB. Aligned so that the offset in a
+// table of 1 KB is a part of the address.
 template <class Storage>
 __device__ inline Storage& dynamic_shared_memory() {
   extern __shared__ __align__(1024) unsigned char dynamic_bytes[];
@@ -49,6 +49,13 @@ __device__ inline void store_relaxed(uint64* address, uint64 value) {
                :
                : "l"(__cvta_generic_to_global(address)), "l"(value)
                : "memory");
+}
+
+// Tells the compiler that a pointer leads to global memory, where it cannot see that by itself.
+template <class T>
+__device__ inline T* in_global(T* pointer) {
+  __builtin_assume(__isGlobal(pointer));
+  return pointer;
 }
 
 // Adds to a word in global or shared memory that other threads add to as well; orders nothing.

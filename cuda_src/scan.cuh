@@ -56,8 +56,8 @@ template <class A, class T, int warps, int stretch_items>
 struct ScanShared {
   alignas(16) T stages[scan_stages][warps][stretch_items];
   // Results take their elements' place where they fit.
-  alignas(16) A results[sizeof(A) == sizeof(T) ? 1 : warps][sizeof(A) == sizeof(T) ? 1
-                                                                                  : stretch_items];
+  alignas(
+      16) A results[sizeof(A) == sizeof(T) ? 1 : warps][sizeof(A) == sizeof(T) ? 1 : stretch_items];
   alignas(16) A aggregates[scan_span];
   alignas(16) A prefixes[scan_span];
   A within[scan_stages][warps * warp_threads];
@@ -65,46 +65,14 @@ struct ScanShared {
   A prefix[scan_stages];
   uint32 tiles[scan_stages];  // where the stages' elements come from
   int actions[2];
-  volatile int num_known;    // tiles that were taken
-  volatile int num_handed;   // tiles whose prefix is there
-  volatile int num_all;      // tiles of this block, once that is known
-  volatile bool is_first;    // this block has the first tile of all
+  volatile int num_known;   // tiles that were taken
+  volatile int num_handed;  // tiles whose prefix is there
+  volatile int num_all;     // tiles of this block, once that is known
+  volatile bool is_first;   // this block has the first tile of all
   CopyBarrier arrivals[scan_stages][warps];
 };
 
 }  // namespace detail
-
-// A warp's look at the aggregates of the tiles [begin, end), of which it takes scan_span at most.
-template <class A>
-struct AggregateWindow {
-  static constexpr int window = detail::scan_window;
-  State<A> loaded[window];
-
-  __device__ void start(const TileStates& states, int64 begin, int64 end) {
-#pragma unroll
-    for (int k = 0; k < window; ++k) {
-      const int64 at = begin + k * warp_threads + threadIdx.x % warp_threads;
-      loaded[k] = states.load<A>(at < end ? at : end - 1);
-    }
-  }
-  // Puts them into shared memory; returns how many of the first are there.
-  __device__ int finish(const TileStates& states, int64 begin, int64 end, A* aggregates) const {
-    const int lane = threadIdx.x % warp_threads;
-    int count = 0;
-#pragma unroll
-    for (int k = 0; k < window; ++k) {
-      A value;
-      const Status status = states.read(loaded[k], value);
-      aggregates[k * warp_threads + lane] = value;
-      const bool is_there = status != nothing && begin + k * warp_threads + lane < end;
-      const uint32 missing = ~__ballot_sync(all_lanes, is_there);
-      const int found = missing == 0 ? warp_threads : __ffs(int(missing)) - 1;
-      if (count == k * warp_threads) count += found;
-    }
-    __syncwarp();
-    return count;
-  }
-};
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 struct ScanTiles {
@@ -147,11 +115,14 @@ struct ScanTiles {
     if (!is_tile(index)) return;
     const Tile tile = tile_at(index);
     const int count = count_of_warp(tile);
+    CopyBarrier& arrival = shared.arrivals[number % stages][warp];
     if (count > 0) {
       params.access.template load<S, Policy::transfer>(
           shared.stages[number % stages][warp],
           params.common.input + params.access.input_offset(tile.line),
-          tile.begin + warp * S::warp_items, count, shared.arrivals[number % stages][warp]);
+          tile.begin + warp * S::warp_items, count, arrival);
+    } else {
+      end_load<Policy::transfer>(arrival);  // nothing came, but the phases go on
     }
   }
 
@@ -321,7 +292,7 @@ struct ScanTiles {
       return before;
     }
     if (has_init(params.common)) before.append(read_init<A>(params.common));
-    AggregateWindow<A> window;
+    StateWindow<A, detail::scan_window> window;
     for (int64 begin = index - tile.part; begin < index; begin += detail::scan_span) {
       const int64 rest = index - begin;
       const int count = rest < detail::scan_span ? int(rest) : detail::scan_span;
@@ -348,7 +319,7 @@ struct ScanTiles {
     if (has_init(params.common)) start.append(read_init<A>(params.common));
     Running<Op, A> carry = start;
     int64 part = 0;
-    AggregateWindow<A> window;
+    StateWindow<A, detail::scan_window> window;
     window.start(states, 0, params.num_tiles);
     for (int64 begin = 0; begin < params.num_tiles;) {
       const int64 line_end = begin - part + tiles_per_line;
@@ -356,13 +327,23 @@ struct ScanTiles {
       // The next look is on its way while this one's tiles are served.
       if (begin + count < params.num_tiles) window.start(states, begin + count, params.num_tiles);
       if (count == 0) continue;
-      shared.prefixes[0] = carry.total;
-      carry.append(shared.aggregates[0]);
-#pragma unroll 8
-      for (int i = 1; i < count; ++i) {
-        shared.prefixes[i] = carry.total;
-        carry.total = Op::apply(carry.total, shared.aggregates[i]);
+      int i = 0;
+      auto step = [&](const A& own) {
+        shared.prefixes[i++] = carry.total;
+        carry.append(own);
+      };
+      if (carry.is_empty) step(shared.aggregates[0]);
+      constexpr int batch = 8;  // read before any is written: the chain is what all tiles wait for
+      while (i + batch <= count) {
+        A next[batch];
+#pragma unroll
+        for (int k = 0; k < batch; ++k) next[k] = shared.aggregates[i + k];
+        carry.is_empty = false;
+#pragma unroll
+        for (int k = 0; k < batch; ++k) step(next[k]);
       }
+#pragma unroll 1
+      while (i < count) step(shared.aggregates[i]);
       part += count;
       if (part == tiles_per_line) {
         part = 0;

@@ -52,8 +52,8 @@ struct Stretch {
   template <class U>
   __device__ static Pack<U, vector_items> load(const U* stretch, int v) {
     const int first = int(threadIdx.x % warp_threads) * lane_items + v * vector_items;
-    Pack<U, vector_items> raw =
-        load_pack<U, vector_items>(stretch + (is_reversed ? slot(first + vector_items - 1) : first));
+    Pack<U, vector_items> raw = load_pack<U, vector_items>(
+        stretch + (is_reversed ? slot(first + vector_items - 1) : first));
     return is_reversed ? reverse(raw) : raw;
   }
   template <class U>

@@ -184,7 +184,8 @@ def output(
 
 def has_duplicates(view: View) -> bool:
     """Return whether some stride is zero along an axis of several elements."""
-    return any(n > 1 and s == 0 for n, s in zip(view.shape, view.strides, strict=True))
+    strides = zip(view.shape, view.strides, strict=True)
+    return 0 not in view.shape and any(n > 1 and s == 0 for n, s in strides)
 
 
 def no_overlap(out: View, x: View, where: str) -> None:

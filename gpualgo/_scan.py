@@ -32,11 +32,8 @@ class Call:
     ) -> None:
         self.where, self.is_exclusive, self.is_reverse = where, where == _EXCLUSIVE, reverse
         on_device = type(init) is View
-        if on_device:
-            given = init.dtype if dtype is None else dtype
-            self.acc = _checks.accumulator(view, None, given, where)
-        else:
-            self.acc = _checks.accumulator(view, init, dtype, where)
+        given = init.dtype if on_device and dtype is None else dtype
+        self.acc = _checks.accumulator(view, init, given, where)
         if on_device and init.dtype != self.acc:
             raise TypeError(
                 f"{where}: init on the device has dtype {init.dtype}, the accumulator {self.acc}; "
@@ -47,13 +44,11 @@ class Call:
         self.axis = _checks.axis_of(axis, len(view.shape), where)  # None: as if x were flattened
         self.result_shape = (math.prod(view.shape),) if self.axis is None else view.shape
         self.plans: dict[Any, Any] = {}  # of the CUDA backend
-        self._last_init: tuple[Any, Any] = (None, None)
+        self._last_init: tuple[Any, np.ndarray[Any, Any] | None] = (None, None)
         self._kept = op.identity  # its id is in the key: no other object may come to have it
-        self._identity: Any = None
-        if self.is_exclusive and init is None:
-            self._identity = self._find_identity(op)
+        self._identity = self._encoded_identity(op) if self.is_exclusive and init is None else None
 
-    def _find_identity(self, op: Operator) -> Any:
+    def _encoded_identity(self, op: Operator) -> np.ndarray[Any, Any]:
         identity = op.identity_for(self.acc)
         if identity is None:
             raise ValueError(
@@ -62,8 +57,7 @@ class Call:
             )
         if op.identity is None:  # a recognised operator's: 0, 1 and -1 fit every dtype
             return np.array(identity).astype(self.acc)
-        encoded = _checks.init_value(identity, self.acc, self.where, "identity")
-        return op.identity if isinstance(op.identity, np.ndarray) else encoded
+        return _checks.init_value(identity, self.acc, self.where, "identity")
 
     def encode(self, init: Any) -> np.ndarray[Any, Any] | None:
         """Return what comes before the first element, 0-d and of the accumulator's dtype.
@@ -71,17 +65,13 @@ class Call:
         That is init, or else the identity if the scan is exclusive. The last init is remembered.
         """
         if init is None:
-            if self._identity is self._kept and self._kept is not None:  # an array: it may change
-                return _checks.init_value(self._kept, self.acc, self.where, "identity")
-            identity: np.ndarray[Any, Any] | None = self._identity
-            return identity
+            return self._identity
         known, encoded = self._last_init
         if known is not init:
             encoded = _checks.init_value(init, self.acc, self.where)
             if type(init) in _WEAK:  # immutable, so that identity is enough
                 self._last_init = (init, encoded)
-        found: np.ndarray[Any, Any] = encoded
-        return found
+        return encoded
 
 
 _calls: dict[Any, Call] = {}
@@ -110,10 +100,8 @@ def inclusive_scan(
         NumPy scalar or one-element array decides it. For an array on a GPU also an array of one
         element there, in the same library: it is read on the device, in the order of the stream.
     op : callable
-        ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
-        combined in their order, in a grouping that depends on shape and dtype alone. A lambda, a
-        function, a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a
-        `gpualgo.Operator`.
+        ``op(a, b)``, associative. It need not commute, nor have an identity. A lambda, a function,
+        a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.
     axis : None or int
         The axis to go along, each row for itself; None flattens `x` in C order.
     reverse : bool
@@ -136,11 +124,9 @@ def inclusive_scan(
     Raises
     ------
     TypeError
-        `x` is no array, a dtype has no kernel, `axis` is neither None nor an int, or init, out or
-        op's result does not fit.
+        `x` is no array, a dtype has no kernel, or axis, init, out or op's result does not fit.
     ValueError
-        init is out of range or more than one value; the shape of out does not match, or it shares
-        memory with `x` or init without being `x` itself.
+        init is out of range or not one value; out has another shape, or overlaps init or x partly.
     numpy.exceptions.AxisError
         The axis is out of range.
     CompileError
@@ -148,12 +134,11 @@ def inclusive_scan(
 
     Notes
     -----
-    Reads and writes each element once: 2 · n · itemsize bytes, one kernel launch on a GPU. A tile
-    of 16 to 32 KB there takes 8 bytes of temporary storage for each 32 bits of the accumulator,
-    kept for each stream. The same input gives the same bits on every run and every GPU, float sums
-    included: the aggregates of tiles are folded strictly from left to right (single-pass scan with
-    decoupled look-back: D. Merrill and M. Garland, NVIDIA technical report NVR-2016-002, 2016).
-    See docs/scan.md.
+    Reads and writes each element once: 2 · n · itemsize bytes, one kernel launch on a GPU, and 8
+    bytes of temporary storage for each 32 bits of the accumulator and tile of 10 to 40 KB, kept for
+    each stream. The same input gives the same bits on every run and every GPU, float sums included:
+    aggregates of tiles are folded strictly from left to right (single-pass scan with decoupled
+    look-back: Merrill and Garland, NVIDIA NVR-2016-002, 2016). See docs/scan.md.
 
     Examples
     --------
@@ -182,26 +167,16 @@ def exclusive_scan(
 
     Parameters
     ----------
-    x : array
-        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        any strides.
+    x, axis, dtype, out, stream
+        As for `inclusive_scan`.
     init : scalar or array of one element, optional
         The first result, as for `inclusive_scan`; without it the operator's identity, which
         ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have.
     op : callable
         ``op(a, b)``, associative, as for `inclusive_scan`. Without `init` it must have an
         identity: ``gpualgo.Operator(op, identity=...)`` gives it one.
-    axis : None or int
-        The axis to go along, each row for itself; None flattens `x` in C order.
     reverse : bool
         Go from the last element to the first: ``y[i] = init op x[n-1] op … op x[i+1]``.
-    dtype : dtype, optional
-        The accumulator's and the result's dtype, as for `inclusive_scan`.
-    out : array, optional
-        Where to write the result: its shape and dtype, the library and device of `x`. It may be
-        `x` itself.
-    stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
 
     Returns
     -------
@@ -211,19 +186,14 @@ def exclusive_scan(
 
     Raises
     ------
-    TypeError
-        As `inclusive_scan`.
     ValueError
-        There is neither init nor an identity, even if `x` is empty; else as `inclusive_scan`.
-    numpy.exceptions.AxisError
-        The axis is out of range.
-    CompileError
-        numba cannot compile `op`.
+        There is neither init nor an identity, even if `x` is empty.
+    TypeError, ValueError, numpy.exceptions.AxisError, CompileError
+        As `inclusive_scan`.
 
     Notes
     -----
-    Bytes moved, launches, temporary storage, determinism and paper: as `inclusive_scan`. See
-    docs/scan.md.
+    Cost, determinism and paper: as `inclusive_scan`. See docs/scan.md.
 
     Examples
     --------
@@ -237,7 +207,7 @@ def exclusive_scan(
 
 
 _WEAK = (bool, int, float, complex)
-_X = {_INCLUSIVE: "inclusive_scan: x", _EXCLUSIVE: "exclusive_scan: x"}
+_X = {where: f"{where}: x" for where in (_INCLUSIVE, _EXCLUSIVE)}
 
 
 def _scan(
@@ -262,7 +232,8 @@ def _scan(
     except TypeError:  # an unhashable axis or dtype
         call = None
     if call is None:
-        call = _new_call(key, view, as_operator(op, where, 2), init, axis, dtype)
+        operator_ = as_operator(op, where, 2)
+        call = _new_call(key, Call(view, operator_, init, axis, reverse, dtype, where))
     if view.device == CPU:
         return _scan_host(call, view, as_operator(op, where, 2), init, out, stream)
     plan = call.plans.get(view.ptr & 15)
@@ -277,15 +248,13 @@ def _scan(
 
 @cache
 def _cuda_run() -> Any:
-    """Return run(call, view, op, init, out, stream); a device array as init comes as its View."""
+    """Return run(call, view, op, init, out, stream), where a device array as init is its View."""
     from gpualgo._cuda import scan as cuda
 
     return cuda.run
 
 
-def _new_call(key: Any, view: View, op: Operator, init: Any, axis: Any, dtype: Any) -> Call:
-    where, _, _, _, reverse, _, _ = key
-    call = Call(view, op, init, axis, reverse, dtype, where)
+def _new_call(key: Any, call: Call) -> Call:
     if len(_calls) >= _MAX_CALLS:
         _calls.clear()
     with contextlib.suppress(TypeError):
@@ -320,10 +289,10 @@ def _scan_host(call: Call, view: View, op: Operator, init: Any, out: Any, stream
         result = library.to_numpy(check_output(call, out, view, init).owner)
     if device == CPU:
         _checks.no_stream(stream, call.where)
-    if result.size and device == CPU:
         from gpualgo._cpu import scan as cpu
 
-        cpu.scan(x, result, op, encoded, call.axis, call.is_exclusive, call.is_reverse)
+        if result.size:
+            cpu.scan(x, result, op, encoded, call.axis, call.is_exclusive, call.is_reverse)
     elif result.size:
         from gpualgo._cuda import host
 

@@ -28,7 +28,7 @@ _TILES = 256  # of a row, if that makes them shorter
 _SMALL_BYTES = 1 << 16  # not worth looking at the clock
 _LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
 _WAKE_SECONDS = 2e-4  # work left that repays waking a thread
-_PIECE_BYTES = 1 << 26  # the longest a thread works without looking at signals
+_PIECE_BYTES = 1 << 22  # what a thread does between two looks at signals
 
 _PATIENCE = 1 << 14  # looks at an aggregate before it is computed instead
 
@@ -132,7 +132,9 @@ def _cut_strips(job: _Job) -> _Links:
         strips, x_jump, out_jump = outer[-1] if outer else (1, 0, 0)
         outer = outer[:-1]
         rows = prod(dim[0] for dim in outer)
-        tile, span = n, max(1, 1024 // n) * abreast
+        tile = n
+        # Rows that lie together are read as four long runs, if enough tasks remain.
+        span = max(1, min(_TILE // 2 // n, strips * rows // 256, strips // abreast)) * abreast
     size = job.out.itemsize
     arguments = (
         (*job.head(tile, outer), is_cut, strips, span, x_jump, out_jump),
@@ -163,19 +165,22 @@ def _cut_columns(job: _Job) -> _Links:
     )
 
 
-def _functions(job: _Job, is_cut: bool, write: Callable[..., Any], options: Any) -> list[Any]:
-    """Return the functions of a scan that it needs, compiled."""
+def _functions(job: _Job, is_cut: bool, write: Callable[..., Any], options: Any) -> list[int]:
+    """Return the addresses of aggregate, fold and emit, compiled where they are needed."""
     x, a, exclusive = job.x.dtype, job.out.dtype, job.is_exclusive
 
-    def compile_all() -> list[Any]:
+    def compiled(name: str) -> list[Any]:
         fn = compile_operator(job.op, (a, a), a).fn
         cast = None if x == a else compile_cast(x, a).fn
         sizes = x.itemsize, a.itemsize
-        found = write(fn, cast, (storage(x), storage(a)), sizes, exclusive, *options)
-        return [scan_chain.compile_function(function) for function in found[0 if is_cut else 2 :]]
+        *first, emit = write(fn, cast, (storage(x), storage(a)), sizes, exclusive, *options)
+        return [scan_chain.compile_function(f) for f in ([emit] if name == "emit" else first)]
 
-    key = (write.__name__, job.op.key, x, a, is_cut, exclusive, options)
-    return get_compiled(key, compile_all)
+    def addresses(name: str) -> list[int]:
+        key = (write.__name__, name, job.op.key, x, a, exclusive, options)
+        return [f.address for f in get_compiled(key, lambda: compiled(name))]
+
+    return (addresses("aggregate and fold") if is_cut else [0, 0]) + addresses("emit")
 
 
 def _run(job: _Job, cut: _Links, write: Callable[..., Any], *options: bool) -> None:
@@ -183,9 +188,8 @@ def _run(job: _Job, cut: _Links, write: Callable[..., Any], *options: bool) -> N
     num_tasks, num_bytes = cut.chains * cut.links, job.x.nbytes + job.out.nbytes
     flags = np.zeros(num_tasks if cut.is_cut else 0, np.int64)
     aggregates = np.empty(num_tasks * cut.aggregate_bytes if cut.is_cut else 0, np.uint8)
-    places = [function.address for function in functions]
     arguments = table(
-        (*[0] * (3 - len(places)), *places, 0, num_tasks, cut.chains, cut.links, cut.near),
+        (*functions, 0, num_tasks, cut.chains, cut.links, cut.near),
         (address(flags), address(aggregates), cut.aggregate_bytes, cut.prefix_bytes),
         (cut.scratch_bytes, _PATIENCE),
         *cut.arguments,
@@ -210,7 +214,7 @@ def _run_chain(
     kernel = get_kernel("take_links", lambda: scan_chain.take_links)
     burst = max(1, num_tasks * _PIECE_BYTES // num_bytes)  # links between two looks at signals
 
-    def take_links(most: int, burst: int) -> None:
+    def work(most: int, burst: int) -> None:
         memory = scratch(num_memory)
         memory[...] = 0  # no link is folded yet
         try:
@@ -225,9 +229,7 @@ def _run_chain(
         # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
         probe = -(-num_tasks // 8)
         start = time.perf_counter()
-        take_links(probe, probe)
+        work(probe, probe)
         if (time.perf_counter() - start) * (num_tasks - probe) <= _WAKE_SECONDS * probe:
             lanes = 1
-    threads.run(
-        lambda first, last: take_links(num_tasks, burst), lanes, _LARGE_BYTES if lanes > 1 else 0
-    )
+    threads.run(lambda first, last: work(num_tasks, burst), lanes, _LARGE_BYTES if lanes > 1 else 0)

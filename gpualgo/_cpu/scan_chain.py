@@ -38,10 +38,9 @@ def compile_function(function: Function) -> Any:
     return numba.cfunc(signature, nopython=True, error_model="numpy")(function)
 
 
-def inline(signature: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return the decorator that compiles what such functions call."""
-    decorate: Callable[[Callable[..., Any]], Any] = numba.njit(signature, error_model="numpy")
-    return decorate
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile what such functions call, when they do."""
+    return numba.njit(error_model="numpy")(function)
 
 
 def _take(_typing: Any, pointer: Any, index: Any) -> Any:

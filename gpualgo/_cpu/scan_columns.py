@@ -37,7 +37,7 @@ def column_functions(
     casting = cast is not None
     convert = cast or same
 
-    @inline("Tuple((intp,intp,intp,intp))(intp,intp,intp)")
+    @inline
     def place(table: int, chain: int, link: int) -> tuple[int, int, int, int]:
         """Return where a link starts in x and out, and how many columns and rows it has."""
         p = _words(table)
@@ -52,7 +52,7 @@ def column_functions(
         width = min(COLUMNS, load(p, WIDTH) - column)
         return source, target, width, min(load(p, TILE), load(p, LENGTH) - top)
 
-    @inline("intp(intp,intp,intp,intp)")
+    @inline
     def read(table: int, scratch: int, source: int, width: int) -> int:
         """Return where a row of x lies, dense and of the accumulator's type."""
         p = _words(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from gpualgo._cpu.layout import offset
@@ -88,10 +88,14 @@ def strip_functions(
         is_cut, init, strips = load(p, IS_CUT), load(p, INIT), load(p, STRIPS)
         x_row = load(p, X) + offset(chain, outer, at, at + 8 * outer)
         out_row = load(p, OUT) + offset(chain, outer, at, at + 16 * outer)
-        begin = link * load(p, SPAN)
+        begin, apart = link * load(p, SPAN), 1
         q, stop = begin, min(begin + load(p, SPAN), strips)
+        is_whole = is_cut == 0 and stop - begin == load(p, SPAN)
+        if is_whole:
+            apart = load(p, SPAN) // ABREAST  # four long runs are prefetched best
+            stop = begin + apart
         while q < stop:
-            n, m = min(ABREAST, stop - q), load(p, TILE)
+            n, m = ABREAST if is_whole else min(ABREAST, stop - q), load(p, TILE)
             start = init
             if is_cut:
                 if q == 0 and init == 0:
@@ -101,8 +105,8 @@ def strip_functions(
                     n = n - 1 if n > 1 and q + n == strips else n
                 m = min(m, load(p, LENGTH) - (q + n - 1) * m)
             source, target = x_row + q * load(p, X_JUMP), out_row + q * load(p, OUT_JUMP)
-            through(table, source, target, n, m, start, a_size if is_cut else 0)
-            q += n
+            through(table, source, target, apart, n, m, start, a_size if is_cut else 0)
+            q += 1 if is_whole else n
 
     return aggregate, fold, emit
 
@@ -110,7 +114,7 @@ def strip_functions(
 def _reader(x_type: Any, cast: Any) -> Any:
     """Return the function that reads an element of x in the accumulator's type."""
     read = reader(x_type)
-    return read if cast is None else njit(lambda address: cast(read(address)))
+    return read if cast is None else inline(lambda address: cast(read(address)))
 
 
 def _through(
@@ -124,11 +128,13 @@ def _through(
     get, put = reader(a_type), writer(a_type)
     x_size, a_size = sizes
 
-    @inline("void(intp,intp,intp,intp,intp,intp,intp)")
-    def through(table: int, s0: int, d0: int, n: int, m: int, start: int, step: int) -> None:
+    @inline
+    def through(
+        table: int, s0: int, d0: int, apart: int, n: int, m: int, start: int, step: int
+    ) -> None:
         p = _words(table)
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
-        jump, jump_out = load(p, X_JUMP), load(p, OUT_JUMP)
+        jump, jump_out = apart * load(p, X_JUMP), apart * load(p, OUT_JUMP)
         s1, s2, s3 = s0 + k1 * jump, s0 + k2 * jump, s0 + k3 * jump
         d1, d2, d3 = d0 + k1 * jump_out, d0 + k2 * jump_out, d0 + k3 * jump_out
         # Steps that the compiler knows leave it more registers.

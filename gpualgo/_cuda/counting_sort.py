@@ -14,6 +14,7 @@ from gpualgo._cuda import histogram_policy as policy
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.histogram import machine_of
 from gpualgo._cuda.histogram_bins import DeviceBins
+from gpualgo._cuda.layout import DIVISOR, divisor
 
 _COUNT_HEAD = struct.Struct("<QQQQ")  # CountingSortCount: input, counters, offsets, ticket
 _FILL_HEAD = struct.Struct("<QQ")  # CountingSortFill: output, offsets
@@ -53,7 +54,9 @@ class Plan:
         count = count_spec(machine, dtype.itemsize, cut, offset_bytes)
         self._count = driver.Launch(
             build.kernel(count, self.device), cut.parts, cut.policy.block_threads, _COUNT_HEAD,
-            work + struct.pack("<qqq", num_ranks, cut.replicas, cut.words), self.device,
+            work + struct.pack(
+                f"<qqq{DIVISOR}", num_ranks, cut.replicas, cut.words, *divisor(cut.parts)
+            ), self.device,
             policy.SHARED_HEAD_BYTES + 4 * max(cut.words, _SCAN_WORDS),
         )  # fmt: skip
         items = policy.VECTOR_BYTES // dtype.itemsize

@@ -20,21 +20,26 @@ _HEAD = struct.Struct("<QQQQ")  # HistogramCommon: input, output, counters, tick
 _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
 _TICKETS_BYTES = 4 << 10  # of the kept tickets; what follows holds joint counters
 _MAX_SLOTS = (1 << 31) - 1  # of a block, which numbers them in 32 bits
+_recorded: list[Plan] = []  # whose tables a graph may read at any time
 _COUNTER_BYTES = 8  # of joint counters that are not the result
 
 
 def run(call: Any, view: View, out: View, stream: int) -> None:
     """Count a device array of at least one sample into out; does not wait."""
     plan = call.plans.get(out.strides)
+    if view.ptr % view.dtype.itemsize or out.ptr % out.dtype.itemsize:
+        raise _misaligned(view, out)
     if plan is None:
         plan = call.plans[out.strides] = Plan(call, view, out.strides)
-    for name, place in (("x", view), ("out", out)):
-        if place.ptr % place.dtype.itemsize:
-            raise ValueError(
-                f"{_WHERE}: {name} starts at address {place.ptr:#x}, which is not a multiple of "
-                f"its item size {place.dtype.itemsize}; copy it to aligned memory"
-            )
     plan.launch(stream, view.ptr, out.ptr)
+
+
+def _misaligned(view: View, out: View) -> ValueError:
+    name, place = ("x", view) if view.ptr % view.dtype.itemsize else ("out", out)
+    return ValueError(
+        f"{_WHERE}: {name} starts at address {place.ptr:#x}, which is not a multiple of its item "
+        f"size {place.dtype.itemsize}; copy it to aligned memory"
+    )
 
 
 def machine_of(device: int) -> policy.Machine:
@@ -47,8 +52,8 @@ def machine_of(device: int) -> policy.Machine:
 class Plan:
     """A kernel, its grid and its packed parameters, for one layout."""
 
-    __slots__ = ("__weakref__", "_input_start", "_launch", "_num_counters", "_out_bytes",
-                 "_result", "device", "temp_storage_bytes")  # fmt: skip
+    __slots__ = ("__weakref__", "_has_table", "_input_start", "_launch", "_num_counters",
+                 "_out_bytes", "_result", "device", "temp_storage_bytes")  # fmt: skip
 
     def __init__(self, call: Any, view: View, out_strides: tuple[int, ...]) -> None:
         self.device = view.device
@@ -78,7 +83,8 @@ class Plan:
             work = struct.pack("<qqq", num_samples, num_places, group) + pack_layout(samples, 1)
         self._choose_result(call, cut, num_places, out_strides)
         tail = self._pack_common(call, bins, cut, kept, out_strides) + work
-        tail += bins.pack(self._upload(bins.table))
+        self._has_table = bool(bins.table)
+        tail += bins.pack(self._upload(bins.table) if bins.table else 0)
         self._launch = driver.Launch(
             build.kernel(spec, self.device), cut.num_blocks, cut.policy.block_threads, _HEAD, tail,
             self.device, cut.shared_bytes(bins),
@@ -118,8 +124,6 @@ class Plan:
 
     def _upload(self, table: bytes) -> int:
         """Return where a copy of table lies on the device, for as long as this plan lives."""
-        if not table:
-            return 0
         address = _upload(table, self.device)
         weakref.finalize(self, _discard, address, self.device).atexit = False
         return address
@@ -134,6 +138,8 @@ class Plan:
 
     def _queue(self, stream: int, source: int, target: int) -> None:
         source += self._input_start
+        if self._has_table and memory._is_capturing(stream):
+            _recorded.append(self)
         if self._result == _WRITE_ROWS:
             self._launch(stream, source, target, 0, 0)
         elif self._result == _ADD_TO_ROWS:

@@ -32,10 +32,12 @@ class Policy:
         return f"gpualgo::HistogramPolicy<{', '.join(map(str, arguments))}>"
 
 
-# Small tables; the same where a thread needs more registers; tables that fill a multiprocessor.
+# Small tables; the same where a thread needs more registers, and many more; tables that fill a
+# multiprocessor.
 SMALL = Policy(512, 2, 3)
 ROOMY = Policy(512, 2, 2)
-LARGE = Policy(1024, 4, 1)
+ROOMIEST = Policy(512, 2, 1)
+LARGE = Policy(1024, 2, 1)
 STRIDED = Policy(512, 4, 2)
 
 REPLICATED, PACKED, GLOBAL = (
@@ -126,6 +128,8 @@ def cut(
     is_small = table == REPLICATED and num_slots <= machine.small_words // 4
     if not itemsize:
         policy = STRIDED
+    elif channels > 1 and (bins.is_search or table == GLOBAL):
+        policy = ROOMIEST
     elif table == GLOBAL or (is_small and (channels > 1 or bins.is_search)):
         policy = ROOMY
     else:

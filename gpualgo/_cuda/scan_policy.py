@@ -99,8 +99,8 @@ def tiles_spec(
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines."""
     arguments = (
-        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer}", policy.blocks_per_sm,
-        policy.shared_bytes(source, acc),
+        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer}",
+        policy.blocks_per_sm, policy.shared_bytes(source, acc),
     )  # fmt: skip
     expression = (
         f"gpualgo::scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>, "

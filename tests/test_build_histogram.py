@@ -1,0 +1,206 @@
+"""Histogram and counting sort: every kind of kernel that their plans ask for, as machine code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import sass
+from sass import Capability, needs_cuobjdump
+
+from gpualgo import _dtypes
+from gpualgo._array import View
+from gpualgo._cuda import build, counting_sort, driver, histogram
+from gpualgo._histogram import Call
+
+MAIN: Capability = (9, 0)
+MANY = 1 << 28  # samples
+# Shared memory of a block, by architecture; any number of multiprocessors will do.
+SHARED_BYTES = {(7, 5): 64 << 10, (8, 0): 163 << 10, (9, 0): 227 << 10, (10, 0): 227 << 10,
+                (12, 0): 99 << 10}  # fmt: skip
+REALS = [name for name in _dtypes.NAMES if not name.startswith("complex")]
+PARAMETERS_BEGIN = 0x210  # in the constant memory of sm_90
+
+
+class Launched(NamedTuple):
+    spec: build.Spec
+    parameter_bytes: int
+    shared_bytes: int
+
+
+class Machine:
+    """A GPU that takes launches down instead of running them."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.launched: list[Launched] = []
+        self.capability: Capability = MAIN
+        patch.setattr(driver, "num_sms", lambda _: 132)
+        patch.setattr(driver, "capability", lambda _: self.capability)
+        patch.setattr(driver, "shared_limit", lambda _: SHARED_BYTES[self.capability])
+        patch.setattr(build, "kernel", lambda spec, _: spec)
+        patch.setattr(driver, "Launch", self.launch)
+        patch.setattr(histogram, "_upload", lambda *_: 0)
+        patch.setattr(histogram, "_discard", lambda *_: None)
+
+    def launch(
+        self, spec: Any, grid: int, threads: int, head: Any, tail: bytes, device: int,
+        shared_bytes: int = 0,
+    ) -> None:  # fmt: skip
+        assert 0 < grid < 1 << 31
+        assert shared_bytes <= SHARED_BYTES[self.capability]
+        self.launched.append(Launched(spec, head.size + len(tail), shared_bytes))
+
+    def histogram(
+        self, name: str, bins: Any, shape: tuple[int, ...] = (MANY,), axis: Any = None,
+        ends: Any = (0.0, 100.0), step: int = 1,
+    ) -> None:  # fmt: skip
+        """Plan a histogram of an array in C order, all strides multiplied by step."""
+        dtype = sass.dtype_of(name)
+        strides = tuple(
+            dtype.itemsize * step * int(np.prod(shape[i + 1 :], dtype=int))
+            for i in range(len(shape))
+        )
+        view = View(0, shape, strides, dtype, 0, None, False, None)
+        call = Call(view, bins, ends if isinstance(bins, int) else None, axis, None)
+        histogram.Plan(call, view, call.strides)
+
+    def sort(self, name: str, num_items: int) -> None:
+        dtype = sass.dtype_of(name)
+        view = View(0, (num_items,), (dtype.itemsize,), dtype, 0, None, False, None)
+        counting_sort.Plan(view, view, num_items, False)
+
+    def check(self, folder: Path) -> None:
+        """Assert that the kernels planned hold no fault, and load as widely as they can."""
+        cases = []
+        for launched in dict.fromkeys(self.launched):
+            is_flat = re.search("flat|count_kernel", launched.spec.expression)
+            is_strided = "strided" in launched.spec.expression
+            cases.append(
+                sass.Case(launched.spec, True if is_flat else False if is_strided else None)
+            )
+        sass.check(cases, self.capability, folder)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(monkeypatch)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUALGO_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+EDGES = np.geomspace(1, 100, 50)
+NARROW, WIDE = (np.float32(0), np.float32(1)), (np.float64(0), np.float64(0.7))
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", REALS)
+def test_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
+    machine.histogram(name, 50)
+    machine.histogram(name, EDGES)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+def test_strides(machine: Machine, tmp_path: Path) -> None:
+    for name in ("uint8", "float16", "float32", "int64"):
+        machine.histogram(name, 50, step=3)
+    machine.histogram("float32", EDGES, step=3)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+def test_interleaved_channels(machine: Machine, tmp_path: Path) -> None:
+    for name in ("uint8", "uint16", "float32"):
+        for channels in (3, 4):
+            machine.histogram(name, 50, (1 << 20, channels), 0)
+    machine.histogram("float16", 50, (1 << 20, 4), 0)
+    machine.histogram("float64", 50, (1 << 20, 2), 0)
+    machine.check(tmp_path)
+
+
+TABLES = {5000: "Replicated", 65536: "Packed", 200_000: "Global"}
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("num_bins", TABLES)
+def test_many_bins(num_bins: int, machine: Machine, tmp_path: Path) -> None:
+    machine.histogram("float32", num_bins)
+    machine.histogram("int16" if num_bins < 65536 else "int32", num_bins, ends=(-32768, 900_000))
+    machine.histogram("float64", num_bins, step=2)
+    machine.histogram("float32", np.geomspace(1, 1e9, num_bins + 1))
+    for launched in machine.launched:
+        assert f"{TABLES[num_bins]}Table" in launched.spec.expression
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+def test_edges_of_other_dtypes(machine: Machine, tmp_path: Path) -> None:
+    machine.histogram("float32", 50, ends=NARROW)
+    machine.histogram("float32", 50, ends=WIDE)
+    machine.histogram("float16", 50, ends=NARROW)
+    machine.histogram("float64", 3_000_000)
+    machine.check(tmp_path)
+    kinds = [launched.spec.expression.partition("Bins<")[2] for launched in machine.launched]
+    starts = ["float, float, float, float", "float, float, double, double"]
+    starts += ["gpualgo::float16, float, float, float", "double, double, double, double, 20"]
+    assert all(kind.startswith(start) for kind, start in zip(kinds, starts, strict=True))
+
+
+@needs_cuobjdump
+def test_counting_sort(machine: Machine, tmp_path: Path) -> None:
+    for name, num_items in (
+        ("int8", MANY), ("uint8", 1 << 33), ("int16", MANY), ("uint16", 1 << 33),
+        ("uint16", 1 << 16),
+    ):  # fmt: skip
+        machine.sort(name, num_items)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (10, 0), (12, 0)])
+def test_every_architecture(capability: Capability, machine: Machine, tmp_path: Path) -> None:
+    machine.capability = capability
+    machine.histogram("uint8", 50)
+    machine.histogram("float32", 50)
+    machine.histogram("int64", 65536, (1 << 20, 2), 0)
+    machine.sort("int16", MANY)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+def test_parameters_have_the_kernels_size(machine: Machine, tmp_path: Path) -> None:
+    machine.histogram("uint8", 50)
+    machine.histogram("float32", 50)
+    machine.histogram("int64", 50, step=2)
+    machine.histogram("float64", EDGES)
+    machine.sort("uint8", MANY)
+    for launched in machine.launched:
+        code, _ = build.cubin(launched.spec, MAIN)
+        path = tmp_path / "kernel.cubin"
+        path.write_bytes(code)
+        usage = subprocess.run(
+            [str(sass.cuobjdump()), "-res-usage", str(path)],
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        (constant,) = re.findall(r"CONSTANT\[0\]:(\d+)", usage)
+        assert int(constant) - PARAMETERS_BEGIN == launched.parameter_bytes
+
+
+def test_keys_that_are_counted() -> None:
+    for name in REALS:
+        dtype = sass.dtype_of(name)
+        bits = 8 * dtype.itemsize
+        is_short = _dtypes.kind(dtype) in "biu" and bits <= 16
+        assert counting_sort.applies(dtype, 0, bits) == is_short
+        assert not counting_sort.applies(dtype, 1, bits)
+        assert not counting_sort.applies(dtype, 0, bits - 1)

@@ -1,0 +1,154 @@
+"""The kernels of scans, built without a GPU: what their machine code holds."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sass
+from sass import Capability, Dtype, needs_cuobjdump
+
+from gpualgo import _dtypes
+from gpualgo._cuda import build
+from gpualgo._cuda import scan_lines_policy as lines
+from gpualgo._cuda import scan_policy as tiles
+from gpualgo._operator import Operator
+
+MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
+ADD = Operator(operator.add)
+LAMBDA = Operator(lambda a, b: b if a == b else a + b)
+MANY = 1 << 20
+WIDE = r"LDG(STS)?\.E(\.\w+)*\.128|UBLKCP"  # 16 bytes at a time, or in bulk
+Case = tuple[build.Spec, bool | None]  # a kernel, and whether it should load so (None: either)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUALGO_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def check(cases: list[Case], capability: Capability, folder: Path) -> None:
+    for spec, is_wide in cases:
+        code = sass.read(spec, capability, folder)
+        where = f"{build.arch_of(capability)} {spec.expression}"
+        assert not code.calls(), f"{where}: calls, as if the operator were not inlined"
+        assert not code.local_bytes, f"{where}: {code.local_bytes} bytes of local memory"
+        assert code.count("LDL|STL") == 0, f"{where}: registers spill"
+        if is_wide is not None:
+            assert bool(code.count(WIDE)) == is_wide, f"{where}: 16-byte loads: {not is_wide}"
+
+
+def tiles_case(op: Operator, source: Dtype, acc: Dtype, capability: Capability) -> Case:
+    cut = tiles.tiles_policy(MANY << 10, max(source.itemsize, acc.itemsize))
+    access = tiles.flat(source, acc, (0, 0), False)
+    transfer = tiles.transfer(cut, capability)
+    return tiles.tiles_spec(op, source, acc, access, cut, False, transfer), True
+
+
+def rows_case(
+    op: Operator, source: Dtype, acc: Dtype, num_items: int, capability: Capability
+) -> Case:
+    cut = lines.cut_rows(num_items, max(source.itemsize, acc.itemsize))
+    access = lines.dense_rows(16, 16, False)
+    return lines.rows_spec(op, source, acc, access, cut, True, capability >= (8, 0)), True
+
+
+def spaced_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
+    cut = lines.cut_rows(1000, max(source.itemsize, acc.itemsize))
+    access = lines.spaced_rows(source, acc)
+    is_wide = None if source.itemsize == 16 else False
+    return lines.rows_spec(op, source, acc, access, cut, False, True), is_wide
+
+
+def columns_case(
+    op: Operator, source: Dtype, acc: Dtype, num_columns: int, capability: Capability,
+    unit: int = 16,
+) -> Case:  # fmt: skip
+    cut = lines.cut_columns(MANY, num_columns, 1, source, acc)
+    is_wide = True if unit else None if source.itemsize == 16 else False
+    is_async = capability >= (8, 0)
+    return lines.columns_spec(op, source, acc, cut, (unit, unit), True, is_async), is_wide
+
+
+def walks_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
+    widest = max(source.itemsize, acc.itemsize)
+    items = lines.walk_items(16 * MANY, MANY, widest, 16)
+    is_wide = items * source.itemsize == 16
+    return lines.walks_spec(op, source, acc, items, False), is_wide
+
+
+def all_cases(op: Operator, source: Dtype, acc: Dtype, capability: Capability) -> list[Case]:
+    return [
+        tiles_case(op, source, acc, capability),
+        rows_case(op, source, acc, 1024, capability),
+        columns_case(op, source, acc, 1024, capability),
+        walks_case(op, source, acc),
+    ]
+
+
+# --- machine code -------------------------------------------------------------------------
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", _dtypes.NAMES)
+def test_every_dtype(name: str, tmp_path: Path) -> None:
+    dtype = sass.dtype_of(name)
+    is_recognised = _dtypes.NAMES.index(name) % 2 and dtype.kind != "b"
+    check(all_cases(ADD if is_recognised else LAMBDA, dtype, dtype, MAIN), MAIN, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(("capability", "name"), [((7, 5), "int8"), ((8, 0), "float64")])
+def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -> None:
+    dtype = sass.dtype_of(name)
+    check(all_cases(ADD, dtype, dtype, capability), capability, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", ["int8", "float32", "complex128"])
+def test_short_long_narrow_and_strided(name: str, tmp_path: Path) -> None:
+    dtype = sass.dtype_of(name)
+    cases = [rows_case(LAMBDA, dtype, dtype, n, MAIN) for n in (16 // dtype.itemsize, MANY)]
+    cases += [columns_case(LAMBDA, dtype, dtype, 3, MAIN, unit) for unit in (16, 0)]
+    check([*cases, spaced_case(ADD, dtype, dtype)], MAIN, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("names", ["int8 int64", "float64 float32"])
+def test_mixed_dtypes(names: str, tmp_path: Path) -> None:
+    source, acc = map(sass.dtype_of, names.split())
+    cases = [rows_case(ADD, source, acc, 1024, MAIN), columns_case(ADD, source, acc, 1024, MAIN)]
+    check([*cases, walks_case(ADD, source, acc)], MAIN, tmp_path)
+
+
+# --- cuts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("widest", [1, 2, 4, 8, 16])
+def test_rows_hold_their_lines(widest: int) -> None:
+    for num_items in range(1, 10000, 7):
+        cut = lines.cut_rows(num_items, widest)
+        room = cut.width * cut.vectors * (16 // widest)
+        assert cut.vectors % 2 == 1  # or the banks of shared memory would conflict
+        assert cut.is_long == (room < num_items)
+        if not cut.is_long and cut.width > 1:
+            assert room < 2 * num_items  # few lanes have nothing
+
+
+@pytest.mark.parametrize("names", ["int8 int8", "int16 int16", "float32 float32", "int8 int64",
+                                   "float64 float32", "complex128 complex128"])  # fmt: skip
+@pytest.mark.parametrize("num_columns", [2, 3, 7, 16, 31, 32, 63, 64, 65, 300, 1 << 20])
+def test_columns_fit_a_block(names: str, num_columns: int) -> None:
+    source, acc = map(np.dtype, names.split())
+    for num_rows in (2, 1000, 1 << 26):
+        cut = lines.cut_columns(num_rows, num_columns, 1, source, acc)
+        assert 1 <= cut.width <= 64
+        assert cut.segments * cut.width <= lines.COLUMNS_THREADS
+        assert cut.strips * cut.width * cut.items >= num_columns
+        assert (cut.chunks - 1) * cut.rows < num_rows <= cut.chunks * cut.rows
+        assert cut.shared_bytes(source, acc) <= 64 << 10  # of an sm_75

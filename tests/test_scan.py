@@ -1,0 +1,283 @@
+"""Scans of whole arrays: values, order, types, init, out. Axes are in test_scan_axis.py."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+from support import (
+    BFLOAT16,
+    DTYPES,
+    LAYOUTS,
+    REAL,
+    Backend,
+    affine,
+    assert_same,
+    compose,
+    random_array,
+    special_values,
+    summable,
+)
+
+import gpualgo as ga
+
+# Warps and powers of two with their neighbours; where the backends begin to cut, and whole tiles.
+SIZES = (
+    *(0, 1, 2, 3, 31, 32, 33, *(n + d for n in (1 << p for p in range(8, 18)) for d in (-1, 0, 1))),
+    *(n + d for n in (1536, 3072, 9216, 32_832, 102_400, 397_056) for d in (-1, 0, 1)),
+    1_000_003,
+)
+SHORT, LONG = 1001, 40_009  # one tile of the CPU's, and more
+INIT = int(affine(1, seed=9)[0])
+Host = np.ndarray[Any, Any]
+
+
+def scanned(
+    op: Any, x: Host, axis: int | None = None, init: Any = None, *, exclusive: bool = False,
+    reverse: bool = False,
+) -> Host:  # fmt: skip
+    """Scan along axis by doubling: exact for an associative, vectorised op."""
+    lines = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)
+    lines = lines[::-1].copy() if reverse else lines.copy()
+    step = 1
+    while step < len(lines):
+        lines[step:] = op(lines[:-step], lines[step:])
+        step *= 2
+    if init is not None:
+        first = np.full_like(lines[:1], init)
+        lines = np.concatenate([first, op(first, lines).astype(x.dtype)])[
+            : -1 if exclusive else None
+        ]
+        lines = lines if exclusive else lines[1:]
+    lines = lines[::-1] if reverse else lines
+    return lines if axis is None else np.moveaxis(lines, 0, axis)
+
+
+def check_order(backend: Backend, x: Host, device: Any, axis: int | None = None) -> None:
+    """Compare all kinds of scan, of elements that neither commute nor are forgotten."""
+    for reverse in (False, True):
+        for init in (None, INIT):
+            got = ga.inclusive_scan(device, init, compose, axis=axis, reverse=reverse)
+            assert_same(backend.to_host(got), scanned(compose, x, axis, init, reverse=reverse))
+        got = ga.exclusive_scan(device, INIT, compose, axis=axis, reverse=reverse)
+        want = scanned(compose, x, axis, INIT, exclusive=True, reverse=reverse)
+        assert_same(backend.to_host(got), want)
+
+
+def test_the_reference() -> None:
+    x = affine(100)
+    value, want = np.uint64(INIT), []
+    for item in x:
+        want.append(value)
+        value = compose(value, item)
+    assert_same(scanned(compose, x, None, INIT, exclusive=True), np.array(want))
+    assert_same(scanned(compose, x, None, INIT), np.array([*want[1:], value]))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_order_at_every_size(backend: Backend, n: int) -> None:
+    x = affine(n)
+    check_order(backend, x, backend.to_device(x))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(5,), (70_001,), (257, 3), (3, 14_097), (7, 5, 33)], ids=str)
+def test_order_in_every_layout(backend: Backend, layout: str, shape: tuple[int, ...]) -> None:
+    x = affine(shape)
+    check_order(backend, x, backend.arrange(layout, x))
+
+
+@pytest.mark.parametrize("n", [SHORT, LONG])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_first_and_last_of_every_dtype(backend: Backend, dtype: np.dtype[Any], n: int) -> None:
+    x = np.concatenate([special_values(dtype), random_array(n, dtype)])
+    device = backend.to_device(x)
+    assert_same(backend.to_host(ga.inclusive_scan(device, None, lambda a, b: b)), x)
+    for first in x[:5]:
+        x[0] = first
+        got = ga.inclusive_scan(backend.to_device(x), None, lambda a, b: a)
+        assert_same(backend.to_host(got), np.full_like(x, first))
+    got = ga.exclusive_scan(device, x[7], lambda a, b: b, reverse=True)
+    assert_same(backend.to_host(got), np.append(backend.to_host(device)[1:], x[7]))
+
+
+@pytest.mark.parametrize("n", [SHORT, LONG])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sum_of_every_dtype(backend: Backend, dtype: np.dtype[Any], n: int) -> None:
+    # Exact in any order: narrow floats get a sum that turns round long before they round.
+    steps = np.where(np.arange(n) // 100 % 2, -1, 1).astype(dtype)
+    x = steps if dtype.itemsize == 2 and dtype.kind not in "iu" else summable(n, dtype)
+    want = np.add.accumulate(x, dtype=dtype)
+    device = backend.to_device(x)
+    for op in (operator.add, np.add, lambda a, b: a + b):
+        assert_same(backend.to_host(ga.inclusive_scan(device, None, op)), want, zero_signs=False)
+    got = backend.to_host(ga.exclusive_scan(device))
+    assert_same(got, np.concatenate([np.zeros(1, dtype), want[:-1]]), zero_signs=False)
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+def test_min_max(backend: Backend, dtype: np.dtype[Any]) -> None:
+    x = np.concatenate([random_array(LONG, dtype), special_values(dtype), random_array(9, dtype)])
+    device = backend.to_device(x)
+    for op, ufunc in ((min, np.minimum), (np.maximum, np.maximum)):
+        with np.errstate(invalid="ignore"):
+            want = ufunc.accumulate(x)
+        # Of 0.0 and -0.0, which are equal, either may be the one that is kept.
+        assert_same(backend.to_host(ga.inclusive_scan(device, None, op)), want, zero_signs=False)
+
+
+def test_nan_stays_and_zeros_keep_their_signs(backend: Backend) -> None:
+    x = np.array([-0.0, -0.0, 1.0, np.inf, 2.0, -np.inf, 3.0, np.nan, 4.0], np.float32)
+    device = backend.to_device(x)
+    nan = np.nan
+    want = np.array([-0.0, -0.0, 1.0, np.inf, np.inf, nan, nan, nan, nan], np.float32)
+    assert_same(backend.to_host(ga.inclusive_scan(device)), want)
+    assert_same(backend.to_host(ga.inclusive_scan(device, None, lambda a, b: a + b)), want)
+    want = np.array([0.0, 0.0, 0.0, 1.0, np.inf, np.inf, nan, nan, nan], np.float32)
+    assert_same(backend.to_host(ga.exclusive_scan(device)), want)
+
+
+def test_bitwise_and_logical(backend: Backend) -> None:
+    for dtype in (np.dtype("bool"), np.dtype("uint8"), np.dtype("int64")):
+        x = random_array(300, dtype)
+        for op in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor):
+            want = scanned(lambda a, b, op=op: op(a, b).astype(dtype), x)  # noqa: B023
+            assert_same(backend.to_host(ga.inclusive_scan(backend.to_device(x), None, op)), want)
+
+
+IDENTITIES: list[tuple[Any, str, Any]] = [
+    (operator.add, "int8", 0),
+    (operator.mul, "float16", 1),
+    (operator.and_, "int32", -1),
+    (operator.and_, "uint16", 65_535),
+    (np.bitwise_and, "bool", True),
+    (operator.or_, "int64", 0),
+    (operator.xor, "uint8", 0),
+    (np.logical_and, "float32", 1),
+    (np.logical_or, "complex64", 0),
+    (ga.Operator(lambda a, b: max(a, b), identity=-9), "int16", -9),
+    (ga.Operator(lambda a, b: max(a, b), identity=np.float32(-9)), "float64", -9),
+    (ga.Operator(operator.add, identity=5), "int16", 5),
+]
+
+
+@pytest.mark.parametrize(("op", "dtype", "identity"), IDENTITIES, ids=str)
+def test_exclusive_without_init(backend: Backend, op: Any, dtype: str, identity: Any) -> None:
+    for n in (0, 1, 2):
+        x = backend.to_device(np.ones(n, dtype))
+        got = backend.to_host(ga.exclusive_scan(x, None, op))
+        assert got.shape == (n,)
+        assert_same(got[:1], np.full(min(n, 1), identity, dtype))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "init", "wanted"),
+    [
+        ("int8", 7, "int8"),  # a Python number is weak
+        ("uint8", True, "uint8"),
+        ("float32", 7, "float32"),
+        ("float16", 0.5, "float16"),
+        ("complex64", 1j, "complex64"),
+        ("int8", np.int64(1000), "int64"),  # a NumPy scalar or array names the accumulator
+        ("int32", np.float64(0.5), "float64"),
+        ("float64", np.float32(0.5), "float32"),
+        ("int8", np.array(1000, np.int32), "int32"),
+        ("int8", np.array([1000], np.int32), "int32"),
+        ("bool", np.int64(0), "int64"),
+    ],
+)
+def test_init_and_the_accumulator(backend: Backend, dtype: str, init: Any, wanted: str) -> None:
+    x = summable(100, np.dtype(dtype))
+    first = np.asarray(init).reshape(1).astype(wanted)
+    for scan, part in ((ga.exclusive_scan, slice(-1)), (ga.inclusive_scan, slice(1, None))):
+        got = backend.to_host(scan(backend.to_device(x), init))
+        want = np.add.accumulate(np.concatenate([first, x.astype(wanted)]), dtype=wanted)
+        assert_same(got, want[part])
+
+
+CASTS = [
+    ("int8", "int64"), ("bool", "int32"), ("uint8", "float32"), ("float64", "float32"),
+    ("float32", "float64"), ("float16", "float32"), (BFLOAT16, "float32"), ("float32", "complex64"),
+    ("float64", "complex64"), ("int64", "int16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "acc"), CASTS, ids=str)
+def test_dtype_is_the_accumulator(backend: Backend, dtype: Any, acc: str) -> None:
+    for shape, axis in (((SHORT,), None), ((LONG,), None), ((40, 70), 0)):
+        x = summable(shape, np.dtype(dtype))
+        got = ga.inclusive_scan(backend.to_device(x), dtype=acc, axis=axis)
+        want = np.add.accumulate(x.astype(acc), axis=axis or 0, dtype=acc)
+        assert_same(backend.to_host(got), want, zero_signs=False)
+
+
+def test_what_comes_back(backend: Backend) -> None:
+    x = np.ones((3, 4), np.float32)
+    for scan in (ga.inclusive_scan, ga.exclusive_scan):
+        for array, axis, shape in ((x, None, (12,)), (x, 0, (3, 4)), (x[0, 0, ...], None, (1,))):
+            assert isinstance(got := scan(array, axis=axis), np.ndarray)
+            assert got.shape == shape
+            assert isinstance(got := scan(backend.to_device(array), axis=axis), backend.xp.ndarray)
+            assert got.shape == shape
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n", [100, LONG])
+def test_out(backend: Backend, guarded: Any, layout: str, n: int) -> None:
+    x = affine(n)
+    out = guarded((n,), "uint64", layout)
+    assert ga.inclusive_scan(backend.to_device(x), None, compose, out=out) is out
+    assert_same(backend.to_host(out), scanned(compose, x))
+    assert ga.exclusive_scan(backend.to_device(x), 3, compose, reverse=True, out=out) is out
+    assert_same(backend.to_host(out), scanned(compose, x, None, 3, exclusive=True, reverse=True))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n", [0, 1, 100, LONG])
+def test_in_place(backend: Backend, guarded: Any, layout: str, n: int) -> None:
+    x = affine(n)
+    for options in ({}, {"reverse": True}):
+        out = guarded((n,), "uint64", layout)
+        out[...] = backend.to_device(x)
+        assert ga.inclusive_scan(out, None, compose, out=out, **options) is out
+        assert_same(backend.to_host(out), scanned(compose, x, **options))
+        out[...] = backend.to_device(x)
+        ga.exclusive_scan(out, INIT, compose, out=out, **options)
+        assert_same(
+            backend.to_host(out), scanned(compose, x, None, INIT, exclusive=True, **options)
+        )
+
+
+def test_in_place_in_another_shape(backend: Backend, guarded: Any) -> None:
+    x = affine((300, 200))
+    out = guarded(x.shape, "uint64")
+    out[...] = backend.to_device(x)
+    ga.inclusive_scan(out, None, compose, out=out.reshape(-1))
+    assert_same(backend.to_host(out).reshape(-1), scanned(compose, x))
+
+
+def test_init_on_the_device(cuda: Backend) -> None:
+    x = affine(LONG)
+    device = cuda.to_device(x)
+    for shape in ((), (1,), (1, 1)):
+        init = cuda.xp.full(shape, INIT, np.uint64)
+        got = ga.inclusive_scan(device, init, compose)
+        assert_same(cuda.to_host(got), scanned(compose, x, None, INIT))
+        for out in (None, cuda.xp.empty(LONG, np.uint64)):
+            got = ga.exclusive_scan(device, init + 0, compose, out=out)
+            assert_same(cuda.to_host(got), scanned(compose, x, None, INIT, exclusive=True))
+    bits = cuda.to_device(np.ones(50, bool))
+    got = ga.inclusive_scan(bits, cuda.xp.asarray(3, np.int32))  # it names the accumulator
+    assert_same(cuda.to_host(got), np.arange(4, 54, dtype=np.int32))
+
+
+def test_the_same_bits_every_time(backend: Backend) -> None:
+    for shape, axis in (((1_234_567,), None), ((3, 70_001), 1), ((70_001, 3), 0)):
+        x = backend.to_device(random_array(shape, np.dtype("float32")))
+        for op in (operator.add, lambda a, b: a * 0.5 + b):
+            first = backend.to_host(ga.inclusive_scan(x, None, op, axis=axis)).tobytes()
+            for _ in range(10):
+                again = ga.inclusive_scan(x, None, op, axis=axis)
+                assert backend.to_host(again).tobytes() == first

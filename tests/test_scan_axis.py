@@ -1,0 +1,235 @@
+"""Scans along axes: every shape of row and column, order, layouts, outputs; and what is large."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+from support import (
+    DTYPES,
+    LAYOUTS,
+    Backend,
+    affine,
+    assert_same,
+    compose,
+    need_memory,
+    random_array,
+    run_python,
+    summable,
+)
+from test_scan import INIT, check_order, scanned
+
+import gpualgo as ga
+
+SHAPES: list[tuple[tuple[int, ...], int]] = [
+    ((40_009, 1), 1),  # many short rows
+    ((40_009, 3), 1),
+    ((5003, 33), -1),
+    ((65, 513), 1),
+    ((700, 1025), 1),
+    ((1, 100_001), 1),  # few long rows
+    ((2, 40_009), 1),
+    ((63, 33_001), 1),
+    ((40_009, 2), 0),  # few long columns
+    ((40_009, 15), 0),
+    ((5003, 16), 0),
+    ((4097, 300), 0),
+    ((3, 40_009), 0),  # many short columns
+    ((1, 40_009), 0),
+    ((1025, 257), 0),
+    ((31, 33), -2),
+    ((4, 5, 1026), 1),  # a middle axis
+    ((33, 1000, 2), 1),
+    ((3, 5000, 20), 1),
+    ((2, 34_001, 3), 1),
+    ((4, 300, 1), 1),
+    ((1, 1, 1), 1),
+    ((3, 4, 5, 6), 0),
+    ((3, 4, 5, 6), -2),
+    ((1000,), 0),
+]
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+def test_order_along_axes(backend: Backend, shape: tuple[int, ...], axis: int) -> None:
+    x = affine(shape)
+    check_order(backend, x, backend.to_device(x), axis)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((65, 130), 0), ((65, 130), 1), ((9, 65, 31), 1), ((2, 33_001), 1), ((4100, 17), 0)],
+    ids=str,
+)
+def test_layouts_along_axes(
+    backend: Backend, layout: str, shape: tuple[int, ...], axis: int
+) -> None:
+    x = affine(shape)
+    check_order(backend, x, backend.arrange(layout, x), axis)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype_along_axes(backend: Backend, dtype: np.dtype[Any], axis: int) -> None:
+    x = summable((67, 130), dtype)
+    device = backend.to_device(x)
+    want = np.add.accumulate(x, axis=axis, dtype=dtype)
+    got = ga.inclusive_scan(device, axis=axis)
+    assert_same(backend.to_host(got), want, zero_signs=False)
+    first = np.zeros_like(x.take([0], axis))
+    want = np.concatenate([first, np.delete(want, -1, axis)], axis)
+    got = ga.exclusive_scan(device, False, axis=axis)
+    assert_same(backend.to_host(got), want, zero_signs=False)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_out_in_every_layout(backend: Backend, guarded: Any, layout: str, axis: int) -> None:
+    x = affine((9, 33, 20))
+    for source in ("contiguous", "fortran", "reversed"):
+        device = backend.arrange(source, x)
+        for reverse in (False, True):
+            out = guarded(x.shape, "uint64", layout)
+            assert ga.inclusive_scan(device, 5, compose, axis=axis, reverse=reverse, out=out) is out
+            assert_same(backend.to_host(out), scanned(compose, x, axis, 5, reverse=reverse))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((9, 33, 20), 0), ((9, 33, 20), 1), ((9, 33, 20), 2), ((2, 33_001), 1), ((4100, 17), 0)],
+    ids=str,
+)
+def test_in_place(
+    backend: Backend, guarded: Any, layout: str, shape: tuple[int, ...], axis: int
+) -> None:
+    x = affine(shape)
+    for reverse in (False, True):
+        out = guarded(shape, "uint64", layout)
+        out[...] = backend.to_device(x)
+        assert ga.inclusive_scan(out, None, compose, axis=axis, reverse=reverse, out=out) is out
+        assert_same(backend.to_host(out), scanned(compose, x, axis, reverse=reverse))
+        out[...] = backend.to_device(x)
+        ga.exclusive_scan(out, INIT, compose, axis=axis, reverse=reverse, out=out)
+        want = scanned(compose, x, axis, INIT, exclusive=True, reverse=reverse)
+        assert_same(backend.to_host(out), want)
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_inputs_without_memory_of_their_own(backend: Backend, axis: int | None) -> None:
+    for shape in ((1, 40), (50, 1), (1, 1)):
+        x = affine(shape)
+        spread = backend.xp.broadcast_to(backend.to_device(x), (50, 40))
+        check_order(backend, np.broadcast_to(x, (50, 40)), spread, axis)
+    frozen = affine((50, 40))
+    frozen.flags.writeable = False
+    check_order(backend, frozen, frozen, axis)
+    packed = np.zeros((50, 40), [("flag", "u1"), ("value", "u8")])
+    packed["value"] = frozen
+    check_order(backend, frozen, packed["value"], axis)  # fields start at any byte
+    windows = np.lib.stride_tricks.sliding_window_view(affine(89), 40)
+    check_order(backend, windows, windows, axis)
+
+
+def test_numpy_integers_are_axes(backend: Backend) -> None:
+    x = summable((3, 4), np.dtype("int32"))
+    got = ga.inclusive_scan(backend.to_device(x), axis=np.int64(1))
+    assert_same(backend.to_host(got), np.add.accumulate(x, axis=1, dtype="int32"))
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 0, 4), (0,)], ids=str)
+def test_empty(backend: Backend, shape: tuple[int, ...]) -> None:
+    x = backend.to_device(np.empty(shape, np.int8))
+    for axis in (None, *range(len(shape))):
+        want = np.empty((0,) if axis is None else shape, np.float32)
+        for scan in (ga.inclusive_scan, ga.exclusive_scan):
+            assert_same(backend.to_host(scan(x, axis=axis, dtype="float32")), want)
+            assert_same(backend.to_host(scan(x, 1, max, axis=axis, dtype="float32")), want)
+            out = backend.to_device(want)
+            assert scan(x, axis=axis, dtype="float32", out=out) is out
+
+
+def test_the_same_bits_on_one_core() -> None:
+    code = """if True:
+        import os, zlib, numpy as np, gpualgo as ga
+        if os.environ["CORES"] == "1" and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+        x = np.random.default_rng(0).standard_normal(1 << 22).astype(np.float32)
+        with ga.default_device("cpu"):
+            for shape in ((-1,), (3, -1), (-1, 3), (-1, 40), (1 << 10, -1)):
+                for axis in range(len(shape)):
+                    rows = x[: x.size // 120 * 120].reshape(shape) if 1 << 10 not in shape else (
+                        x.reshape(shape))
+                    y = ga.inclusive_scan(rows, 0.5, lambda a, b: a + b, axis=axis)
+                    print(zlib.crc32(y.tobytes()))
+    """
+    one = run_python(code, CORES="1", GPUALGO_NUM_THREADS="1")
+    all_cores = run_python(code, CORES="all")
+    assert one.returncode == all_cores.returncode == 0, one.stderr + all_cores.stderr
+    assert one.stdout == all_cores.stdout
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((80_000,), 0), ((70_001, 3), 0), ((5000, 300), 0)])
+def test_aggregates_that_come_late(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: int
+) -> None:
+    """A CPU thread waits for no other: what it lacks, it computes once more, to the same bits."""
+    from gpualgo._cpu import scan, scan_chain
+    from gpualgo._cpu.kernels import get_kernel
+    from gpualgo._cpu.layout import address
+
+    def backwards(arguments: Any, num_tasks: int, _: int, num_memory: int) -> None:
+        kernel = get_kernel("take_links", lambda: scan_chain.take_links)
+        for task in reversed(range(num_tasks)):
+            arguments[scan_chain.NEXT] = task
+            kernel(address(arguments), address(np.zeros(num_memory, np.uint8)), 0, 1)
+        seen.append(num_tasks)
+
+    seen: list[int] = []
+    x = affine(shape)
+    with ga.default_device("cpu"):
+        want = ga.inclusive_scan(x, None, compose, axis=axis)
+        monkeypatch.setattr(scan, "_run_chain", backwards)
+        assert_same(ga.inclusive_scan(x, None, compose, axis=axis), want)
+    assert seen
+
+
+def test_a_long_sum_rounds_as_it_may(backend: Backend) -> None:
+    x = random_array(100_003, np.dtype("float32"))
+    exact = np.cumsum(x, dtype=np.float64)
+    # The bound of any order of n - 1 roundings of relative size u = eps / 2 (Higham 2002, 4.2).
+    roundings = np.arange(x.size) * np.finfo(np.float32).eps / 2
+    bound = 1.01 * roundings * np.cumsum(np.abs(x), dtype=np.float64)
+    for op in (operator.add, lambda a, b: a + b):
+        got = backend.to_host(ga.inclusive_scan(backend.to_device(x), None, op))
+        assert (np.abs(got - exact) <= bound).all()
+
+
+def test_beyond_32_bits(backend: Backend) -> None:
+    n = 2**31 + 12_345
+    need_memory(backend, 3 * n)
+    x = backend.xp.broadcast_to(backend.to_device(np.array(1, np.int8)), (n,))
+    y = ga.inclusive_scan(x, None, lambda a, b: a + b)
+    for start in range(0, n, 2**28):
+        part = y[start : start + 2**28 + 1]
+        assert bool((part[1:] != part[:-1]).all()), f"a step is missing after {start}"
+    for i in (0, 1, 2**31 - 1, 2**31, n - 1):
+        assert int(y[i]) == (i + 128 + 1) % 256 - 128
+
+
+def test_elements_beyond_32_bits(cuda: Backend) -> None:
+    n = 2**31 + 12_345
+    need_memory(cuda, 4 * n)
+    x = cuda.xp.zeros(n, np.int8)
+    x[0], x[2**31], x[-1] = 3, 4, 5
+    y = ga.exclusive_scan(x, 1, lambda a, b: b if b != 0 else a, reverse=True)
+    assert [int(y[i]) for i in (0, 1, 2**31 - 1, 2**31, n - 2, n - 1)] == [4, 4, 4, 5, 5, 1]
+    assert int((y == 4).sum()) == 2**31
+    rows = x[: n // 3 * 3].reshape(3, -1)  # and far apart
+    for axis in (0, 1):
+        ga.inclusive_scan(rows, None, max, axis=axis, out=rows)
+    assert [int(v) for v in rows.max(axis=1)] == [3, 3, 4]
+    assert int((rows[2] == 4).sum()) == n // 3 * 3 - 2**31
