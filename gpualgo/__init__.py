@@ -7,6 +7,7 @@ from gpualgo._operator import Operator
 from gpualgo._radix_sort import argsort, radix_sort
 from gpualgo._reduce import reduce
 from gpualgo._scan import exclusive_scan, inclusive_scan
+from gpualgo._temp_storage import temp_storage_bytes
 from gpualgo._transform import transform
 
 __version__ = "0.1.0"
@@ -23,5 +24,6 @@ __all__ = [
     "inclusive_scan",
     "radix_sort",
     "reduce",
+    "temp_storage_bytes",
     "transform",
 ]

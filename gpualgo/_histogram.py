@@ -142,6 +142,14 @@ def histogram(
         )
     if dtype is None and out is not None:
         dtype = as_view(out, "histogram: out").dtype
+    call = call_of(view, bins, range, axis, dtype, stream)
+    if view.device == CPU:
+        return _histogram_host(call, view, out, stream)
+    return _histogram_device(call, view, out, stream)
+
+
+def call_of(view: View, bins: Any, range: Any, axis: Any, dtype: Any, stream: Any) -> Call:
+    """Return the call of these arguments, which are checked when they are new."""
     is_number = type(bins) is int and 0 < bins <= _args.MAX_BINS
     counts = bins if is_number else _args.parse_bins(bins, stream)
     ends, bins_key = _ends_and_key(counts, range, view, stream)
@@ -152,9 +160,7 @@ def histogram(
         call = None
     if call is None:
         call = _new_call(key, view, counts, ends, axis, dtype)
-    if view.device == CPU:
-        return _histogram_host(call, view, out, stream)
-    return _histogram_device(call, view, out, stream)
+    return call
 
 
 def _ends_and_key(counts: int | Array, range: Any, view: View, stream: Any) -> tuple[Any, Any]:

@@ -48,6 +48,14 @@ def run(call: Any, view: View, op: Any, init: Any, out: Any, stream: Any) -> Any
     return result
 
 
+def temp_storage_bytes(
+    call: Any, view: View, op: Operator, out_strides: tuple[int, ...] | None
+) -> int:
+    """Return how many bytes of temporary storage a call takes."""
+    partial_bytes = _new_plan(call, view, op, out_strides).partial_bytes
+    return partial_bytes and memory.TICKET_BYTES + partial_bytes
+
+
 def _new_plan(call: Any, view: View, op: Operator, out_strides: tuple[int, ...] | None) -> Plan:
     """Return the plan for this alignment and these output strides."""
     if view.ptr % view.dtype.itemsize:

@@ -1,0 +1,74 @@
+"""temp_storage_bytes: what calls on a GPU take besides their arrays, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend
+
+import gpualgo as ga
+
+MIB = 1 << 20
+
+
+def test_other_functions() -> None:
+    with pytest.raises(TypeError, match="function must be an algorithm of gpualgo, got sorted"):
+        ga.temp_storage_bytes(sorted, [1])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (ga.reduce,),
+        (ga.inclusive_scan,),
+        (ga.radix_sort,),
+        (ga.argsort,),
+        (ga.histogram, 3, (0, 1)),
+    ],
+    ids=lambda call: call[0].__name__,
+)
+def test_host_arrays(call: tuple[Any, ...]) -> None:
+    function, *others = call
+    with pytest.raises(TypeError, match="is on the CPU; pass an array that is on a GPU"):
+        ga.temp_storage_bytes(function, np.zeros(3), *others)
+
+
+def test_sort_takes_one_copy(cuda: Backend) -> None:
+    n = 1 << 25
+    keys, values = cuda.xp.zeros(n, "u4"), cuda.xp.zeros(n, "i8")
+    table = 6 * MIB  # a bound whatever n
+    assert n * 4 <= ga.temp_storage_bytes(ga.radix_sort, keys) <= n * 4 + table
+    assert n * 12 <= ga.temp_storage_bytes(ga.radix_sort, keys, values) <= n * 12 + table
+
+
+def test_scan_takes_a_word_for_each_tile(cuda: Backend) -> None:
+    x = cuda.xp.zeros(1 << 26, np.float32)
+    tiles = -(-x.size // (256 * 36))
+    assert ga.temp_storage_bytes(ga.inclusive_scan, x) == 256 + 8 * tiles
+    assert ga.temp_storage_bytes(ga.inclusive_scan, x.reshape(-1, 64), axis=1) == 0
+
+
+def test_transform_takes_none(cuda: Backend) -> None:
+    assert ga.temp_storage_bytes(ga.transform, lambda a: a + 1, cuda.xp.zeros(9)) == 0
+
+
+def test_histogram_within_what_a_stream_keeps(cuda: Backend) -> None:
+    assert ga.temp_storage_bytes(ga.histogram, cuda.xp.zeros(1 << 20), 256, (0, 1)) <= MIB
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: (ga.radix_sort, x),
+        lambda x: (ga.argsort, x),
+        lambda x: (ga.inclusive_scan, x),
+        lambda x: (ga.reduce, x),
+    ],
+)
+def test_nothing_is_run(cuda: Backend, call: Callable[[Any], Any]) -> None:
+    x = cuda.xp.asarray(np.array([3, 1, 2], np.int32))
+    assert ga.temp_storage_bytes(*call(x)) >= 0
+    assert cuda.to_host(x).tolist() == [3, 1, 2]
