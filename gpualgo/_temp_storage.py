@@ -84,9 +84,9 @@ def _of_scan(where: str, given: dict[str, Any]) -> int:
     view = _on_gpu(given["x"], f"{where}: x")
     op = as_operator(given["op"], where, 2)
     init = given["init"]
-    if hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__"):
-        if not isinstance(init, (np.generic, np.ndarray)):
-            init = _checks.device_init(init, view, where)
+    on_device = hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")
+    if on_device and not isinstance(init, (np.generic, np.ndarray)):
+        init = _checks.device_init(init, view, where)
     call = _scan.Call(view, op, init, given["axis"], given["reverse"], given["dtype"], where)
     strides, alignment = None, 0
     if given["out"] is not None:
