@@ -9,6 +9,9 @@ namespace gpualgo {
 constexpr int digit_bits = 8;  // at most; a range of bits may end with a narrower digit
 constexpr int num_digits = 1 << digit_bits;
 
+// What keys without values move along.
+struct NoValue {};
+
 namespace detail {
 
 template <int bytes>
@@ -56,13 +59,13 @@ struct KeyOrder {
       const uint32 canonical = __float_as_uint(__uint_as_float(key) + 0.0f);
       return canonical ^ (uint32(int32(canonical) >> 31) | 0x80000000u);
     } else if constexpr (infinity != 0) {
-      // Counted from -inf on, negative NaNs wrap to the top, where all NaNs become one number;
-      // -0, the one number below +0, is lifted.
+      // Counted from -inf on, negative NaNs wrap to the top, where all NaNs become the highest
+      // number; -0, the one number below +0, is lifted.
       constexpr Ordered all = Ordered(~uint64(0) >> (64 - bits));
       constexpr Ordered sign = Ordered(1) << (bits - 1);
       const Ordered mapped = key & sign ? ~Ordered(key) & all : key | sign;
       const Ordered shifted = (mapped - (~(sign | infinity) & all)) & all;
-      const Ordered number = shifted < 2 * infinity + 2 ? shifted : 2 * infinity + 2;
+      const Ordered number = shifted < 2 * infinity + 2 ? shifted : all;
       return number == infinity ? number + 1 : number;
     } else {
       return key;

@@ -50,8 +50,6 @@ struct RadixPassParams {
   uint64 padding;  // a key that no key's digit lies behind
 };
 
-struct NoValue {};
-
 namespace detail {
 
 // A pointer that the compiler takes as it is, and does not put together anew at each use.
@@ -81,8 +79,8 @@ struct TileRing {
     lap.epoch += tile >> shift;
     return lap;
   }
-  __device__ int64 index(uint32 tile, int digit) const {
-    return int64(tile & (size - 1)) * num_digits + digit;
+  __device__ uint32 index(uint32 tile, int digit) const {
+    return (tile & (size - 1)) * num_digits + digit;
   }
   template <class Index>
   __device__ void publish(uint32 tile, int digit, Index count, Status status) const {
@@ -105,58 +103,65 @@ struct TileRing {
     fetch_add(&control->groups_done[(tile >> (shift - 3)) % groups], uint64(1));
   }
 
+  // What a digit's thread knows of the tiles before its own.
+  template <class Index>
+  struct Found {
+    Index sum = 0;
+    uint32 back = 1;  // how far back the nearest tile lies that is not counted yet
+    bool is_done = false;
+  };
+
+  // Counts tiles from the nearest on, as far as their states are there.
+  template <int window, class Index>
+  __device__ void take_in(const TileStates& lap, uint32 newest, Found<Index>& found) const {
+    State<Index> states[window];
+#pragma unroll
+    for (int k = 0; k < window; ++k) {
+      states[k] = lap.template load<Index>(int64(newest) - k * num_digits);
+    }
+    bool is_open = !found.is_done;
+#pragma unroll
+    for (int k = 0; k < window; ++k) {
+      Index count;
+      const Status status = lap.read(states[k], count);
+      if (is_open && status != nothing) {
+        found.sum += count;
+        ++found.back;
+      }
+      found.is_done = found.is_done || (is_open && status == prefix);
+      is_open = is_open && status == aggregate;
+    }
+  }
+
   // The number of keys with a digit in the `part` tiles of its row that precede a tile. A whole
   // warp goes together, lest the compiler think it diverged for good.
   template <int window, class Index>
   __device__ Index look_back(uint32 tile, uint32 part, int digit) const {
-    Index sum = 0;
-    uint32 back = 1;  // the nearest tile that is not counted yet is tile - back
-    bool is_done = false;
-    while (__any_sync(all_lanes, !is_done)) {
-      const uint32 at = tile - back;
+    Found<Index> found;
+    while (__any_sync(all_lanes, !found.is_done)) {
+      const uint32 at = tile - found.back;
       const uint32 slot = at & (size - 1);
-      const TileStates lap = lap_of(at);
-      State<Index> states[window];
-      // As many as lie in the row, in the lap, and in the half of the ring before the tile.
-      uint32 reach = part - back + 1;
-      if (reach > slot + 1) reach = slot + 1;
-      if (reach > size / 2 - back) reach = size / 2 - back;
+      // Within the row, the lap, and the half of the ring before the tile.
+      const bool has_window =
+          part >= found.back + window - 1 && slot >= window - 1 && size / 2 >= found.back + window;
       // Lanes that are done look at anything, so as not to hold up the others.
-      const int64 newest = is_done ? index(window, digit) : index(at, digit);
-      if (__all_sync(all_lanes, is_done || reach >= window)) {
-        reach = window;
-#pragma unroll
-        for (int k = 0; k < window; ++k)
-          states[k] = lap.template load<Index>(newest - k * num_digits);
+      const uint32 newest = found.is_done ? index(window, digit) : index(at, digit);
+      if (__all_sync(all_lanes, found.is_done || has_window)) {
+        take_in<window>(lap_of(at), newest, found);
       } else {
-        reach = 1;
-        states[0] = lap.template load<Index>(newest);
+        take_in<1>(lap_of(at), newest, found);
       }
-      bool is_open = !is_done;
-#pragma unroll
-      for (int k = 0; k < window; ++k) {
-        Index count;
-        const Status status = lap.read(states[k], count);
-        is_open = is_open && k < reach && status != nothing;
-        if (is_open) {
-          sum += count;
-          ++back;
-        }
-        is_done = is_done || (is_open && status == prefix);
-        is_open = is_open && status == aggregate;
-      }
-      if (!is_done && back >= size / 2) {  // nearer tiles will have their prefixes by now
-        sum = 0;
-        back = 1;
+      if (!found.is_done && found.back >= size / 2) {
+        found = Found<Index>{};  // nearer tiles will have their prefixes by now
       }
     }
-    return sum;
+    return found.sum;
   }
 };
 
 }  // namespace detail
 
-template <class Policy, class Order, class Value, class Result, class Index>
+template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
 struct RadixPass {
   static constexpr int items = Policy::items;
   static constexpr int threads = Policy::block_threads;
@@ -215,8 +220,11 @@ struct RadixPass {
 
   __device__ bool is_tile(uint32 index) const { return index < params.num_tiles; }
 
+  __device__ int64 row_of(uint32 index) const {
+    return has_rows ? params.tiles_per_row.divide(index) : 0;
+  }
   __device__ Tile tile_at(uint32 index) const {
-    const int64 row = params.tiles_per_row.divide(index);
+    const int64 row = row_of(index);
     Tile tile;
     tile.index = index;
     tile.part = index - uint32(row) * uint32(params.tiles_per_row.value);
@@ -285,9 +293,10 @@ struct RadixPass {
     for (int i = 0; i < Rank::digits; ++i) {
       const int digit = ranking.first_digit() + i;
       if (tile.part == 0) {
-        const int64 row = params.tiles_per_row.divide(tile.index);
         before[i] =
-            params.tables.starts[(row * params.num_passes + params.pass) * num_digits + digit];
+            params.tables
+                .starts[(row_of(tile.index) * params.num_passes + params.pass) * num_digits +
+                        digit];
         if (!is_last_of_row(tile))
           ring.publish(tile.index, digit, Index(before[i] + counts[i]), prefix);
       } else if (!is_last_of_row(tile)) {
@@ -407,10 +416,11 @@ struct RadixPass {
   }
 };
 
-template <class Policy, class Order, class Value, class Result, class Index>
+// has_rows: there may be more than one.
+template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     radix_pass_kernel(const __grid_constant__ RadixPassParams<Index> params) {
-  using Work = RadixPass<Policy, Order, Value, Result, Index>;
+  using Work = RadixPass<Policy, has_rows, Order, Value, Result, Index>;
   const uint32 action = params.tables.schedule[params.pass];
   if (!(action & pass_runs)) return;
   auto& shared = dynamic_shared_memory<typename Work::Shared>();

@@ -61,7 +61,7 @@ def test_complex_samples(backend: Backend, dtype: str) -> None:
 
 @pytest.mark.parametrize(
     "bins", [True, np.True_, "auto", "10", b"4", None, 4.0, 1j, np.float64(4), {1: 2}, {1, 2},
-             iter([0, 1]), object()], ids=repr,
+             iter([0, 1]), object()], ids=lambda bins: type(bins).__name__,
 )  # fmt: skip
 def test_bins_of_a_wrong_type(backend: Backend, bins: Any) -> None:
     out = _counts(backend)

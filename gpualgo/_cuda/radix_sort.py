@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gpualgo._array import View
-from gpualgo._cuda import counting_sort, driver, memory, rearrange
+from gpualgo._cuda import block_sort, counting_sort, driver, memory, rearrange
 from gpualgo._cuda import radix_sort_policy as policy
+from gpualgo._cuda.layout import Dims
 from gpualgo._cuda.radix_sort_passes import Job, Sorter
 
 _ALIGNMENT = 256
@@ -67,9 +68,7 @@ class Plan:
 
     __slots__ = ("_pieces", "_steps", "_temp_bytes", "device", "temp_storage_bytes")
 
-    def __init__(
-        self, call: Any, keys: View, values: View | None, out: tuple[View, ...]
-    ) -> None:
+    def __init__(self, call: Any, keys: View, values: View | None, out: tuple[View, ...]) -> None:
         self.device = keys.device
         self._steps: list[tuple[Callable[..., None], tuple[int, ...]]] = []
         self._pieces: list[int] = []
@@ -119,7 +118,7 @@ class Plan:
         """Add a copy of an array into gapless rows (inward), or back."""
         near, far = operand.strides, operand.row_strides
         pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
-        dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
+        dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
         launch = rearrange.copy(dims, operand.itemsize, operand.address & 15, self.device)
         self._steps.append((launch, (array, rows) if inward else (rows, array)))
 
@@ -138,7 +137,7 @@ class Plan:
             self._copy(target, False, home, out)
 
     def _sort(self, job: Job, keys: int, values: int, out: int, out_values: int) -> None:
-        sorter = Sorter(job)
+        sorter = block_sort.sorter_of(job) or Sorter(job)
         self._steps.append((sorter.queue, (keys, values, out, out_values)))
         self.temp_storage_bytes = sorter.temp_storage_bytes
 

@@ -109,7 +109,7 @@ class Batch:
         self.layout = Layout(job, num_rows, len(digits), max(16, stored))
         self._histogram = self._histogram_launch(digits, limit, sms)
         spec = policy.pass_spec(
-            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut
+            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1
         )
         kernel = build.kernel(spec, job.device)
         grid = min(num_tiles, sms * cut.blocks_per_sm)
@@ -127,9 +127,7 @@ class Batch:
                 digit.shift, digit.mask, digit.flip, digit.padding,
             )  # fmt: skip
             self._passes.append(
-                driver.Launch(
-                    kernel, grid, cut.block_threads, _PASS_HEAD, tail, job.device, shared
-                )
+                driver.Launch(kernel, grid, cut.block_threads, _PASS_HEAD, tail, job.device, shared)
             )
 
     def _histogram_launch(self, digits: list[policy.Digit], limit: int, sms: int) -> driver.Launch:
@@ -198,9 +196,7 @@ class Sorter:
         )
         self.temp_storage_bytes = self._small_bytes + self._side_bytes
 
-    def queue(
-        self, stream: int, keys: int, values: int, out_keys: int, out_values: int
-    ) -> None:
+    def queue(self, stream: int, keys: int, values: int, out_keys: int, out_values: int) -> None:
         """Queue the sort on a stream; the device is current."""
         layout = self._batches[0][2].layout
         kept = 0
@@ -232,9 +228,7 @@ class Sorter:
             for first_row, repeats, batch in self._batches:
                 layout = batch.layout
                 zeroed = layout.state_bytes + layout.control_bytes
-                for row in range(
-                    first_row, first_row + repeats * batch.num_rows, batch.num_rows
-                ):
+                for row in range(first_row, first_row + repeats * batch.num_rows, batch.num_rows):
                     # Once for each batch: the layouts of full and last batch differ.
                     if row == first_row:
                         memory.clear(own, zeroed, stream)
@@ -242,12 +236,12 @@ class Sorter:
                         own + layout.state_bytes, own, own + _aligned(zeroed),
                         own + self._small_bytes,
                     )  # fmt: skip
-                    addresses = [
+                    k, v, k_out, v_out = [
                         address + row * job.row_items * size if address else 0
                         for address, size in zip(
                             (keys, values, out_keys, out_values), sizes, strict=True
                         )
                     ]
-                    batch.queue(stream, *addresses, storage)
+                    batch.queue(stream, k, v, k_out, v_out, storage)
         finally:
             memory.free(own, stream)

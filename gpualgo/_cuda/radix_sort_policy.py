@@ -40,16 +40,17 @@ class Policy:
         return tables + -(-(moved + 112) // TABLE_BYTES) * TABLE_BYTES
 
 
-# By the bytes of a key (up to) and of its value (up to).
+# By the bytes of a key (up to) and of its value (up to). The fewer the tiles, the less their blocks
+# wait for each other's counts; ms at 2^28 on an H200.
 LARGE = {
-    (4, 0): Policy(384, 20, 3),
-    (4, 4): Policy(384, 14, 3),
-    (4, 8): Policy(384, 12, 3),
-    (4, 16): Policy(384, 8, 2),
-    (8, 0): Policy(384, 14, 3),
-    (8, 4): Policy(384, 10, 3),
-    (8, 8): Policy(512, 8, 2),
-    (8, 16): Policy(384, 8, 2),
+    (4, 0): Policy(1024, 24, 1, 2),  # 4.45
+    (4, 4): Policy(1024, 14, 1, 2),  # 7.12
+    (4, 8): Policy(1024, 9, 1, 2),
+    (4, 16): Policy(1024, 6, 1, 2),
+    (8, 0): Policy(1024, 13, 1, 2),  # 12.4
+    (8, 4): Policy(1024, 10, 1, 2),
+    (8, 8): Policy(1024, 8, 1, 1),  # 23.3
+    (8, 16): Policy(1024, 5, 1, 2),
 }
 # Fewer keys: tiles so small that every multiprocessor gets some.
 MEDIUM_KEYS, MEDIUM = 1 << 22, Policy(256, 8, 3)
@@ -68,7 +69,10 @@ def pass_policy(
         wide = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
         policy = LARGE[(4 if key_bytes <= 4 else 8, wide)]
     while policy.shared_bytes(key_bytes, value_bytes, index_bytes) > shared_limit:
-        policy = replace(policy, items=policy.items // 2)
+        if policy.items > 4:
+            policy = replace(policy, items=policy.items // 2)
+        else:  # each warp has a table of its own
+            policy = replace(policy, block_threads=policy.block_threads // 2)
     return policy
 
 
@@ -100,6 +104,62 @@ def histogram_policy(num_bytes: int, num_passes: int, shared_limit: int) -> Hist
 
 
 @dataclass(frozen=True)
+class RowPolicy:
+    """Template arguments of sort_rows_kernel (BlockSortPolicy of block_sort.cuh)."""
+
+    warps: int  # that share a row
+    items: int  # keys per thread
+    rows_per_block: int
+    blocks_per_sm: int
+
+    @property
+    def block_threads(self) -> int:
+        """Return how many threads a block has."""
+        return self.warps * self.rows_per_block * WARP
+
+    def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
+        """Return the size of the kernel's shared memory, which checks it."""
+        places = self.warps * WARP * self.items
+        row = self.warps * TABLE_BYTES + places * (key_bytes + 2 * has_values) + 64
+        return self.rows_per_block * -(-row // TABLE_BYTES) * TABLE_BYTES
+
+
+SMALL_ROW = 32  # up to here a lane has one key
+MAX_ROW_WARPS = 16
+ROWS_PER_BLOCK = 4  # of one warp each
+FEW_ROWS_ITEMS = 8
+REGISTERS = 1 << 16  # of a multiprocessor
+
+
+def row_policy(
+    num_rows: int, row_items: int, key_bytes: int, value_bytes: int, sms: int, shared_limit: int
+) -> RowPolicy | None:
+    """Return the policy of sort_rows_kernel; None if rows are too long for a block."""
+    items = 32 if key_bytes <= 4 else 16
+    if value_bytes > 4:
+        items = 16 if value_bytes <= 8 else 8
+    per_thread = -(-row_items // WARP)
+    if per_thread > items * MAX_ROW_WARPS:
+        return None
+    if per_thread <= items and num_rows >= sms:
+        items, warps = _power_of_two(per_thread), 1
+    else:
+        if num_rows < sms:  # each has a multiprocessor for itself: more warps
+            least = _power_of_two(-(-per_thread // MAX_ROW_WARPS))
+            items = max(least, min(items, FEW_ROWS_ITEMS))
+        warps = _power_of_two(-(-per_thread // items))
+    rows = ROWS_PER_BLOCK if warps == 1 else 1
+    registers = 40 + items * (max(1, key_bytes // 4) + (value_bytes > 0))
+    blocks = max(1, min(16, REGISTERS // (warps * rows * WARP * registers)))
+    policy = RowPolicy(warps, items, rows, blocks)
+    return policy if policy.shared_bytes(key_bytes, value_bytes > 0) <= shared_limit else None
+
+
+def _power_of_two(value: int) -> int:
+    return 1 << max(0, value - 1).bit_length()
+
+
+@dataclass(frozen=True)
 class Digit:
     """Where a pass finds its digit (Digit of radix_keys.cuh), and a key for empty places."""
 
@@ -117,9 +177,7 @@ def digits_of(
     num_passes += even and num_passes % 2
     width = -(-(end_bit - begin_bit) // num_passes)
     bits = 8 * dtype.itemsize
-    flipped = (1 << bits) - 1 if descending else 0
-    if _dtypes.kind(dtype) == "i":
-        flipped ^= 1 << bits - 1
+    flipped = flipped_bits(dtype, descending)
     digits = []
     for shift in range(begin_bit, begin_bit + num_passes * width, width):
         mask = (1 << max(0, min(width, end_bit - shift))) - 1
@@ -129,21 +187,34 @@ def digits_of(
     return digits
 
 
+def flipped_bits(dtype: np.dtype[Any], descending: bool) -> int:
+    """Return which bits of an ordered key (KeyOrder) are inverted."""
+    bits = 8 * dtype.itemsize
+    flipped = (1 << bits) - 1 if descending else 0
+    return flipped ^ (1 << bits - 1 if _dtypes.kind(dtype) == "i" else 0)
+
+
+def last_key(dtype: np.dtype[Any], descending: bool) -> tuple[int, bool]:
+    """Return the bits of a key that comes after all others, and if its digits all are highest."""
+    bits = 8 * dtype.itemsize
+    if _dtypes.kind(dtype) != "f":
+        return flipped_bits(dtype, descending) ^ ((1 << bits) - 1), True
+    if descending:
+        return 1 << bits - 1 | _infinity(dtype), dtype != np.float32
+    return (1 << bits) - 1, True
+
+
 def _padding(dtype: np.dtype[Any], shift: int, mask: int, flip: int) -> int:
     """Return the bits of a key whose digit, once flipped, is as high as any."""
     wanted = mask ^ flip
     bits = 8 * dtype.itemsize
     if _dtypes.kind(dtype) != "f":
         return wanted << shift
-    infinity = _infinity(dtype)
-    if shift + DIGIT_BITS == bits:  # NaN or -inf
-        return (1 << bits) - 1 if wanted else 1 << bits - 1 | infinity
-    # A positive key: `zero` is the number that +0 is mapped to (KeyOrder::ordered).
-    zero = 1 << bits - 1 if dtype == np.float32 else infinity + 1
-    number = zero & ~(mask << shift) | wanted << shift
-    if number < zero:
-        number += mask + 1 << shift
-    return number - zero
+    if wanted:  # NaN
+        return (1 << bits) - 1
+    minus_infinity = 1 << bits - 1 | _infinity(dtype)
+    # Of float32, -inf has the lowest first digit alone; the others of +0 are zero.
+    return 0 if dtype == np.float32 and shift + DIGIT_BITS < bits else minus_infinity
 
 
 def _infinity(dtype: np.dtype[Any]) -> int:
@@ -177,13 +248,40 @@ def histogram_spec(
 
 
 def pass_spec(
-    dtype: np.dtype[Any], value_bytes: int, result_bytes: int, index_bytes: int, policy: Policy
-) -> Spec:
+    dtype: np.dtype[Any], value_bytes: int, result_bytes: int, index_bytes: int, policy: Policy,
+    has_rows: bool,
+) -> Spec:  # fmt: skip
     """Return the kernel of a pass; result_bytes are those of a value that the last one writes."""
     shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
     arguments = (policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared)
     return Spec(
         "radix_sort.cuh",
         f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
-        f"{_order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, {word(index_bytes)}>",
+        f"{str(has_rows).lower()}, {_order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, "
+        f"{word(index_bytes)}>",
+    )
+
+
+def rows_spec(dtype: np.dtype[Any], value_bytes: int, policy: RowPolicy) -> Spec:
+    """Return the kernel that sorts rows that fit a block."""
+    shared = policy.shared_bytes(dtype.itemsize, value_bytes > 0)
+    arguments = (
+        policy.warps, policy.items, policy.rows_per_block, policy.blocks_per_sm, shared,
+    )  # fmt: skip
+    return Spec(
+        "block_sort.cuh",
+        f"gpualgo::sort_rows_kernel<gpualgo::BlockSortPolicy<{', '.join(map(str, arguments))}>, "
+        f"{_order(dtype)}, {word(value_bytes)}>",
+    )
+
+
+SMALL_ROWS_THREADS = 256
+
+
+def small_rows_spec(dtype: np.dtype[Any], value_bytes: int, width: int) -> Spec:
+    """Return the kernel that sorts rows of at most `width` keys, one to a lane."""
+    return Spec(
+        "block_sort.cuh",
+        f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, {_order(dtype)}, "
+        f"{word(value_bytes)}>",
     )

@@ -1,0 +1,276 @@
+"""The kernels of radix sorts, built without a GPU, and what the host decides before a launch."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sass
+from hypothesis import given
+from hypothesis import strategies as st
+from sass import Capability, Dtype, needs_cuobjdump
+
+from gpualgo import _dtypes
+from gpualgo._cuda import build, rearrange
+from gpualgo._cuda import radix_sort_policy as policy
+from gpualgo._cuda.radix_sort_passes import Job, Layout
+
+MAIN: Capability = (9, 0)  # every kind of kernel is compiled for this architecture
+OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
+MANY = 1 << 28
+SHARED_LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (12, 0): 99 << 10}
+KEYS = [
+    sass.dtype_of(name)
+    for name in ("bool", "int8", "uint16", "int32", "uint32", "int64", "uint64",
+                 "float16", "bfloat16", "float32", "float64")
+]  # fmt: skip
+FLOAT32, UINT32, UINT64 = (np.dtype(name) for name in ("float32", "uint32", "uint64"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUALGO_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def limit_of(capability: Capability) -> int:
+    return SHARED_LIMITS.get(capability, 227 << 10)
+
+
+def pass_spec(
+    dtype: Dtype, value_bytes: int, result_bytes: int, capability: Capability,
+    num_keys: int = MANY, has_rows: bool = False,
+) -> build.Spec:  # fmt: skip
+    cut = policy.pass_policy(num_keys, dtype.itemsize, value_bytes, 4, limit_of(capability))
+    return policy.pass_spec(dtype, value_bytes, result_bytes, 4, cut, has_rows)
+
+
+def rows_spec(
+    dtype: Dtype, value_bytes: int, row_items: int, num_rows: int, capability: Capability
+) -> build.Spec:
+    cut = policy.row_policy(
+        num_rows, row_items, dtype.itemsize, value_bytes, 132, limit_of(capability)
+    )
+    assert cut is not None
+    return policy.rows_spec(dtype, value_bytes, cut)
+
+
+def check(spec: build.Spec, capability: Capability, folder: Path, may_spill: bool) -> sass.Sass:
+    code = sass.read(spec, capability, folder)
+    where = f"{build.arch_of(capability)} {spec.expression}"
+    assert not code.calls(), f"{where}: calls"
+    assert may_spill or not code.local_bytes, f"{where}: {code.local_bytes} bytes of local memory"
+    return code
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    ("dtype", "values", "results"),
+    [(UINT32, 0, 0), (FLOAT32, 0, 0), (UINT32, 4, 4), (UINT64, 0, 0), (UINT64, 8, 8)],
+)
+def test_passes_hold_all_in_registers(
+    dtype: Dtype, values: int, results: int, tmp_path: Path
+) -> None:
+    code = check(pass_spec(dtype, values, results, MAIN), MAIN, tmp_path, may_spill=False)
+    cut = policy.pass_policy(MANY, dtype.itemsize, values, 4, limit_of(MAIN))
+    # Eight votes find the lanes with the same digit; a few more keep warps together.
+    assert 8 * cut.items <= code.count("VOTE") <= 8 * cut.items + 8
+    assert code.count("ATOMS") == cut.items
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("num_passes", [1, 4, 8])
+def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_path: Path) -> None:
+    for num_bytes in (1 << 16, 1 << 30):
+        cut = policy.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
+        spec = policy.histogram_spec(UINT64, num_passes, 4, cut)
+        code = check(spec, MAIN, tmp_path, may_spill=False)
+        assert code.count(r"LDG\.E\.128")
+        assert code.count(r"ATOMS\.POPC\.INC")
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("dtype", KEYS, ids=str)
+def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
+    check(pass_spec(dtype, 4, 8, MAIN, 1 << 20, True), MAIN, tmp_path, may_spill=False)
+    check(rows_spec(dtype, 0, 300, 1000, MAIN), MAIN, tmp_path, may_spill=True)  # a word or two
+    check(policy.small_rows_spec(dtype, 8, 8), MAIN, tmp_path, may_spill=False)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("value_bytes", policy.WORDS)
+def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
+    for dtype in (UINT32, UINT64):
+        check(pass_spec(dtype, value_bytes, value_bytes, MAIN), MAIN, tmp_path, may_spill=True)
+        check(rows_spec(dtype, value_bytes, 4000, 1000, MAIN), MAIN, tmp_path, may_spill=True)
+    check(rearrange.copy_spec(value_bytes), MAIN, tmp_path, may_spill=False)
+    check(rearrange.gather_spec(value_bytes, 4), MAIN, tmp_path, may_spill=False)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", OTHERS, ids=build.arch_of)
+def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
+    cut = policy.histogram_policy(1 << 30, 4, limit_of(capability))
+    for spec in (
+        policy.histogram_spec(FLOAT32, 4, 4, cut),
+        pass_spec(FLOAT32, 0, 0, capability),
+        pass_spec(UINT64, 8, 8, capability),
+        rows_spec(FLOAT32, 4, 1024, 1000, capability),
+        rows_spec(UINT64, 0, 2000, 1, capability),
+    ):
+        check(spec, capability, tmp_path, may_spill=True)
+
+
+# --- the digits' order, as radix_keys.cuh sees it ---------------------------------------------
+
+
+def ordered(keys: np.ndarray[Any, Any]) -> list[int]:
+    """Return KeyOrder::ordered of each key."""
+    bits = 8 * keys.dtype.itemsize
+    raw = keys.view(f"u{keys.dtype.itemsize}").tolist()
+    if _dtypes.kind(keys.dtype) != "f":
+        return raw
+    sign, top = 1 << bits - 1, (1 << bits) - 1
+    infinity = int(np.array(np.inf).astype(keys.dtype).view(f"u{keys.dtype.itemsize}"))
+    numbers = []
+    for word in raw:
+        magnitude = word & ~sign
+        if magnitude > infinity:
+            numbers.append(top)
+            continue
+        signed = magnitude if not word & sign else -magnitude
+        lowest = sign - 1 - infinity if keys.dtype == np.float32 else 0  # that of -inf
+        numbers.append(signed + infinity + lowest + (word & sign == 0 or magnitude == 0))
+    return numbers
+
+
+def sorted_by_digits(
+    keys: np.ndarray[Any, Any], descending: bool, begin: int, end: int, even: bool
+) -> list[int]:
+    numbers, order = ordered(keys), list(range(keys.size))
+    digits = policy.digits_of(keys.dtype, descending, begin, end, even)
+    assert not even or len(digits) % 2 == 0
+    for digit in digits:
+        found = [(number >> digit.shift & digit.mask) ^ digit.flip for number in numbers]
+        padding = np.array([digit.padding], f"u{keys.dtype.itemsize}").view(keys.dtype)
+        (highest,) = ordered(padding)
+        assert (highest >> digit.shift & digit.mask) ^ digit.flip >= max(found)
+        order.sort(key=found.__getitem__)
+    return order
+
+
+def some_keys(dtype: Dtype, count: int) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(5)
+    if dtype == np.bool_:
+        return rng.integers(0, 2, count).astype(bool)
+    keys = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).copy()
+    if _dtypes.kind(dtype) == "f":
+        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1, -1]).astype(dtype)
+        keys[::2] = rng.choice(special, keys[::2].size)
+    return keys
+
+
+@pytest.mark.parametrize("dtype", KEYS, ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+def test_digits_sort_keys(dtype: Dtype, descending: bool) -> None:
+    keys = some_keys(dtype, 500)
+    values = keys.astype(np.float64) if _dtypes.kind(dtype) == "f" else keys
+    if dtype == np.bool_:
+        values = keys.astype(np.uint8)
+    is_nan = values != values
+    ranks = np.unique(np.where(is_nan, 0, values), return_inverse=True)[1]
+    ranks = np.where(is_nan, len(keys), ranks)
+    expected = np.argsort(-ranks if descending else ranks, kind="stable").tolist()
+    for even in (False, True):
+        assert sorted_by_digits(keys, descending, 0, 8 * dtype.itemsize, even) == expected
+    padding, is_highest = policy.last_key(dtype, descending)
+    last = ordered(np.array([padding], f"u{dtype.itemsize}").view(dtype))[0]
+    flipped = policy.flipped_bits(dtype, descending)
+    assert last ^ flipped >= max(number ^ flipped for number in ordered(keys))
+    assert is_highest == (last ^ flipped == (1 << 8 * dtype.itemsize) - 1)
+
+
+@given(st.integers(0, 63), st.integers(1, 64), st.booleans(), st.booleans())
+def test_digits_of_a_range_of_bits(begin: int, count: int, descending: bool, even: bool) -> None:
+    end = min(64, begin + count)
+    keys = some_keys(np.dtype(np.int64), 50)
+    parts = (keys.view(np.uint64) ^ np.uint64(1 << 63)) >> np.uint64(begin)
+    parts &= np.uint64((1 << end - begin) - 1)
+    if descending:
+        parts = np.uint64((1 << 64) - 1) - parts
+    expected = np.argsort(parts, kind="stable").tolist()
+    assert sorted_by_digits(keys, descending, begin, end, even) == expected
+
+
+# --- how work is cut, and what it needs --------------------------------------------------------
+
+
+@given(
+    st.integers(1, 1 << 34), st.sampled_from([1, 2, 4, 8]), st.sampled_from([0, *policy.WORDS]),
+    st.sampled_from([4, 8]), st.sampled_from([48 << 10, 64 << 10, 99 << 10, 227 << 10]),
+)  # fmt: skip
+def test_tiles_fit_shared_memory(
+    num_keys: int, key_bytes: int, value_bytes: int, index_bytes: int, limit: int
+) -> None:
+    cut = policy.pass_policy(num_keys, key_bytes, value_bytes, index_bytes, limit)
+    assert cut.items >= 1
+    assert cut.shared_bytes(key_bytes, value_bytes, index_bytes) <= limit
+    for num_passes in range(1, 9):
+        counting = policy.histogram_policy(num_keys * key_bytes, num_passes, limit)
+        assert counting.replicas >= 1
+        assert counting.shared_bytes(num_passes) <= limit
+
+
+@given(
+    st.integers(1, 1 << 20), st.integers(1, 20000), st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([0, 4, 8, 16]), st.sampled_from([64 << 10, 227 << 10]),
+)  # fmt: skip
+def test_rows_fit_their_block(
+    num_rows: int, row_items: int, key_bytes: int, value_bytes: int, limit: int
+) -> None:
+    cut = policy.row_policy(num_rows, row_items, key_bytes, value_bytes, 132, limit)
+    if cut is None:
+        assert row_items > 1024
+        return
+    assert cut.warps * policy.WARP * cut.items >= row_items
+    assert cut.warps == 1 or cut.rows_per_block == 1
+    assert cut.block_threads <= 1024
+    assert cut.shared_bytes(key_bytes, value_bytes > 0) <= limit
+
+
+@pytest.mark.parametrize("key_bytes", [1, 2, 4, 8])
+def test_temporary_storage_is_one_copy(key_bytes: int) -> None:
+    num_keys = 1 << 26
+    dtype = np.dtype(f"u{key_bytes}")
+    for value_bytes, num_rows in itertools.product([0, *policy.WORDS], [1, 64]):
+        job = Job(
+            0, dtype, num_rows, num_keys // num_rows, False, 0, 8 * key_bytes,
+            value_bytes=value_bytes, result_bytes=value_bytes,
+        )  # fmt: skip
+        layout = Layout(job, num_rows, max(2, key_bytes), policy.RING)
+        assert layout.side_bytes <= num_keys * (key_bytes + value_bytes) + 512
+        assert layout.control_bytes + layout.state_bytes + layout.table_bytes <= 7 << 20
+    for index_bytes in (4, 8):
+        job = Job(
+            0, dtype, 1, num_keys, False, 0, 8 * key_bytes, value_bytes=4,
+            result_bytes=index_bytes, makes_indices=True, keeps_keys=False,
+        )  # fmt: skip
+        layout = Layout(job, 1, max(2, key_bytes), policy.RING)
+        spare = 0 if index_bytes == 8 else key_bytes  # the indices hold a copy where they are wide
+        assert layout.side_bytes <= num_keys * (key_bytes + index_bytes + spare) + 1024
+        # What is lent lies within the output.
+        if layout.lent_keys:
+            assert layout.lent_keys + num_keys * key_bytes <= num_keys * index_bytes
+
+
+@given(st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 20, 32]), st.integers(0, 15), st.integers(-9, 9))
+def test_words_divide_what_is_moved(itemsize: int, address: int, step: int) -> None:
+    word = rearrange.word_bytes(itemsize, address, step * itemsize)
+    assert word in policy.WORDS
+    assert math.gcd(itemsize, address, 16) % word == 0
