@@ -62,8 +62,9 @@ struct ScanShared {
   alignas(16) A prefixes[scan_span];
   A within[scan_stages][warps * warp_threads];
   A totals[warps];
-  A prefix[scan_stages];
-  uint32 tiles[scan_stages];  // where the stages' elements come from
+  // One more than stages: a warp may still read a tile's while the next tile of its stage is taken.
+  A prefix[scan_stages + 1];
+  uint32 tiles[scan_stages + 1];
   int actions[2];
   volatile int num_known;   // tiles that were taken
   volatile int num_handed;  // tiles whose prefix is there
@@ -80,6 +81,7 @@ struct ScanTiles {
   static constexpr int warps = Policy::block_threads / warp_threads;
   static constexpr int tile_items = warps * S::warp_items;
   static constexpr int stages = detail::scan_stages;
+  static constexpr int slots = stages + 1;
   using Shared = detail::ScanShared<A, T, warps, S::warp_items>;
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
@@ -129,7 +131,7 @@ struct ScanTiles {
   // Folds a tile and publishes its aggregate. Keeps, for each thread, the fold of the tile's
   // elements before its own.
   __device__ void summarise(int number, int later) {
-    const uint32 index = shared.tiles[number % stages];
+    const uint32 index = shared.tiles[number % slots];
     const Tile tile = tile_at(index);
     const int count = count_of_warp(tile);
     const int mine = S::items_of_lane(count);
@@ -161,7 +163,7 @@ struct ScanTiles {
 
   // Scans a tile whose prefix is there, and writes it.
   __device__ void finish(int number) {
-    const uint32 index = shared.tiles[number % stages];
+    const uint32 index = shared.tiles[number % slots];
     const Tile tile = tile_at(index);
     const int count = count_of_warp(tile);
     if (count == 0) return;
@@ -169,7 +171,7 @@ struct ScanTiles {
     A* results = result_stretch(stretch);
     const int mine = S::items_of_lane(count);
     Running<Op, A> before;
-    if (tile.part > 0 || has_init(params.common)) before.append(shared.prefix[number % stages]);
+    if (tile.part > 0 || has_init(params.common)) before.append(shared.prefix[number % slots]);
     if (threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);
     if (sizeof(A) != sizeof(T)) release();
     if (mine > 0) scan_lane<S, is_exclusive>(stretch, results, mine, before);
@@ -213,7 +215,7 @@ struct ScanTiles {
         ++num_finished;
       } else if (action == detail::take_tile) {
         release();
-        const uint32 index = shared.tiles[num_taken % stages];
+        const uint32 index = shared.tiles[num_taken % slots];
         may_take = is_tile(index);
         if (may_take) load(index, num_taken++);
       } else {
@@ -240,7 +242,7 @@ struct ScanTiles {
       if (may_take && num_taken < num_finished + stages) {
         // Taken when its loading can begin, so that aggregates come in the order of tiles.
         const uint32 index = take(num_taken);
-        shared.tiles[num_taken % stages] = index;
+        shared.tiles[num_taken % slots] = index;
         if (index == 0) shared.is_first = true;
         __threadfence_block();
         if (is_tile(index)) {
@@ -262,9 +264,9 @@ struct ScanTiles {
   __device__ void find_prefixes() {
     for (int number = 0;; ++number) {
       if (!await_tile(number)) break;
-      const Running<Op, A> before = find_prefix(shared.tiles[number % stages]);
+      const Running<Op, A> before = find_prefix(shared.tiles[number % slots]);
       if (threadIdx.x % warp_threads == 0) {
-        if (!before.is_empty) shared.prefix[number % stages] = before.total;
+        if (!before.is_empty) shared.prefix[number % slots] = before.total;
         __threadfence_block();
         shared.num_handed = number + 1;
       }

@@ -42,8 +42,8 @@ class Policy:
         items = self.tile_items(max(source.itemsize, acc.itemsize))
         results = 0 if source.itemsize == acc.itemsize else items * acc.itemsize
         warps = self.block_threads // WARP
-        values = 2 * WINDOW + STAGES * self.block_threads + warps + STAGES
-        others = values * acc.itemsize + 8 * STAGES * warps + 96
+        values = 2 * WINDOW + STAGES * self.block_threads + warps + STAGES + 1
+        others = values * acc.itemsize + 8 * STAGES * warps + 112
         return int(STAGES * items * source.itemsize + results + others)
 
 

@@ -1,0 +1,99 @@
+"""Every kernel once, at small sizes, with its results checked: for compute-sanitizer.
+
+compute-sanitizer --tool memcheck --report-api-errors no python tests/sanitizer.py
+compute-sanitizer --tool racecheck --report-api-errors no python tests/sanitizer.py --small
+
+An array is allocated by itself, so that memcheck knows its ends. Without a GPU it runs on the CPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from support import count_gpus
+
+import gpualgo as ga
+
+if count_gpus():
+    import cupy as xp
+
+    xp.cuda.set_allocator(None)
+    to_host = xp.asnumpy
+else:
+    xp, to_host = np, np.asarray  # type: ignore[assignment]
+
+IS_SMALL = "--small" in sys.argv
+RNG = np.random.default_rng(0)
+checked = 0
+
+
+def last(a: Any, b: Any) -> Any:
+    return b
+
+
+def same(got: Any, want: Any) -> None:
+    """Count a check; stop at the first that fails."""
+    global checked
+    checked += 1
+    np.testing.assert_array_equal(to_host(got), want, strict=isinstance(want, np.ndarray))
+
+
+def rows_of(h: np.ndarray[Any, Any], bins: int) -> np.ndarray[Any, Any]:
+    counts = [np.histogram(row, bins, (-100, 100))[0] for row in h.reshape(-1, h.shape[-1])]
+    return np.stack(counts).reshape(*h.shape[:-1], bins)
+
+
+def lines(n: int) -> None:
+    """One dimension: reduction, transformation, scan, sort, histogram."""
+    h = RNG.integers(-100, 100, n).astype(np.int32)
+    x, bytes_, shorts = xp.asarray(h), h.astype(np.int8), (h * 300).astype(np.int16)
+    same(ga.reduce(x), h.sum(dtype=np.int32))
+    same(ga.reduce(x, None, last), h[-1])
+    same(ga.transform(lambda a, b: a + b, x, x[::-1]), h + h[::-1])
+    same(ga.inclusive_scan(x), np.cumsum(h, dtype=np.int32))
+    same(ga.inclusive_scan(x, None, last, reverse=True), h)
+    same(ga.exclusive_scan(x, 7, last), np.concatenate([[7], h[:-1]]).astype(np.int32))
+    same(ga.inclusive_scan(xp.asarray(bytes_), dtype=np.int64), np.cumsum(h, dtype=np.int64))
+    same(ga.radix_sort(x), np.sort(h))
+    same(ga.argsort(x), np.argsort(h, kind="stable"))
+    order = np.argsort(-h, kind="stable")
+    keys, values = ga.radix_sort(x, x.astype(np.float64), descending=True)
+    same(keys, h[order])
+    same(values, h[order].astype(np.float64))
+    same(ga.radix_sort(xp.asarray(bytes_)), np.sort(bytes_))
+    same(ga.radix_sort(xp.asarray(shorts)), np.sort(shorts))
+    f = RNG.random(n).astype(np.float32)
+    edges = np.sort(RNG.random(99))
+    for bins in (7, 256, 4096, 70_000, 200_000):
+        same(ga.histogram(xp.asarray(f), bins, (0.0, 1.0)), np.histogram(f, bins, (0.0, 1.0))[0])
+    same(ga.histogram(xp.asarray(f), edges), np.histogram(f, edges)[0])
+    same(ga.histogram(xp.asarray(bytes_), 50, (-100, 100)), np.histogram(h, 50, (-100, 100))[0])
+    if n > 1:
+        same(ga.inclusive_scan(x[1:]), np.cumsum(h[1:], dtype=np.int32))
+        same(ga.inclusive_scan(x[::2]), np.cumsum(h[::2], dtype=np.int32))
+        same(ga.reduce(x[1:], None, last), h[-1])
+        same(ga.radix_sort(x[::2]), np.sort(h[::2]))
+
+
+def axes(shape: tuple[int, ...]) -> None:
+    """Every axis of an array, and of its transpose."""
+    h = RNG.integers(-100, 100, shape).astype(np.int32)
+    x = xp.asarray(h)
+    for axis in range(len(shape)):
+        same(ga.reduce(x, axis=axis), h.sum(axis, dtype=np.int32))
+        same(ga.reduce(x.T, None, last, axis=axis), h.T.take(-1, axis))
+        same(ga.inclusive_scan(x, axis=axis), np.cumsum(h, axis, dtype=np.int32))
+        same(ga.inclusive_scan(x, None, last, axis=axis, reverse=True), h)
+        same(ga.inclusive_scan(x.T, axis=axis), np.cumsum(h.T, axis, dtype=np.int32))
+        same(ga.radix_sort(x, axis=axis), np.sort(h, axis))
+        same(ga.argsort(x, axis=axis), np.argsort(h, axis, kind="stable"))
+    same(ga.histogram(x, 9, (-100, 100), axis=-1), rows_of(h, 9))
+
+
+for n in (1, 33, 4097, 50_000, 900_001 if IS_SMALL else 4_300_001):
+    lines(n)
+for shape in ((7, 5), (300, 300), (3000, 3), (3, 30_000), (40, 33, 17), (12, 70_001)):
+    axes(shape)
+print("checked", checked)
