@@ -76,10 +76,11 @@ class Plan:
             self._queue(stream, source, target)
 
     def _queue(self, stream: int, source: int, target: int) -> None:
-        workspace = memory.kept_workspace(self.device, stream, self.temp_storage_bytes)
-        if workspace:
-            self._queue_in(workspace, stream, source, target)
-            return
+        size = self.temp_storage_bytes
+        with memory.kept_for_several(self.device, stream, size) as workspace:
+            if workspace:
+                self._queue_in(workspace, stream, source, target)
+                return
         with memory.own_workspace(self.device, stream, self.temp_storage_bytes) as workspace:
             self._queue_in(workspace, stream, source, target)
 

@@ -14,19 +14,43 @@ KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
 STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words, which no other use may disturb
 _MAX_WORKSPACES = 256  # none is ever freed, as a launch may be about to use it
 
-_workspaces: dict[tuple[int, int], int] = {}
+_Key = tuple[int, int, bool]  # device, the stream's identity, whether for several launches
+
+_workspaces: dict[_Key, int] = {}
+_turns: dict[_Key, threading.Lock] = {}
 _lock = threading.Lock()
 
 
 def kept_workspace(device: int, stream: int, partial_bytes: int) -> int:
-    """Return a stream's workspace, tickets first; 0 where the call needs one of its own.
+    """Return a stream's workspace for one launch, tickets first; 0: the call needs its own.
 
     Launches on one stream follow each other, so they share one. A stream that is being captured
     gets memory inside the graph (`own_workspace`), as the graph may run beside the stream.
     """
     if partial_bytes > KEPT_BYTES or _is_capturing(stream):
         return 0
-    key = (device, _stream_id(stream, device))
+    return _kept((device, _stream_id(stream, device), False), device, stream)
+
+
+@contextmanager
+def kept_for_several(device: int, stream: int, partial_bytes: int) -> Iterator[int]:
+    """Lend a stream's second workspace, for launches that use it one after the other.
+
+    No other thread queues any that use it in between. 0: the call needs one of its own.
+    """
+    if partial_bytes > KEPT_BYTES or _is_capturing(stream):
+        yield 0
+        return
+    key = (device, _stream_id(stream, device), True)
+    found = _kept(key, device, stream)
+    if not found:
+        yield 0
+        return
+    with _turns[key]:
+        yield found
+
+
+def _kept(key: _Key, device: int, stream: int) -> int:
     found = _workspaces.get(key)
     if found is None and len(_workspaces) < _MAX_WORKSPACES:
         found = _new_workspace(key, device, stream)
@@ -63,7 +87,7 @@ def own_states(device: int, stream: int, state_bytes: int) -> Iterator[int]:
         free(address, stream)
 
 
-def _new_workspace(key: tuple[int, int], device: int, stream: int) -> int:
+def _new_workspace(key: _Key, device: int, stream: int) -> int:
     with _lock:
         found = _workspaces.get(key)
         if found is not None:
@@ -73,6 +97,7 @@ def _new_workspace(key: tuple[int, int], device: int, stream: int) -> int:
         with driver.current_device(device):
             address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
         clear(address, size, stream)
+        _turns[key] = threading.Lock()
         _workspaces[key] = address
         return address
 

@@ -198,23 +198,29 @@ class Sorter:
 
     def queue(self, stream: int, keys: int, values: int, out_keys: int, out_values: int) -> None:
         """Queue the sort on a stream; the device is current."""
-        layout = self._batches[0][2].layout
-        kept = 0
-        if len(self._batches) == 1 and self._batches[0][1] == 1 and layout.is_kept:
-            kept = memory.kept_workspace(self.job.device, stream, 0)
-        if not kept:
-            self._queue_in_own(stream, keys, values, out_keys, out_values)
-            return
+        if len(self._batches) == 1 and self._batches[0][1] == 1:
+            batch = self._batches[0][2]
+            if batch.layout.is_kept:
+                with memory.kept_for_several(self.job.device, stream, 0) as kept:
+                    if kept:
+                        addresses = keys, values, out_keys, out_values
+                        self._queue_in_kept(batch, kept, stream, addresses)
+                        return
+        self._queue_in_own(stream, keys, values, out_keys, out_values)
+
+    def _queue_in_kept(
+        self, batch: Batch, kept: int, stream: int, addresses: tuple[int, int, int, int]
+    ) -> None:
+        layout = batch.layout
         tables = kept + memory.TICKET_BYTES
         states = tables + memory.KEPT_BYTES
         if layout.table_bytes + layout.side_bytes <= memory.KEPT_BYTES:
             storage = kept, states, tables, tables + layout.table_bytes
-            self._batches[0][2].queue(stream, keys, values, out_keys, out_values, storage)
+            batch.queue(stream, *addresses, storage)
             return
         sides = memory.allocate(layout.side_bytes, stream, self.job.device)
         try:
-            storage = kept, states, tables, sides
-            self._batches[0][2].queue(stream, keys, values, out_keys, out_values, storage)
+            batch.queue(stream, *addresses, (kept, states, tables, sides))
         finally:
             memory.free(sides, stream)
 
