@@ -145,7 +145,7 @@ def cut(
     parts = max(parts, -(-num_items // MAX_BLOCK_SAMPLES))
     replicas = 1
     if table == REPLICATED:
-        budget = machine.small_words if policy is not LARGE else min(LARGE_WORDS, room // 4)
+        budget = min(machine.small_words if policy is not LARGE else LARGE_WORDS, room // 4)
         most = min(MAX_REPLICAS, budget // num_slots, num_items // parts // num_slots)
         replicas = 1 << max(1, most).bit_length() - 1
     words = _words(table, num_slots, replicas)

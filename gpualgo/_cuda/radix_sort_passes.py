@@ -109,8 +109,9 @@ class Batch:
         self.layout = Layout(job, num_rows, len(digits), max(16, stored))
         self._histogram = self._histogram_launch(digits, limit, sms)
         spec = policy.pass_spec(
-            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1
-        )
+            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1,
+            cut.is_handed(tiles_per_row),
+        )  # fmt: skip
         kernel = build.kernel(spec, job.device)
         grid = min(num_tiles, sms * cut.blocks_per_sm)
         shared = cut.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)

@@ -33,6 +33,10 @@ class Policy:
         """Return how many keys a tile has."""
         return self.block_threads * self.items
 
+    def is_handed(self, tiles_per_row: int) -> bool:
+        """Return whether one block hands out prefixes, which takes a thread per digit."""
+        return tiles_per_row > HANDED_TILES and self.block_threads >= NUM_DIGITS
+
     def shared_bytes(self, key_bytes: int, value_bytes: int, index_bytes: int = 8) -> int:
         """Return the size of RadixPass::Shared, which checks it."""
         tables = (self.block_threads // WARP + index_bytes // 4) * TABLE_BYTES
@@ -43,15 +47,17 @@ class Policy:
 # By the bytes of a key (up to) and of its value (up to). The fewer the tiles, the less their blocks
 # wait for each other's counts; ms at 2^28 on an H200.
 LARGE = {
-    (4, 0): Policy(1024, 24, 1, 2),  # 4.45
-    (4, 4): Policy(1024, 14, 1, 2),  # 7.12
-    (4, 8): Policy(1024, 9, 1, 2),
-    (4, 16): Policy(1024, 6, 1, 2),
-    (8, 0): Policy(1024, 13, 1, 2),  # 12.4
-    (8, 4): Policy(1024, 10, 1, 2),
-    (8, 8): Policy(1024, 8, 1, 1),  # 23.3
-    (8, 16): Policy(1024, 5, 1, 2),
+    (4, 0): Policy(1024, 24, 1, 4),
+    (4, 4): Policy(1024, 14, 1, 4),
+    (4, 8): Policy(1024, 9, 1, 4),
+    (4, 16): Policy(1024, 6, 1, 4),
+    (8, 0): Policy(1024, 13, 1, 4),
+    (8, 4): Policy(1024, 10, 1, 4),
+    (8, 8): Policy(1024, 8, 1, 4),
+    (8, 16): Policy(1024, 5, 1, 4),
 }
+# Rows of more tiles have a block that hands out prefixes; in others each tile looks back.
+HANDED_TILES = 256
 # Fewer keys: tiles so small that every multiprocessor gets some.
 MEDIUM_KEYS, MEDIUM = 1 << 22, Policy(256, 8, 3)
 SMALL_KEYS, SMALL = 1 << 17, Policy(256, 4, 3)
@@ -249,7 +255,7 @@ def histogram_spec(
 
 def pass_spec(
     dtype: np.dtype[Any], value_bytes: int, result_bytes: int, index_bytes: int, policy: Policy,
-    has_rows: bool,
+    has_rows: bool, is_handed: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel of a pass; result_bytes are those of a value that the last one writes."""
     shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
@@ -257,8 +263,8 @@ def pass_spec(
     return Spec(
         "radix_sort.cuh",
         f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
-        f"{str(has_rows).lower()}, {_order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, "
-        f"{word(index_bytes)}>",
+        f"{str(has_rows).lower()}, {str(is_handed).lower()}, {_order(dtype)}, {word(value_bytes)}, "
+        f"{word(result_bytes)}, {word(index_bytes)}>",
     )
 
 
