@@ -123,8 +123,8 @@ def histogram(
     Even edges are those of ``numpy.histogram_bin_edges``. Integers are compared with edges exactly,
     never through a float. Reads each element once: n · itemsize bytes, one kernel launch; a range
     that is not given takes one more pass. On a GPU up to 7680 counters need no temporary storage
-    but 64 KB that a stream keeps, more at most 8 bytes each. Counts do not depend on order, so the same input gives the same result on every
-    device. See docs/histogram.md.
+    but 64 KB that a stream keeps, more at most 8 bytes each. Counts do not depend on order, so the
+    same input gives the same result on every device. See docs/histogram.md.
 
     Examples
     --------

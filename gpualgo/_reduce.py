@@ -124,9 +124,10 @@ def reduce(
 
     Notes
     -----
-    Reads each element once: n · itemsize bytes, one kernel launch, about a megabyte of temporary
-    storage that is kept for each stream. The same input gives the same bits on every run and every
-    GPU: the grouping never depends on timing or on the number of processors. See docs/reduce.md.
+    Reads each element once: n · itemsize bytes, one kernel launch; temporary storage within the
+    two megabytes that are kept for each stream. The same input gives the same bits on every run and
+    every GPU: the grouping never depends on timing or on the number of processors. See
+    docs/reduce.md.
 
     Examples
     --------

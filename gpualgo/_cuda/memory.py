@@ -12,7 +12,7 @@ from gpualgo._cuda.driver import check
 TICKET_BYTES = 64 << 10  # arrival counters, at the front: zero between launches
 KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
 STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words, which no other use may disturb
-_MAX_WORKSPACES = 256  # none is ever freed, as a launch may be about to use it
+_MAX_WORKSPACES = 512  # none is ever freed, as a launch may be about to use it
 
 _Key = tuple[int, int, bool]  # device, the stream's identity, whether for several launches
 
