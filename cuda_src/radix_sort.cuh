@@ -14,6 +14,8 @@
 #define GPUALGO_RADIX_SORT_CUH
 
 #include "block_rank.cuh"
+#include "lookback.cuh"
+#include "radix_histogram.cuh"
 #include "tile_ring.cuh"
 
 namespace gpualgo {
@@ -61,10 +63,7 @@ __device__ inline T* as_is(T* pointer) {
 
 }  // namespace detail
 
-// has_rows: there may be more than one. is_handed: one block hands out prefixes, which needs at
-// least 256 threads.
-template <class Policy, bool has_rows, bool is_handed, class Order, class Value, class Result,
-          class Index>
+template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
 struct RadixPass {
   static constexpr int items = Policy::items;
   static constexpr int threads = Policy::block_threads;
@@ -73,19 +72,13 @@ struct RadixPass {
   static constexpr bool has_values = !is_same<Value, NoValue>;
   using Key = typename Order::Key;
   using Rank = Ranking<warps>;
-  using Hander = PrefixHander<is_handed ? threads : num_digits, Policy::window, Index>;
 
   struct Shared {
     RankTables<warps> tables;
     // Where the digit's keys go, less their position in the tile: the low and high words.
     uint32 targets[sizeof(Index) / 4][num_digits];
-    union {
-      struct {
-        alignas(16) Key keys[tile_items];
-        alignas(16) Value values[has_values ? tile_items : 1];
-      };
-      typename Hander::Shared hander;
-    };
+    alignas(16) Key keys[tile_items];
+    alignas(16) Value values[has_values ? tile_items : 1];
     RankSums sums;
     uint32 next_tile;
   };
@@ -101,7 +94,6 @@ struct RadixPass {
   const RadixPassParams<Index>& params;
   Shared& shared;
   TileRing ring;
-  TileRows<Index> rows;
   Rank ranking;
   DigitTable counters, targets;
   uint32 action;
@@ -109,17 +101,12 @@ struct RadixPass {
   const Value* input_values;
   Key* output_keys;  // null: not wanted
   Value* output_values;
-  Key keys[items];              // of the tile at hand, then of the next one
-  uint32 counts[Rank::digits];  // likewise, of this thread's digits
-  Index before[Rank::digits];   // keys before the tile at hand
+  Key keys[items];  // of the tile at hand, then of the next one
 
   __device__ RadixPass(const RadixPassParams<Index>& params, Shared& shared, uint32 action)
       : params(params),
         shared(shared),
         ring(params.states, params.tables.control, params.ring),
-        rows{params.num_tiles, params.tiles_per_row,
-             params.tables.starts + params.pass * num_digits,
-             int64(params.num_passes) * num_digits},
         ranking(shared.tables, shared.sums),
         counters(ranking.table(params.digit)),
         targets(params.digit, shared.targets[0]),
@@ -133,13 +120,13 @@ struct RadixPass {
     output_values = reinterpret_cast<Value*>(to.values);
   }
 
-  // --- tiles
-
-  // The block that gets the ticket before tile 0 hands out prefixes.
-  __device__ uint32 take() const { return ring.states.take() - is_handed; }
   __device__ bool is_tile(uint32 index) const { return index < params.num_tiles; }
+
+  __device__ int64 row_of(uint32 index) const {
+    return has_rows ? params.tiles_per_row.divide(index) : 0;
+  }
   __device__ Tile tile_at(uint32 index) const {
-    const int64 row = has_rows ? params.tiles_per_row.divide(index) : 0;
+    const int64 row = row_of(index);
     Tile tile;
     tile.index = index;
     tile.part = index - uint32(row) * uint32(params.tiles_per_row.value);
@@ -152,12 +139,11 @@ struct RadixPass {
     return tile.part == uint32(params.tiles_per_row.value) - 1;
   }
 
-  // --- loading
-
   // This thread's first key: a warp's keys are neighbours, 32 at a time.
   __device__ int first_item() const {
     return int(threadIdx.x / warp_threads) * (items * warp_threads) + threadIdx.x % warp_threads;
   }
+
   template <class T>
   __device__ void load(const T* source, const Tile& tile, const T& padding, T (&target)[items]) {
     source += tile.row_begin + tile.begin() + first_item();
@@ -188,49 +174,9 @@ struct RadixPass {
       }
     }
   }
-
-  // --- counts and prefixes
-
-  // Counts the keys that are loaded and publishes the counts, once the tile may.
-  __device__ void count(const Tile& tile) {
-#pragma unroll
-    for (int i = 0; i < items; ++i) ranking.count(counters.address(Order::ordered(keys[i])));
-    if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
-    __syncthreads();
-    if (!ranking.has_digits()) return;
-    ranking.totals(counts);
-#pragma unroll
-    for (int i = 0; i < Rank::digits; ++i) {
-      const int digit = ranking.first_digit() + i;
-      if (tile.part == 0) before[i] = rows.start(tile.index, digit);
-      if (is_last_of_row(tile)) continue;
-      if (is_handed || tile.part > 0) {
-        ring.publish(tile.index, digit, Index(counts[i]), aggregate);
-      } else {
-        ring.publish(tile.index, digit, Index(before[i] + counts[i]), prefix);
-      }
-    }
-  }
-
-  // Finds what precedes the tile, and so where its digits go.
-  __device__ void find_targets(const Tile& tile, const uint32 (&starts)[Rank::digits]) {
-#pragma unroll
-    for (int i = 0; i < Rank::digits; ++i) {
-      const int digit = ranking.first_digit() + i;
-      if (tile.part > 0) {
-        if constexpr (is_handed) {
-          before[i] = ring.template await_prefix<Index>(tile.index, digit);
-        } else {
-          before[i] = ring.template look_back<Policy::window, Index>(tile.index, tile.part, digit);
-          if (!is_last_of_row(tile)) {
-            ring.publish(tile.index, digit, Index(before[i] + counts[i]), prefix);
-          }
-        }
-      }
-      const Index target = before[i] - starts[i];
-      shared.targets[0][digit] = uint32(target);
-      if constexpr (sizeof(Index) == 8) shared.targets[1][digit] = uint32(target >> 32);
-    }
+  __device__ void set_target(int digit, Index target) {
+    shared.targets[0][digit] = uint32(target);
+    if constexpr (sizeof(Index) == 8) shared.targets[1][digit] = uint32(target >> 32);
   }
   __device__ Index target_of(Key key) const {
     const uint32 address = targets.address(Order::ordered(key));
@@ -241,11 +187,44 @@ struct RadixPass {
     return target;
   }
 
-  // --- writing
+  // Publishes the tile's counts, makes the counters ready for ranking.
+  __device__ void count_tile(const Tile& tile, uint32 (&counts)[Rank::digits],
+                             uint32 (&starts)[Rank::digits], Index (&before)[Rank::digits]) {
+    ranking.totals(counts);
+#pragma unroll
+    for (int i = 0; i < Rank::digits; ++i) {
+      const int digit = ranking.first_digit() + i;
+      if (tile.part == 0) {
+        before[i] =
+            params.tables
+                .starts[(row_of(tile.index) * params.num_passes + params.pass) * num_digits +
+                        digit];
+        if (!is_last_of_row(tile))
+          ring.publish(tile.index, digit, Index(before[i] + counts[i]), prefix);
+      } else if (!is_last_of_row(tile)) {
+        ring.publish(tile.index, digit, Index(counts[i]), aggregate);
+      }
+    }
+    ranking.place(counts, starts);
+  }
 
-  // Writes the keys of places [begin, end) of each thread.
-  template <bool is_full, int begin, int end>
-  __device__ void write_places(const Tile& tile) const {
+  // Finds where the tile's digits go.
+  __device__ void place_tile(const Tile& tile, const uint32 (&counts)[Rank::digits],
+                             const uint32 (&starts)[Rank::digits], Index (&before)[Rank::digits]) {
+#pragma unroll
+    for (int i = 0; i < Rank::digits; ++i) {
+      const int digit = ranking.first_digit() + i;
+      if (tile.part > 0) {
+        before[i] = ring.template look_back<Policy::window, Index>(tile.index, tile.part, digit);
+        if (!is_last_of_row(tile))
+          ring.publish(tile.index, digit, Index(before[i] + counts[i]), prefix);
+      }
+      set_target(digit, before[i] - starts[i]);
+    }
+  }
+
+  template <bool is_full>
+  __device__ void write(const Tile& tile) const {
     Key* const to_keys = detail::as_is(output_keys + tile.row_begin);
     Value* const to_values = detail::as_is(output_values + tile.row_begin);
     Result* const to_results =
@@ -253,87 +232,81 @@ struct RadixPass {
     // A few at a time: the next loads from shared memory wait for stores to global memory.
     constexpr int batch = sizeof(Key) + sizeof(Value) > 8 ? 2 : 4;
 #pragma unroll
-    for (int first = begin; first < end; first += batch) {
+    for (int first = 0; first < items; first += batch) {
       Key sorted[batch];
-      Index places[batch];
-      Value values[batch];
+      Index targets[batch];
 #pragma unroll
-      for (int k = 0; k < batch && first + k < end; ++k) {
+      for (int k = 0; k < batch && first + k < items; ++k) {
         sorted[k] = shared.keys[(first + k) * threads + threadIdx.x];
-        if constexpr (has_values) values[k] = shared.values[(first + k) * threads + threadIdx.x];
       }
 #pragma unroll
-      for (int k = 0; k < batch && first + k < end; ++k) {
-        places[k] = target_of(sorted[k]) + (first + k) * threads + threadIdx.x;
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        targets[k] = target_of(sorted[k]) + (first + k) * threads + threadIdx.x;
+      }
+      Value values[batch];
+      if constexpr (has_values) {
+#pragma unroll
+        for (int k = 0; k < batch && first + k < items; ++k) {
+          values[k] = shared.values[(first + k) * threads + threadIdx.x];
+        }
       }
 #pragma unroll
-      for (int k = 0; k < batch && first + k < end; ++k) {
+      for (int k = 0; k < batch && first + k < items; ++k) {
         if (!is_full && (first + k) * threads + int(threadIdx.x) >= tile.count) break;
-        if (!has_values || output_keys) to_keys[places[k]] = sorted[k];
+        if (!has_values || output_keys) to_keys[targets[k]] = sorted[k];
         if constexpr (is_same<Value, Result>) {
-          if (has_values) to_values[places[k]] = values[k];
+          if (has_values) to_values[targets[k]] = values[k];
         } else if (action & pass_is_last) {
-          to_results[places[k]] = Result(values[k]);
+          to_results[targets[k]] = Result(values[k]);
         } else {
-          to_values[places[k]] = values[k];
+          to_values[targets[k]] = values[k];
         }
       }
     }
   }
-  template <int begin, int end>
-  __device__ void write(const Tile& tile) const {
-    if (tile.count == tile_items) {
-      write_places<true, begin, end>(tile);
-    } else {
-      write_places<false, begin, end>(tile);
-    }
-  }
 
-  // --- the pass
-
-  // Sorts a tile that is counted; returns the next one, which is counted then.
+  // Sorts a tile whose keys are loaded; returns the next one, whose keys are then under way.
   __device__ uint32 sort_tile(const Tile& tile) {
+#pragma unroll
+    for (int i = 0; i < items; ++i) ranking.count(counters.address(Order::ordered(keys[i])));
     Value values[items];
     load_values(tile, values);
-    uint32 starts[Rank::digits];
-    if (ranking.has_digits()) ranking.place(counts, starts);
+    if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
     __syncthreads();
-    if (!is_handed && ranking.has_digits()) find_targets(tile, starts);
+    uint32 counts[Rank::digits], starts[Rank::digits];
+    Index before[Rank::digits];
+    if (ranking.has_digits()) count_tile(tile, counts, starts, before);
+    __syncthreads();
+    if (ranking.has_digits()) place_tile(tile, counts, starts, before);
     uint32 next = 0;
+    if (threadIdx.x == 0) next = ring.states.take();  // used only after the ranking
 #pragma unroll
     for (int i = 0; i < items; ++i) {
-      // So late that the tile's counts follow soon, as all later tiles wait for them.
-      if (i == items * 3 / 4 && threadIdx.x == 0) next = take();
       const uint32 position = ranking.rank(counters.address(Order::ordered(keys[i])));
       shared.keys[position] = keys[i];
       if constexpr (has_values) shared.values[position] = values[i];
     }
     ranking.clear();
-    if (is_handed && ranking.has_digits()) find_targets(tile, starts);
     if (threadIdx.x == 0) shared.next_tile = next;
     __syncthreads();
     next = shared.next_tile;
     if (threadIdx.x == 0) ring.done(tile.index);
     load_keys(next);
-    write<0, items / 2>(tile);  // while the next keys come
-    if (is_tile(next)) count(tile_at(next));
-    write<items / 2, items>(tile);
+    if (tile.count == tile_items) {
+      write<true>(tile);
+    } else {
+      write<false>(tile);
+    }
     return next;
   }
 
   __device__ void run() {
-    if (threadIdx.x == 0) shared.next_tile = take();
+    if (threadIdx.x == 0) shared.next_tile = ring.states.take();
     ranking.clear();
     __syncthreads();
     uint32 index = shared.next_tile;
-    if (is_handed && index == ~0u) {
-      Hander{ring, rows, shared.hander}.run();
-    } else if (is_tile(index)) {
-      load_keys(index);
-      count(tile_at(index));
-      while (is_tile(index)) index = sort_tile(tile_at(index));
-    }
-    __syncthreads();
+    load_keys(index);
+    while (is_tile(index)) index = sort_tile(tile_at(index));
     if (threadIdx.x == 0) finish();
   }
 
@@ -345,11 +318,11 @@ struct RadixPass {
   }
 };
 
-template <class Policy, bool has_rows, bool is_handed, class Order, class Value, class Result,
-          class Index>
+// has_rows: there may be more than one.
+template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     radix_pass_kernel(const __grid_constant__ RadixPassParams<Index> params) {
-  using Work = RadixPass<Policy, has_rows, is_handed, Order, Value, Result, Index>;
+  using Work = RadixPass<Policy, has_rows, Order, Value, Result, Index>;
   const uint32 action = params.tables.schedule[params.pass];
   if (!(action & pass_runs)) return;
   auto& shared = dynamic_shared_memory<typename Work::Shared>();

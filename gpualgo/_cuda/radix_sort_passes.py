@@ -100,8 +100,9 @@ class Batch:
         digits = policy.digits_of(
             job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place
         )
-        num_keys = num_rows * job.row_items
-        cut = policy.pass_policy(num_keys, job.key_bytes, job.value_bytes, job.index_bytes, limit)
+        cut = policy.pass_policy(
+            num_rows, job.row_items, job.key_bytes, job.value_bytes, job.index_bytes, sms, limit
+        )
         tiles_per_row = -(-job.row_items // cut.tile_items)
         num_tiles = tiles_per_row * num_rows
         ring = min(policy.RING, 1 << max(4, (num_tiles - 1).bit_length()))
@@ -109,9 +110,8 @@ class Batch:
         self.layout = Layout(job, num_rows, len(digits), max(16, stored))
         self._histogram = self._histogram_launch(digits, limit, sms)
         spec = policy.pass_spec(
-            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1,
-            cut.is_handed(tiles_per_row),
-        )  # fmt: skip
+            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1
+        )
         kernel = build.kernel(spec, job.device)
         grid = min(num_tiles, sms * cut.blocks_per_sm)
         shared = cut.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
