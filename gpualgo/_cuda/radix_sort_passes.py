@@ -100,9 +100,8 @@ class Batch:
         digits = policy.digits_of(
             job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place
         )
-        cut = policy.pass_policy(
-            num_rows, job.row_items, job.key_bytes, job.value_bytes, job.index_bytes, sms, limit
-        )
+        num_keys = num_rows * job.row_items
+        cut = policy.pass_policy(num_keys, job.key_bytes, job.value_bytes, job.index_bytes, limit)
         tiles_per_row = -(-job.row_items // cut.tile_items)
         num_tiles = tiles_per_row * num_rows
         ring = min(policy.RING, 1 << max(4, (num_tiles - 1).bit_length()))

@@ -40,47 +40,40 @@ class Policy:
         return tables + -(-(moved + 112) // TABLE_BYTES) * TABLE_BYTES
 
 
-# By the bytes of a key (up to) and of its value (up to): keys per thread of the largest tiles. The
-# fewer the tiles, the less their blocks wait for each other's counts.
-BLOCK_THREADS = 1024
-LARGE_ITEMS = {
-    (4, 0): 24,
-    (4, 4): 14,
-    (4, 8): 9,
-    (4, 16): 6,
-    (8, 0): 13,
-    (8, 4): 10,
-    (8, 8): 8,
-    (8, 16): 5,
+# By the bytes of a key (up to) and of its value (up to). The fewer the tiles, the less their blocks
+# wait for each other's counts; ms at 2^28 on an H200.
+LARGE = {
+    (4, 0): Policy(1024, 24, 1, 2),  # 4.45
+    (4, 4): Policy(1024, 14, 1, 2),  # 7.12
+    (4, 8): Policy(1024, 9, 1, 2),
+    (4, 16): Policy(1024, 6, 1, 2),
+    (8, 0): Policy(1024, 13, 1, 2),  # 12.4
+    (8, 4): Policy(1024, 10, 1, 2),
+    (8, 8): Policy(1024, 8, 1, 1),  # 23.3
+    (8, 16): Policy(1024, 5, 1, 2),
 }
-ITEMS_STEP = 4  # of smaller tiles, so that kernels are few
-MIN_TILE_ITEMS = 4096
-# Rows of more tiles have a block that hands out prefixes; in others each tile looks back.
-HANDED_TILES = 256
-WINDOWS = (16, 8, 4)  # states that a thread reads at once, as registers allow
-THREAD_REGISTERS, OTHER_REGISTERS = 64, 24
+# Fewer keys: tiles so small that every multiprocessor gets some.
+MEDIUM_KEYS, MEDIUM = 1 << 22, Policy(256, 8, 3)
+SMALL_KEYS, SMALL = 1 << 17, Policy(256, 4, 3)
 
 
 def pass_policy(
-    num_rows: int, row_items: int, key_bytes: int, value_bytes: int, index_bytes: int, sms: int,
-    shared_limit: int,
-) -> Policy:  # fmt: skip
+    num_keys: int, key_bytes: int, value_bytes: int, index_bytes: int, shared_limit: int
+) -> Policy:
     """Return the policy of radix_pass_kernel."""
-    wide = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
-    policy = Policy(BLOCK_THREADS, LARGE_ITEMS[(4 if key_bytes <= 4 else 8, wide)], 1)
+    if num_keys <= SMALL_KEYS:
+        policy = SMALL
+    elif num_keys <= MEDIUM_KEYS:
+        policy = MEDIUM
+    else:
+        wide = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
+        policy = LARGE[(4 if key_bytes <= 4 else 8, wide)]
     while policy.shared_bytes(key_bytes, value_bytes, index_bytes) > shared_limit:
-        if policy.items > ITEMS_STEP:
+        if policy.items > 4:
             policy = replace(policy, items=policy.items // 2)
         else:  # each warp has a table of its own
             policy = replace(policy, block_threads=policy.block_threads // 2)
-    # Rows are cut evenly, and so that every multiprocessor gets a tile, were it a small one.
-    tiles = -(-row_items // policy.tile_items)
-    tiles = max(tiles, min(sms // num_rows, -(-row_items // MIN_TILE_ITEMS)))
-    per_thread = -(-row_items // (tiles * policy.block_threads))
-    items = min(policy.items, -(-per_thread // ITEMS_STEP) * ITEMS_STEP)
-    held = items * (max(1, key_bytes // 4) + -(-value_bytes // 4)) + OTHER_REGISTERS
-    fitting = [window for window in WINDOWS if held + 2 * window <= THREAD_REGISTERS]
-    return replace(policy, items=items, window=(*fitting, WINDOWS[-1])[0])
+    return policy
 
 
 @dataclass(frozen=True)
