@@ -87,6 +87,16 @@ def _call(op: Any, n: int) -> Work:
     return Work(contenders, x.sum() if op is None else x.max(), 1e-4)
 
 
+def _prepared(n: int) -> Work:
+    """The same two arrays again: what a loop around a plan does."""
+    x = _uniform(n, "float32")
+    out = gpu().full((), -1, "float32")
+    plan = ga.prepare(ga.reduce, x)
+    contenders = {OURS: lambda: plan(x, out=out)}
+    contenders |= compute.reduction(x, gpu().full(1, -1, "float32"), None)
+    return Work(contenders, x.sum(), 1e-4)
+
+
 def _numpy(axis: int | None, n: int) -> Work:
     x = np.random.default_rng(0).random((n >> 10, 1 << 10), np.float32)
     contenders = {
@@ -129,6 +139,7 @@ def rows() -> list[Row]:
     found.append(
         Row("reduce, user lambda", 1 << 10, "host", functools.partial(_call, max_abs), 0, 6e-6)
     )
+    found.append(Row("prepared reduce", 1 << 10, "host", _prepared, 0, 4e-6))
     return found + cpu
 
 

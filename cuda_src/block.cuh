@@ -6,15 +6,9 @@
 
 namespace gpualgo {
 
-// Waits until `threads` threads of whole warps have come, or arrived, at a barrier.
+// Waits until `threads` threads of whole warps have come to a barrier.
 __device__ inline void sync_warps(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" : : "r"(barrier), "r"(threads) : "memory");
-}
-
-// Counts towards a barrier without waiting; what this thread wrote before is seen by those who
-// wait.
-__device__ inline void arrive_warps(int barrier, int threads) {
-  asm volatile("bar.arrive %0, %1;" : : "r"(barrier), "r"(threads) : "memory");
 }
 
 }  // namespace gpualgo

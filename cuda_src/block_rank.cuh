@@ -10,7 +10,6 @@
 #ifndef GPUALGO_BLOCK_RANK_CUH
 #define GPUALGO_BLOCK_RANK_CUH
 
-#include "block.cuh"
 #include "memory_order.cuh"
 #include "radix_keys.cuh"
 #include "warp.cuh"
@@ -142,13 +141,19 @@ struct Ranking {
     }
   }
 
-  // Where the keys with this thread's digits begin; called by those that have digits. Then the
-  // counters are ready to rank after a barrier.
-  __device__ void place(const uint32 (&counts)[digits], uint32 (&starts)[digits]) {
+  // The first step of `place`; called by those that have digits. Returns what it passes on.
+  __device__ uint32 sum_up(const uint32 (&counts)[digits]) {
     uint32 sum = 0;
 #pragma unroll
     for (int i = 0; i < digits; ++i) sum += counts[i];
-    uint32 before = exclusive_sum(sum);
+    return sum_before_in_warp(sum);
+  }
+
+  // Where the keys with this thread's digits begin; called by those that have digits, after a
+  // barrier. After another one the counters are ready to rank.
+  __device__ void place(const uint32 (&counts)[digits], uint32 before, uint32 (&starts)[digits]) {
+#pragma unroll
+    for (int i = 0; i < parts - 1; ++i) before += i < warp ? sums[i] : 0;
 #pragma unroll
     for (int i = 0; i < digits; ++i) {
       starts[i] = before;
@@ -176,8 +181,10 @@ struct Ranking {
   }
 
  private:
-  // Over the threads that have digits.
-  __device__ uint32 exclusive_sum(uint32 value) {
+  static constexpr int parts = digit_threads / warp_threads;
+
+  // Over the threads before this one; leaves the whole warp's sum for the others.
+  __device__ uint32 sum_before_in_warp(uint32 value) {
     const int lane = threadIdx.x % warp_threads;
     uint32 sum = value;
 #pragma unroll
@@ -185,13 +192,7 @@ struct Ranking {
       const uint32 other = shuffle_up(sum, delta);
       if (lane >= delta) sum += other;
     }
-    constexpr int parts = digit_threads / warp_threads;
-    if constexpr (parts > 1) {
-      if (lane == warp_threads - 1) sums[warp] = sum;
-      sync_warps(1, digit_threads);
-#pragma unroll
-      for (int i = 0; i < parts - 1; ++i) sum += i < warp ? sums[i] : 0;
-    }
+    if (parts > 1 && lane == warp_threads - 1) sums[warp] = sum;
     return sum - value;
   }
 };

@@ -92,10 +92,15 @@ struct RowSort {
 #pragma unroll
     for (int i = 0; i < items; ++i) ranking.count(table.address(Order::ordered(keys[i])));
     Rank::sync();
+    uint32 counts[Rank::digits], before = 0;
     if (ranking.has_digits()) {
-      uint32 counts[Rank::digits], starts[Rank::digits];
       ranking.totals(counts);
-      ranking.place(counts, starts);
+      before = ranking.sum_up(counts);
+    }
+    Rank::sync();
+    if (ranking.has_digits()) {
+      uint32 starts[Rank::digits];
+      ranking.place(counts, before, starts);
 #pragma unroll
       for (int i = 0; i < Rank::digits; ++i) {
         const bool is_padded =

@@ -22,6 +22,18 @@ __device__ inline Storage& dynamic_shared_memory() {
   return *reinterpret_cast<Storage*>(dynamic_bytes);
 }
 
+// Between kernels of one stream of which the later is launched while the earlier still runs (sm_90
+// and later; driver.Launch asks for it). Its first step is to wait until the earlier one has ended
+// and all that it wrote is there.
+__device__ inline void await_previous_kernel() {
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+}
+
+// Lets the next kernel's blocks come as soon as all of this one's have begun.
+__device__ inline void allow_next_kernel() {
+  asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+
 // Adds one to a counter; what this thread wrote before (and, after a barrier, what its block
 // wrote) is visible to whoever sees the new value, and what others wrote before their additions
 // is visible to this thread afterwards. Cheaper than fences around a relaxed addition.

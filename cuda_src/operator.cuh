@@ -11,6 +11,14 @@
 extern "C" __device__ void gpualgo_operator(void* result, const void* state,
                                             const void* const* args);
 
+#ifdef GPUALGO_CAPTURES
+// Where the operator finds the arrays that it captures: for each its address, extents and strides
+// in bytes. Read by the code compiled from Python, written by the host before the first launch.
+extern "C" {
+__constant__ unsigned long long gpualgo_state[64];
+}
+#endif
+
 namespace gpualgo {
 
 template <bool commutative_, class Result, class... Args>

@@ -42,11 +42,12 @@ struct RadixTables {
   uint32* schedule;  // a word per pass
 };
 
-template <int block_threads_, int loads_in_flight_, int replicas_>
+template <int block_threads_, int loads_in_flight_, int replicas_, bool overlaps_>
 struct RadixHistogramPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int loads_in_flight = loads_in_flight_;  // vectors per thread
   static constexpr int replicas = replicas_;                // a power of two up to 32
+  static constexpr bool overlaps = overlaps_;               // the first pass may be launched early
 };
 
 template <class Index>
@@ -258,6 +259,7 @@ struct RadixHistogram {
 template <class Policy, int passes, class Order, class Index>
 __global__ void __launch_bounds__(Policy::block_threads)
     radix_histogram_kernel(const __grid_constant__ RadixHistogramParams<Index> params) {
+  if constexpr (Policy::overlaps) allow_next_kernel();
   using Work = RadixHistogram<Policy, passes, Order, Index>;
   auto& shared = dynamic_shared_memory<typename Work::Shared>();
   Work{params, shared}.run();

@@ -20,13 +20,15 @@
 
 namespace gpualgo {
 
-template <int block_threads_, int items_, int min_blocks_, int window_, int shared_bytes_>
+template <int block_threads_, int items_, int min_blocks_, int window_, int shared_bytes_,
+          bool overlaps_>
 struct RadixPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // keys per thread
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
   static constexpr int window = window_;          // tile states that a thread reads at once
   static constexpr int shared_bytes = shared_bytes_;
+  static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
 };
 
 // Keys and their values; values may be missing, keys where only indices are wanted.
@@ -187,9 +189,9 @@ struct RadixPass {
     return target;
   }
 
-  // Publishes the tile's counts, makes the counters ready for ranking.
-  __device__ void count_tile(const Tile& tile, uint32 (&counts)[Rank::digits],
-                             uint32 (&starts)[Rank::digits], Index (&before)[Rank::digits]) {
+  // Publishes the tile's counts and begins to make the counters ready for ranking.
+  __device__ uint32 count_tile(const Tile& tile, uint32 (&counts)[Rank::digits],
+                               Index (&before)[Rank::digits]) {
     ranking.totals(counts);
 #pragma unroll
     for (int i = 0; i < Rank::digits; ++i) {
@@ -205,7 +207,7 @@ struct RadixPass {
         ring.publish(tile.index, digit, Index(counts[i]), aggregate);
       }
     }
-    ranking.place(counts, starts);
+    return ranking.sum_up(counts);
   }
 
   // Finds where the tile's digits go.
@@ -273,9 +275,11 @@ struct RadixPass {
     load_values(tile, values);
     if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
     __syncthreads();
-    uint32 counts[Rank::digits], starts[Rank::digits];
+    uint32 counts[Rank::digits], starts[Rank::digits], sum = 0;
     Index before[Rank::digits];
-    if (ranking.has_digits()) count_tile(tile, counts, starts, before);
+    if (ranking.has_digits()) sum = count_tile(tile, counts, before);
+    __syncthreads();
+    if (ranking.has_digits()) ranking.place(counts, sum, starts);
     __syncthreads();
     if (ranking.has_digits()) place_tile(tile, counts, starts, before);
     uint32 next = 0;
@@ -323,6 +327,10 @@ template <class Policy, bool has_rows, class Order, class Value, class Result, c
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     radix_pass_kernel(const __grid_constant__ RadixPassParams<Index> params) {
   using Work = RadixPass<Policy, has_rows, Order, Value, Result, Index>;
+  if constexpr (Policy::overlaps) {
+    allow_next_kernel();
+    await_previous_kernel();
+  }
   const uint32 action = params.tables.schedule[params.pass];
   if (!(action & pass_runs)) return;
   auto& shared = dynamic_shared_memory<typename Work::Shared>();

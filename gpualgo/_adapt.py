@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpualgo import _functions, _numba_types, _rules
+from gpualgo import _array_slots, _functions, _numba_types, _rules
+from gpualgo._captured import Slot, is_array
 from gpualgo._errors import CompileError
 from gpualgo._keys import python_function
 from gpualgo._numba_types import WeakValue
@@ -31,15 +32,18 @@ class Target:
     extending: Any
     models: Any
     imputils: Any
+    arrayobj: Any
     is_cuda: bool
 
 
 @dataclass(frozen=True)
 class Adoption:
-    """How the calls inside one compilation are resolved."""
+    """How the calls and the captured arrays inside one compilation are resolved."""
 
     target: Target
     device_function: Callable[[pytypes.FunctionType], Any]
+    # LLVM's builder -> a pointer to what describes captured arrays; None: there are none.
+    words: Callable[[Any], Any] | None
 
 
 def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
@@ -75,6 +79,7 @@ def install(target: Target) -> None:
             self.seen.add(id(block))
             if self.plain is None:
                 _refuse_raise(func_ir, target.ir)
+                _refuse_writes(func_ir, target.ir)
                 self.plain = _plain_integers(func_ir, target.ir)
             self.block, self.func_ir, self.adoption = block, func_ir, adoption
             return True
@@ -98,6 +103,18 @@ def _refuse_raise(func_ir: Any, ir: Any) -> None:
                     "an operator cannot raise or assert: a kernel has nobody to tell; "
                     "return a value such as NaN instead"
                 )
+
+
+def _refuse_writes(func_ir: Any, ir: Any) -> None:
+    for block in func_ir.blocks.values():
+        for statement in block.body:
+            if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+                _, written = _definition(func_ir, ir, statement.target)
+                if type(written) is Slot:
+                    raise CompileError(
+                        "an operator cannot write to an array that it captures, which other "
+                        "threads read: return a value instead"
+                    )
 
 
 def _constant_of(func_ir: Any, ir: Any, value: Any) -> Any:
@@ -189,6 +206,8 @@ class _Rewriter:
             self._replace(statement, self._call(value.fn, (value.value,), value.loc))
         elif isinstance(value, ir.Expr) and value.op == "call":
             self._rewrite_call(statement, value)
+        elif isinstance(value, ir.Expr) and value.op == "getitem" and self.adoption.words:
+            self._rewrite_index(value)
         elif _counts_range(self.func_ir, ir, value) and statement.target.name not in self.plain:
             self._weaken_counter(statement)
         else:
@@ -200,16 +219,36 @@ class _Rewriter:
         """Make the counter of a `for … in range` a Python int again: numba has it as an int64."""
         raw = self._store(statement.value, statement.loc)
         intrinsic = _rules.weak_counter(self.adoption.target.extending.intrinsic)
-        callee = self._store(
-            self.ir.Global("weak_counter", intrinsic, statement.loc), statement.loc
-        )
-        self._replace(statement, self.ir.Expr.call(callee, (raw,), (), statement.loc))
+        self._replace(statement, self._call_intrinsic(intrinsic, (raw,), statement.loc))
+
+    def _rewrite_index(self, value: Any) -> None:
+        """Let what was computed from Python numbers be an index."""
+        intrinsic = _array_slots.plain_index(self.adoption.target.extending.intrinsic)
+        call = self._call_intrinsic(intrinsic, (value.index,), value.loc)
+        value._kws["index"] = self._store(call, value.loc)
+
+    def _call_intrinsic(self, intrinsic: Any, args: tuple[Any, ...], loc: Any) -> Any:
+        callee = self._store(self.ir.Global(intrinsic._name, intrinsic, loc), loc)
+        return self.ir.Expr.call(callee, args, (), loc)
 
     def _rewrite_constant(self, statement: Any, constant: Any, loc: Any) -> None:
         kind = type(constant)
         if kind in (float, complex) or (kind is int and statement.target.name not in self.plain):
             self._replace(statement, self.ir.Const(WeakValue(constant), loc))
             return
+        if kind is Slot:
+            target = self.adoption.target
+            make = target.extending.intrinsic
+            array = _array_slots.array_intrinsic(
+                constant, target.arrayobj, make, self.adoption.words
+            )
+            self._replace(statement, self._call_intrinsic(array, (), loc))
+            return
+        if is_array(constant):
+            raise CompileError(
+                "op reads an array that is an attribute of a module; give it a name of its own "
+                "outside of op and use that"
+            )
         function = python_function(constant)
         if function is not None:
             device = self.adoption.device_function(function)

@@ -2,7 +2,8 @@
 
 A library is a module with `view(x)`, `empty(shape, dtype, device, stream)`, `stream(device)`,
 `to_numpy(x)` and `from_numpy(a, like)`; the ones for CuPy, torch and the protocols are imported
-when an array of theirs first comes by.
+when an array of theirs first comes by. Where it `has_homes`, there is one library object for each
+stream that arrays are at home on.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class _NumPy:
     """NumPy's side of the library protocol."""
 
     name = "numpy"
+    has_homes = False
 
     @staticmethod
     def view(x: Any) -> View:
@@ -55,6 +57,11 @@ class _NumPy:
 
 
 _viewers: dict[type, Any] = {np.ndarray: _NumPy.view}
+
+
+def register(cls: type, viewer: Any) -> None:
+    """Let viewer(x) give the view of each x of a class."""
+    _viewers[cls] = viewer
 
 
 def as_view(x: Any, where: str) -> View:
@@ -104,6 +111,10 @@ def _find_viewer(x: Any, where: str) -> Any:
         viewer = _libraries.protocol_view
     elif hasattr(x, "__array_interface__") and not isinstance(x, np.generic):
         viewer = _array_interface_view
+    elif cls.__name__ in ("PyCapsule", "StridedMemoryView"):  # DLPack's, cuda.core's before 1.0
+        from gpualgo import _libraries
+
+        viewer = _libraries.protocol_view
     else:
         raise _not_an_array(x, where)
     _viewers[cls] = viewer

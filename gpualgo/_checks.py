@@ -133,7 +133,8 @@ def device_init(init: Any, like: View, where: str) -> View:
     if not (hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")):
         init_value(init, np.dtype(np.float64), where)
     view = as_view(init, f"{where}: init")
-    if view.device == CPU or view.device != like.device or view.library is not like.library:
+    apart = view.library is not like.library and is_foreign(view, like)
+    if view.device == CPU or view.device != like.device or apart:
         raise TypeError(
             f"{where}: init is {_describe(view)} but x is {_describe(like)}; "
             "pass a Python or NumPy scalar"
@@ -166,7 +167,8 @@ def output(
 ) -> View:  # fmt: skip
     """Return the view of out= once it fits the result."""
     view: View = viewer(out, f"{where}: {name}")
-    if view.device != like.device or view.library is not like.library:
+    apart = view.library is not like.library and is_foreign(view, like)
+    if view.device != like.device or apart:
         raise TypeError(
             f"{where}: {name} is {_describe(view)} but the input is {_describe(like)}; "
             "make it with the input's library and device"
@@ -193,6 +195,11 @@ def no_overlap(out: View, x: View, where: str) -> None:
         raise ValueError(f"{where}: out shares memory with the input; pass a separate array")
 
 
+def is_foreign(view: View, like: View) -> bool:
+    """Return whether an array is of another library; streams at home alone make no difference."""
+    return bool(view.library.name != like.library.name)
+
+
 def same_place(views: list[View], where: str) -> None:
     """Raise unless all arrays live on one device."""
     first = views[0]
@@ -202,7 +209,7 @@ def same_place(views: list[View], where: str) -> None:
                 f"{where}: the arrays mix {_describe(first)} and {_describe(view)}; "
                 "move them to one side first"
             )
-        if view.library is not first.library:
+        if view.library is not first.library and is_foreign(view, first):
             raise TypeError(
                 f"{where}: the arrays mix {_describe(first)} and {_describe(view)}, whose streams "
                 "differ; convert them to one library first"

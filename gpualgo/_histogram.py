@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _checks, _device, _streams
+from gpualgo import _checks, _device, _recording, _streams
 from gpualgo import _histogram_args as _args
 from gpualgo._array import View, as_view
 from gpualgo._bins import Bins
@@ -134,6 +134,8 @@ def histogram(
     >>> ga.histogram(np.array([0.5, 2.0, 3.5, np.nan]), [0, 1, 2, 10])
     array([1, 0, 2])
     """
+    if _recording.active and (graph := _recording.current()) is not None:
+        return graph.call(histogram, x, bins, range, axis=axis, dtype=dtype, out=out, stream=stream)
     view = as_view(x, "histogram: x")
     if view.dtype.kind == "c":
         raise TypeError(
@@ -198,22 +200,26 @@ def _cuda_run() -> Any:
 def _histogram_device(call: Call, view: View, out: Any, stream: Any) -> Any:
     """Count a device array into out or a new array of its library; does not wait."""
     library, device = view.library, view.device
-    given = None if stream is None else _streams.handle_of(stream, _WHERE)
+    given = target = None
+    if out is not None:
+        target = _checks.output(out, view, call.result_shape, call.dtype, _WHERE)
+        _checks.no_overlap(target, view, _WHERE)
+    if stream is not None or library.has_homes:
+        given = _streams.handle_for(stream, view, _WHERE, outs=(target,))
     result = library.empty(call.result_shape, call.dtype, device, given) if out is None else out
-    if out is None:
+    if target is None:
         shape, dtype = call.result_shape, call.dtype
         target = View(
             library.pointer(result), shape, call.strides, dtype, device, library, False, result
         )
-    else:
-        target = _checks.output(out, view, call.result_shape, call.dtype, _WHERE)
-        _checks.no_overlap(target, view, _WHERE)
     if 0 in call.shape_kept:
         return result
     if call.num_samples == 0:
         library.fill(result, np.zeros((), call.dtype), device, given)
-        return result
-    _cuda_run()(call, view, target, library.stream(device) if given is None else given)
+    else:
+        _cuda_run()(call, view, target, library.stream(device) if given is None else given)
+    if given is not None and library.has_homes:
+        _streams.keep(given, view, target)
     return result
 
 
@@ -231,6 +237,10 @@ def _histogram_host(call: Call, view: View, out: Any, stream: Any) -> Any:
         _checks.no_overlap(target, view, _WHERE)
         result = library.to_numpy(target.owner)
     if x.size == 0:
+        if device != CPU:
+            from gpualgo._cuda import whole
+
+            whole.before_host_on(device, stream, x, _WHERE, "x is empty, so the host writes out")
         result[...] = 0
     elif device == CPU:
         from gpualgo._cpu import histogram as cpu

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _dtypes, _streams
+from gpualgo import _device, _dtypes, _streams
 from gpualgo._array import View, address_of, as_view, byte_bounds
 from gpualgo._device import CPU
 
@@ -137,10 +137,19 @@ def detect_range(view: View, stream: Any) -> tuple[Any, Any]:
     if 0 in view.shape:
         return 0, 1
     if view.device == CPU:
-        lo, hi = _ends_of(view.library.to_numpy(view.owner))
+        x = view.library.to_numpy(view.owner)
+        if stream is not None and _device.current() != CPU:
+            from gpualgo._cuda import whole
+
+            reason = "range= was not given, so the host reads x"
+            whole.before_host_on(_device.current(), stream, x, "histogram", reason)
+        lo, hi = _ends_of(x)
     else:
+        from gpualgo._cuda import driver
         from gpualgo._reduce import reduce
 
+        handle = _handle(stream, view)
+        driver.refuse_capture(handle, "histogram: range= was not given, so the host reads x's")
         lo, hi = (
             to_host(as_view(reduce(view.owner, None, op, stream=stream), "histogram: x"), stream)[
                 ()
@@ -169,6 +178,12 @@ def _ends_of(x: Array) -> tuple[Any, Any]:
     return lo, hi
 
 
+def _handle(stream: Any, view: View) -> int:
+    """Return the stream on which a call reads a device array."""
+    handle = None if stream is None else _streams.handle_for(stream, view, "histogram")
+    return int(view.library.stream(view.device)) if handle is None else handle
+
+
 def to_host(view: View, stream: Any) -> Array:
     """Return a NumPy copy of a small array; one on a device is waited for on its stream."""
     if view.device == CPU:
@@ -177,10 +192,8 @@ def to_host(view: View, stream: Any) -> Array:
 
     low, high = byte_bounds(view)
     raw = np.empty(high - low, np.uint8)
-    if stream is None:
-        handle = view.library.stream(view.device)
-    else:
-        handle = _streams.handle_of(stream, "histogram")
+    handle = _handle(stream, view)
+    driver.refuse_capture(handle, "histogram: the host reads edges or a range that lie on the GPU")
     if raw.size:
         with driver.current_device(view.device):
             staging.download(low, raw, handle)

@@ -1,9 +1,10 @@
 """Keys: what a callable computes, as an integer that equal code shares.
 
 A key holds everything that compiled code can depend on: bytecode, constants, defaults, closure
-values and the globals (and module attributes) that the bytecode reads, functions recursively.
-Names, file and line are left out, so equal lambdas written twice share one kernel. It is taken
-on every call, so a changed closure value or global is noticed; numba is not needed for it.
+values and the globals (and module attributes) that the bytecode reads, functions recursively; of
+arrays the layout alone (`_captured`). Names, file and line are left out, so equal lambdas written
+twice share one kernel. It is taken on every call, so a changed closure value or global is noticed;
+numba is not needed for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ import types
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from gpualgo import _captured
+from gpualgo._bytecode import names_of
+from gpualgo._captured import Captured
+from gpualgo._watch import MISSING, UNREACHED, Watch, is_full
 
 Token: TypeAlias = Any  # nested tuples of str, int, bytes, types; hashable, compared by value
 
@@ -49,53 +55,12 @@ class _Code:
     def __init__(self, code: types.CodeType) -> None:
         self.code = code  # a strong reference: the cache is keyed by id
         self.content = _content(code)
-        self.globals, self.attributes = _names(code)
+        self.globals, self.attributes = names_of(code)
         closed = not self.globals and not code.co_freevars
         self.closed_key = intern(("function", self.content)) if closed else None
-        self.watch: _Watch | None = None
+        self.watch: Watch | None = None
 
 
-class _Watch:
-    """What a key was made from, by identity: while all of it stands, so does the key."""
-
-    __slots__ = ("cells", "defaults", "functions", "globals", "inner_cells", "is_stable", "key",
-                 "kwdefaults", "values")  # fmt: skip
-
-    def __init__(self, fn: types.FunctionType) -> None:
-        self.globals, self.defaults, self.kwdefaults = fn.__globals__, fn.__defaults__, None
-        self.cells = [cell.cell_contents for cell in fn.__closure__ or () if _is_full(cell)]
-        self.values: list[tuple[dict[str, Any], str, Any]] = []
-        self.inner_cells: list[tuple[types.CellType, Any]] = []
-        self.functions: list[tuple[types.FunctionType, types.CodeType, Any]] = []
-        full = len(self.cells) == len(fn.__closure__ or ())
-        self.is_stable = full and fn.__kwdefaults__ is None
-        self.key = -1
-
-    def read(self, namespace: dict[str, Any], name: str) -> Any:
-        """Look a name up and remember what it gave."""
-        value = namespace.get(name, _MISSING)
-        self.values.append((namespace, name, value))
-        return value
-
-    def holds(self, fn: types.FunctionType) -> bool:
-        """Return whether fn, of the same code, still reads the very same objects."""
-        if fn.__globals__ is not self.globals or fn.__defaults__ is not self.defaults:
-            return False
-        closure = fn.__closure__
-        if closure is not None:
-            for cell, value in zip(closure, self.cells, strict=True):
-                if not _is_full(cell) or cell.cell_contents is not value:
-                    return False
-        for namespace, name, value in self.values:
-            if namespace.get(name, _MISSING) is not value:
-                return False
-        for inner, code, defaults in self.functions:
-            if inner.__code__ is not code or inner.__defaults__ is not defaults:
-                return False
-        return all(_is_full(c) and c.cell_contents is v for c, v in self.inner_cells)
-
-
-_MISSING = object()
 _codes: dict[int, _Code] = {}
 _MAX_CODES = 1 << 14  # bounds what a program that makes code objects in a loop can hold here
 
@@ -109,14 +74,31 @@ def _code_info(code: types.CodeType) -> _Code:
     return info
 
 
+def call_key(fn: Any) -> Any:
+    """Return what decides a call of fn: its key, and where captured arrays lie."""
+    if type(fn) is types.FunctionType:
+        info = _code_info(fn.__code__)
+        if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
+            return info.closed_key
+        if info.watch is not None and not info.watch.places and info.watch.holds(fn):
+            return info.watch.key
+    key, views = examine(fn)
+    return (key, _captured.note(views)) if views else key
+
+
 def key_of(fn: Any) -> int:
     """Return the key of a callable as it stands now."""
+    return examine(fn).key
+
+
+def examine(fn: Any) -> Captured:
+    """Return the key of a callable as it stands now, and the arrays that it captures."""
     if type(fn) is not types.FunctionType:
         function = python_function(fn)
         if function is not None:
-            return key_of(function)
+            return examine(function)
         try:
-            return intern(_object_token(fn))
+            return Captured(intern(_object_token(fn)), ())
         except TypeError:
             raise TypeError(
                 f"op is a {type(fn).__name__}, which numba cannot compile; "
@@ -124,13 +106,23 @@ def key_of(fn: Any) -> int:
             ) from None
     info = _code_info(fn.__code__)
     if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
-        return info.closed_key
-    if info.watch is not None and info.watch.holds(fn):
-        return info.watch.key
-    watch = _Watch(fn)
+        return Captured(info.closed_key, ())
+    watch = info.watch
+    if watch is not None and watch.holds(fn):
+        known = watch.recapture(fn)
+        if known is not None:
+            return Captured(watch.key, known)
+    watch = Watch(fn)
     key = watch.key = intern(_function_token(fn, (), watch))
+    views, watch.views = tuple(watch.views), []
+    _captured.check_size(views)
     info.watch = watch if watch.is_stable else None
-    return key
+    return Captured(key, views)
+
+
+def names_read(code: types.CodeType) -> tuple[str, ...]:
+    """Return the globals that code may read."""
+    return _code_info(code).globals
 
 
 def digest_of(key: int) -> str:
@@ -160,26 +152,7 @@ def _constant(value: Any) -> Token:
     return _token(value, (), None)
 
 
-def _names(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the globals and the attributes that code, or code inside it, may read."""
-    import dis
-
-    loaded: dict[str, None] = {}
-    attributes: dict[str, None] = {}
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            loaded[str(instruction.argval)] = None
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            attributes[str(instruction.argval)] = None
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            inner_loaded, inner_attributes = _names(constant)
-            loaded.update(dict.fromkeys(inner_loaded))
-            attributes.update(dict.fromkeys(inner_attributes))
-    return tuple(loaded), tuple(attributes)
-
-
-def _token(value: Any, path: tuple[int, ...], watch: _Watch | None) -> Token:
+def _token(value: Any, path: tuple[int, ...], watch: Watch | None) -> Token:
     """Return value's content; `path` holds the ids of the functions being visited."""
     kind = type(value)
     if kind is float:
@@ -195,10 +168,33 @@ def _token(value: Any, path: tuple[int, ...], watch: _Watch | None) -> Token:
         return (kind.__name__, items if kind is tuple else tuple(sorted(items, key=repr)))
     if isinstance(value, types.ModuleType):
         return ("module", value.__name__)
+    if _captured.is_array(value):
+        if watch is not None:
+            watch.is_stable = False  # it is not looked at again
+        raise TypeError(UNREACHED)
     function = python_function(value)
-    if function is not None:
+    if function is None:
+        return _object_token(value)
+    assert watch is not None  # constants are no functions
+    before, watch.may_capture = watch.may_capture, False
+    try:
         return _function_token(function, path, watch)
-    return _object_token(value)
+    finally:
+        watch.may_capture = before
+
+
+def _variable_token(
+    value: Any, names: Any, name: Any, path: tuple[int, ...], watch: Watch
+) -> Token:
+    """Return the token of a closure's or a namespace's value, from where arrays are captured."""
+    if type(value) is _captured.Slot:
+        return value.token
+    if _captured.is_array(value):
+        return watch.capture(value, names, name, len(path))
+    function = python_function(value)
+    return (
+        _token(value, path, watch) if function is None else _function_token(function, path, watch)
+    )
 
 
 def _object_token(value: Any) -> Token:
@@ -214,19 +210,19 @@ def _object_token(value: Any) -> Token:
         )
     raise TypeError(
         f"op captures a value of type {type(value).__name__}, which kernels cannot hold; "
-        "capture numbers, NumPy scalars or functions, and pass arrays as arguments"
+        "capture numbers, NumPy scalars, arrays or functions"
     )
 
 
-def _function_token(fn: types.FunctionType, path: tuple[int, ...], watch: _Watch | None) -> Token:
+def _function_token(fn: types.FunctionType, path: tuple[int, ...], watch: Watch) -> Token:
     if id(fn) in path:
         return ("recursion", len(path) - path.index(id(fn)))
-    if watch is not None and path:
+    if path:
         watch.functions.append((fn, fn.__code__, fn.__defaults__))
         watch.is_stable &= fn.__kwdefaults__ is None
     info = _code_info(fn.__code__)
-    cells = tuple(_cell_token(cell, (*path, id(fn)), watch) for cell in fn.__closure__ or ())
     path = (*path, id(fn))
+    cells = tuple(_cell_token(i, c, path, watch) for i, c in enumerate(fn.__closure__ or ()))
     defaults = _token(fn.__defaults__ or (), path, watch)
     kwdefaults = tuple(
         (name, _token(value, path, watch))
@@ -238,37 +234,28 @@ def _function_token(fn: types.FunctionType, path: tuple[int, ...], watch: _Watch
     return ("function", info.content, cells, defaults, kwdefaults, names)
 
 
-def _is_full(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
-
-
-def _cell_token(cell: types.CellType, path: tuple[int, ...], watch: _Watch | None) -> Token:
-    if not _is_full(cell):
+def _cell_token(index: int, cell: types.CellType, path: tuple[int, ...], watch: Watch) -> Token:
+    if not is_full(cell):
         return ("empty",)
-    if watch is not None and len(path) > 1:
+    if len(path) > 1:
         watch.inner_cells.append((cell, cell.cell_contents))
-    return _token(cell.cell_contents, path, watch)
+    return _variable_token(cell.cell_contents, None, index, path, watch)
 
 
 def _global_tokens(
-    info: _Code, fn: types.FunctionType, path: tuple[int, ...], watch: _Watch | None
+    info: _Code, fn: types.FunctionType, path: tuple[int, ...], watch: Watch
 ) -> Token:
     """Return what each global name, and each module attribute within reach, stands for."""
-    read = watch.read if watch is not None else lambda names, name: names.get(name, _MISSING)
     found: list[Token] = []
-    free = [cell.cell_contents for cell in fn.__closure__ or () if _is_full(cell)]
+    free = [cell.cell_contents for cell in fn.__closure__ or () if is_full(cell)]
     modules = [value for value in free if isinstance(value, types.ModuleType)]
     for name in info.globals:
-        value = read(fn.__globals__, name)
-        if value is _MISSING:
-            value = read(builtins.__dict__, name)
-        if value is _MISSING:
+        value = watch.read(fn.__globals__, name)
+        if value is MISSING:
+            value = watch.read(builtins.__dict__, name)
+        if value is MISSING:
             raise TypeError(f"op reads the global name {name!r}, which is not defined")
-        found.append((name, _token(value, path, watch)))
+        found.append((name, _variable_token(value, fn.__globals__, name, path, watch)))
         if isinstance(value, types.ModuleType):
             modules.append(value)
     reached: set[int] = set()
@@ -278,15 +265,15 @@ def _global_tokens(
             continue
         reached.add(id(module))
         for name in info.attributes:
-            value = read(module.__dict__, name)
+            value = watch.read(module.__dict__, name)
             if isinstance(value, types.ModuleType):
                 modules.append(value)
-            elif value is not _MISSING:
+            elif value is not MISSING:
                 found.append((module.__name__, name, _attribute_token(value, path, watch)))
     return tuple(found)
 
 
-def _attribute_token(value: Any, path: tuple[int, ...], watch: _Watch | None) -> Token:
+def _attribute_token(value: Any, path: tuple[int, ...], watch: Watch) -> Token:
     """Return the token of a module's attribute, which the code may not read after all."""
     try:
         return _token(value, path, watch)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpualgo import _dtypes
 from gpualgo._array import View, _NumPy
-from gpualgo._cuda import driver
+from gpualgo._cuda import driver, fill
 from gpualgo._device import CPU
 
 _make = tuple.__new__  # builds the named tuple without its Python-level constructor
@@ -36,6 +36,7 @@ class CuPy:
     """CuPy arrays: always on a device."""
 
     name = "cupy"
+    has_homes = False
 
     @staticmethod
     def view(x: Any) -> View:
@@ -59,13 +60,7 @@ class CuPy:
     @staticmethod
     def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
         """Write one value everywhere, on the stream."""
-        cupy = sys.modules["cupy"]
-        with cupy.cuda.Device(device):
-            if stream is None:
-                x[...] = cupy.asarray(value)
-            else:
-                with _cupy_stream(cupy, stream, device):
-                    x[...] = cupy.asarray(value)
+        fill.fill(CuPy.view(x), value, CuPy.stream(device) if stream is None else stream)
 
     @staticmethod
     def stream(device: int) -> int:
@@ -127,6 +122,7 @@ class Torch:
     """PyTorch tensors: on the host or a device."""
 
     name = "torch"
+    has_homes = False
 
     @staticmethod
     def view(x: Any) -> View:
@@ -161,13 +157,7 @@ class Torch:
 
     @staticmethod
     def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
-        torch = sys.modules["torch"]
-        source = Torch.from_numpy(value, x)
-        if stream is None:
-            x.copy_(source)
-            return
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
-            x.copy_(source)
+        fill.fill(Torch.view(x), value, Torch.stream(device) if stream is None else stream)
 
     @staticmethod
     def stream(device: int) -> int:
@@ -203,14 +193,45 @@ def protocol_view(x: Any) -> View:
     """Return the view of an array known only by a protocol."""
     interface = getattr(x, "__cuda_array_interface__", None)
     if interface is not None:
-        from gpualgo._cuda import device_array
+        from gpualgo._cuda import protocols
 
-        return device_array.view(x, interface)
-    kind, _ = x.__dlpack_device__()
-    if int(kind) in (1, 3):  # kDLCPU, kDLCUDAHost
-        return _NumPy.view(np.from_dlpack(x))
-    if int(kind) in (2, 13):  # kDLCUDA, kDLCUDAManaged
-        from gpualgo._cuda import device_array
+        return protocols.interface_view(x, interface)
+    if type(x).__name__ == "StridedMemoryView":
+        return _strided_memory_view(x)
+    from gpualgo import _dlpack
 
-        return device_array.dlpack_view(x)
-    raise TypeError(f"a DLPack array on device type {kind} cannot be used; copy it to CPU or CUDA")
+    if _dlpack.is_capsule(x):
+        tensor = _dlpack.read(x)
+    else:
+        kind, device = x.__dlpack_device__()
+        if int(kind) in _dlpack.DEVICE:
+            from gpualgo._cuda import protocols
+
+            tensor = _dlpack.read(protocols.capsule_of(x, int(device)))
+        elif int(kind) in _dlpack.HOST:  # such producers are asked without a stream
+            tensor = _dlpack.read(_dlpack.ask(x))
+        else:
+            raise _unknown_device(int(kind))
+    if tensor.device_type in _dlpack.HOST:
+        return _NumPy.view(_dlpack.as_numpy(tensor))
+    if tensor.device_type not in _dlpack.DEVICE:
+        raise _unknown_device(tensor.device_type)
+    from gpualgo._cuda import protocols
+
+    return protocols.borrowed_view(protocols.Borrowed(tensor))
+
+
+def _unknown_device(kind: int) -> TypeError:
+    return TypeError(f"a DLPack array on device type {kind} cannot be used; copy it to CPU or CUDA")
+
+
+def _strided_memory_view(x: Any) -> View:
+    """Return the view of a cuda.core StridedMemoryView, on the host or a GPU."""
+    from gpualgo import _dlpack
+
+    tensor = _dlpack.from_strided_memory_view(x)
+    if tensor.device_type == _dlpack.CPU:
+        return _NumPy.view(_dlpack.as_numpy(tensor))
+    from gpualgo._cuda import protocols
+
+    return protocols.strided_memory_view(tensor)

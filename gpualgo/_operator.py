@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _dtypes
-from gpualgo._keys import intern, key_of, python_function
+from gpualgo._array import View
+from gpualgo._captured import Captured, note, ownerless
+from gpualgo._keys import call_key, examine, intern, key_of, python_function
 
 MAX_ARITY = 8
 _CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
@@ -72,7 +74,7 @@ class Operator:
     -3.0
     """
 
-    __slots__ = ("commutative", "fn", "identity", "name")
+    __slots__ = ("_captured", "commutative", "fn", "identity", "name")
 
     def __init__(
         self, fn: Callable[..., Any], *, identity: Any = None, commutative: bool = False
@@ -85,13 +87,43 @@ class Operator:
             )
         self.fn = fn
         self.name = _name_of(fn)
+        self._captured: Captured | None = None  # what one call found, held as long as it runs
         self.identity = identity
         self.commutative = bool(commutative) or self.name is not None
 
     @property
     def key(self) -> int:
-        """An integer that operators with equal code and equal captured values share."""
+        """An integer that operators with equal code and equal captured values share.
+
+        Of captured arrays it holds the dtypes and numbers of dimensions, not the values.
+        """
+        if self._captured is not None:
+            return self._captured.key
         return key_of(self.fn) if self.name is None else intern(("builtin", self.name))
+
+    @property
+    def arrays(self) -> tuple[View, ...]:
+        """The arrays that it captures, in the order in which compiled code knows them."""
+        if self.name is not None:
+            return ()
+        return (self._captured or examine(self.fn)).views
+
+    def _held(self) -> Operator:
+        """Return this operator with the arrays that it captures now."""
+        if self.name is not None or self._captured is not None:
+            return self
+        captured = examine(self.fn)
+        return self._with(captured) if captured.views else self
+
+    def holding(self, views: tuple[View, ...]) -> Operator:
+        """Return this operator with other arrays of the same dtypes in the place of its own."""
+        return self._with(Captured(self.key, views))
+
+    def _with(self, captured: Captured) -> Operator:
+        found = Operator.__new__(Operator)
+        found.fn, found.name, found._captured = self.fn, self.name, captured
+        found.identity, found.commutative = self.identity, self.commutative
+        return found
 
     def identity_for(self, dtype: np.dtype[Any]) -> Any:
         """Return the identity in dtype, or None where none is known."""
@@ -121,20 +153,43 @@ def hot_key(op: Any) -> Any:
     """Return what decides the kernel of an operator: the one question of a warm call."""
     kind = type(op)
     if kind is types.FunctionType:
-        return key_of(op)
+        return call_key(op)
     if kind is Operator:
-        return op.key, op.commutative, id(op.identity)
+        if op._captured is not None:
+            return op.key, note(op.arrays), op.commutative, id(op.identity)
+        key = call_key(op.fn) if op.name is None else op.key
+        if type(key) is tuple:  # it captures arrays
+            return *key, op.commutative, id(op.identity)
+        return key, op.commutative, id(op.identity)
     try:
         return _builtin_keys[op]
     except (KeyError, TypeError):
-        return key_of(op) if callable(op) else None
+        return call_key(op) if callable(op) else None
 
 
-def as_operator(op: Any, where: str, arity: int) -> Operator:
-    """Return op as an Operator that can be called with `arity` arguments."""
+def check_held(hot: Any, op: Operator, where: str) -> None:
+    """Raise RuntimeError if op holds other arrays than when its hot key was taken."""
+    if op._captured is not None and (type(hot) is not tuple or hot[1] != note(op.arrays)):
+        raise RuntimeError(_SWAPPED.format(where))
+
+
+_SWAPPED = (
+    "{}: another thread changed what op captures while the call began; "
+    "give each thread an operator of its own"
+)
+
+
+def as_operator(
+    op: Any, where: str, arity: int, arrays: tuple[View, ...] | None = None
+) -> Operator:
+    """Return op as an Operator that can be called with `arity` arguments, holding its arrays.
+
+    `arrays` are those, without owners, that it must have if the call has begun already.
+    """
     if type(op) is types.FunctionType:
         found = Operator.__new__(Operator)
         found.fn, found.name, found.identity, found.commutative = op, None, None, False
+        found._captured = None
     elif type(op) is Operator:
         found = op
     else:
@@ -153,7 +208,10 @@ def as_operator(op: Any, where: str, arity: int) -> Operator:
             f"{where}: op takes {_describe_arity(found.fn)} but is called with {arity}; "
             "give it one parameter for each array (reduce and scan: two)"
         )
-    return found
+    held = found._held()
+    if arrays is not None and ownerless(held.arrays) != arrays:
+        raise RuntimeError(_SWAPPED.format(where))
+    return held
 
 
 def _accepts(op: Operator, arity: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _checks, _device, _streams
+from gpualgo import _checks, _device, _recording, _streams
 from gpualgo._array import View, as_bytes_view, as_view
 from gpualgo._device import CPU
 from gpualgo._radix_sort_call import Call, check_outputs
@@ -75,7 +75,9 @@ def radix_sort(
     bits and, as all equal keys, their order, so that the result has one value only. A row is read
     once to count its digits, then read and written once for each 8 bits of the key in which keys
     differ: the "onesweep" of A. Adinets and D. Merrill (arXiv:2206.01784, 2022) on a GPU.
-    Temporary storage: a copy of keys and values, and a bounded table. See docs/radix_sort.md.
+    Temporary storage: a copy of keys and values, and a bounded table. Page-locked arrays of the
+    host are copied to the GPU and back, not read in place: the passes would cross the bus again and
+    again. See docs/radix_sort.md.
 
     Examples
     --------
@@ -85,6 +87,11 @@ def radix_sort(
     >>> ga.radix_sort(np.array([2, 1, 2, 0]), np.array(["b", "a", "c", "d"]), descending=True)
     (array([2, 2, 1, 0]), array(['b', 'c', 'a', 'd'], dtype='<U1'))
     """
+    if _recording.active and (graph := _recording.current()) is not None:
+        return graph.call(
+            radix_sort, keys, values, descending=descending, begin_bit=begin_bit, end_bit=end_bit,
+            axis=axis, out=out, stream=stream,
+        )  # fmt: skip
     view = as_bytes_view(keys, "radix_sort: keys")
     moved = None if values is None else as_bytes_view(values, "radix_sort: values")
     if moved is not None:
@@ -147,6 +154,10 @@ def argsort(
     >>> ga.argsort(np.array([[1, 3, 3]], np.uint8), descending=True, dtype=np.int32)
     array([[1, 2, 0]], dtype=int32)
     """
+    if _recording.active and (graph := _recording.current()) is not None:
+        return graph.call(
+            argsort, keys, descending=descending, axis=axis, dtype=dtype, out=out, stream=stream
+        )
     view = as_bytes_view(keys, "argsort: keys")
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
@@ -197,7 +208,9 @@ def _run_device(
     call: Call, keys: View, values: View | None, targets: tuple[View, ...] | None, stream: Any
 ) -> tuple[Any, ...]:
     library, device, shape = keys.library, keys.device, call.result_shape
-    given = None if stream is None else _streams.handle_of(stream, call.where)
+    given = None
+    if stream is not None or library.has_homes:
+        given = _streams.handle_for(stream, keys, call.where, values, outs=targets or ())
     if targets is None:
         made = []
         for dtype, strides in zip(call.dtypes, call.strides, strict=True):
@@ -208,6 +221,8 @@ def _run_device(
     if 0 not in shape:
         handle = library.stream(device) if given is None else given
         _cuda_run()(call, keys, values, targets, handle)
+        if library.has_homes:
+            _streams.keep(handle, keys, values, *targets)
     return tuple([target.owner for target in targets])
 
 

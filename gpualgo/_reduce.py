@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _checks, _device
+from gpualgo import _checks, _device, _recording
 from gpualgo._array import View, as_view
+from gpualgo._captured import check_apart, ownerless
 from gpualgo._device import CPU
-from gpualgo._operator import Operator, as_operator, check_dtype, hot_key
+from gpualgo._operator import Operator, as_operator, check_dtype, check_held, hot_key
 
 _WHERE = "reduce"
 _MAX_CALLS = 4096
@@ -21,7 +22,9 @@ _MAX_CALLS = 4096
 class Call:
     """A reduction with everything but the memory decided: what equal calls share."""
 
-    __slots__ = ("_last_init", "acc", "axes", "is_empty", "plans", "result_shape", "shape")
+    __slots__ = (
+        "_last_init", "acc", "arrays", "axes", "is_empty", "plans", "result_shape", "shape",
+    )  # fmt: skip
 
     def __init__(
         self, view: View, op: Operator, init: Any, axis: Any, keepdims: bool, dtype: Any
@@ -33,6 +36,7 @@ class Call:
         spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
         self.result_shape = spread if keepdims else self.shape
         self.is_empty = 0 in view.shape
+        self.arrays = ownerless(op.arrays)  # that op captures
         self.plans: dict[Any, Any] = {}  # of the CUDA backend
         self._last_init: tuple[Any, Any] = (None, None)
 
@@ -137,6 +141,10 @@ def reduce(
     >>> ga.reduce(np.arange(6).reshape(2, 3), None, max, axis=1)
     array([2, 5])
     """
+    if _recording.active and (graph := _recording.current()) is not None:
+        return graph.call(
+            reduce, x, init, op, axis=axis, keepdims=keepdims, dtype=dtype, out=out, stream=stream
+        )
     view = as_view(x, "reduce: x")
     init_kind = type(init) if init is None or type(init) in _WEAK else _checks.dtype_of(init)
     axis_key = axis if axis is None else _checks.axis_key(axis)
@@ -148,7 +156,8 @@ def reduce(
     if call is None:
         call = _new_call(key, view, as_operator(op, _WHERE, 2), init, axis, keepdims, dtype)
     if view.device == CPU:
-        return _reduce_host(call, view, as_operator(op, _WHERE, 2), init, out, stream)
+        held = as_operator(op, _WHERE, 2, call.arrays)
+        return _reduce_host(call, view, held, init, out, stream)
     plan = call.plans.get(view.ptr & 15)
     if plan is not None and out is None and stream is None:  # the warm call: nothing to decide
         library, device = view.library, view.device
@@ -172,6 +181,7 @@ def _cuda_run() -> Any:
 def _new_call(
     key: Any, view: View, op: Operator, init: Any, axis: Any, keepdims: bool, dtype: Any
 ) -> Call:
+    check_held(key[0], op, _WHERE)
     call = Call(view, op, init, axis, keepdims, dtype)
     if len(_calls) >= _MAX_CALLS:
         _calls.clear()
@@ -186,25 +196,33 @@ def _reduce_host(call: Call, view: View, op: Operator, init: Any, out: Any, stre
     library = view.library
     x = library.to_numpy(view.owner)
     encoded = call.encode(init)
-    target = None
-    if out is not None:
+    if out is None:
+        result = np.empty(call.result_shape, call.acc)
+    else:
         target = _checks.output(out, view, call.result_shape, call.acc, _WHERE)
         _checks.no_overlap(target, view, _WHERE)
-    flat = np.empty(call.shape, call.acc)
-    if flat.size and x.size == 0:
-        flat[...] = call.start(op, init)
-    elif flat.size and device == CPU:
+        check_apart(call.arrays, target, _WHERE)
+        result = library.to_numpy(target.owner)
+    if result.size and x.size == 0:
+        start = call.start(op, init)
+        if device != CPU:
+            from gpualgo._cuda import whole
+
+            whole.before_host_on(device, stream, x, _WHERE, "x is empty, so the host writes out")
+        result[...] = start
+    elif result.size and device == CPU:
         _checks.no_stream(stream, _WHERE)
         from gpualgo._cpu import reduce as cpu
 
+        flat = np.empty(call.shape, call.acc) if out is not None else result.reshape(call.shape)
         cpu.reduce(x, flat, op, encoded, call.axes)
-    elif flat.size:
+        if out is not None:
+            result[...] = flat.reshape(call.result_shape)
+    elif result.size:
         from gpualgo._cuda import host
 
-        host.reduce(call, x, flat, op, encoded, device, stream)
-    result = flat.reshape(call.result_shape)
-    if target is not None:
-        library.to_numpy(target.owner)[...] = result
+        host.reduce(call, x, result, op, encoded, device, stream)
+    if out is not None:
         return out
-    whole = not call.result_shape
-    return library.scalar(library.from_numpy(result, x)) if whole else library.from_numpy(result, x)
+    found = library.from_numpy(result, x)
+    return found if call.result_shape else library.scalar(found)

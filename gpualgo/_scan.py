@@ -3,76 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import operator
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from gpualgo import _checks, _device
-from gpualgo._array import View, address_of, as_view, is_contiguous, overlap
+from gpualgo import _checks, _device, _recording
+from gpualgo._array import View, as_view
 from gpualgo._device import CPU
-from gpualgo._operator import Operator, as_operator, check_dtype, hot_key
+from gpualgo._operator import Operator, as_operator, check_held, hot_key
+from gpualgo._scan_call import EXCLUSIVE, Call, check_output
 
-_INCLUSIVE, _EXCLUSIVE = "inclusive_scan", "exclusive_scan"
+_INCLUSIVE, _EXCLUSIVE = "inclusive_scan", EXCLUSIVE
 _MAX_CALLS = 4096
-
-
-class Call:
-    """A scan with everything but the memory decided: what equal calls share."""
-
-    __slots__ = (
-        "_identity", "_kept", "_last_init", "acc", "axis", "is_exclusive", "is_reverse", "plans",
-        "result_shape", "shape", "where",
-    )  # fmt: skip
-
-    def __init__(
-        self, view: View, op: Operator, init: Any, axis: Any, reverse: bool, dtype: Any, where: str
-    ) -> None:
-        self.where, self.is_exclusive, self.is_reverse = where, where == _EXCLUSIVE, reverse
-        on_device = type(init) is View
-        given = init.dtype if on_device and dtype is None else dtype
-        self.acc = _checks.accumulator(view, init, given, where)
-        if on_device and init.dtype != self.acc:
-            raise TypeError(
-                f"{where}: init on the device has dtype {init.dtype}, the accumulator {self.acc}; "
-                "convert it first"
-            )
-        check_dtype(op, self.acc, where)
-        self.shape = view.shape
-        self.axis = _checks.axis_of(axis, len(view.shape), where)  # None: as if x were flattened
-        self.result_shape = (math.prod(view.shape),) if self.axis is None else view.shape
-        self.plans: dict[Any, Any] = {}  # of the CUDA backend
-        self._last_init: tuple[Any, np.ndarray[Any, Any] | None] = (None, None)
-        self._kept = op.identity  # its id is in the key: no other object may come to have it
-        self._identity = self._encoded_identity(op) if self.is_exclusive and init is None else None
-
-    def _encoded_identity(self, op: Operator) -> np.ndarray[Any, Any]:
-        identity = op.identity_for(self.acc)
-        if identity is None:
-            raise ValueError(
-                f"{self.where}: op has no known identity for the first result; "
-                "pass init= or ga.Operator(op, identity=...)"
-            )
-        if op.identity is None:  # a recognised operator's: 0, 1 and -1 fit every dtype
-            return np.array(identity).astype(self.acc)
-        return _checks.init_value(identity, self.acc, self.where, "identity")
-
-    def encode(self, init: Any) -> np.ndarray[Any, Any] | None:
-        """Return what comes before the first element, 0-d and of the accumulator's dtype.
-
-        That is init, or else the identity if the scan is exclusive. The last init is remembered.
-        """
-        if init is None:
-            return self._identity
-        known, encoded = self._last_init
-        if known is not init:
-            encoded = _checks.init_value(init, self.acc, self.where)
-            if type(init) in _WEAK:  # immutable, so that identity is enough
-                self._last_init = (init, encoded)
-        return encoded
-
 
 _calls: dict[Any, Call] = {}
 
@@ -214,6 +158,11 @@ def _scan(
     where: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any, out: Any,
     stream: Any,
 ) -> Any:  # fmt: skip
+    if _recording.active and (graph := _recording.current()) is not None:
+        function = inclusive_scan if where == _INCLUSIVE else exclusive_scan
+        return graph.call(
+            function, x, init, op, axis=axis, reverse=reverse, dtype=dtype, out=out, stream=stream
+        )
     view = as_view(x, _X[where])
     init_kind: Any = type(init)
     first = 0
@@ -222,7 +171,7 @@ def _scan(
             init_kind = init.dtype
         else:
             init = _checks.device_init(init, view, where)
-            init_kind, first = (init.dtype,), init.ptr
+            init_kind, first = (init.dtype, init.library), init.ptr
     if reverse is not False and reverse is not True:
         reverse = _checks.flag(reverse, "reverse", where)
     axis_key = axis if axis is None else _checks.axis_key(axis)
@@ -233,9 +182,10 @@ def _scan(
         call = None
     if call is None:
         operator_ = as_operator(op, where, 2)
+        check_held(key[1], operator_, where)
         call = _new_call(key, Call(view, operator_, init, axis, reverse, dtype, where))
     if view.device == CPU:
-        return _scan_host(call, view, as_operator(op, where, 2), init, out, stream)
+        return _scan_host(call, view, as_operator(op, where, 2, call.arrays), init, out, stream)
     plan = call.plans.get(view.ptr & 15)
     if plan is not None and out is None and stream is None:  # the warm call: nothing to decide
         library, device = view.library, view.device
@@ -260,21 +210,6 @@ def _new_call(key: Any, call: Call) -> Call:
     with contextlib.suppress(TypeError):
         _calls[key] = call
     return call
-
-
-def check_output(call: Call, out: Any, view: View, init: Any) -> View:
-    """Return the view of out= once it fits; it may be x itself, and else must lie apart."""
-    target = _checks.output(out, view, call.result_shape, call.acc, call.where)
-    if type(init) is View and overlap(target, init):
-        raise ValueError(f"{call.where}: out shares memory with init; pass a separate array")
-    in_place = (
-        address_of(target) == address_of(view) and target.dtype == view.dtype
-        and ((target.shape == view.shape and target.strides == view.strides)
-             or (is_contiguous(target) and is_contiguous(view)))
-    )  # fmt: skip
-    if not in_place and overlap(target, view):
-        raise ValueError(f"{call.where}: out overlaps x partly; pass x itself or a separate array")
-    return target
 
 
 def _scan_host(call: Call, view: View, op: Operator, init: Any, out: Any, stream: Any) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _checks, _device, _dtypes
+from gpualgo import _checks, _device, _dtypes, _recording
 from gpualgo._array import View, address_of, as_view, overlap
+from gpualgo._captured import check_apart
 from gpualgo._device import CPU
 from gpualgo._operator import MAX_ARITY, Operator, as_operator, check_dtype, hot_key
 
@@ -61,6 +62,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     array([[10, 12, 14],
            [20, 22, 24]])
     """
+    if _recording.active and (graph := _recording.current()) is not None:
+        return graph.call(transform, op, *arrays, dtype=dtype, out=out, stream=stream)
     views = [as_view(x, "transform: an argument") for x in arrays]
     target = None if out is None else as_view(out, "transform: out")
     try:
@@ -164,6 +167,8 @@ def _transform_host(
     library = views[0].library
     check_meaning(op, views)
     target = None if out is None else check_output(out, views, shape)
+    if target is not None:
+        check_apart(op.arrays, target, _WHERE)
     wanted = wanted_dtype(dtype, target)
     arrays = [np.broadcast_to(library.to_numpy(view.owner), shape) for view in views]
     dtypes = tuple(view.dtype for view in views)

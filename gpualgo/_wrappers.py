@@ -1,13 +1,65 @@
-"""What stands around an operator: a fixed number of parameters, and the device ABI."""
+"""What stands around an operator: slots for its arrays, a number of parameters, the device ABI."""
 
 from __future__ import annotations
 
 import types as pytypes
 from typing import Any
 
-from gpualgo import _functions
+from gpualgo import _captured, _functions
 from gpualgo._adapt import Target
-from gpualgo._keys import python_function
+from gpualgo._keys import key_of, names_read, python_function
+from gpualgo._operator import PYTHON, Operator
+from gpualgo._watch import is_full
+
+
+def function_of(op: Operator, arity: int) -> pytypes.FunctionType:
+    """Return a Python function of exactly `arity` parameters, with slots instead of arrays."""
+    if op.name is not None:
+        return as_function(PYTHON[op.name], arity)
+    if not op.arrays:
+        return as_function(op.fn, arity)
+    fn = python_function(op.fn)
+    assert fn is not None
+    detached = _Detacher().copy(fn, {})
+    if key_of(detached) != op.key:
+        raise RuntimeError(
+            "op reads other values than when it was called; change what it captures between calls"
+        )
+    return as_function(detached, arity)
+
+
+class _Detacher:
+    """Copies functions without the arrays that they capture, in the order of their key."""
+
+    def __init__(self) -> None:
+        self.num_words = 0
+
+    def copy(
+        self, fn: pytypes.FunctionType, under_way: dict[int, pytypes.FunctionType]
+    ) -> pytypes.FunctionType:
+        """Return fn reading slots; `under_way` holds the functions that lead to it."""
+        if id(fn) in under_way:
+            return under_way[id(fn)]
+        cells = tuple(pytypes.CellType() for _ in fn.__closure__ or ())
+        names: dict[str, Any] = {"__name__": fn.__module__}
+        copy = pytypes.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__, cells or None)
+        copy.__kwdefaults__ = fn.__kwdefaults__
+        under_way = {**under_way, id(fn): copy}
+        for cell, original in zip(cells, fn.__closure__ or (), strict=True):
+            if is_full(original):
+                cell.cell_contents = self._replaced(original.cell_contents, under_way)
+        for name in names_read(fn.__code__):
+            if name in fn.__globals__:
+                names[name] = self._replaced(fn.__globals__[name], under_way)
+        return copy
+
+    def _replaced(self, value: Any, under_way: dict[int, pytypes.FunctionType]) -> Any:
+        if _captured.is_array(value):
+            slot = _captured.Slot(value, self.num_words)
+            self.num_words += _captured.num_words(slot.ndim)
+            return slot
+        function = python_function(value)
+        return value if function is None else self.copy(function, under_way)
 
 
 def as_function(fn: Any, arity: int) -> pytypes.FunctionType:

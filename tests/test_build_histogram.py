@@ -43,7 +43,8 @@ class Machine:
         patch.setattr(driver, "capability", lambda _: self.capability)
         patch.setattr(driver, "shared_limit", lambda _: SHARED_BYTES[self.capability])
         patch.setattr(build, "kernel", lambda spec, _: spec)
-        patch.setattr(driver, "Launch", self.launch)
+        for module in (counting_sort, histogram):
+            patch.setattr(module, "Launch", self.launch)
         patch.setattr(histogram, "_upload", lambda *_: 0)
         patch.setattr(histogram, "_discard", lambda *_: None)
 
@@ -201,6 +202,7 @@ def test_keys_that_are_counted() -> None:
         dtype = sass.dtype_of(name)
         bits = 8 * dtype.itemsize
         is_short = _dtypes.kind(dtype) in "biu" and bits <= 16
-        assert counting_sort.applies(dtype, 0, bits) == is_short
-        assert not counting_sort.applies(dtype, 1, bits)
-        assert not counting_sort.applies(dtype, 0, bits - 1)
+        assert counting_sort.applies(dtype, 0, bits, 1 << 22) == is_short
+        assert not counting_sort.applies(dtype, 0, bits, 1 << 18)
+        assert not counting_sort.applies(dtype, 1, bits, 1 << 22)
+        assert not counting_sort.applies(dtype, 0, bits - 1, 1 << 22)

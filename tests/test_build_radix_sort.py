@@ -48,7 +48,8 @@ def pass_spec(
     num_keys: int = MANY, has_rows: bool = False,
 ) -> build.Spec:  # fmt: skip
     cut = policy.pass_policy(num_keys, dtype.itemsize, value_bytes, 4, limit_of(capability))
-    return policy.pass_spec(dtype, value_bytes, result_bytes, 4, cut, has_rows)
+    overlaps = capability >= (9, 0)
+    return policy.pass_spec(dtype, value_bytes, result_bytes, 4, cut, has_rows, overlaps)
 
 
 def rows_spec(
@@ -89,7 +90,7 @@ def test_passes_hold_all_in_registers(
 def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_path: Path) -> None:
     for num_bytes in (1 << 16, 1 << 30):
         cut = policy.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
-        spec = policy.histogram_spec(UINT64, num_passes, 4, cut)
+        spec = policy.histogram_spec(UINT64, num_passes, 4, cut, True)
         code = check(spec, MAIN, tmp_path, may_spill=False)
         assert code.count(r"LDG\.E\.128")
         assert code.count(r"ATOMS\.POPC\.INC")
@@ -118,7 +119,7 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     cut = policy.histogram_policy(1 << 30, 4, limit_of(capability))
     for spec in (
-        policy.histogram_spec(FLOAT32, 4, 4, cut),
+        policy.histogram_spec(FLOAT32, 4, 4, cut, capability >= (9, 0)),
         pass_spec(FLOAT32, 0, 0, capability),
         pass_spec(UINT64, 8, 8, capability),
         rows_spec(FLOAT32, 4, 1024, 1000, capability),

@@ -48,6 +48,43 @@ def test_arrays_on_two_gpus_are_refused(cuda: Backend, device: int) -> None:
         ga.transform(lambda a, b: a + b, first, second)
 
 
+@pytest.mark.parametrize("device", range(1, count_gpus()))
+def test_streams_of_another_gpu_are_refused(cuda: Backend, device: int) -> None:
+    with cuda.xp.cuda.Device(device):
+        stream = cuda.xp.cuda.Stream(non_blocking=True)
+    x = cuda.xp.ones(10)
+    for call in (ga.reduce, ga.inclusive_scan, ga.radix_sort, ga.argsort):
+        with pytest.raises(ValueError, match=rf"stream= is of cuda:{device} .* on cuda:0"):
+            call(x, stream=stream)
+    with pytest.raises(ValueError, match=rf"stream= is of cuda:{device}"):
+        ga.transform(lambda a: a + 1, x, stream=stream)
+    with pytest.raises(ValueError, match=rf"stream= is of cuda:{device}"):
+        ga.histogram(x, 3, (0, 1), stream=stream)
+
+
+@pytest.mark.parametrize(("device", "current"), PAIRS)
+def test_plans_and_graphs_on_each_gpu(cuda: Backend, device: int, current: int) -> None:
+    cupy = cuda.xp
+    host = np.arange(300_001, dtype=np.int32)[::-1].copy()
+    with cupy.cuda.Device(device):
+        x = cupy.asarray(host)
+        plan = ga.prepare(ga.radix_sort, x)
+        storage = cupy.empty(plan.temp_storage_bytes, np.uint8)
+    with cupy.cuda.Device(current):
+        ordered = plan(x, temp_storage=storage)
+        with ga.graph(f"cuda:{device}") as g:
+            scanned = ga.inclusive_scan(x)
+            again = ga.radix_sort(x)
+        g.launch()
+        assert cupy.cuda.runtime.getDevice() == current
+    assert ordered.device.id == scanned.device.id == device
+    with cupy.cuda.Device(device):
+        cupy.cuda.Device().synchronize()
+        assert np.array_equal(ordered.get(), host[::-1])
+        assert np.array_equal(again.get(), host[::-1])
+        assert np.array_equal(scanned.get(), np.cumsum(host, dtype=np.int32))
+
+
 def test_a_captured_graph_has_storage_of_its_own(cuda: Backend) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch records the graph")
     x = torch.ones(1 << 20, device="cuda")

@@ -1,4 +1,4 @@
-"""Every example of README.md and docs/*.md runs, on the CPU backend."""
+"""Every example of README.md and docs/*.md runs: on the CPU, or on a GPU where it says so."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import REPOSITORY
+from support import REPOSITORY, Backend
 
 import gpualgo as ga
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+GPU_BLOCK = re.compile(r"^```python gpu\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+GPU_PAGES = [page for page in PAGES if GPU_BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples(page: Path) -> None:
-    """Run a page's python blocks in order, in one namespace; those with >>> as doctests.
-
-    Blocks of other languages, and ```python gpu, which needs a GPU, are not run.
-    """
+    """Run a page's python blocks in order, in one namespace; those with >>> as doctests."""
     text = page.read_text(encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": page.stem}
     with ga.default_device("cpu"):
@@ -31,6 +30,17 @@ def test_examples(page: Path) -> None:
                 _run_doctest(source, namespace, page, line)
             else:  # leading newlines make tracebacks show the page's own lines
                 exec(compile("\n" * line + source, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", GPU_PAGES, ids=lambda page: page.name)
+def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
+    """Run a page's ```python gpu blocks in order, in one namespace."""
+    pytest.importorskip("torch", reason="the examples use CuPy and PyTorch")
+    text = page.read_text(encoding="utf-8")
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    for match in GPU_BLOCK.finditer(text):
+        line = text.count("\n", 0, match.start(1))
+        exec(compile("\n" * line + match[1], str(page), "exec"), namespace)
 
 
 def _run_doctest(source: str, namespace: dict[str, Any], page: Path, line: int) -> None:

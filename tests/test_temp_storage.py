@@ -32,7 +32,7 @@ def test_other_functions() -> None:
 )
 def test_host_arrays(call: tuple[Any, ...]) -> None:
     function, *others = call
-    with pytest.raises(TypeError, match="is on the CPU; pass an array that is on a GPU"):
+    with pytest.raises(TypeError, match="is on the CPU; pass arrays that are on a GPU"):
         ga.temp_storage_bytes(function, np.zeros(3), *others)
 
 

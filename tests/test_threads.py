@@ -1,4 +1,4 @@
-"""Calls from several threads at once, on one stream and on the CPU's cores."""
+"""Calls from several threads at once, on one stream and on several, and on the CPU's cores."""
 
 from __future__ import annotations
 
@@ -45,3 +45,71 @@ def test_algorithms_side_by_side(backend: Backend, n: int) -> None:
         results = list(pool.map(run, work))
     for got, (_, _, want) in zip(results, work, strict=True):
         assert_same(backend.to_host(got), want)
+
+
+def test_many_operators_are_built_side_by_side(backend: Backend) -> None:
+    """Equal operators once, different ones without disturbing each other."""
+    x = backend.to_device(random_array(3000, np.dtype("int64"), 1) % 1000)
+    host = backend.to_host(x)
+
+    def operator(k: int) -> Callable[[Any], Any]:
+        return lambda a: a * k + 1
+
+    def run(k: int) -> Any:
+        with ga.default_device(backend.name):
+            return ga.transform(operator(k), x)
+
+    ks = [k % 6 for k in range(36)]
+    with ThreadPoolExecutor(12) as pool:
+        results = list(pool.map(run, ks))
+    for k, got in zip(ks, results, strict=True):
+        assert_same(backend.to_host(got), host * k + 1)
+
+
+def test_streams_of_their_own(cuda: Backend) -> None:
+    """Each thread on its own stream: storage is never shared, nor used again too early."""
+    n, rounds = 1 << 21, 6
+    hosts = [random_array(n, np.dtype("int32"), seed) for seed in range(4)]
+    arrays = [cuda.to_device(host) for host in hosts]
+    cuda.xp.cuda.Device().synchronize()
+
+    def run(x: Any) -> list[Any]:
+        stream = cuda.xp.cuda.Stream(non_blocking=True)
+        found = []
+        for _ in range(rounds):
+            y = ga.radix_sort(x, stream=stream)
+            found.append((y, ga.inclusive_scan(y, stream=stream), ga.reduce(y, stream=stream)))
+        stream.synchronize()
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(run, arrays))
+    for host, found in zip(hosts, results, strict=True):
+        ordered = np.sort(host)
+        for y, scanned, total in found:
+            assert_same(cuda.to_host(y), ordered)
+            assert_same(cuda.to_host(scanned), np.cumsum(ordered, dtype=np.int32))
+            assert int(total) == int(host.sum(dtype=np.int32))
+
+
+def test_streams_overlap(cuda: Backend) -> None:
+    """A call on one stream is done while a long one runs on another."""
+    busy, free = (cuda.xp.cuda.Stream(non_blocking=True) for _ in range(2))
+    steps, out = cuda.xp.full(1, 1 << 27, np.int64), cuda.xp.zeros(1)
+    x = cuda.to_device(random_array(1 << 20, np.dtype("int32")))
+
+    def spin(count: int) -> float:
+        s = 0.5
+        for _ in range(count):
+            s = s * 0.999 + 0.25
+        return s
+
+    ga.transform(spin, cuda.xp.ones(1, np.int64), out=out)
+    want = cuda.to_host(ga.radix_sort(x))
+    cuda.xp.cuda.Device().synchronize()
+    ga.transform(spin, steps, out=out, stream=busy)
+    got = ga.radix_sort(x, stream=free)
+    free.synchronize()
+    assert not busy.done
+    busy.synchronize()
+    assert_same(cuda.to_host(got), want)

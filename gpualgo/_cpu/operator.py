@@ -12,13 +12,16 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir as llvm
 from numba import njit, types
 from numba.core import datamodel, extending, imputils, ir, ir_utils, rewrites
+from numba.np import arrayobj
 
 from gpualgo import _adapt, _dtypes, _wrappers
 from gpualgo._compile_errors import explained, result_of
+from gpualgo._cpu import state
 from gpualgo._numba_types import Narrow, scalar_type
-from gpualgo._operator import PYTHON, Operator
+from gpualgo._operator import Operator
 
 _lock = threading.RLock()
 _compiled: dict[Any, CompiledOperator] = {}
@@ -41,7 +44,9 @@ def storage_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @cache
 def _target() -> _adapt.Target:
-    target = _adapt.Target(ir, ir_utils, rewrites, extending, datamodel.models, imputils, False)
+    target = _adapt.Target(
+        ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, False
+    )
     _adapt.install(target)
     return target
 
@@ -73,8 +78,8 @@ _IDENTITY = Operator(lambda a: a)
 def _compile(
     op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
-    fn = _wrappers.as_function(PYTHON[op.name] if op.name else op.fn, len(arg_dtypes))
-    source = op.fn
+    fn = _wrappers.function_of(op, len(arg_dtypes))
+    source, key = op.fn, op.key
     functions: dict[Any, Any] = {}
 
     def device_function(inner: Any) -> Any:
@@ -82,7 +87,11 @@ def _compile(
             functions[inner] = njit(**_OPTIONS)(_adapt.adopt(inner, adoption))
         return functions[inner]
 
-    adoption = _adapt.Adoption(_target(), device_function)
+    def words(builder: Any) -> Any:
+        word = llvm.IntType(64)
+        return builder.inttoptr(word(state.address_of(key)), word.as_pointer())
+
+    adoption = _adapt.Adoption(_target(), device_function, words if op.arrays else None)
     args = tuple(scalar_type(str(_dtypes.name_of(dtype))) for dtype in arg_dtypes)
     with explained(source, arg_dtypes):
         dispatcher = device_function(fn)

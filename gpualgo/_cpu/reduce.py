@@ -14,6 +14,7 @@ from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.layout import Dims, address, dense_strides, is_dense, merge, packer, table
 from gpualgo._cpu.operator import compile_cast, compile_operator
 from gpualgo._cpu.pointers import storage
+from gpualgo._cpu.state import bound
 from gpualgo._operator import Operator
 
 _SHORT = 64  # with fewer elements than this to fold, many outputs are folded abreast
@@ -65,6 +66,14 @@ def reduce(
         reduce(x, rows, op, None, inner)
         axes = tuple(axis - sum(i < axis for i in inner) for axis in axes if axis not in inner)
         x = rows
+    with bound(op):
+        _fold(x, out, op, init, axes)
+
+
+def _fold(
+    x: np.ndarray[Any, Any], out: np.ndarray[Any, Any], op: Operator,
+    init: np.ndarray[Any, Any] | None, axes: tuple[int, ...],
+) -> None:  # fmt: skip
     source = _source(x, out, op, axes)
     kernel = _kernel(op, x.dtype, out.dtype, source.column)
     while (parts := _num_parts(source)) > 1:

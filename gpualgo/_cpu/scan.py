@@ -15,6 +15,7 @@ from gpualgo._cpu.kernels import get_compiled, get_kernel, scratch
 from gpualgo._cpu.layout import Dims, address, merge, packer, table
 from gpualgo._cpu.operator import compile_cast, compile_operator
 from gpualgo._cpu.pointers import storage
+from gpualgo._cpu.state import bound
 from gpualgo._cpu.transform import transform
 from gpualgo._operator import Operator
 
@@ -100,11 +101,12 @@ def scan(
     n, x_step, out_step = dims.pop(axis)
     outer = merge(sorted(dims, key=lambda dim: (-abs(dim[2]), -abs(dim[1]))))
     job = _Job(x, out, op, init, is_exclusive, n, x_step, out_step, outer)
-    if _is_columns(job):
-        _run(job, _cut_columns(job), scan_columns.column_functions)
-    else:
-        is_dense = x_step == x.itemsize and out_step == out.itemsize
-        _run(job, _cut_strips(job), scan_strips.strip_functions, is_dense)
+    with bound(op):
+        if _is_columns(job):
+            _run(job, _cut_columns(job), scan_columns.column_functions)
+        else:
+            is_dense = x_step == x.itemsize and out_step == out.itemsize
+            _run(job, _cut_strips(job), scan_strips.strip_functions, is_dense)
 
 
 def _is_columns(job: _Job) -> bool:

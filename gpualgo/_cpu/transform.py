@@ -13,6 +13,7 @@ from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.layout import Dims, address, is_dense, merge, offset, packer, table
 from gpualgo._cpu.operator import compile_operator
 from gpualgo._cpu.pointers import call, load, load_each, pointer_to, pointers_to, storage, store
+from gpualgo._cpu.state import bound
 from gpualgo._operator import Operator
 
 _CHUNK = 2048  # elements of each array that go through a buffer in L1 at once
@@ -40,6 +41,13 @@ def transform(
     """
     if out.size == 0:
         return
+    with bound(op):
+        _transform(op, arrays, out)
+
+
+def _transform(
+    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any]
+) -> None:
     operands = [out, *arrays]
     starts, dims = _canonical(operands)
     modes = [_mode(dims, i, array.itemsize) for i, array in enumerate(operands)]

@@ -6,6 +6,7 @@ import struct
 
 from gpualgo._cuda import build, driver
 from gpualgo._cuda import radix_sort_policy as policy
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.radix_sort_passes import Job
 
 _HEAD = struct.Struct("<4Q")  # keys, values, their outputs
@@ -37,7 +38,7 @@ def sorter_of(job: Job) -> RowsSorter | None:
     return None if cut is None else RowsSorter(job, cut)
 
 
-def _launch(job: Job, cut: policy.RowPolicy) -> driver.Launch:
+def _launch(job: Job, cut: policy.RowPolicy) -> Launch:
     digits = policy.digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
     padding, is_highest = policy.last_key(job.dtype, job.descending)
     words = [word for d in digits for word in (d.shift, d.mask, d.flip)]
@@ -49,17 +50,17 @@ def _launch(job: Job, cut: policy.RowPolicy) -> driver.Launch:
     kernel = build.kernel(policy.rows_spec(job.dtype, job.result_bytes, cut), job.device)
     shared = cut.shared_bytes(job.key_bytes, job.result_bytes > 0)
     grid = -(-job.num_rows // cut.rows_per_block)
-    return driver.Launch(kernel, grid, cut.block_threads, _HEAD, tail, job.device, shared)
+    return Launch(kernel, grid, cut.block_threads, _HEAD, tail, job.device, shared)
 
 
-def _small_launch(job: Job) -> driver.Launch:
+def _small_launch(job: Job) -> Launch:
     width = 1 << (job.row_items - 1).bit_length()
     mask = (1 << job.end_bit - job.begin_bit) - 1
     flip = policy.flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask
     tail = struct.pack("<qqQQq", job.num_rows, job.row_items, mask, flip, job.begin_bit)
     spec = policy.small_rows_spec(job.dtype, job.result_bytes, width)
     rows_per_block = policy.SMALL_ROWS_THREADS // width
-    return driver.Launch(
+    return Launch(
         build.kernel(spec, job.device), -(-job.num_rows // rows_per_block),
         policy.SMALL_ROWS_THREADS, _HEAD, tail, job.device,
     )  # fmt: skip

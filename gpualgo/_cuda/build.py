@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +20,7 @@ import numpy as np
 from gpualgo import _dtypes
 from gpualgo._cuda import cache as disk
 from gpualgo._cuda import driver
+from gpualgo._cuda.once import Once as _Once
 from gpualgo._errors import CompileError
 from gpualgo._keys import digest_of
 from gpualgo._operator import Operator
@@ -39,6 +38,12 @@ class Spec:
     arg_dtypes: tuple[np.dtype[Any], ...] = ()
     result_dtype: np.dtype[Any] | None = None
 
+    @property
+    def source(self) -> str:
+        """What is compiled; with the words that tell of captured arrays if there are any."""
+        captures = self.op is not None and self.op.arrays
+        return ("#define GPUALGO_CAPTURES\n" if captures else "") + f'#include "{self.header}"\n'
+
 
 def source_folder() -> Path:
     """Return where the .cuh files are: in the installed package, else in the source tree."""
@@ -49,8 +54,8 @@ def source_folder() -> Path:
 
 # What an operator compiles to depends on these of our modules, too.
 _TYPING_MODULES = (
-    "_adapt", "_compile_errors", "_functions", "_generators", "_numba_types", "_operator",
-    "_promotion", "_rules", "_wrappers", "_cuda/operator",
+    "_adapt", "_array_slots", "_captured", "_compile_errors", "_functions", "_generators",
+    "_numba_types", "_operator", "_promotion", "_rules", "_wrappers", "_cuda/operator",
 )  # fmt: skip
 
 
@@ -79,44 +84,31 @@ def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join((_source_digest(), *parts)).encode()).hexdigest()
 
 
-class _Once:
-    """Results by key; each is made once, however many threads ask."""
-
-    def __init__(self) -> None:
-        self._done: dict[Any, Any] = {}
-        self._locks: dict[Any, threading.Lock] = {}
-        self._guard = threading.Lock()
-
-    def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        if key in self._done:
-            return self._done[key]
-        with self._guard:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
-            if key not in self._done:
-                self._done[key] = make()
-            self._locks.pop(key, None)
-        return self._done[key]
-
-
-_kernels, _cubins, _kernel_irs, _operator_irs, _result_dtypes = (_Once() for _ in range(5))
+_kernels, _images, _cubins, _kernel_irs, _operator_irs, _result_dtypes = (_Once() for _ in range(6))
 
 
 def kernel(spec: Spec, device: int) -> driver.Kernel:
     """Return the loaded kernel of a spec for a device's architecture."""
     capability = driver.capability(device)
     key = (*_memory_key(spec), capability)
+    views = () if spec.op is None else spec.op.arrays
+    if views:
+        from gpualgo._cuda import bound
 
-    def make() -> driver.Kernel:
-        code, name = cubin(spec, capability)
-        with driver.current_device(device):
-            try:
-                return driver.Kernel(code, name)
-            except RuntimeError:  # made for another driver: an older one may not load it
-                return driver.Kernel(*_build(spec, capability))
-
-    loaded: driver.Kernel = _kernels.get(key, make)
+        image = _images.get(key, lambda: bound.tried(*_load(spec, capability, device), device))
+        return bound.kernel(key, image, views, device)
+    loaded: driver.Kernel = _kernels.get(key, lambda: _load(spec, capability, device)[0])
     return loaded
+
+
+def _load(spec: Spec, capability: tuple[int, int], device: int) -> tuple[driver.Kernel, bytes]:
+    code, name = cubin(spec, capability)
+    with driver.current_device(device):
+        try:
+            return driver.Kernel(code, name), code
+        except RuntimeError:  # made for another driver: an older one may not load it
+            code, name = _build(spec, capability)
+            return driver.Kernel(code, name), code
 
 
 def _memory_key(spec: Spec) -> tuple[Any, ...]:
@@ -210,7 +202,7 @@ def _compile(spec: Spec, capability: tuple[int, int], target: str) -> tuple[byte
         link_time_optimization=target == "ltoir",
         relocatable_device_code=target == "ltoir",
     )
-    program = core.Program(f'#include "{spec.header}"\n', "c++", options)
+    program = core.Program(spec.source, "c++", options)
     try:
         code = program.compile(target, name_expressions=(spec.expression,))
     except Exception as error:
@@ -220,7 +212,7 @@ def _compile(spec: Spec, capability: tuple[int, int], target: str) -> tuple[byte
 
 
 def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
-    key = _key("ltoir", spec.header, spec.expression, arch_of(capability), _nvrtc_version())
+    key = _key("ltoir", spec.source, spec.expression, arch_of(capability), _nvrtc_version())
 
     def make() -> tuple[bytes, str]:
         entry = disk.read(key)

@@ -14,6 +14,7 @@ from gpualgo._cuda import histogram_policy as policy
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.histogram import machine_of
 from gpualgo._cuda.histogram_bins import DeviceBins
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor
 
 _COUNT_HEAD = struct.Struct("<QQQQ")  # CountingSortCount: input, counters, offsets, ticket
@@ -23,16 +24,21 @@ _TICKET_BYTES = 256  # what follows in the kept tickets holds the counters of 8-
 _SCAN_WORDS = 64  # of shared memory that the last block needs for its scan, at least
 
 
-def applies(dtype: np.dtype[Any], begin_bit: int, end_bit: int) -> bool:
-    """Return whether keys of a dtype, of which these bits decide, can be sorted by counting."""
-    is_whole = begin_bit == 0 and end_bit == 8 * dtype.itemsize
-    return dtype.kind in "biu" and dtype.itemsize <= 2 and is_whole
+_FEW_KEYS = {1: 1 << 18, 2: 1 << 21}  # by their bytes: so many are sorted faster digit by digit
+
+
+def applies(dtype: np.dtype[Any], begin_bit: int, end_bit: int, num_items: int) -> bool:
+    """Return whether so many keys, of which these bits decide, are best sorted by counting."""
+    if dtype.kind not in "biu" or num_items <= _FEW_KEYS.get(dtype.itemsize, num_items):
+        return False
+    return begin_bit == 0 and end_bit == 8 * dtype.itemsize
 
 
 class Plan:
     """Two kernels, their grids and packed parameters, for one length of gapless keys."""
 
-    __slots__ = ("_clears", "_count", "_counter_bytes", "_fill", "device", "temp_storage_bytes")
+    __slots__ = ("_clears", "_count", "_counter_bytes", "_fill", "_table_bytes", "device",
+                 "temp_storage_bytes")  # fmt: skip
 
     def __init__(self, keys: View, out: View, num_items: int, descending: bool) -> None:
         self.device = keys.device
@@ -49,10 +55,11 @@ class Plan:
         offset_bytes = 4 if num_items < 1 << 32 else 8
         self._counter_bytes = num_ranks * offset_bytes
         self._clears = dtype.itemsize > 1  # 8-bit keys have their counters among the kept tickets
-        self.temp_storage_bytes = self._counter_bytes * (1 + self._clears) + offset_bytes
+        self._table_bytes = self._counter_bytes * (1 + self._clears) + offset_bytes
+        self.temp_storage_bytes = memory.TICKET_BYTES + self._table_bytes
         work = struct.pack("<qq", num_items, flip_of(dtype, descending))
         count = count_spec(machine, dtype.itemsize, cut, offset_bytes)
-        self._count = driver.Launch(
+        self._count = Launch(
             build.kernel(count, self.device), cut.parts, cut.policy.block_threads, _COUNT_HEAD,
             work + struct.pack(
                 f"<qqq{DIVISOR}", num_ranks, cut.replicas, cut.words, *divisor(cut.parts)
@@ -62,7 +69,7 @@ class Plan:
         items = policy.VECTOR_BYTES // dtype.itemsize
         tile = _FILL.block_threads * _FILL.loads * items
         fill = fill_spec(machine, dtype.itemsize, offset_bytes)
-        self._fill = driver.Launch(
+        self._fill = Launch(
             build.kernel(fill, self.device), -(-(num_items + items - 1) // tile),
             _FILL.block_threads, _FILL_HEAD, work, self.device,
         )  # fmt: skip
@@ -76,12 +83,11 @@ class Plan:
             self._queue(stream, source, target)
 
     def _queue(self, stream: int, source: int, target: int) -> None:
-        size = self.temp_storage_bytes
-        with memory.kept_for_several(self.device, stream, size) as workspace:
+        with memory.kept_for_several(self.device, stream, self._table_bytes) as workspace:
             if workspace:
                 self._queue_in(workspace, stream, source, target)
                 return
-        with memory.own_workspace(self.device, stream, self.temp_storage_bytes) as workspace:
+        with memory.own_workspace(self.device, stream, self._table_bytes) as workspace:
             self._queue_in(workspace, stream, source, target)
 
     def _queue_in(self, workspace: int, stream: int, source: int, target: int) -> None:

@@ -1,143 +1,264 @@
-"""Arrays known only by a protocol: views of them, and a small array class for their results."""
+"""DeviceArray: what results are when their input was known by protocol only, and raw memory."""
 
 from __future__ import annotations
 
-import sys
+import math
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gpualgo._array import View, as_view, is_contiguous
+from gpualgo import _array, _dtypes, _streams
 from gpualgo._cuda import driver, memory
+from gpualgo._cuda import strides as _strides
 
 
 class DeviceArray:
-    """Device memory with a shape: what results are when their input was known by protocol only.
+    """Memory on a GPU with a shape: results for arrays known by protocol, and `from_pointer`'s.
 
-    It exports ``__cuda_array_interface__``: hand it to CuPy, torch or numba, or call
-    ``copy_to_host()``.
+    It can be indexed with integers, slices, ``...`` and ``None``, reshaped, transposed and retyped;
+    each gives a view, which keeps `owner` alive. It exports ``__cuda_array_interface__`` and
+    DLPack: hand it to CuPy, torch or numba, or call ``copy_to_host()``.
+
+    Attributes
+    ----------
+    ptr : int
+        Where the first element lies.
+    shape, strides, dtype
+        As NumPy's; strides are in bytes.
+    device : int
+        The CUDA ordinal.
+    stream : int
+        The stream at home: what is done with the array is queued there unless a call says
+        otherwise, and consumers are made to wait for it.
+    readonly : bool
+        Whether writing to it is refused.
+    owner : object
+        What keeps the memory alive.
     """
 
+    __slots__ = (
+        "__weakref__", "device", "dtype", "owner", "ptr", "readonly", "shape", "stream", "strides",
+    )  # fmt: skip
+
     def __init__(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int
-    ) -> None:
-        self.shape, self.dtype, self.device, self.stream = shape, dtype, device, stream
-        self.nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        self.ptr = memory.allocate(self.nbytes, stream, device) if self.nbytes else 0
-        if self.ptr:
-            weakref.finalize(self, memory.release, self.ptr, stream, device).atexit = False
+        self, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any],
+        device: int, stream: int, readonly: bool, owner: Any,
+    ) -> None:  # fmt: skip
+        self.ptr, self.shape, self.strides, self.dtype = ptr, shape, strides, dtype
+        self.device, self.stream, self.readonly, self.owner = device, stream, readonly, owner
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def T(self) -> DeviceArray:
+        """The array with its axes reversed."""
+        return self.transpose()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len: a 0-d DeviceArray has no length; its one element is x[()]")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[DeviceArray]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        offset, shape, strides = _strides.index(self.shape, self.strides, key)
+        return self._seen(self.ptr + offset, shape, strides, self.dtype)
+
+    def reshape(self, *shape: Any) -> DeviceArray:
+        """Return a view in another shape; ValueError where only a copy could have it."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        new = _strides.full_shape(wanted, self.size)
+        strides = _strides.reshape(self.shape, self.strides, new, self.dtype.itemsize)
+        return self._seen(self.ptr, new, strides, self.dtype)
+
+    def transpose(self, *axes: int) -> DeviceArray:
+        """Return a view with its axes in another order, reversed by default."""
+        order = axes or tuple(reversed(range(self.ndim)))
+        if sorted(axis % max(self.ndim, 1) for axis in order) != list(range(self.ndim)):
+            raise ValueError(
+                f"transpose: axes {order} do not name each of {self.ndim} axes once; name each once"
+            )
+        shape = tuple(self.shape[axis] for axis in order)
+        return self._seen(self.ptr, shape, tuple(self.strides[a] for a in order), self.dtype)
+
+    def view(self, dtype: Any) -> DeviceArray:
+        """Return a view of the same bytes as items of another dtype, along the last axis."""
+        new = any_dtype(dtype, "view")
+        size = self.dtype.itemsize
+        shape, strides = _strides.retype(self.shape, self.strides, size, new.itemsize)
+        check_alignment(self.ptr, shape, strides, new, "view")
+        return self._seen(self.ptr, shape, strides, new)
+
+    def _seen(
+        self, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> DeviceArray:
+        return DeviceArray(
+            ptr, shape, strides, dtype, self.device, self.stream, self.readonly, self.owner
+        )
+
+    def copy_to_host(self, *, stream: Any = None) -> np.ndarray[Any, Any]:
+        """Return a NumPy copy, once the work on `stream`, else the one at home, has finished."""
+        where = "copy_to_host"
+        handle = self.stream if stream is None else _streams.handle_of(stream, where)
+        low, high = _strides.bounds(self.shape, self.strides, self.dtype.itemsize)
+        raw = np.empty(high - low, np.uint8)
+        if raw.size:
+            with driver.current_device(self.device):
+                driver.refuse_capture(handle, f"{where}: the copy is waited for")
+                api = driver.api()
+                copied = api.cuMemcpyDtoHAsync(raw.ctypes.data, self.ptr + low, raw.size, handle)
+                driver.check(copied, "cuMemcpyDtoHAsync")
+                driver.synchronize(handle)
+        seen: np.ndarray[Any, Any] = np.ndarray(self.shape, self.dtype, raw, -low, self.strides)
+        return seen if seen.flags.c_contiguous else seen.copy()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "a DeviceArray is not copied to the host unasked; use numpy.asarray(x.copy_to_host())"
+        )
+
+    def __repr__(self) -> str:
+        kind = ", read-only" if self.readonly else ""
+        return (
+            f"DeviceArray(shape={self.shape}, dtype={self.dtype}, cuda:{self.device}, "
+            f"ptr={self.ptr:#x}{kind})"
+        )
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {
+        plain = self.strides == _strides.contiguous(self.shape, self.dtype.itemsize)
+        interface: dict[str, Any] = {
             "shape": self.shape,
             "typestr": self.dtype.str,
-            "data": (self.ptr, False),
-            "strides": None,
+            "data": (self.ptr if self.size else 0, self.readonly),
+            "strides": None if plain else self.strides,
             "version": 3,
             "stream": self.stream or 1,  # 0 is not allowed: 1 is the legacy default stream
         }
+        if self.dtype.names:
+            interface["descr"] = self.dtype.descr
+        return interface
 
-    def copy_to_host(self) -> np.ndarray[Any, Any]:
-        """Return a NumPy copy, once the work on it has finished."""
-        result = np.empty(self.shape, self.dtype)
-        if self.nbytes:
-            with driver.current_device(self.device):
-                driver.synchronize(self.stream)
-                driver.check(
-                    driver.api().cuMemcpyDtoH(result.ctypes.data, self.ptr, self.nbytes),
-                    "cuMemcpyDtoH",
-                )
-        return result
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.device  # kDLCUDA
 
+    def __dlpack__(
+        self, stream: Any = None, *, max_version: Any = None, dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """Return a capsule; the consumer's stream waits for the one at home (-1: it does not)."""
+        from gpualgo import _dlpack
 
-class Protocol:
-    """The library of arrays known by protocol: results are `DeviceArray`s."""
-
-    name = "cuda-array-interface"
-
-    @staticmethod
-    def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
-        return DeviceArray(shape, dtype, device, stream or 0)
-
-    @staticmethod
-    def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
-        target = view(x, x.__cuda_array_interface__)
-        if not is_contiguous(target):
-            raise ValueError(
-                "an empty reduction into a strided out is not supported; use a plain out"
+        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise BufferError(
+                f"__dlpack__: only the memory itself, on cuda:{self.device}, is exported; "
+                "leave out copy= and dl_device="
             )
-        source = np.full(target.shape, value)
-        with driver.current_device(device):
-            driver.check(
-                driver.api().cuMemcpyHtoD(target.ptr, source.ctypes.data, source.nbytes),
-                "cuMemcpyHtoD",
-            )
-
-    @staticmethod
-    def stream(device: int) -> int:
-        return 0
-
-    @staticmethod
-    def pointer(x: Any) -> int:
-        return int(x.__cuda_array_interface__["data"][0])
-
-
-def view(x: Any, interface: dict[str, Any]) -> View:
-    """Return the view of a `__cuda_array_interface__`."""
-    if interface.get("mask") is not None:
-        raise TypeError("a masked CUDA array would lose its mask; pass the data alone")
-    shape = tuple(int(n) for n in interface["shape"])
-    dtype = np.dtype(interface["typestr"])
-    pointer, readonly = interface["data"]
-    strides = interface.get("strides")
-    plain = _contiguous_strides(shape, dtype.itemsize)
-    strides = plain if strides is None else tuple(int(s) for s in strides)
-    device = getattr(x, "device", None) if isinstance(x, DeviceArray) else _device_of(pointer)
-    _wait_for_producer(interface.get("stream"))
-    return View(
-        int(pointer or 0), shape, strides, dtype, int(device or 0), Protocol, bool(readonly), x
-    )
-
-
-def _wait_for_producer(stream: int | None) -> None:
-    """Wait for work that the producer has queued elsewhere: results run on the default stream."""
-    if stream is not None and int(stream) > 2:
-        driver.synchronize(int(stream))
-
-
-def _contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    strides = []
-    for extent in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= extent
-    return tuple(reversed(strides))
-
-
-def _device_of(pointer: int) -> int:
-    if not pointer:
-        return 0
-    attribute = driver.api().CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    driver.require_device(0)
-    try:
-        ordinal = driver.check(
-            driver.api().cuPointerGetAttribute(attribute, pointer), "cuPointerGetAttribute"
+        consumer = _consumer(stream)
+        capsule = _dlpack.export(
+            _dlpack.Tensor(
+                self.ptr, self.shape, self.strides, self.dtype, 2, self.device, self.readonly, self
+            ),
+            max_version,
         )
-    except RuntimeError as error:
+        if consumer is not None and self.size:
+            _streams.wait_for(consumer, self.stream, self.device)
+        return capsule
+
+
+def _consumer(stream: Any) -> int | None:
+    """Return the stream that a DLPack consumer names, None if it wants no ordering."""
+    if stream is None:
+        return 0
+    if not isinstance(stream, int) or isinstance(stream, bool) or stream < -1 or stream == 0:
         raise ValueError(
-            f"address {pointer:#x} is not memory that a GPU knows ({error}); pass a device array"
-        ) from None
-    return int(ordinal)
+            f"__dlpack__: stream must be None, -1, 1 (legacy default), 2 (per-thread default) or "
+            f"a handle, got {stream!r}"
+        )
+    return None if stream == -1 else stream
 
 
-def dlpack_view(x: Any) -> View:
-    """Return the view of a DLPack producer on a GPU, through the library at hand."""
-    for name in ("cupy", "torch"):
-        module = sys.modules.get(name)
-        if module is not None:
-            return as_view(module.from_dlpack(x), "a DLPack array")
-    raise TypeError(
-        f"a {type(x).__name__} on a GPU is read through CuPy or torch; import one of them first, "
-        "or pass an array with __cuda_array_interface__"
-    )
+class _Memory:
+    """Device memory that goes back to the pool when nobody holds it."""
+
+    __slots__ = ("__weakref__", "stream")
+
+    def __init__(self, stream: int) -> None:
+        self.stream = stream  # held: it may be the handle that holds its stream
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int) -> DeviceArray:
+    """Return a new array, its memory ordered on the stream that will be its home."""
+    strides = _strides.contiguous(shape, dtype.itemsize)
+    nbytes = math.prod(shape) * dtype.itemsize
+    pointer, owner = 0, None
+    if nbytes:
+        pointer, owner = memory.allocate_array(nbytes, int(stream), device), _Memory(stream)
+        weakref.finalize(owner, memory.release, pointer, device).atexit = False
+    return DeviceArray(pointer, shape, strides, dtype, device, int(stream), False, owner)
+
+
+def any_dtype(value: Any, where: str) -> np.dtype[Any]:
+    """Return the dtype of memory: one that kernels know, or any other of plain bytes."""
+    try:
+        return _dtypes.as_dtype(value, where)
+    except TypeError:
+        try:
+            dtype: np.dtype[Any] = np.dtype(value)
+        except TypeError:
+            dtype = np.dtype(object)
+        if dtype.hasobject or not dtype.itemsize:
+            raise
+    return dtype
+
+
+def check_alignment(
+    ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], where: str
+) -> None:
+    """Raise ValueError unless each element lies where its dtype may."""
+    if 0 in shape:
+        return
+    # Kernels load a whole item at once; records are moved by their bytes.
+    step = dtype.alignment if _dtypes.name_of(dtype) is None else dtype.itemsize
+    if ptr % step:
+        raise ValueError(
+            f"{where}: address {ptr:#x} is not a multiple of {step}, the alignment of {dtype}; "
+            "pass an aligned one, or the bytes as uint8"
+        )
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent > 1 and stride % step:
+            raise ValueError(
+                f"{where}: stride {stride} is not a multiple of {step}, the alignment of {dtype}; "
+                "copy the array first"
+            )
+
+
+def _view(x: DeviceArray) -> _array.View:
+    from gpualgo._cuda import protocols  # which takes over from here
+
+    return protocols.own_view(x)
+
+
+_array.register(DeviceArray, _view)

@@ -1,4 +1,4 @@
-"""Devices, contexts, kernels and launches: thin over cuda.bindings.
+"""Devices, contexts, kernels and streams: thin over cuda.bindings.
 
 Only cuda.bindings.driver is imported here, so that a first call that finds its kernels in the
 disk cache pays for no compiler and no cuda.core.
@@ -6,10 +6,10 @@ disk cache pays for no compiler and no cuda.core.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import struct
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -185,6 +185,10 @@ class Kernel:
             check(status, f"giving {self.name} {num_bytes} bytes of shared memory")
             self._shared[device] = num_bytes
 
+    def wrapped(self, submit: Callable[..., Any]) -> Callable[..., Any]:
+        """Return how this kernel is launched, given how any kernel is: the same way."""
+        return submit
+
 
 def adopt_thread(device: int) -> None:
     """Give a thread that CUDA has not seen yet the device's primary context."""
@@ -192,59 +196,30 @@ def adopt_thread(device: int) -> None:
     check(api().cuCtxSetCurrent(primary_context(device)), "cuCtxSetCurrent")
 
 
-class Launch:
-    """A kernel with its grid and its parameters: one struct, whose head changes from call to call.
+def is_capturing(stream: int) -> bool:
+    """Return whether a stream's work is recorded instead of run."""
+    status, capture = api().cuStreamIsCapturing(stream)
+    return bool(status == 0 and int(capture) != 0)
 
-    Packed parameter blocks are lent out and taken back, so that threads never share one.
-    """
 
-    __slots__ = ("_free", "_handle", "_head", "_pack", "_submit", "_tail", "device", "grid",
-                 "kernel", "shared_bytes", "threads")  # fmt: skip
+def refuse_capture(stream: int, reason: str) -> None:
+    """Raise RuntimeError if a stream is being captured: what would wait cannot be recorded."""
+    if is_capturing(stream):
+        raise RuntimeError(f"{reason}; a call that has to wait cannot be recorded in a graph")
 
-    def __init__(
-        self, kernel: Kernel, grid: int, threads: int, head: struct.Struct, tail: bytes,
-        device: int, shared_bytes: int = 0,
-    ) -> None:  # fmt: skip
-        self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
-        self.shared_bytes = shared_bytes
-        kernel.allow_shared(shared_bytes, device)
-        self._head, self._tail = head, tail
-        self._pack, self._submit, self._handle = head.pack_into, api().cuLaunchKernel, kernel.handle
-        self._free: list[tuple[int, Any, int, Any]] = []
 
-    def _new_block(self) -> tuple[int, Any, int, Any]:
-        size = self._head.size + len(self._tail)
-        buffer = bytearray(size + 32)
-        base = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-        offset = -base % 16
-        buffer[offset + self._head.size : offset + size] = self._tail
-        table = (ctypes.c_void_p * 1)(base + offset)
-        return ctypes.addressof(table), buffer, offset, table
-
-    def __call__(self, stream: int, *head: Any) -> None:
+@contextmanager
+def outside_capture(device: int) -> Iterator[None]:
+    """Do on a device what a capture by this thread would forbid, and what is no part of it."""
+    relaxed = api().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    with current_device(device):
+        before = check(
+            api().cuThreadExchangeStreamCaptureMode(relaxed), "cuThreadExchangeStreamCaptureMode"
+        )
         try:
-            block = self._free.pop()
-        except IndexError:
-            block = self._new_block()
-        self._pack(block[1], block[2], *head)
-        if is_simple:
-            (status,) = self._submit(
-                self._handle, self.grid, 1, 1, self.threads, 1, 1, self.shared_bytes, stream,
-                block[0], 0,
-            )  # fmt: skip
-            if not status:
-                self._free.append(block)
-                return
-            if status != api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
-                check((status,), f"launching {self.kernel.name}")
-        # Several devices, a forked child, or a thread that CUDA has not seen yet.
-        with current_device(self.device):
-            result = self._submit(
-                self._handle, self.grid, 1, 1, self.threads, 1, 1, self.shared_bytes, stream,
-                block[0], 0,
-            )  # fmt: skip
-        check(result, f"launching {self.kernel.name}")
-        self._free.append(block)
+            yield
+        finally:
+            api().cuThreadExchangeStreamCaptureMode(before)
 
 
 def synchronize(stream: int) -> None:

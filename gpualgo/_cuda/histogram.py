@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import struct
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
+from gpualgo import _recording
 from gpualgo._array import View
 from gpualgo._cuda import build, driver, memory
 from gpualgo._cuda import histogram_policy as policy
 from gpualgo._cuda.histogram_bins import DeviceBins, device_bins
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
 
 _WHERE = "histogram"
@@ -20,7 +20,6 @@ _HEAD = struct.Struct("<QQQQ")  # HistogramCommon: input, output, counters, tick
 _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
 _TICKETS_BYTES = 4 << 10  # of the kept tickets; what follows holds joint counters
 _MAX_SLOTS = (1 << 31) - 1  # of a block, which numbers them in 32 bits
-_recorded: list[Plan] = []  # whose tables a graph may read at any time
 _COUNTER_BYTES = 8  # of joint counters that are not the result
 
 
@@ -52,10 +51,13 @@ def machine_of(device: int) -> policy.Machine:
 class Plan:
     """A kernel, its grid and its packed parameters, for one layout."""
 
-    __slots__ = ("__weakref__", "_has_table", "_input_start", "_launch", "_num_counters",
-                 "_out_bytes", "_result", "device", "temp_storage_bytes")  # fmt: skip
+    __slots__ = ("__weakref__", "_has_table", "_input_start", "_is_kept", "_launch",
+                 "_num_counters", "_out_bytes", "_result", "device",
+                 "temp_storage_bytes")  # fmt: skip
 
-    def __init__(self, call: Any, view: View, out_strides: tuple[int, ...]) -> None:
+    def __init__(
+        self, call: Any, view: View, out_strides: tuple[int, ...], is_result_on_host: bool = False
+    ) -> None:
         self.device = view.device
         self._input_start, samples, kept = _canonical(call, view, out_strides)
         machine = machine_of(view.device)
@@ -81,34 +83,36 @@ class Plan:
             cut = policy.cut(machine, bins, group, -(-num_places // group), num_samples * group)
             spec = policy.strided_spec(machine, view.dtype, bins, cut)
             work = struct.pack("<qqq", num_samples, num_places, group) + pack_layout(samples, 1)
-        self._choose_result(call, cut, num_places, out_strides)
+        self._choose_result(call, cut, num_places, None if is_result_on_host else out_strides)
         tail = self._pack_common(call, bins, cut, kept, out_strides) + work
         self._has_table = bool(bins.table)
         tail += bins.pack(self._upload(bins.table) if bins.table else 0)
-        self._launch = driver.Launch(
+        self._launch = Launch(
             build.kernel(spec, self.device), cut.num_blocks, cut.policy.block_threads, _HEAD, tail,
             self.device, cut.shared_bytes(bins),
         )  # fmt: skip
 
     def _choose_result(
-        self, call: Any, cut: policy.Cut, num_places: int, out_strides: tuple[int, ...]
+        self, call: Any, cut: policy.Cut, num_places: int, out_strides: tuple[int, ...] | None
     ) -> None:
-        """Decide how blocks join: in the kept tickets, in the result, or in memory of the call."""
+        """Decide how blocks join: in the kept tickets, in the result, or in memory of the call.
+
+        Never in a result of other strides, nor in one on the host (None), which is far for atomics.
+        """
         self._num_counters = num_places * call.num_bins
         self._out_bytes = self._num_counters * call.dtype.itemsize
-        is_dense = out_strides == call.strides and call.dtype.itemsize >= 4
         fits = self._num_counters * _COUNTER_BYTES <= memory.TICKET_BYTES - _TICKETS_BYTES
         fits = fits and cut.num_rows * 4 <= _TICKETS_BYTES
-        self.temp_storage_bytes = 0
+        is_dense = out_strides == call.strides and call.dtype.itemsize >= 4
+        self.temp_storage_bytes, self._is_kept = 0, fits
         if cut.parts == 1 and cut.table == policy.REPLICATED:
             self._result = _WRITE_ROWS
         elif is_dense and not fits:
             self._result = _ADD_TO_ROWS
         else:
             self._result = _JOIN_ROWS
-            if not fits:
-                tickets = -(-cut.num_rows * 4 // 256) * 256
-                self.temp_storage_bytes = tickets + self._num_counters * _COUNTER_BYTES
+            tickets = _TICKETS_BYTES if fits else memory.aligned(cut.num_rows * 4)
+            self.temp_storage_bytes = tickets + self._num_counters * _COUNTER_BYTES
 
     def _pack_common(
         self, call: Any, bins: DeviceBins, cut: policy.Cut, kept: Dims,
@@ -138,30 +142,28 @@ class Plan:
 
     def _queue(self, stream: int, source: int, target: int) -> None:
         source += self._input_start
-        if self._has_table and memory._is_capturing(stream):
-            _recorded.append(self)
+        if self._has_table and driver.is_capturing(stream):
+            _recording.hold(self)
         if self._result == _WRITE_ROWS:
             self._launch(stream, source, target, 0, 0)
         elif self._result == _ADD_TO_ROWS:
             memory.clear(target, self._out_bytes, stream)
             self._launch(stream, source, target, target, 0)
-        elif self.temp_storage_bytes:
-            with memory.own_states(self.device, stream, self.temp_storage_bytes) as tickets:
-                counters = tickets + self.temp_storage_bytes - self._num_counters * _COUNTER_BYTES
-                self._launch(stream, source, target, counters, tickets)
         else:
-            tickets = memory.kept_workspace(self.device, stream, 0)
+            size = self.temp_storage_bytes
+            counters = size - self._num_counters * _COUNTER_BYTES  # from the tickets on
+            tickets = memory.kept_workspace(self.device, stream, 0) if self._is_kept else 0
             if tickets:
-                self._launch(stream, source, target, tickets + _TICKETS_BYTES, tickets)
+                self._launch(stream, source, target, tickets + counters, tickets)
                 return
-            with memory.own_workspace(self.device, stream, 0) as tickets:
-                self._launch(stream, source, target, tickets + _TICKETS_BYTES, tickets)
+            with memory.own_states(self.device, stream, size) as tickets:
+                self._launch(stream, source, target, tickets + counters, tickets)
 
 
 def _upload(data: bytes, device: int) -> int:
     """Return the address of a copy of data that every stream may read."""
     api = driver.api()
-    with _outside_capture(device):
+    with driver.outside_capture(device):
         address = int(driver.check(api.cuMemAlloc(len(data)), f"allocating {len(data)} bytes"))
         flags = api.CUstream_flags.CU_STREAM_NON_BLOCKING
         stream = driver.check(api.cuStreamCreate(flags), "cuStreamCreate")
@@ -176,23 +178,8 @@ def _upload(data: bytes, device: int) -> int:
 
 def _discard(address: int, device: int) -> None:
     """Free what `_upload` returned, once no kernel reads it."""
-    with _outside_capture(device):
+    with driver.outside_capture(device):
         driver.api().cuMemFree(address)
-
-
-@contextlib.contextmanager
-def _outside_capture(device: int) -> Iterator[None]:
-    """Do what a capture by this thread would forbid, and what is no part of it."""
-    api = driver.api()
-    relaxed = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    with driver.current_device(device):
-        before = driver.check(
-            api.cuThreadExchangeStreamCaptureMode(relaxed), "cuThreadExchangeStreamCaptureMode"
-        )
-        try:
-            yield
-        finally:
-            api.cuThreadExchangeStreamCaptureMode(before)
 
 
 def _canonical(call: Any, view: View, out_strides: tuple[int, ...]) -> tuple[int, Dims, Dims]:

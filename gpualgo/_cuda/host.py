@@ -1,7 +1,7 @@
-"""Host arrays on the GPU: in blocks through page-locked buffers.
+"""Host arrays on the GPU: page-locked ones in place, pageable ones through page-locked buffers.
 
-Reduction and transformation take one block at a time, so arrays may exceed the GPU's memory; a
-scan, a sort and a histogram have theirs there whole.
+Reduction and transformation take pageable arrays one block at a time, so that they may exceed the
+GPU's memory; a scan, a sort and a histogram have theirs there whole.
 """
 
 from __future__ import annotations
@@ -11,37 +11,59 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _streams
 from gpualgo._array import View
-from gpualgo._cuda import build, driver, staging, whole
+from gpualgo._cuda import build, driver, lanes, staging, tables, whole
 from gpualgo._cuda import histogram as device_histogram
 from gpualgo._cuda import radix_sort as device_radix_sort
 from gpualgo._cuda import reduce as device_reduce
 from gpualgo._cuda import scan as device_scan
 from gpualgo._cuda import transform as device_transform
 from gpualgo._operator import Operator
-
-
-def _view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
-    strides = device_transform._strides_of_new(shape, dtype)
-    return View(pointer, shape, strides, dtype, device, None, False, None)
+from gpualgo._transform import plan_key
+from gpualgo._transform import plans as transform_plans
 
 
 def reduce(
     call: Any, x: np.ndarray[Any, Any], out: np.ndarray[Any, Any], op: Operator,
     init: np.ndarray[Any, Any] | None, device: int, stream: Any,
 ) -> None:  # fmt: skip
-    """Reduce a host array of at least one element into out, a host array without gaps."""
-    handle = 0 if stream is None else _streams.handle_of(stream, "reduce")
+    """Reduce a host array of at least one element into out, which has at least one."""
+    op = tables.on_device(op, device, stream, "reduce")
+    with driver.current_device(device):
+        (place,) = whole.in_place([x], device, "reduce")
+        if place is None:
+            _reduce_staged(call, x, out, op, init, device, stream)
+            return
+        places = [place, *whole.in_place([out], device, "reduce")]
+        found = whole.on_device(device, stream, [x], [out], "reduce", places=places)
+        with found as (handle, (source,), (target,)):
+            key = device, source.ptr & 15, source.strides, target.strides
+            plans = {} if op.arrays else call.plans  # copies of arrays lie somewhere else next time
+            plan = plans.get(key)
+            if plan is None:
+                strides = device_reduce._kept_strides(call, target.strides)
+                plan = plans[key] = device_reduce.Plan(
+                    source, op, call.axes, call.acc, strides, source.ptr & 15
+                )
+            plan.launch(handle, init, source.ptr, target.ptr)
+
+
+def _reduce_staged(
+    call: Any, x: np.ndarray[Any, Any], out: np.ndarray[Any, Any], op: Operator,
+    init: np.ndarray[Any, Any] | None, device: int, stream: Any,
+) -> None:  # fmt: skip
+    handle = whole.handle_on(device, stream, x, "reduce")
+    if stream is not None:
+        whole.before_host(handle, whole.pageable(True, "reduce"))
     axes = call.axes
     if len(axes) == x.ndim and x.flags.c_contiguous:
         x, axes = x.reshape(-1), (0,)
     elif not x.flags.aligned:
         x = x.copy()
-    job = _Reduction(call.acc, op, device, handle)
-    with driver.current_device(device):
-        blocks = list(staging.pieces(x.shape, x.dtype.itemsize))
-        job.run(x, axes, blocks, init, out)
+    flat = np.empty(call.shape, call.acc)
+    blocks = list(staging.pieces(x.shape, x.dtype.itemsize))
+    _Reduction(call.acc, op, device, handle).run(x, axes, blocks, init, flat)
+    out[...] = flat.reshape(out.shape)
 
 
 class _Reduction:
@@ -86,7 +108,7 @@ class _Reduction:
         plan = self._plan(block.shape, x.dtype, inner)
         plan.launch(self.stream, init if is_new else None, source, target if is_new else piece)
         if not is_new:
-            views = [_view(p, shape, self.acc, self.device) for p in (target, piece)]
+            views = [lanes.view_of(p, shape, self.acc, self.device) for p in (target, piece)]
             join = device_transform.Plan(self.op, views, shape, self.acc, views[0])
             join.launch(self.stream, target, target, piece)
 
@@ -97,7 +119,7 @@ class _Reduction:
         if key not in self.plans:
             kept = tuple(n for i, n in enumerate(shape) if i not in axes)
             strides = device_transform._strides_of_new(kept, self.acc)
-            view = _view(0, shape, dtype, self.device)
+            view = lanes.view_of(0, shape, dtype, self.device)
             self.plans[key] = device_reduce.Plan(view, self.op, axes, self.acc, strides, 0)
         return self.plans[key]
 
@@ -130,81 +152,38 @@ def result_dtype(
 
 def transform_on(device: int, stream: Any) -> Callable[..., None]:
     """Return transform(op, arrays, out) for host arrays on a device."""
-    handle = 0 if stream is None else _streams.handle_of(stream, "transform")
 
     def run(
         op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any]
     ) -> None:
+        op = tables.on_device(op, device, stream, "transform")
         with driver.current_device(device):
-            if stream is not None:  # what the caller queued there comes first
+            places = whole.in_place([*arrays, out], device, "transform")
+            if None not in places:
+                _transform_in_place(op, arrays, out, device, stream, places)
+                return
+            handle = whole.handle_on(device, stream, out, "transform")
+            if stream is not None:
+                is_input = places.index(None) < len(arrays)
+                driver.refuse_capture(handle, whole.pageable(is_input, "transform"))
+            if stream is not None or any(places):  # what was queued there comes first
                 driver.synchronize(handle)
-            _transform(op, arrays, out, device)
+            lanes.transform(op, arrays, out, device, places)
 
     return run
 
 
-class _Lane:
-    """A stream with page-locked and device memory for one block of every operand."""
-
-    def __init__(self, stream: int, slot: staging.Slot, memory: int, share: int) -> None:
-        self.stream, self.slot, self.memory, self.share = stream, slot, memory, share
-        self.waiting: np.ndarray[Any, Any] | None = None  # where the last block's result belongs
-
-    def start(
-        self, op: Operator, blocks: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any],
-        device: int, plans: dict[Any, Any],
-    ) -> None:  # fmt: skip
-        """Queue one block: up, through the kernel, and down into the page-locked buffer."""
-        views = []
-        for number, block in enumerate(blocks, start=1):
-            offset = number * self.share
-            staging.copy(self.slot.array(block.shape, block.dtype, offset), block)
-            staging.send(
-                self.slot.address + offset, self.memory + offset, block.nbytes, self.stream
-            )
-            views.append(_view(self.memory + offset, out.shape, block.dtype, device))
-        if out.shape not in plans:
-            place = _view(self.memory, out.shape, out.dtype, device)
-            plans[out.shape] = device_transform.Plan(op, views, out.shape, out.dtype, place)
-        plans[out.shape].launch(self.stream, self.memory, *[view.ptr for view in views])
-        staging.fetch(self.memory, self.slot.address, out.nbytes, self.stream)
-        self.slot.record(self.stream)
-        self.waiting = out
-
-    def finish(self) -> None:
-        """Wait for the block under way and put its result where it belongs."""
-        if self.waiting is not None:
-            self.slot.wait()
-            out, self.waiting = self.waiting, None
-            staging.copy(out, self.slot.array(out.shape, out.dtype))
-
-
-def _transform(
-    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any], device: int
-) -> None:
-    """Send blocks down two lanes in turn: one is filled while the other travels and computes."""
-    limit = staging.CHUNK_BYTES // (len(arrays) + 1) & -256
-    widest = max(out.dtype.itemsize, *(a.dtype.itemsize for a in arrays))
-    blocks = [(*index, ...) for index in staging.pieces(out.shape, widest, limit)]
-    share = min(limit, -(-out.size * widest // 256) * 256)  # of the memory, for one operand
-    streams = staging.lanes(device)[: len(blocks)]
-    size = share * (len(arrays) + 1)
-    plans: dict[Any, Any] = {}
-    with (
-        staging.device_buffers(device, streams[0], [size] * len(streams)) as memories,
-        staging.slots(device, len(streams)) as slots,
-    ):
-        driver.synchronize(streams[0])  # the memory is there for the other lane, too
-        lanes = [
-            _Lane(stream, slot, memory, share)
-            for stream, slot, memory in zip(streams, slots, memories, strict=True)
-        ]
-        for number, index in enumerate(blocks):
-            lane = lanes[number % len(lanes)]
-            lane.finish()
-            lane.start(op, [array[index] for array in arrays], out[index], device, plans)
-        for number in range(len(blocks), len(blocks) + len(lanes)):
-            lanes[number % len(lanes)].finish()
+def _transform_in_place(
+    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any], device: int,
+    stream: Any, places: list[View | None],
+) -> None:  # fmt: skip
+    found = whole.on_device(device, stream, arrays, [out], "transform", places=places)
+    with found as (handle, sources, (target,)):
+        key = ("in place", plan_key(op, sources, None, target))
+        plan = transform_plans.get(key)
+        if plan is None:
+            plan = device_transform._new_plan(key, op, sources, out.shape, out.dtype, target)
+        plan.launch(handle, target.ptr, *[source.ptr for source in sources])
 
 
 def scan(
@@ -212,10 +191,13 @@ def scan(
     init: np.ndarray[Any, Any] | None, device: int, stream: Any,
 ) -> None:  # fmt: skip
     """Scan a host array of at least one element into result."""
+    op = tables.on_device(op, device, stream, call.where)
     with whole.on_device(device, stream, [x], [result], call.where) as (handle, (source,), (out,)):
-        plan = call.plans.get(device)
+        key = device, source.ptr & 15, source.strides, out.ptr & 15, out.strides
+        plans = {} if op.arrays else call.plans  # as above
+        plan = plans.get(key)
         if plan is None:
-            plan = call.plans[device] = device_scan.Plan(call, source, op, None, 0)
+            plan = plans[key] = device_scan.Plan(call, source, op, out.strides, out.ptr & 15)
         plan.launch(handle, init, 0, source.ptr, out.ptr)
 
 
@@ -224,9 +206,12 @@ def histogram(
 ) -> None:
     """Count a host array of at least one sample into result."""
     with whole.on_device(device, stream, [x], [result], "histogram") as (handle, (source,), (out,)):
-        plan = call.plans.get(device)
+        is_on_host = out.owner is not None
+        key = device, source.strides, out.strides, is_on_host
+        plan = call.plans.get(key)
         if plan is None:
-            plan = call.plans[device] = device_histogram.Plan(call, source, out.strides)
+            plan = device_histogram.Plan(call, source, out.strides, is_on_host)
+            call.plans[key] = plan
         plan.launch(handle, source.ptr, out.ptr)
 
 
@@ -234,9 +219,27 @@ def radix_sort(
     call: Any, keys: np.ndarray[Any, Any], values: np.ndarray[Any, Any] | None,
     outs: tuple[np.ndarray[Any, Any], ...], device: int, stream: Any,
 ) -> None:  # fmt: skip
-    """Sort host arrays of at least one key into outs."""
+    """Sort host arrays of at least one key into outs.
+
+    Its passes would cross the bus again and again, so that page-locked arrays are copied as well:
+    by one asynchronous copy, or by the kernel that closes their gaps.
+    """
     inputs = [keys] if values is None else [keys, values]
-    with whole.on_device(device, stream, inputs, outs, call.where) as (handle, sources, targets):
-        device_radix_sort.run(
-            call, sources[0], None if values is None else sources[1], tuple(targets), handle
-        )
+    found = whole.on_device(device, stream, inputs, outs, call.where, is_copied=True)
+    with found as (handle, sources, targets):
+        views = [*sources, *targets]
+        addresses = [view.ptr for view in views]
+        # Which of them are one array decides, too.
+        key = (
+            device, *((view.ptr & 15, view.strides) for view in views),
+            *(addresses.index(address) for address in addresses),
+        )  # fmt: skip
+        plan = call.plans.get(key)
+        moved = None if values is None else sources[1]
+        if plan is None:
+            plan = device_radix_sort.Plan(call, sources[0], moved, tuple(targets))
+            call.plans[key] = plan
+        plan.launch(
+            handle, sources[0].ptr, 0 if moved is None else moved.ptr, targets[0].ptr,
+            targets[-1].ptr,
+        )  # fmt: skip

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _dtypes
+from gpualgo._captured import STATE_NAME, STATE_WORDS
 from gpualgo._errors import CompileError
-from gpualgo._operator import PYTHON, Operator
+from gpualgo._operator import Operator
 
 ABI_NAME = "gpualgo_operator"
 _lock = threading.RLock()  # numba's registries and type inference are not safe to enter twice
@@ -35,6 +36,7 @@ def _target() -> Any:
     try:
         from numba.cuda import datamodel, extending
         from numba.cuda.core import imputils, ir, ir_utils, rewrites
+        from numba.cuda.np import arrayobj
     except ImportError as error:
         raise CompileError(
             "compiling an operator for CUDA needs numba-cuda: pip install 'gpualgo[cu13]' "
@@ -42,9 +44,24 @@ def _target() -> Any:
         ) from error
     from gpualgo import _adapt
 
-    target = _adapt.Target(ir, ir_utils, rewrites, extending, datamodel.models, imputils, True)
+    target = _adapt.Target(
+        ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, True
+    )
     _adapt.install(target)
     return target
+
+
+def _state_words(builder: Any) -> Any:
+    """Return a pointer to the words that describe captured arrays (operator.cuh defines them)."""
+    from llvmlite import ir as llvm
+
+    word, index = llvm.IntType(64), llvm.IntType(32)
+    state = builder.module.globals.get(STATE_NAME)
+    if state is None:
+        kind = llvm.ArrayType(word, STATE_WORDS)
+        state = llvm.GlobalVariable(builder.module, kind, STATE_NAME, addrspace=4)  # constant
+        state.linkage = "external"
+    return builder.gep(state, [index(0), index(0)])
 
 
 def compile_operator(
@@ -56,19 +73,21 @@ def compile_operator(
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     from gpualgo import _wrappers
 
-    fn = _wrappers.as_function(PYTHON[op.name] if op.name else op.fn, len(arg_dtypes))
+    fn = _wrappers.function_of(op, len(arg_dtypes))
     with _lock:
-        return _Compilation(capability).run(fn, op.fn, arg_dtypes, result_dtype)
+        return _Compilation(capability, bool(op.arrays)).run(fn, op.fn, arg_dtypes, result_dtype)
 
 
 class _Compilation:
     """One run of numba: the operator, the functions that it calls, and the ABI wrapper."""
 
-    def __init__(self, capability: tuple[int, int]) -> None:
+    def __init__(self, capability: tuple[int, int], captures: bool) -> None:
         from gpualgo import _adapt
 
         self.capability = capability
-        self.adoption = _adapt.Adoption(_target(), self.device_function)
+        self.adoption = _adapt.Adoption(
+            _target(), self.device_function, _state_words if captures else None
+        )
         self.dispatchers: dict[Any, Any] = {}
 
     def run(

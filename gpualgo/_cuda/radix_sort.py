@@ -87,7 +87,7 @@ class Plan:
             num_rows == 1
             and source.is_ready
             and target.is_ready
-            and counting_sort.applies(call.key_dtype, call.begin_bit, call.end_bit)
+            and counting_sort.applies(call.key_dtype, call.begin_bit, call.end_bit, row_items)
         ):
             counting = counting_sort.Plan(keys, out[0], row_items, call.descending)
             self._steps.append((counting.launch, (_KEYS, _OUT)))
@@ -97,7 +97,7 @@ class Plan:
             job = self._job(call, num_rows, row_items, is_same, not is_same)
             self._sort(job, begin, _NONE, home, _NONE)
             self._scatter(target, home, _OUT)
-        self.temp_storage_bytes += self._temp_bytes
+        self.temp_storage_bytes = memory.aligned(self.temp_storage_bytes) + self._temp_bytes
 
     def _job(
         self, call: Any, num_rows: int, row_items: int, is_in_place: bool, has_to_write: bool,

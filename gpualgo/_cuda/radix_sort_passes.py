@@ -10,6 +10,7 @@ import numpy as np
 
 from gpualgo._cuda import build, driver, memory
 from gpualgo._cuda import radix_sort_policy as policy
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor
 
 _HISTOGRAM_HEAD = struct.Struct("<5Q")  # keys, RadixTables
@@ -108,9 +109,11 @@ class Batch:
         stored = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
         self.layout = Layout(job, num_rows, len(digits), max(16, stored))
         self._histogram = self._histogram_launch(digits, limit, sms)
+        overlaps = driver.capability(job.device) >= (9, 0)
         spec = policy.pass_spec(
-            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1
-        )
+            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1,
+            overlaps,
+        )  # fmt: skip
         kernel = build.kernel(spec, job.device)
         grid = min(num_tiles, sms * cut.blocks_per_sm)
         shared = cut.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
@@ -127,10 +130,12 @@ class Batch:
                 digit.shift, digit.mask, digit.flip, digit.padding,
             )  # fmt: skip
             self._passes.append(
-                driver.Launch(kernel, grid, cut.block_threads, _PASS_HEAD, tail, job.device, shared)
+                Launch(
+                    kernel, grid, cut.block_threads, _PASS_HEAD, tail, job.device, shared, overlaps
+                )
             )
 
-    def _histogram_launch(self, digits: list[policy.Digit], limit: int, sms: int) -> driver.Launch:
+    def _histogram_launch(self, digits: list[policy.Digit], limit: int, sms: int) -> Launch:
         job = self.job
         row_bytes = job.row_items * job.key_bytes
         cut = policy.histogram_policy(row_bytes * self.num_rows, len(digits), limit)
@@ -145,8 +150,9 @@ class Batch:
             f"<qqq{DIVISOR}{3 * _MAX_PASSES}III", job.row_items, chunk, self.num_rows,
             *divisor(per_row), *words, job.is_in_place, job.has_to_write,
         )  # fmt: skip
-        spec = policy.histogram_spec(job.dtype, len(digits), job.index_bytes, cut)
-        return driver.Launch(
+        overlaps = driver.capability(job.device) >= (9, 0)
+        spec = policy.histogram_spec(job.dtype, len(digits), job.index_bytes, cut, overlaps)
+        return Launch(
             build.kernel(spec, job.device), per_row * self.num_rows, cut.block_threads,
             _HISTOGRAM_HEAD, tail, job.device, cut.shared_bytes(len(digits)),
         )  # fmt: skip

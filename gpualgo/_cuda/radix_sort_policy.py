@@ -44,7 +44,7 @@ class Policy:
 # wait for each other's counts; ms at 2^28 on an H200.
 LARGE = {
     (4, 0): Policy(1024, 24, 1, 2),  # 4.45
-    (4, 4): Policy(1024, 14, 1, 2),  # 7.12
+    (4, 4): Policy(1024, 12, 1, 2),  # 7.07
     (4, 8): Policy(1024, 9, 1, 2),
     (4, 16): Policy(1024, 6, 1, 2),
     (8, 0): Policy(1024, 13, 1, 2),  # 12.4
@@ -52,22 +52,25 @@ LARGE = {
     (8, 8): Policy(1024, 8, 1, 1),  # 23.3
     (8, 16): Policy(1024, 5, 1, 2),
 }
-# Fewer keys: tiles so small that every multiprocessor gets some.
-MEDIUM_KEYS, MEDIUM = 1 << 22, Policy(256, 8, 3)
-SMALL_KEYS, SMALL = 1 << 17, Policy(256, 4, 3)
+# Fewer keys (up to): tiles so small that every multiprocessor gets some. us for uint32 at the most.
+SMALLER = {
+    1 << 17: Policy(256, 4, 3),  # 34
+    1 << 18: Policy(512, 8, 2),  # 38
+    1 << 20: Policy(512, 16, 1, 16),  # 50
+    1 << 22: Policy(512, 16, 2),  # 123
+}
+SMALLER_WIDE = 1 << 20  # up to here, if a key and its value take more than 8 bytes
 
 
 def pass_policy(
     num_keys: int, key_bytes: int, value_bytes: int, index_bytes: int, shared_limit: int
 ) -> Policy:
     """Return the policy of radix_pass_kernel."""
-    if num_keys <= SMALL_KEYS:
-        policy = SMALL
-    elif num_keys <= MEDIUM_KEYS:
-        policy = MEDIUM
-    else:
-        wide = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
-        policy = LARGE[(4 if key_bytes <= 4 else 8, wide)]
+    wide = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
+    large = LARGE[(4 if key_bytes <= 4 else 8, wide)]
+    policy = next((smaller for most, smaller in SMALLER.items() if num_keys <= most), large)
+    if num_keys > SMALLER_WIDE and key_bytes + value_bytes > 8:
+        policy = large
     while policy.shared_bytes(key_bytes, value_bytes, index_bytes) > shared_limit:
         if policy.items > 4:
             policy = replace(policy, items=policy.items // 2)
@@ -236,10 +239,11 @@ def word(itemsize: int) -> str:
 
 
 def histogram_spec(
-    dtype: np.dtype[Any], num_passes: int, index_bytes: int, policy: HistogramPolicy
-) -> Spec:
+    dtype: np.dtype[Any], num_passes: int, index_bytes: int, policy: HistogramPolicy,
+    overlaps: bool,
+) -> Spec:  # fmt: skip
     """Return the kernel that counts the digits and plans the passes."""
-    arguments = (policy.block_threads, policy.loads, policy.replicas)
+    arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
     return Spec(
         "radix_histogram.cuh",
         "gpualgo::radix_histogram_kernel<gpualgo::RadixHistogramPolicy"
@@ -249,11 +253,17 @@ def histogram_spec(
 
 def pass_spec(
     dtype: np.dtype[Any], value_bytes: int, result_bytes: int, index_bytes: int, policy: Policy,
-    has_rows: bool,
+    has_rows: bool, overlaps: bool,
 ) -> Spec:  # fmt: skip
-    """Return the kernel of a pass; result_bytes are those of a value that the last one writes."""
+    """Return the kernel of a pass; result_bytes are those of a value that the last one writes.
+
+    It `overlaps` if it may be launched while the kernel before it still runs (sm_90).
+    """
     shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
-    arguments = (policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared)
+    arguments = (
+        policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared,
+        str(overlaps).lower(),
+    )  # fmt: skip
     return Spec(
         "radix_sort.cuh",
         f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "

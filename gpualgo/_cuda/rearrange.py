@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import struct
 
-from gpualgo._cuda import build, driver
+from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
 
 _BLOCK_THREADS = 256
@@ -44,7 +45,7 @@ def _grid(num_words: int) -> int:
     return -(-num_words // (_BLOCK_THREADS * _WORDS_PER_THREAD))
 
 
-def copy(dims: Dims, itemsize: int, alignment: int, device: int) -> driver.Launch:
+def copy(dims: Dims, itemsize: int, alignment: int, device: int) -> Launch:
     """Return the launch (input, output) of a copy; strides are those of input and output."""
     # Neighbouring threads should write neighbours.
     dims = sorted(merge(dims), key=lambda dim: -abs(dim[1][1]))
@@ -55,12 +56,12 @@ def copy(dims: Dims, itemsize: int, alignment: int, device: int) -> driver.Launc
     num_words = math.prod(extent for extent, _ in dims)
     tail = struct.pack("<q", num_words) + pack_layout(dims, 2)
     kernel = build.kernel(copy_spec(word), device)
-    return driver.Launch(kernel, _grid(num_words), _BLOCK_THREADS, _COPY_HEAD, tail, device)
+    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, _COPY_HEAD, tail, device)
 
 
 def gather(
     num_rows: int, row_items: int, itemsize: int, alignment: int, index_bytes: int, device: int
-) -> driver.Launch:
+) -> Launch:
     """Return the launch (input, output, indices) that puts rows' items in a new order."""
     word = word_bytes(itemsize, alignment)
     num_words = num_rows * row_items * (itemsize // word)
@@ -68,4 +69,4 @@ def gather(
         f"<q{DIVISOR}{DIVISOR}", num_words, *divisor(itemsize // word), *divisor(row_items)
     )
     kernel = build.kernel(gather_spec(word, index_bytes), device)
-    return driver.Launch(kernel, _grid(num_words), _BLOCK_THREADS, _GATHER_HEAD, tail, device)
+    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, _GATHER_HEAD, tail, device)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gpualgo import _checks, _streams
 from gpualgo._array import View, is_contiguous
+from gpualgo._captured import check_apart
 from gpualgo._cuda import build, driver, memory
 from gpualgo._cuda import reduce_policy as policy
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
 from gpualgo._operator import Operator, as_operator
 
@@ -22,16 +25,24 @@ _HEAD = struct.Struct("<16sq8xQQQQ")  # ReduceCommon: init, input, output, parti
 def run(call: Any, view: View, op: Any, init: Any, out: Any, stream: Any) -> Any:
     """Reduce a device array into out or a new array of its library; does not wait."""
     library, device, pointer = view.library, view.device, view.ptr
-    given = None if stream is None else _streams.handle_of(stream, _WHERE)
     encoded = None if init is None else call.encode(init)
+    place = None
+    if out is not None:
+        place = _checks.output(out, view, call.result_shape, call.acc, _WHERE)
+        _checks.no_overlap(place, view, _WHERE)
+        if call.arrays:
+            check_apart(call.arrays, place, _WHERE)
+    given = None
+    if stream is not None or library.has_homes:
+        given = _streams.handle_for(stream, view, _WHERE, outs=(place,))
     key: Any = pointer & 15
     strides = None
-    if out is None:
+    if library.has_homes:
+        key = (key, "home")  # not for the warm call, which orders no streams and keeps nothing
+    if place is None:
         result = library.empty(call.result_shape, call.acc, device, given)
         target = library.pointer(result)
     else:
-        place = _checks.output(out, view, call.result_shape, call.acc, _WHERE)
-        _checks.no_overlap(place, view, _WHERE)
         result, target = out, place.ptr
         if not is_contiguous(place):
             strides = place.strides
@@ -40,23 +51,21 @@ def run(call: Any, view: View, op: Any, init: Any, out: Any, stream: Any) -> Any
         if 0 not in call.shape:
             start = call.start(as_operator(op, _WHERE, 2), init)
             library.fill(result, start, device, given)
+            if given is not None and library.has_homes:
+                _streams.keep(given, view, result)
         return result
     plan = call.plans.get(key)
     if plan is None:
-        plan = call.plans[key] = _new_plan(call, view, as_operator(op, _WHERE, 2), strides)
+        plan = call.plans[key] = new_plan(
+            call, view, as_operator(op, _WHERE, 2, call.arrays), strides
+        )
     plan.launch(library.stream(device) if given is None else given, encoded, pointer, target)
+    if given is not None and library.has_homes:
+        _streams.keep(given, view, result)
     return result
 
 
-def temp_storage_bytes(
-    call: Any, view: View, op: Operator, out_strides: tuple[int, ...] | None
-) -> int:
-    """Return how many bytes of temporary storage a call takes."""
-    partial_bytes = _new_plan(call, view, op, out_strides).partial_bytes
-    return partial_bytes and memory.TICKET_BYTES + partial_bytes
-
-
-def _new_plan(call: Any, view: View, op: Operator, out_strides: tuple[int, ...] | None) -> Plan:
+def new_plan(call: Any, view: View, op: Operator, out_strides: tuple[int, ...] | None) -> Plan:
     """Return the plan for this alignment and these output strides."""
     if view.ptr % view.dtype.itemsize:
         raise ValueError(
@@ -124,7 +133,7 @@ class Plan:
         tail = struct.pack(f"<qqq{DIVISOR}", num_rows, num_items, cut.chunk_items, *blocks) + packed
         self.partial_bytes = cut.num_blocks * acc.itemsize if cut.blocks_per_row > 1 else 0
         kernel = build.kernel(policy.rows_spec(op, source, acc, access, cut), self.device)
-        self._launch = driver.Launch(
+        self._launch = Launch(
             kernel, cut.num_blocks, cut.policy.block_threads, _HEAD, tail, self.device
         )
 
@@ -155,9 +164,21 @@ class Plan:
         blocks = cut.num_column_tiles * num_batches * cut.num_blocks
         self.partial_bytes = blocks * cut.columns * acc.itemsize if cut.num_blocks > 1 else 0
         kernel = build.kernel(policy.columns_spec(op, source, acc, cut), self.device)
-        self._launch = driver.Launch(
+        self._launch = Launch(
             kernel, blocks, policy.COLUMNS.block_threads, _HEAD, tail, self.device
         )
+
+    @property
+    def temp_storage_bytes(self) -> int:
+        """Return how many bytes of temporary storage a launch takes."""
+        return self.partial_bytes and memory.TICKET_BYTES + self.partial_bytes
+
+    def pack(
+        self, init: np.ndarray[Any, Any] | None, source: int, target: int
+    ) -> Callable[[int], None]:
+        """Return launch(stream) for these addresses; the plan takes no temporary storage."""
+        value, given = (b"", 0) if init is None else (init.tobytes(), 1)
+        return self._launch.packed(value, given, source, target, 0, 0)
 
     def launch(
         self, stream: int, init: np.ndarray[Any, Any] | None, source: int, target: int

@@ -8,7 +8,7 @@ from gpualgo import _streams
 from gpualgo._array import View, is_contiguous
 from gpualgo._cuda.scan_plan import Plan
 from gpualgo._operator import as_operator
-from gpualgo._scan import check_output
+from gpualgo._scan_call import check_output
 
 __all__ = ["Plan", "run"]
 
@@ -16,26 +16,33 @@ __all__ = ["Plan", "run"]
 def run(call: Any, view: View, op: Any, init: Any, out: Any, stream: Any) -> Any:
     """Scan a device array into out or a new array of its library; does not wait."""
     library, device, pointer = view.library, view.device, view.ptr
-    given = None if stream is None else _streams.handle_of(stream, call.where)
     first = init.ptr if type(init) is View else 0
+    value = init if first else None
     encoded = None if first else call.encode(init)
     key: Any = pointer & 15
     strides, alignment = None, 0
-    if out is None:
+    place = None if out is None else check_output(call, out, view, init)
+    given = None
+    if stream is not None or library.has_homes:
+        given = _streams.handle_for(stream, view, call.where, value, outs=(place,))
+    if place is None:
         result = library.empty(call.result_shape, call.acc, device, given)
         target = library.pointer(result)
     else:
-        place = check_output(call, out, view, init)
         result, target = out, place.ptr
         strides, alignment = place.strides, target & 15
         if alignment or not is_contiguous(place):
             key = (key, alignment, strides)
     if 0 in call.shape:
         return result
+    if library.has_homes:
+        key = (key, "home")  # not for the warm call, which orders no streams and keeps nothing
     plan = call.plans.get(key)
     if plan is None:
-        plan = Plan(call, view, as_operator(op, call.where, 2), strides, alignment)
+        plan = Plan(call, view, as_operator(op, call.where, 2, call.arrays), strides, alignment)
         call.plans[key] = plan
     handle = library.stream(device) if given is None else given
     plan.launch(handle, encoded, first, pointer, target)
+    if library.has_homes:
+        _streams.keep(handle, view, value, result)
     return result

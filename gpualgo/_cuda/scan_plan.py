@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,10 @@ from gpualgo._array import View
 from gpualgo._cuda import build, driver, memory
 from gpualgo._cuda import scan_lines_policy as lines_policy
 from gpualgo._cuda import scan_policy as policy
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
 from gpualgo._cuda.reduce_policy import VECTOR_BYTES, WARP
+from gpualgo._cuda.scan_layout import canonical, is_dense
 from gpualgo._operator import Operator
 
 _HEAD = struct.Struct("<16sq8xQQQQ")  # ScanCommon: init, its address, input, output, states
@@ -46,7 +48,7 @@ class _Case:
     @property
     def is_flat(self) -> bool:
         """Whether lines have no gaps and lie at fixed distances."""
-        return _is_dense(self.elements, self.dtypes) and len(self.lines) <= 1
+        return is_dense(self.elements, self.dtypes) and len(self.lines) <= 1
 
     @property
     def is_async(self) -> bool:
@@ -76,11 +78,11 @@ class Plan:
                     f"of its item size {dtype.itemsize}; copy it to aligned memory"
                 )
         dtypes = view.dtype, call.acc
-        elements, lines = _canonical(call, view, out_strides)
+        elements, lines = canonical(call, view, out_strides)
         kernel = lines_policy.kernel_of(elements, lines, *dtypes)
         self._input_start = self._output_start = self.temp_storage_bytes = 0
-        is_dense = _is_dense(elements, dtypes) and len(lines) <= 1 and kernel in ("tiles", "rows")
-        if call.is_reverse and not is_dense:
+        is_plain = is_dense(elements, dtypes) and len(lines) <= 1 and kernel in ("tiles", "rows")
+        if call.is_reverse and not is_plain:
             # The scan's first element is the last in memory order; a dense one is turned round
             # by the kernel.
             self._input_start, self._output_start = (
@@ -89,22 +91,24 @@ class Plan:
             elements = [(extent, (-s[0], -s[1])) for extent, s in elements]
         addresses = (view.ptr + self._input_start) % 16, (out_alignment + self._output_start) % 16
         case = _Case(
-            op, dtypes, elements, lines, addresses, call.is_exclusive, call.is_reverse and is_dense,
+            op, dtypes, elements, lines, addresses, call.is_exclusive, call.is_reverse and is_plain,
             view.device,
         )  # fmt: skip
-        self._launch: driver.Launch = getattr(self, f"_{kernel}")(case)
+        self._launch: Launch = getattr(self, f"_{kernel}")(case)
 
-    def _tiles(self, case: _Case) -> driver.Launch:
+    def _tiles(self, case: _Case) -> Launch:
         """Few long lines."""
         source, acc = case.dtypes
         num_items, widest = case.num_items, max(source.itemsize, acc.itemsize)
         cut = policy.tiles_policy(num_items * case.num_lines * widest, widest)
         tiles_per_line = -(-num_items // cut.tile_items(widest))
         num_tiles = tiles_per_line * case.num_lines
-        num_words = num_tiles * policy.state_words(acc) if tiles_per_line > 1 else 0
+        num_words = 0
+        if tiles_per_line > 1:
+            num_words = self._take_states(num_tiles * policy.state_words(acc))
         access, packed = _access(case)
         tail = struct.pack(
-            f"<qqqq{DIVISOR}", num_tiles, num_items, self._take_states(num_words),
+            f"<qqqq{DIVISOR}", num_tiles, num_items, num_words,
             int(tiles_per_line > policy.DIRECT_TILES), *divisor(tiles_per_line),
         ) + packed  # fmt: skip
         transfer = policy.transfer(cut, driver.capability(self.device))
@@ -113,7 +117,7 @@ class Plan:
         threads = cut.block_threads + 2 * WARP
         return self._launch_of(spec, grid, threads, tail, cut.shared_bytes(source, acc))
 
-    def _rows(self, case: _Case) -> driver.Launch:
+    def _rows(self, case: _Case) -> Launch:
         """Many lines of neighbours."""
         source, acc = case.dtypes
         cut = lines_policy.cut_rows(case.num_items, max(source.itemsize, acc.itemsize))
@@ -138,7 +142,7 @@ class Plan:
         grid = -(-case.num_lines // cut.block_lines)
         return self._launch_of(spec, grid, lines_policy.ROWS_THREADS, tail)
 
-    def _walks(self, case: _Case) -> driver.Launch:
+    def _walks(self, case: _Case) -> Launch:
         """Very many or short lines side by side."""
         source, acc = case.dtypes
         num_columns, column_strides = case.lines[-1]
@@ -159,7 +163,7 @@ class Plan:
         threads, tail = lines_policy.WALKS_THREADS, tail + pack_layout(walks, 2)
         return self._launch_of(spec, -(-num_walks // threads), threads, tail)
 
-    def _columns(self, case: _Case) -> driver.Launch:
+    def _columns(self, case: _Case) -> Launch:
         """Lines side by side, fewer and longer."""
         source, acc = case.dtypes
         num_columns, column_strides = case.lines[-1]
@@ -191,9 +195,17 @@ class Plan:
 
     def _launch_of(
         self, spec: build.Spec, grid: int, threads: int, tail: bytes, shared_bytes: int = 0
-    ) -> driver.Launch:
+    ) -> Launch:
         kernel = build.kernel(spec, self.device)
-        return driver.Launch(kernel, grid, threads, _HEAD, tail, self.device, shared_bytes)
+        return Launch(kernel, grid, threads, _HEAD, tail, self.device, shared_bytes)
+
+    def pack(
+        self, init: np.ndarray[Any, Any] | None, source: int, target: int
+    ) -> Callable[[int], None]:
+        """Return launch(stream) for these addresses; the plan takes no temporary storage."""
+        value, given = (b"", 0) if init is None else (init.tobytes(), 1)
+        source, target = source + self._input_start, target + self._output_start
+        return self._launch.packed(value, given, 0, source, target, 0)
 
     def launch(
         self, stream: int, init: np.ndarray[Any, Any] | None, init_address: int, source: int,
@@ -267,34 +279,3 @@ def _column_units(case: _Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int,
             unit = case.unit(side, [*offsets, step, size])
             units[side] = unit if unit >= cut.items * dtype.itemsize else 0
     return (units[0], units[1]), bool(is_flipped)
-
-
-def _canonical(call: Any, view: View, out_strides: tuple[int, ...] | None) -> tuple[Dims, Dims]:
-    """Return the dimensions of a line and those of all lines, each with two byte strides.
-
-    Lines come in any order: here in that of memory.
-    """
-    shape = call.shape
-    if out_strides is None or len(out_strides) != len(shape):  # new, or flattened
-        step = call.acc.itemsize if out_strides is None else out_strides[0]
-        strides = []
-        for extent in reversed(shape):
-            strides.append(step)
-            step *= extent
-        out_strides = tuple(reversed(strides))
-    dims = [
-        (extent, pair)
-        for extent, pair in zip(shape, zip(view.strides, out_strides, strict=True), strict=True)
-    ]
-    if call.axis is None:
-        return merge(dims), []
-    line = [dims.pop(call.axis)]
-    dims.sort(key=lambda dim: -sum(map(abs, dim[1])))
-    return merge(line), merge(dims)
-
-
-def _is_dense(elements: Dims, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> bool:
-    """Return whether input and output have no gaps between a line's elements."""
-    if not elements:
-        return True
-    return len(elements) == 1 and elements[0][1] == (dtypes[0].itemsize, dtypes[1].itemsize)

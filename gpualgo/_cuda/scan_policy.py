@@ -50,19 +50,18 @@ class Policy:
 # By the bytes of all lines: GB/s at 2^28 on an H200. Two blocks' stages fill shared memory.
 LARGE = Policy(256, 9, 2, True)  # 3870 (float32)
 LARGE_WIDE = Policy(192, 11, 2, True)  # 8 bytes and more: 3740 (float64)
-MEDIUM = Policy(256, 5, 3, False)
-SMALL = Policy(256, 3, 4, False)
-MEDIUM_BYTES = 3 << 20
-SMALL_BYTES = 768 << 10
+# Up to so many bytes.
+SMALLER = {
+    384 << 10: Policy(256, 3, 4, False),
+    3 << 19: Policy(256, 5, 3, False),
+    32 << 20: Policy(256, 7, 3, False),
+}
 
 
 def tiles_policy(num_bytes: int, widest: int) -> Policy:
     """Return the policy of scan_tiles_kernel for so many bytes of the wider of both types."""
-    if num_bytes <= SMALL_BYTES:
-        return SMALL
-    if num_bytes <= MEDIUM_BYTES:
-        return MEDIUM
-    return LARGE if widest <= 4 else LARGE_WIDE
+    large = LARGE if widest <= 4 else LARGE_WIDE
+    return next((smaller for most, smaller in SMALLER.items() if num_bytes <= most), large)
 
 
 def transfer(policy: Policy, capability: tuple[int, int]) -> str:

@@ -140,6 +140,11 @@ def fetch(source: int, pinned: int, size: int, stream: int) -> None:
     check(driver.api().cuMemcpyDtoHAsync(pinned, source, size, stream), "cuMemcpyDtoHAsync")
 
 
+def move(source: int, target: int, size: int, stream: int) -> None:
+    """Queue a copy between any two places that the GPU can reach."""
+    check(driver.api().cuMemcpyAsync(target, source, size, stream), "cuMemcpyAsync")
+
+
 def download(source: int, target: np.ndarray[Any, Any], stream: int) -> None:
     """Copy device memory into any array of the host, and wait for it."""
     plain = target if target.flags.c_contiguous else np.empty(target.shape, target.dtype)

@@ -11,10 +11,12 @@ import numpy as np
 
 from gpualgo import _streams
 from gpualgo._array import View, byte_bounds
+from gpualgo._captured import check_apart, ownerless
 from gpualgo._cuda import build, driver
 from gpualgo._cuda import transform_policy as policy
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import Dims, merge, pack_layout
-from gpualgo._operator import Operator, as_operator
+from gpualgo._operator import Operator, as_operator, check_held
 from gpualgo._transform import (
     check_meaning,
     check_output,
@@ -33,16 +35,25 @@ def run(
 ) -> Any:
     """Transform device arrays into out or a new array of their library; does not wait."""
     first = views[0]
-    given = None if stream is None else _streams.handle_of(stream, _WHERE)
     target = None if out is None else check_output(out, views, shape)
+    given = None
+    if stream is not None or first.library.has_homes:
+        given = _streams.handle_for(stream, first, _WHERE, *views[1:], outs=(target,))
     key = plan_key(op, views, dtype, target)
+    hot = key[0]
+    if first.library.has_homes:
+        key = (key, "home")  # not for the warm call, which orders no streams and keeps nothing
     try:
         plan = plans.get(key)
     except TypeError:  # an unhashable dtype
         plan = None
     if plan is None:
         wanted = wanted_dtype(dtype, target)
-        plan = _new_plan(key, as_operator(op, _WHERE, len(views)), views, shape, wanted, target)
+        held = as_operator(op, _WHERE, len(views))
+        check_held(hot, held, _WHERE)
+        plan = _new_plan(key, held, views, shape, wanted, target)
+    if target is not None and plan.arrays:
+        check_apart(plan.arrays, target, _WHERE)
     if target is None:
         result = first.library.empty(shape, plan.dtype, first.device, given)
         pointer = first.library.pointer(result)
@@ -51,6 +62,8 @@ def run(
     if plan.num_items:
         handle = first.library.stream(first.device) if given is None else given
         plan.launch(handle, pointer, *[view.ptr for view in views])
+        if first.library.has_homes:
+            _streams.keep(handle, *views, result)
     return result
 
 
@@ -70,13 +83,14 @@ def _new_plan(
 class Plan:
     """A kernel, its grid and its packed parameters, for one combination of layouts."""
 
-    __slots__ = ("_extents", "device", "dtype", "launch", "num_items", "shape")
+    __slots__ = ("_extents", "arrays", "device", "dtype", "launch", "num_items", "shape")
 
     def __init__(
         self, op: Operator, views: list[View], shape: tuple[int, ...], wanted: Any,
         target: View | None,
     ) -> None:  # fmt: skip
         self.device = views[0].device
+        self.arrays = ownerless(op.arrays)  # that op captures
         for view in views:
             if view.ptr % view.dtype.itemsize:
                 raise ValueError(
@@ -108,6 +122,8 @@ class Plan:
 
     def is_apart(self, out: View, views: list[View]) -> bool:
         """Return whether out is clear of each input, or is it; False: a closer look decides."""
+        if self.arrays:
+            return False
         (low, high, layout), *extents = self._extents
         start, stop = out.ptr + low, out.ptr + high
         for view, (low, high, same) in zip(views, extents, strict=True):
@@ -134,7 +150,7 @@ class Plan:
         head = struct.Struct(f"<{1 + num_inputs}Q")
         tail = struct.pack("<q", self.num_items) + layout
         grid = -(-self.num_items // tile)
-        self.launch = driver.Launch(kernel, grid, policy.BLOCK_THREADS, head, tail, self.device)
+        self.launch = Launch(kernel, grid, policy.BLOCK_THREADS, head, tail, self.device)
 
 
 def _extent(view: View) -> tuple[int, int, Any]:

@@ -1,0 +1,239 @@
+"""Arrays that operators capture, on GPUs: values, swaps, streams and lifetimes."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from support import DTYPES, LAYOUTS, Backend, assert_same, random_array
+
+import gpualgo as ga
+from gpualgo._cuda import build
+
+Function = Callable[..., Any]
+
+
+def _lookup(table: Any) -> Function:
+    return lambda i: table[i]
+
+
+def _sum_mod(table: Any) -> Function:
+    return lambda a, b: table[a + b]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype(cuda: Backend, dtype: np.dtype[Any]) -> None:
+    indices = np.array([0, 3, 4, -1, -5, 2])
+    table = random_array(5, dtype)
+    if table.dtype.kind == "V":
+        pytest.skip("CuPy has no bfloat16")
+    got = ga.transform(_lookup(cuda.to_device(table)), cuda.to_device(indices))
+    assert_same(cuda.to_host(got), table[indices])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout(cuda: Backend, layout: str) -> None:
+    values = np.arange(20).reshape(4, 5)
+    table = cuda.arrange(layout, values)
+    rows, columns = np.array([0, 3, -1, -4]), np.array([4, 0, -1, -5])
+    got = ga.transform(
+        lambda i, j: table[i, j] + table.shape[1], *map(cuda.to_device, (rows, columns))
+    )
+    assert_same(cuda.to_host(got), values[rows, columns] + 5)
+
+
+@pytest.mark.parametrize("size", [5, 100_000, 3_000_000])
+def test_reductions_and_scans(cuda: Backend, size: int) -> None:
+    """Addition modulo seven, through a table of sums."""
+    table = cuda.to_device(np.arange(14) % 7)
+    x = np.random.default_rng(size).integers(0, 7, size)
+    op, device = _sum_mod(table), cuda.to_device(x)
+    want = np.cumsum(x) % 7
+    assert_same(cuda.to_host(ga.reduce(device, None, op)), want[-1])
+    assert_same(cuda.to_host(ga.inclusive_scan(device, None, op)), want)
+    assert_same(cuda.to_host(ga.exclusive_scan(device, 0, op))[1:], want[:-1])
+    assert_same(ga.reduce(x, None, op), want[-1])  # staged
+    assert_same(ga.inclusive_scan(x, None, op), want)
+
+
+def test_swapping_builds_nothing(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = cuda.to_device(np.array([1, 0, -1]))
+    ga.transform(_lookup(cuda.to_device(np.zeros(3))), x)
+
+    def link(*_: Any) -> Any:
+        raise AssertionError("built")
+
+    monkeypatch.setattr(build, "_build", link)
+    for size in range(2, 150):  # more than stay loaded
+        table = np.arange(size) * 0.5
+        got = ga.transform(_lookup(cuda.to_device(table)), x)
+        assert_same(cuda.to_host(got), table[[1, 0, -1]])
+    kept = [cuda.to_device(np.arange(3.0) + k) for k in range(100)]
+    for _ in range(2):
+        for k, table in enumerate(kept):
+            assert_same(cuda.to_host(ga.transform(_lookup(table), x)), np.array([1.0, 0, 2]) + k)
+
+
+def test_changed_values_are_seen(cuda: Backend) -> None:
+    table, x = cuda.to_device(np.zeros(3)), cuda.to_device(np.array([1, 2]))
+    op = _lookup(table)
+    for value in range(3):
+        table[...] = value
+        assert_same(cuda.to_host(ga.transform(op, x)), np.full(2, float(value)))
+
+
+def test_a_table_lives_until_the_call_has_run(cuda: Backend) -> None:
+    """Its memory is not handed out again while kernels that read it wait."""
+    xp, size = cuda.xp, 1 << 20
+    x = cuda.to_device(np.arange(size))
+    stream = xp.cuda.Stream(non_blocking=True)
+    warm = xp.arange(size, dtype=np.float64)
+    ga.transform(_lookup(warm), x)
+    alive = []
+    for turn in range(5):
+        table = xp.arange(size, dtype=np.float64) + turn
+        alive.append(weakref.ref(table))
+        xp.cuda.Device().synchronize()
+        with stream:
+            busy = xp.arange(1 << 24, dtype=np.float64)
+            for _ in range(50):
+                busy = xp.sqrt(busy + 1)
+        got = ga.transform(_lookup(table), x, stream=stream.ptr)
+        del table
+        gc.collect()
+        clobber = xp.full(size, -1.0)  # would take the freed memory
+        stream.synchronize()
+        assert_same(cuda.to_host(got), np.arange(size) + float(turn))
+        del clobber
+    for _ in range(2):
+        ga.transform(_lookup(warm), x)
+        xp.cuda.Device().synchronize()
+    gc.collect()
+    ga.transform(_lookup(warm), x, stream=stream.ptr)
+    gc.collect()
+    assert sum(reference() is not None for reference in alive) <= 1
+
+
+def test_a_table_that_is_still_being_written(cuda: Backend) -> None:
+    xp = cuda.xp
+    x = np.arange(1000)
+    ga.transform(_lookup(xp.zeros(1000)), x)
+    stream = xp.cuda.Stream(non_blocking=True)
+    with stream:
+        table = xp.zeros(1000)
+        busy = xp.arange(1 << 24, dtype=np.float64)
+        for _ in range(50):
+            busy = xp.sqrt(busy + 1)
+        table[...] = busy[0] * 0 + 7
+        got = ga.transform(_lookup(table), x)  # staged, on streams of the library's own
+    assert_same(got, np.full(1000, 7.0))
+
+
+def test_threads_with_tables_of_their_own(cuda: Backend) -> None:
+    x = cuda.to_device(np.arange(100_000) % 100)
+    ready = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        ready.wait()
+        for turn in range(20):
+            table = np.arange(100) * (number + 1) + turn
+            got = cuda.to_host(ga.transform(_lookup(cuda.to_device(table)), x))
+            assert_same(got, table[np.arange(100_000) % 100])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+
+
+def test_tables_by_protocol(cuda: Backend) -> None:
+    table = cuda.to_device(np.arange(6.0))
+    view = ga.from_pointer(table.data.ptr, (3,), np.float64, owner=table)
+    x = cuda.to_device(np.array([2, 0]))
+    assert_same(cuda.to_host(ga.transform(_lookup(view), x)), np.array([2.0, 0.0]))
+    assert_same(cuda.to_host(ga.transform(_lookup(view[::2][::-1]), x[1:])), np.array([2.0]))
+
+
+def test_tables_of_torch(cuda: Backend) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([1, 0, -1], device="cuda")
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.bool, torch.complex64):
+        table = torch.tensor([0, 1, 3], device="cuda").to(dtype)
+        got = ga.transform(_lookup(table), x)
+        assert got.dtype == dtype
+        assert torch.equal(got, table[x])
+    got = ga.transform(_lookup(torch.arange(3.0, device="cuda")), cuda.to_device(np.array([2])))
+    assert_same(cuda.to_host(got), np.array([2], np.float32))
+
+
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_numpy_tables_with_numpy_arrays(cuda: Backend, is_pinned: bool) -> None:
+    """They are staged like the other arrays, so that one program runs with a GPU and without."""
+    x = ga.empty_pinned(1000, np.int64) if is_pinned else np.empty(1000, np.int64)
+    out = ga.empty_pinned(1000, np.int64) if is_pinned else np.empty(1000, np.int64)
+    x[...] = np.random.default_rng(0).integers(0, 7, 1000)
+    table = np.arange(14) % 7
+    for shift in range(3):
+        table[...] = (np.arange(14) + shift) % 7
+        op, strided = _sum_mod(table), np.repeat(table, 3)[::3]
+        want = [x[0]]
+        for item in x[1:]:
+            want.append((want[-1] + item + shift) % 7)
+        assert ga.reduce(x, None, op) == want[-1]
+        assert_same(ga.inclusive_scan(x, None, op, out=out), np.array(want))
+        assert_same(ga.transform(_lookup(table), x, out=out), table[x])
+        assert_same(ga.transform(_lookup(strided), x), table[x])
+
+
+def test_tables_in_page_locked_memory(cuda: Backend) -> None:
+    table = ga.empty_pinned(4, np.float64)
+    x = cuda.to_device(np.array([3, 1]))
+    for value in range(3):
+        table[...] = np.arange(4) * value
+        assert_same(cuda.to_host(ga.transform(_lookup(table), x)), np.array([3.0, 1.0]) * value)
+
+
+def test_wrong_places_are_refused(cuda: Backend) -> None:
+    x = cuda.to_device(np.array([1, 0]))
+    with pytest.raises(TypeError, match=r"numpy on the CPU .*runs on cuda:0; capture an array"):
+        ga.transform(_lookup(np.zeros(2)), x)
+    with ga.default_device("cpu"), pytest.raises(TypeError, match=r"cupy on cuda:0 .*on the CPU"):
+        ga.transform(_lookup(cuda.to_device(np.zeros(2))), np.arange(2))
+    table = cuda.to_device(np.arange(4))
+    with pytest.raises(ValueError, match="op captures"):
+        ga.transform(_lookup(table), x, out=table[2:])
+    with pytest.raises(ValueError, match="op captures"):
+        ga.inclusive_scan(x, None, _sum_mod(table), out=table[2:])
+
+
+def test_tables_in_graphs(cuda: Backend) -> None:
+    table, x = cuda.to_device(np.arange(14) % 7), cuda.to_device(np.arange(7))
+    with ga.graph() as graph:
+        scanned = ga.inclusive_scan(x, None, _sum_mod(table))
+        total = ga.reduce(x, None, _sum_mod(table))
+    held = weakref.ref(table)
+    del table
+    gc.collect()
+    for shift in range(3):
+        x[...] = cuda.to_device((np.arange(7) + shift) % 7)
+        graph.launch()
+        want = np.cumsum((np.arange(7) + shift) % 7) % 7
+        assert_same(cuda.to_host(scanned), want)
+        assert_same(cuda.to_host(total), want[-1])
+    assert held() is not None
+
+
+def test_prepared_calls_follow_a_swap(cuda: Backend) -> None:
+    table, x = cuda.to_device(np.array([1.0, 2.0])), cuda.to_device(np.array([1, 0]))
+
+    def op(i: Any) -> Any:
+        return table[i]
+
+    plan = ga.prepare(ga.transform, op, x)
+    assert_same(cuda.to_host(plan(x)), np.array([2.0, 1.0]))
+    table = cuda.to_device(np.array([3.0, 4.0]))
+    assert_same(cuda.to_host(plan(x)), np.array([4.0, 3.0]))

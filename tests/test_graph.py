@@ -1,0 +1,265 @@
+"""Graphs: recorded calls give what calls give, hold what they touch, and can be re-pointed."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, count_gpus
+
+import gpualgo as ga
+
+N = 200_003
+
+
+def sample(n: int = N, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(-1000, 1000, n).astype(np.int32)
+
+
+def test_all_algorithms(cuda: Backend) -> None:
+    x = cuda.to_device(sample())
+    edges = np.array([-1000, -500, -3, 8, 999])
+    with ga.graph() as g:
+        doubled = ga.transform(lambda a: a * 2, x)
+        total = ga.reduce(doubled, 5)
+        scanned = ga.exclusive_scan(doubled, 1, lambda a, b: a + b)
+        ordered, order = ga.radix_sort(doubled, scanned)
+        indices = ga.argsort(x)
+        counts = ga.histogram(x, 5000, (-1000, 1000))
+        by_edges = ga.histogram(x, edges)
+        rows = ga.inclusive_scan(x[: N // 3 * 3].reshape(3, -1), None, max, axis=0)
+    for seed in (0, 1, 2):
+        h = sample(seed=seed)
+        x[...] = cuda.to_device(h)
+        for _ in range(2):
+            g.launch()
+        d = h * 2
+        s = np.concatenate([[1], 1 + np.cumsum(d)[:-1]]).astype(np.int32)
+        p = np.argsort(d, kind="stable")
+        for got, want in (
+            (doubled, d), (total, d.sum() + 5), (scanned, s), (ordered, d[p]), (order, s[p]),
+            (indices, p), (counts, np.histogram(h, 5000, (-1000, 1000))[0]),
+            (by_edges, np.histogram(h, edges)[0]),
+            (rows, np.maximum.accumulate(h[: N // 3 * 3].reshape(3, -1), axis=0)),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(cuda.to_host(got), want)
+
+
+def test_nothing_runs_while_recorded(cuda: Backend) -> None:
+    x, out = cuda.to_device(sample()), cuda.xp.zeros(N, np.int32)
+    with ga.graph() as g:
+        ga.transform(lambda a: a + 1, x, out=out)
+        with pytest.raises(RuntimeError, match=r"not recorded yet"):
+            g.launch()
+    assert not cuda.to_host(out).any()
+    g.launch()
+    np.testing.assert_array_equal(cuda.to_host(out), sample() + 1)
+
+
+def test_outlives_the_function_that_made_it(cuda: Backend) -> None:
+    """Arrays, host memory, operators and temporary storage live as long as the graph."""
+    kept: list[weakref.ref[Any]] = []
+
+    def build() -> tuple[Any, Any, Any]:
+        x = ga.empty_pinned(N, np.int32)
+        x[...] = sample()
+        y = ga.empty_pinned(N, np.int32)
+        counts = ga.empty_pinned(300, np.int64)
+        table = cuda.to_device(np.arange(2001, dtype=np.int32) * 7)
+        kept.extend(weakref.ref(a) for a in (x, table))
+        with ga.graph() as g:
+            device = ga.transform(lambda a: table[a + 1000], cuda.xp.zeros(1, np.int32))
+            looked_up = ga.transform(lambda a: table[a + 1000], cuda.to_device(sample()))
+            ga.inclusive_scan(x, out=y)
+            ga.radix_sort(x, out=y)
+            ga.histogram(x, 300, (-1000, 1000), out=counts)
+            ga.reduce(looked_up, out=device.reshape(()))
+        return g, y, (counts, device, looked_up)
+
+    g, y, (counts, device, looked_up) = build()
+    for _ in range(3):
+        gc.collect()
+        junk = [cuda.xp.full(N, 123, np.int32) for _ in range(20)]
+        y[...], counts[...] = 0, 0
+        g.launch()
+        np.testing.assert_array_equal(y, np.sort(sample()))
+        np.testing.assert_array_equal(counts, np.histogram(sample(), 300, (-1000, 1000))[0])
+        np.testing.assert_array_equal(cuda.to_host(looked_up), (sample() + 1000) * 7)
+        assert int(cuda.to_host(device)[0]) == int(((sample() + 1000) * 7).sum(dtype=np.int32))
+        del junk
+    assert all(ref() is not None for ref in kept)
+    cuda.xp.cuda.Device().synchronize()
+    del g, y, counts, device, looked_up
+    gc.collect()
+    ga.reduce(cuda.xp.zeros(3))  # what has run is let go by later calls at the latest
+    for _ in range(3):
+        with ga.graph() as another:
+            ga.reduce(cuda.xp.zeros(3))
+        another.launch()
+        del another
+        cuda.xp.cuda.Device().synchronize()
+        gc.collect()
+    assert all(ref() is None for ref in kept)
+
+
+def test_dropped_while_it_runs(cuda: Backend) -> None:
+    n = 1 << 26
+    x = cuda.xp.ones(n, np.float64)
+    out = cuda.xp.zeros(n, np.float64)
+
+    def run() -> None:
+        y = x.copy()
+        with ga.graph() as g:
+            z = ga.inclusive_scan(y)
+            ga.inclusive_scan(z, out=out)
+        for _ in range(5):
+            g.launch()
+
+    run()
+    gc.collect()
+    junk = [cuda.xp.full(n, 3.0) for _ in range(3)]
+    assert float(out[9]) == 55.0
+    assert float(out[-1]) == n * (n + 1) / 2
+    del junk
+
+
+def test_on_a_stream(cuda: Backend) -> None:
+    x = cuda.to_device(sample())
+    with ga.graph() as g:
+        y = ga.inclusive_scan(x)
+    cuda.xp.cuda.Device().synchronize()
+    stream = cuda.xp.cuda.Stream(non_blocking=True)
+    g.launch(stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(cuda.to_host(y), np.cumsum(sample(), dtype=np.int32))
+    x[...] = 1
+    g.launch()  # on CuPy's current stream: ordered after the assignment
+    assert cuda.to_host(y).tolist() == list(range(1, N + 1))
+
+
+def test_update(cuda: Backend) -> None:
+    a, b = sample(), sample(seed=1)
+    x, successor = cuda.to_device(a), cuda.to_device(b)
+    with ga.graph() as g:
+        y = ga.transform(lambda v: v * 2, x)
+        ga.reduce(y)
+        z = ga.inclusive_scan(y)
+    g.update((x, successor))
+    g.launch()
+    np.testing.assert_array_equal(cuda.to_host(z), np.cumsum(b * 2, dtype=np.int32))
+    other = cuda.xp.zeros_like(z)
+    unaligned = cuda.xp.zeros(N + 1, np.int32)[1:]
+    unaligned[...] = x
+    g.update((z, other), (successor, unaligned))
+    g.launch()
+    np.testing.assert_array_equal(cuda.to_host(other), np.cumsum(a * 2, dtype=np.int32))
+    np.testing.assert_array_equal(cuda.to_host(z), np.cumsum(b * 2, dtype=np.int32))
+    with pytest.raises(ValueError, match=r"^Graph.update: the graph does not touch"):
+        g.update((x, successor))
+    with pytest.raises(ValueError, match=r"^Graph.update: an array of shape"):
+        g.update((unaligned, cuda.xp.zeros(3, np.int32)))
+    with pytest.raises(ValueError, match=r"overlap"):
+        g.update((y, unaligned[: y.size][::-1][::-1]), (unaligned, unaligned[::-1]))
+    g.launch()
+    np.testing.assert_array_equal(cuda.to_host(other), np.cumsum(a * 2, dtype=np.int32))
+
+
+def test_what_would_wait_is_refused(cuda: Backend) -> None:
+    x = cuda.to_device(sample())
+    for call in (
+        lambda: ga.histogram(x, 10),
+        lambda: ga.reduce(sample()),
+        lambda: ga.inclusive_scan(sample()),
+        lambda: ga.radix_sort(sample()),
+        lambda: ga.transform(lambda a: a + 1, sample()),
+        lambda: ga.histogram(sample(), 3, (0, 1)),
+        lambda: ga.histogram(x, cuda.xp.arange(5)),
+    ):
+        with pytest.raises(RuntimeError, match=r"cannot be recorded"), ga.graph():
+            call()
+    assert int(ga.reduce(x)) == int(sample().sum())  # the thread's calls run again
+
+
+def test_nothing_to_reduce(cuda: Backend) -> None:
+    x = cuda.xp.zeros((3, 0))
+    with ga.graph() as g:
+        rows = ga.reduce(x, 3.0, axis=1)
+        counts = ga.histogram(x, 4, (0, 1))
+    counts[...] = 7
+    g.launch()
+    assert cuda.to_host(rows).tolist() == [3.0] * 3
+    assert cuda.to_host(counts).tolist() == [0] * 4
+
+
+def test_streams_are_the_launch_s(cuda: Backend) -> None:
+    x = cuda.to_device(sample())
+    with pytest.raises(ValueError, match=r"^reduce: stream= cannot be given"), ga.graph():
+        ga.reduce(x, stream=0)
+    with pytest.raises(RuntimeError, match=r"another graph"), ga.graph(), ga.graph():
+        pass
+
+
+def test_a_failed_call_is_no_part_of_a_graph(cuda: Backend) -> None:
+    x = cuda.to_device(sample())
+
+    def record() -> None:
+        nonlocal g
+        with ga.graph() as g, pytest.raises(TypeError):
+            ga.reduce(x, None, lambda a: a)
+
+    g: Any = None
+    with pytest.raises(RuntimeError, match=r"a call failed while it was recorded"):
+        record()
+    with pytest.raises(RuntimeError, match=r"its recording failed"):
+        g.launch()
+
+
+def test_storage_is_shared_by_the_calls(cuda: Backend) -> None:
+    """A graph of many sorts takes the temporary storage of one."""
+    x = cuda.to_device(sample(1 << 22))
+    need = ga.temp_storage_bytes(ga.radix_sort, x)
+    with ga.graph() as g:
+        for _ in range(8):
+            y = ga.radix_sort(x)
+    taken = sum(size for _, size in g._recording.arena._chunks)
+    assert need <= taken <= need + (1 << 20)
+    g.launch()
+    np.testing.assert_array_equal(cuda.to_host(y), np.sort(sample(1 << 22)))
+
+
+def test_capture_by_others(cuda: Backend) -> None:
+    """CuPy's and cuda.core's captures record calls as well; torch's: test_devices.py."""
+    from cuda.core import Device
+
+    x, y = cuda.to_device(sample()), cuda.xp.zeros(N, np.int32)
+    ga.inclusive_scan(x, out=y)
+    ga.radix_sort(x, out=y)
+    stream = cuda.xp.cuda.Stream(non_blocking=True)
+    stream.begin_capture()
+    ga.inclusive_scan(x, out=y, stream=stream)
+    recorded = stream.end_capture()
+    y[...] = 0
+    cuda.xp.cuda.Device().synchronize()
+    recorded.launch(stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(cuda.to_host(y), np.cumsum(sample(), dtype=np.int32))
+    device = Device(0)
+    device.set_current()
+    builder = device.create_graph_builder().begin_building()
+    ga.radix_sort(x, out=y, stream=builder.stream)
+    graph = builder.end_building().complete()
+    y[...] = 0
+    cuda.xp.cuda.Device().synchronize()
+    own = device.create_stream()
+    graph.launch(own)
+    own.sync()
+    np.testing.assert_array_equal(cuda.to_host(y), np.sort(sample()))
+
+
+@pytest.mark.skipif(count_gpus() > 0, reason="a GPU is here")
+def test_without_a_gpu() -> None:
+    with pytest.raises(ga.NoDeviceError, match=r"^graph: a graph runs on a GPU"), ga.graph():
+        pass

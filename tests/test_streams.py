@@ -1,0 +1,223 @@
+"""Streams of every library, and the order of work on several of them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import types
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_driver import FakeDriver, install
+
+from gpualgo import _streams
+from gpualgo._array import as_view
+from gpualgo._cuda import driver, memory
+from gpualgo._cuda.device_array import DeviceArray
+
+
+class Stream:
+    """What libraries' stream classes are called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+class Method:
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, 0x70
+
+
+class Property:
+    __cuda_stream__ = (0, 0x71)
+
+
+class CUstream:
+    def __int__(self) -> int:
+        return 0x72
+
+
+class DeviceBufferLike:
+    """Has a pointer and a handle, and is no stream."""
+
+    ptr = handle = 0x1000
+
+
+@pytest.mark.parametrize(
+    ("stream", "handle"),
+    [
+        (0, 0),
+        (1, 1),
+        (2, 2),
+        (0x7F00, 0x7F00),
+        (np.int64(9), 9),
+        (Method(), 0x70),
+        (Property(), 0x71),
+        (CUstream(), 0x72),
+        (ctypes.c_void_p(0x73), 0x73),
+        (ctypes.c_void_p(None), 0),
+        (Stream(cuda_stream=0x74), 0x74),
+        (Stream(ptr=0x75), 0x75),
+        (Stream(handle=ctypes.c_void_p(0x76)), 0x76),
+        (Stream(handle=ctypes.c_void_p(None)), 0),
+        (Stream(handle=CUstream()), 0x72),
+    ],
+)
+def test_handles(stream: Any, handle: int) -> None:
+    found = _streams.handle_of(stream, "reduce")
+    assert type(found) is int
+    assert found == handle
+
+
+@pytest.mark.parametrize("stream", [True, 1.0, "0", DeviceBufferLike(), object(), np.zeros(1)])
+def test_no_streams(stream: Any) -> None:
+    with pytest.raises(TypeError, match="reduce: stream must be a CUDA stream"):
+        _streams.handle_of(stream, "reduce")
+
+
+@pytest.mark.parametrize("answer", [(1, 5), (0,), None, 7, (0, None)])
+def test_other_protocols(answer: Any) -> None:
+    stream = types.SimpleNamespace(__cuda_stream__=lambda: answer)
+    with pytest.raises(TypeError, match="__cuda_stream__"):
+        _streams.handle_of(stream, "reduce")
+
+
+def test_negative_handles() -> None:
+    for stream in (-1, Stream(ptr=-5)):
+        with pytest.raises(ValueError, match="negative"):
+            _streams.handle_of(stream, "reduce")
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    return install(monkeypatch)
+
+
+class Owner:
+    """What an array's memory belongs to."""
+
+
+def array(home: int, owner: Any = None, device: int = 0) -> Any:
+    """Return the view of an array that is used on a stream."""
+    made = DeviceArray(0x1000, (4,), (4,), np.dtype("f4"), device, home, False, owner)
+    return as_view(made, "x")
+
+
+def waits(fake: FakeDriver) -> list[tuple[int, int]]:
+    """Return which stream waits for which, in order."""
+    records = fake.named("cuEventRecord", "cuStreamWaitEvent")
+    assert len(fake.named("cuEventCreate")) == len(fake.named("cuEventDestroy"))
+    pairs = zip(records[::2], records[1::2], strict=True)
+    assert all(record[1] == wait[2] for record, wait in pairs)
+    return [(wait[1], record[2]) for record, wait in zip(records[::2], records[1::2], strict=True)]
+
+
+def test_one_home_waits_for_nothing(fake: FakeDriver) -> None:
+    for home in (0, 2, 0x10):
+        x = array(home)
+        assert _streams.handle_for(None, x, "reduce", array(home), outs=(array(home),)) is None
+        assert _streams.handle_for(home, x, "reduce", array(home), None, outs=(None,)) == home
+    assert _streams.handle_for(1, array(0), "reduce") == 1
+    assert not fake.calls
+
+
+def test_a_given_stream_waits_for_every_home(fake: FakeDriver) -> None:
+    outs = (array(0x30), None)
+    handle = _streams.handle_for(0x40, array(0x10), "reduce", array(0x20), array(0x10), outs=outs)
+    assert handle == 0x40
+    assert sorted(waits(fake)) == [(0x40, 0x10), (0x40, 0x20), (0x40, 0x30)]
+
+
+def test_the_first_home_waits_for_the_others(fake: FakeDriver) -> None:
+    x = array(0x10)
+    assert _streams.handle_for(None, x, "transform", array(0), array(0x20), outs=(x,)) is None
+    assert sorted(waits(fake)) == [(0x10, 0), (0x10, 0x20)]
+
+
+def test_an_output_elsewhere_needs_a_stream(fake: FakeDriver) -> None:
+    with pytest.raises(ValueError, match=r"reduce: out is used on stream 0x20 .* pass stream="):
+        _streams.handle_for(None, array(0x10), "reduce", outs=(array(0x20),))
+    assert not fake.calls
+
+
+def test_a_capture_waits_for_what_it_records_alone(fake: FakeDriver) -> None:
+    fake.capturing = {0x40, 0x20}
+    _streams.handle_for(0x40, array(0x10), "transform", array(0x20))
+    assert waits(fake) == [(0x40, 0x20)]
+
+
+def test_arrays_of_other_streams_are_held(fake: FakeDriver, monkeypatch: Any) -> None:
+    held: list[Any] = []
+    monkeypatch.setattr(memory, "keep_until_done", lambda *args: held.append(args))
+    first, second = array(0x10), array(0x40)
+    _streams.keep(0x40, first, None, second)
+    assert held == [(0x40, 0, first.owner, None, second.owner)]
+
+
+def test_what_is_made_on_a_stream_holds_it(fake: FakeDriver, monkeypatch: Any) -> None:
+    stream = Stream(ptr=0x40)
+    handle = _streams.handle_for(stream, array(0), "reduce")
+    assert handle == 0x40
+    freed: list[Any] = []
+    monkeypatch.setattr(memory, "allocate_array", lambda *args: 0x9000)
+    monkeypatch.setattr(memory, "release", lambda *args: freed.append(args))
+    result = array(0).library.empty((4,), np.dtype("f4"), 0, handle)
+    assert (type(result.stream), result.stream) == (int, 0x40)
+    seen = weakref.ref(stream)
+    part = result[1:]
+    del stream, handle, result
+    fake.calls.clear()
+    gc.collect()
+    assert seen() is not None
+    del part
+    gc.collect()
+    assert seen() is None
+    assert freed == [(0x9000, 0)]
+
+
+def test_streams_of_a_device(fake: FakeDriver, monkeypatch: Any) -> None:
+    fake.device_of_stream = {0x40: 0, 0x50: 1}
+    assert _streams.handle_for(0x50, array(0), "reduce") == 0x50  # one GPU: nobody asks
+    monkeypatch.setattr(driver, "is_simple", False)
+    fake.current = 55
+    for stream, device in ((0x40, 0), (0x50, 1), (0, 1), (1, 1), (2, 1)):
+        assert _streams.handle_for(stream, array(0, device=device), "reduce") == stream
+    with pytest.raises(
+        ValueError, match="reduce: stream= is of cuda:1 but the arrays are on cuda:0"
+    ):
+        _streams.handle_for(0x50, array(0), "reduce")
+    assert fake.current == 55
+
+
+def test_exports_make_the_consumer_wait(fake: FakeDriver) -> None:
+    x = DeviceArray(0x1000, (4,), (4,), np.dtype("f4"), 0, 0x10, False, None)
+    for stream in (None, 1, 2, 0x20, 0x10, -1):
+        assert x.__dlpack__(stream=stream) is not None
+    assert waits(fake) == [(0, 0x10), (1, 0x10), (2, 0x10), (0x20, 0x10)]
+
+
+def test_producers_are_asked_for_the_default_stream(fake: FakeDriver) -> None:
+    asked: list[Any] = []
+
+    class Producer:
+        def __dlpack__(self, *, stream: Any, max_version: Any = None) -> Any:
+            asked.append(stream)
+            x = DeviceArray(0x1000, (4,), (4,), np.dtype("f4"), 0, 0, False, None)
+            return x.__dlpack__(stream=-1, max_version=max_version)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+    view = as_view(Producer(), "x")
+    assert (view.ptr, view.shape, view.device, view.library.home) == (0x1000, (4,), 0, 0)
+    assert as_view(view.owner, "x")[:-1] == view[:-1]
+    assert asked == [1]
+    fake.calls.clear()
+    del view
+    gc.collect()
+    assert [call[2] for call in fake.named("cuEventRecord")] == [0]  # given back when it is done
+    fake.capturing = {0}
+    as_view(Producer(), "x")
+    assert asked == [1, -1]
