@@ -139,11 +139,17 @@ def wait_for(stream: int, earlier: int, device: int) -> None:
 
 
 def keep(handle: int, view: View, *others: Any) -> None:
-    """Hold arrays (themselves, or their views) until what is queued on the stream is done.
-
-    The memory of results known by protocol is not freed in the order of their streams.
-    """
+    """See to it that arrays (themselves, or their views) outlive what is queued on the stream."""
     from gpualgo._cuda import memory
+    from gpualgo._cuda.device_array import Memory
 
-    arrays = [x.owner if isinstance(x, View) else x for x in (view, *others)]
-    memory.keep_until_done(int(handle), view.device, *arrays)
+    foreign = []
+    for x in (view, *others):
+        array = x.owner if isinstance(x, View) else x
+        owner = getattr(array, "owner", None)
+        if type(owner) is Memory:
+            owner.use_on(int(handle))
+        elif isinstance(x, View) and x.library.home != handle:
+            foreign.append(array)
+    if foreign:
+        memory.keep_until_done(int(handle), view.device, *foreign)

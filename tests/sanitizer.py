@@ -92,8 +92,53 @@ def axes(shape: tuple[int, ...]) -> None:
     same(ga.histogram(x, 9, (-100, 100), axis=-1), rows_of(h, 9))
 
 
+def counted(n: int) -> None:
+    """Narrow keys sorted by counting, however few."""
+    from gpualgo import _radix_sort
+    from gpualgo._cuda import counting_sort
+
+    before, counting_sort._FEW_KEYS = counting_sort._FEW_KEYS, {1: 0, 2: 0}
+    _radix_sort._calls.clear()
+    for dtype in (np.int8, np.uint16):
+        h = RNG.integers(0, 100, n).astype(dtype)
+        same(ga.radix_sort(xp.asarray(h)), np.sort(h))
+    counting_sort._FEW_KEYS = before
+    _radix_sort._calls.clear()
+
+
+def surroundings(n: int) -> None:
+    """Storage of just the size, page-locked memory, tables in operators, graphs, raw pointers."""
+    h = RNG.integers(-100, 100, n).astype(np.int32)
+    x, table = xp.asarray(h), xp.asarray(np.arange(201, dtype=np.int32) * 3)
+    calls = {
+        ga.reduce: h.sum(dtype=np.int32),
+        ga.inclusive_scan: np.cumsum(h, dtype=np.int32),
+        ga.radix_sort: np.sort(h),
+    }
+    for function, want in calls.items():
+        plan = ga.prepare(function, x)
+        storage = xp.full(plan.temp_storage_bytes, 0xA5, np.uint8)
+        same(plan(x, temp_storage=storage), want)
+        pinned = ga.empty_pinned(n, np.int32)
+        pinned[...] = h
+        same(function(pinned), want)
+        with ga.graph() as g:
+            result = function(x)
+        g.launch()
+        same(result, want)
+    same(ga.transform(lambda i: table[i + 100], x), (h + 100) * 3)
+    highest = ga.reduce(x, None, lambda a, b: a if table[a & 127] >= table[b & 127] else b)
+    same(highest, h[np.argmax(h & 127)])
+    view = ga.from_pointer(x.data.ptr, n, np.int32, owner=x)
+    same(xp.asarray(ga.inclusive_scan(view)), calls[ga.inclusive_scan])
+
+
 for n in (1, 33, 4097, 50_000, 900_001 if IS_SMALL else 4_300_001):
     lines(n)
 for shape in ((7, 5), (300, 300), (3000, 3), (3, 30_000), (40, 33, 17), (12, 70_001)):
     axes(shape)
+if xp is not np:
+    for n in (1, 4097, 900_001):
+        counted(n)
+        surroundings(n)
 print("checked", checked)

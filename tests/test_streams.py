@@ -119,6 +119,7 @@ def test_one_home_waits_for_nothing(fake: FakeDriver) -> None:
         x = array(home)
         assert _streams.handle_for(None, x, "reduce", array(home), outs=(array(home),)) is None
         assert _streams.handle_for(home, x, "reduce", array(home), None, outs=(None,)) == home
+        _streams.keep(home, x, None)
     assert _streams.handle_for(1, array(0), "reduce") == 1
     assert not fake.calls
 
@@ -153,7 +154,7 @@ def test_arrays_of_other_streams_are_held(fake: FakeDriver, monkeypatch: Any) ->
     monkeypatch.setattr(memory, "keep_until_done", lambda *args: held.append(args))
     first, second = array(0x10), array(0x40)
     _streams.keep(0x40, first, None, second)
-    assert held == [(0x40, 0, first.owner, None, second.owner)]
+    assert held == [(0x40, 0, first.owner)]
 
 
 def test_what_is_made_on_a_stream_holds_it(fake: FakeDriver, monkeypatch: Any) -> None:
@@ -174,7 +175,7 @@ def test_what_is_made_on_a_stream_holds_it(fake: FakeDriver, monkeypatch: Any) -
     del part
     gc.collect()
     assert seen() is None
-    assert freed == [(0x9000, 0)]
+    assert freed == [(0x9000, 0, {})]
 
 
 def test_streams_of_a_device(fake: FakeDriver, monkeypatch: Any) -> None:

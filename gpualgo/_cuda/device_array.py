@@ -200,13 +200,34 @@ def _consumer(stream: Any) -> int | None:
     return None if stream == -1 else stream
 
 
-class _Memory:
-    """Device memory that goes back to the pool when nobody holds it."""
+class Memory:
+    """Device memory that goes back to the pool when nobody holds it and the GPU is done with it."""
 
-    __slots__ = ("__weakref__", "stream")
+    __slots__ = ("__weakref__", "_events", "device", "stream")
 
-    def __init__(self, stream: int) -> None:
+    def __init__(self, stream: int, device: int) -> None:
         self.stream = stream  # held: it may be the handle that holds its stream
+        self.device = device
+        self._events: dict[int, Any] = {}  # by stream: after the last use there
+
+    def take(self, size: int) -> int:
+        """Return the address of so many bytes, to be used on the stream first."""
+        address = memory.allocate_array(size, int(self.stream), self.device)
+        free = weakref.finalize(self, memory.release, address, self.device, self._events)
+        free.atexit = False
+        return address
+
+    def use_on(self, stream: int) -> None:
+        """Remember that what is queued on a stream by now uses the memory."""
+        if driver.is_capturing(stream):  # the graph holds its arrays
+            return
+        api = driver.api()
+        with driver.current_device(self.device):
+            event = self._events.get(stream)
+            if event is None:
+                event = driver.check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+                event = self._events.setdefault(stream, event)
+            driver.check(api.cuEventRecord(event, stream), "cuEventRecord")
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int) -> DeviceArray:
@@ -215,8 +236,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int
     nbytes = math.prod(shape) * dtype.itemsize
     pointer, owner = 0, None
     if nbytes:
-        pointer, owner = memory.allocate_array(nbytes, int(stream), device), _Memory(stream)
-        weakref.finalize(owner, memory.release, pointer, device).atexit = False
+        owner = Memory(stream, device)
+        pointer = owner.take(nbytes)
     return DeviceArray(pointer, shape, strides, dtype, device, int(stream), False, owner)
 
 

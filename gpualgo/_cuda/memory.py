@@ -186,10 +186,14 @@ def allocate_array(size: int, stream: int, device: int) -> int:
     return address
 
 
-def release(address: int, device: int) -> None:
-    """Give a result's memory back; what used it is done (`keep_until_done`)."""
+def release(address: int, device: int, events: dict[int, Any]) -> None:
+    """Give a result's memory back once the events have come: its uses, by stream."""
+    own, api = pools.array_stream(device), driver.api()
     with driver.outside_capture(device):
-        pools.free(address, pools.array_stream(device))
+        for event in events.values():
+            check(api.cuStreamWaitEvent(own, event, 0), "cuStreamWaitEvent")
+            check(api.cuEventDestroy(event), "cuEventDestroy")
+        pools.free(address, own)
 
 
 def clear(address: int, size: int, stream: int) -> None:
