@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,16 @@ def test_a_failed_call_is_no_part_of_a_graph(cuda: Backend) -> None:
         record()
     with pytest.raises(RuntimeError, match=r"its recording failed"):
         g.launch()
+
+
+def test_other_threads_run_meanwhile(cuda: Backend) -> None:
+    x = cuda.to_device(sample())
+    with ThreadPoolExecutor(1) as pool, ga.graph() as g:
+        y = ga.inclusive_scan(x)
+        total = pool.submit(lambda: int(ga.reduce(x))).result()
+        assert total == int(sample().sum(dtype=np.int32))
+    g.launch()
+    np.testing.assert_array_equal(cuda.to_host(y), np.cumsum(sample(), dtype=np.int32))
 
 
 def test_storage_is_shared_by_the_calls(cuda: Backend) -> None:

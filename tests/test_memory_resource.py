@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,6 +104,42 @@ def test_pools_of_libraries(cuda: Backend, name: str) -> None:
         ga.radix_sort(x, out=x)
         assert pool.used_bytes() == before  # given back
         assert pool.total_bytes() >= before + 4 * N
+
+
+class _Rmm:
+    """What the adapter uses of RMM, which test machines do not have."""
+
+    def __init__(self, xp: Any) -> None:
+        rmm, self.sizes, self.live = self, [], 0  # type: ignore[var-annotated]
+
+        class DeviceBuffer:
+            def __init__(self, *, size: int, stream: Any) -> None:
+                assert stream.seen.__cuda_stream__()[0] == 0
+                rmm.sizes.append(size)
+                rmm.live += 1
+                self.memory = xp.cuda.alloc(size)
+                self.ptr = self.memory.ptr
+
+            def __del__(self) -> None:
+                rmm.live -= 1
+
+        class Stream:
+            def __init__(self, seen: Any) -> None:
+                self.seen = seen
+
+        self.DeviceBuffer = DeviceBuffer
+        self.pylibrmm = types.SimpleNamespace(stream=types.SimpleNamespace(Stream=Stream))
+
+
+@pytest.mark.usefixtures("restored")
+def test_rmm_s_interface(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    rmm = _Rmm(cuda.xp)
+    monkeypatch.setitem(sys.modules, "rmm", rmm)  # type: ignore[arg-type]
+    ga.set_memory_resource("rmm")
+    x = cuda.to_device(sample())
+    np.testing.assert_array_equal(cuda.to_host(ga.radix_sort(x)), np.sort(sample()))
+    assert max(rmm.sizes) >= 4 * N
+    assert rmm.live == 0
 
 
 @pytest.mark.usefixtures("restored")

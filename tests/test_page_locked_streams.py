@@ -26,13 +26,13 @@ def spin(n: int) -> float:
 @pytest.fixture
 def delay(cuda: Backend) -> Callable[[Any], None]:
     """Keep a stream busy for a while."""
-    steps, out = cuda.xp.full(1, 1 << 27, np.int64), cuda.xp.zeros(1)
+    steps, out = cuda.xp.full(1, 1 << 25, np.int64), cuda.xp.zeros(1)
     short = cuda.xp.ones(1, np.int64)
     ga.transform(spin, short, out=out)  # compiles
     cuda.xp.cuda.Device().synchronize()
 
     def queue(stream: Any, is_long: bool = True) -> None:
-        ga.transform(spin, steps if is_long else steps // 16, out=out, stream=stream)
+        ga.transform(spin, steps if is_long else steps // 64, out=out, stream=stream)
         assert not (is_long and stream.done)
 
     return queue
