@@ -177,7 +177,8 @@ __device__ inline void reduce_tiles(const Access& access, const unsigned char* r
     Running<Op, A> running;
 #pragma unroll 1
     for (Index position = begin; position < end; position += vector) {
-      running.append(reduce_tail_vector<width, Op, A, T>(access, row, origin, position, end));
+      const A value = reduce_tail_vector<width, Op, A, T>(access, row, origin, position, end);
+      if (threadIdx.x % width == 0) running.append(value);  // others have no result
     }
     finish(begin, running.total);
   }
@@ -255,7 +256,9 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   constexpr int64 tile = int64(width) * Access::items * loads;
   Running<Op, A> running;
   reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, int64(0), params.num_items, tile,
-                                       [&](int64, const A& value) { running.append(value); });
+                                       [&](int64, const A& value) {
+                                         if (threadIdx.x % width == 0) running.append(value);
+                                       });
   if (row < params.num_rows && threadIdx.x % width == 0) {
     store_row<Op>(params, row, running.total);
   }

@@ -64,7 +64,7 @@ __device__ inline int64 reduce_slot(int64 begin, int64 end, bool is_inside, Load
 
 // Joins the slots' totals in order; slot 0 gets the block's. All threads call it.
 template <int slots, class Op, class A, int items, int columns>
-__device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
+__device__ inline void join_slots(int64 count, int64 share, bool is_inside, A (&totals)[items],
                                   A (&shared)[slots][columns]) {
   const int width = blockDim.x / slots;
   const int slot = threadIdx.x / width;
@@ -73,7 +73,7 @@ __device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
   for (int i = 0; i < items; ++i) shared[slot][column + i] = totals[i];
   __syncthreads();
   for (int distance = 1; distance < slots; distance *= 2) {
-    if (slot % (2 * distance) == 0 && (slot + distance) * share < count) {
+    if (is_inside && slot % (2 * distance) == 0 && (slot + distance) * share < count) {
 #pragma unroll
       for (int i = 0; i < items; ++i) {
         totals[i] = Op::apply(totals[i], shared[slot + distance][column + i]);
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   A totals[items];
   auto load = [&](int64 row) { return load_pack<T, items>(input + params.rows.offset(row)); };
   int64 share = reduce_slot<slots, loads, Op>(begin, end, is_inside, load, totals);
-  join_slots<slots, Op>(end - begin, share, totals, shared.values);
+  join_slots<slots, Op>(end - begin, share, is_inside, totals, shared.values);
 
   auto store = [&] {
     if (slot != 0 || !is_inside) return;
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     return pack;
   };
   share = reduce_slot<slots, loads, Op>(0, num_blocks, is_inside, load_partial, totals);
-  join_slots<slots, Op>(num_blocks, share, totals, shared.values);
+  join_slots<slots, Op>(num_blocks, share, is_inside, totals, shared.values);
   store();
   if (threadIdx.x == 0) params.common.tickets[tile] = 0;
 }

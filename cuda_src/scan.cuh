@@ -171,8 +171,10 @@ struct ScanTiles {
     A* results = result_stretch(stretch);
     const int mine = S::items_of_lane(count);
     Running<Op, A> before;
-    if (tile.part > 0 || has_init(params.common)) before.append(shared.prefix[number % slots]);
-    if (threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);
+    if (mine > 0) {  // else what precedes this lane is not known
+      if (tile.part > 0 || has_init(params.common)) before.append(shared.prefix[number % slots]);
+      if (threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);
+    }
     if (sizeof(A) != sizeof(T)) release();
     if (mine > 0) scan_lane<S, is_exclusive>(stretch, results, mine, before);
     if constexpr (Policy::transfer == Transfer::bulk) fence_before_bulk();

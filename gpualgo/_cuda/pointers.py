@@ -20,10 +20,9 @@ def find(pointer: int) -> Allocation | None:
     """Return the allocation of an address, None if no GPU can use it."""
     driver.require_device(0)
     driver.check_process()
-    ordinal = _attribute("DEVICE_ORDINAL", pointer)
-    if ordinal is None:
+    device = _ordinal(pointer)
+    if device is None:
         return None
-    device = int(ordinal)
     if device < 0:  # managed memory need not have one
         if not _attribute("IS_MANAGED", pointer):
             return None
@@ -62,12 +61,24 @@ def device_of(pointer: int) -> int:
     if not pointer:
         return 0
     driver.require_device(0)
-    ordinal = _attribute("DEVICE_ORDINAL", pointer)
+    ordinal = _ordinal(pointer)
     if ordinal is None:
         raise ValueError(
             f"address {pointer:#x} is not memory that a GPU knows; pass a device array"
         )
-    return max(int(ordinal), 0)
+    return max(ordinal, 0)
+
+
+def _ordinal(pointer: int) -> int | None:
+    """Return the device of an address, negative if it has none, None if no GPU knows it."""
+    ordinal = _attribute("DEVICE_ORDINAL", pointer)
+    if ordinal is None or driver.is_simple:
+        return None if ordinal is None else int(ordinal)
+    # cuda.bindings up to 13.3 answers 0 for every device.
+    from cuda.bindings import runtime
+
+    status, found = runtime.cudaPointerGetAttributes(pointer)
+    return None if status else int(found.device)
 
 
 def _attribute(name: str, pointer: int) -> Any:
