@@ -6,14 +6,15 @@ import contextlib
 import inspect
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpualgo import _prepared, _recording
+from gpualgo import _recording
 from gpualgo._array import View, as_bytes_view, byte_bounds, is_contiguous, overlap
 from gpualgo._device import CPU
 from gpualgo._operator import hot_key
 
-_WHERE = "Plan"
+if TYPE_CHECKING:
+    from gpualgo._prepared import Prepared
 
 
 class Plan:
@@ -30,7 +31,7 @@ class Plan:
 
     __slots__ = ("_found", "_function", "_key", "_last", "_layouts", "_op", "temp_storage_bytes")
 
-    def __init__(self, function: Callable[..., Any], found: _prepared.Prepared) -> None:
+    def __init__(self, function: Callable[..., Any], found: Prepared) -> None:
         self._function, self._found = function, found
         self._layouts = [view[1:6] for view in found.views]
         self.temp_storage_bytes = found.temp_storage_bytes
@@ -212,8 +213,10 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
 
 def describe(
     where: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> _prepared.Prepared:
+) -> Prepared:
     """Return a call with everything but the memory decided."""
+    from gpualgo import _prepared  # loaded where it is asked for
+
     find = _prepared.FINDERS.get(function)
     if find is None:
         name = getattr(function, "__name__", repr(function))

@@ -19,7 +19,7 @@ extern "C" __global__ void spin(long long cycles) {
     }
 }
 """
-CYCLES = 200_000_000  # a tenth of a second
+CYCLES = 1_000_000_000  # half a second
 
 
 class Slow:

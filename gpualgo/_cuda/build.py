@@ -8,6 +8,7 @@ and the link, and a known one in a new process costs reading one file.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import sys
 import time
 from dataclasses import dataclass
@@ -72,12 +73,18 @@ def _source_digest() -> str:
 
 
 def _numba_versions() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("numba-cuda")
-    except PackageNotFoundError:
+    """Return numba-cuda's version, by its folder: importlib.metadata alone takes 20 ms to load."""
+    spec = importlib.util.find_spec("numba_cuda")
+    if spec is None or spec.origin is None:
         return "none"
+    found = Path(spec.origin).parent.parent.glob("numba_cuda-*.dist-info")
+    return " ".join(sorted(path.name for path in found)) or _version_by_metadata()
+
+
+def _version_by_metadata() -> str:
+    from importlib.metadata import version
+
+    return version("numba-cuda")
 
 
 def _key(*parts: str) -> str:

@@ -30,8 +30,10 @@ def allocate(size: int, stream: int, device: int) -> int:
     What a capture records belongs to its graph, whichever resource is set: memory given back to a
     resource could be lent to others while the graph still uses it.
     """
+    if driver.is_capturing(stream):
+        return _from_graph(size, stream, device)
     resource = _resources.get(device) if _resources else None
-    if resource is None or driver.is_capturing(stream):
+    if resource is None:
         return _from_pool(size, stream, device)
     try:
         with driver.current_device(device):
@@ -89,13 +91,20 @@ def _pool(device: int) -> Any:
     return pool
 
 
+def _from_graph(size: int, stream: int, device: int) -> int:
+    """Record an allocation: its memory is the graph's, of no pool."""
+    with driver.current_device(device):
+        result = driver.api().cuMemAllocAsync(size, stream)
+    return int(check(result, f"allocating {size} bytes in a graph on cuda:{device}"))
+
+
 def _from_pool(size: int, stream: int, device: int) -> int:
     api = driver.api()
     with driver.current_device(device):
         with _lock:  # `cache` would let two threads make a pool each
             pool = _pool(device)
         result = api.cuMemAllocFromPoolAsync(size, pool, stream)
-        if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY and not driver.is_capturing(stream):
+        if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             # What earlier calls have freed is ours only once they have run.
             api.cuStreamSynchronize(stream)
             api.cuMemPoolTrimTo(pool, 0)
