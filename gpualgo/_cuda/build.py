@@ -82,9 +82,12 @@ def _numba_versions() -> str:
 
 
 def _version_by_metadata() -> str:
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
 
-    return version("numba-cuda")
+    try:
+        return version("numba-cuda")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _key(*parts: str) -> str:
