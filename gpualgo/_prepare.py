@@ -70,11 +70,14 @@ class Plan:
             An array has another layout, `temp_storage` is too small, or as the function raises.
         """
         last = self._last
-        if last is not None and temp_storage is None and stream is None and len(arrays) == 1:
+        if (
+            last is not None and out is not None and temp_storage is None and stream is None
+            and len(arrays) == 1
+        ):  # fmt: skip
             x = arrays[0]
             # The same two arrays, where they were and as they were.
             if (
-                last[0]() is x and last[1]() is out and x.data.ptr == last[2]
+                x is not None and last[0]() is x and last[1]() is out and x.data.ptr == last[2]
                 and out.data.ptr == last[3] and x.shape == last[4] and out.shape == last[5]
                 and not _recording.active
                 and (self._op is None or hot_key(self._op) == self._key)

@@ -228,6 +228,23 @@ def test_other_threads_run_meanwhile(cuda: Backend) -> None:
     np.testing.assert_array_equal(cuda.to_host(y), np.cumsum(sample(), dtype=np.int32))
 
 
+def test_arrays_of_torch_and_raw_memory(cuda: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="its tensors go untested")
+    t = torch.arange(N, device="cuda", dtype=torch.int32)
+    x = cuda.to_device(sample())
+    torch.cuda.synchronize()
+    view = ga.from_pointer(x.data.ptr, N, np.int32, owner=x)
+    with ga.graph() as g:
+        summed = ga.inclusive_scan(t)
+        ordered = ga.radix_sort(view)
+    for _ in range(2):
+        g.launch()
+    torch.cuda.synchronize()
+    want = np.cumsum(np.arange(N, dtype=np.int32), dtype=np.int32)
+    np.testing.assert_array_equal(summed.cpu().numpy(), want)
+    np.testing.assert_array_equal(ordered.copy_to_host(), np.sort(sample()))
+
+
 def test_storage_is_shared_by_the_calls(cuda: Backend) -> None:
     """A graph of many sorts takes the temporary storage of one."""
     x = cuda.to_device(sample(1 << 22))

@@ -79,6 +79,29 @@ def test_several_arrays(backend: Backend) -> None:
     np.testing.assert_array_equal(backend.to_host(outs[1]), a[order])
 
 
+def test_the_same_arrays_again(cuda: Backend) -> None:
+    """The shortest way: for two arrays just used, while they live and stay as they are."""
+    x, out = cuda.to_device(sample(1000)), cuda.xp.zeros(1000, np.int32)
+    plan = ga.prepare(ga.inclusive_scan, x)
+    for k in (1, 2, 3):
+        x[...] = k
+        assert plan(x, out=out) is out
+        assert int(out[-1]) == 1000 * k
+    out.shape = (10, 100)
+    with pytest.raises(ValueError, match=r"^inclusive_scan: out has shape"):
+        plan(x, out=out)
+    out.shape = (1000,)
+    plan(x, out=out)
+    del out
+    assert int(plan(x)[-1]) == 3000
+    x.shape = (10, 100)
+    with pytest.raises(ValueError, match=r"^inclusive_scan: the plan is for shape"):
+        plan(x)
+    del x
+    with pytest.raises(TypeError, match=r"must be an array"):
+        plan(None)
+
+
 def test_what_is_captured_may_change(backend: Backend) -> None:
     factor = 2
     x = backend.to_device(sample(100))

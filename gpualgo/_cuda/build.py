@@ -113,7 +113,7 @@ def kernel(spec: Spec, device: int) -> driver.Kernel:
 
 def _load(spec: Spec, capability: tuple[int, int], device: int) -> tuple[driver.Kernel, bytes]:
     code, name = cubin(spec, capability)
-    with driver.current_device(device):
+    with driver.outside_capture(device):  # of whatever anybody records
         try:
             return driver.Kernel(code, name), code
         except RuntimeError:  # made for another driver: an older one may not load it

@@ -208,7 +208,7 @@ class Memory:
     def __init__(self, stream: int, device: int) -> None:
         self.stream = stream  # held: it may be the handle that holds its stream
         self.device = device
-        self._events: dict[int, Any] = {}  # by stream: after the last use there
+        self._events: dict[int, Any] = {}  # by the stream's identity: after the last use there
 
     def take(self, size: int) -> int:
         """Return the address of so many bytes, to be used on the stream first."""
@@ -223,10 +223,11 @@ class Memory:
             return
         api = driver.api()
         with driver.current_device(self.device):
-            event = self._events.get(stream)
+            identity = memory.stream_id(stream, self.device)
+            event = self._events.get(identity)
             if event is None:
                 event = driver.check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-                event = self._events.setdefault(stream, event)
+                event = self._events.setdefault(identity, event)
             driver.check(api.cuEventRecord(event, stream), "cuEventRecord")
 
 

@@ -80,7 +80,7 @@ def kept_workspace(device: int, stream: int, partial_bytes: int) -> int:
     """
     if partial_bytes > KEPT_BYTES or _thread.supplier is not None or driver.is_capturing(stream):
         return 0
-    return _kept((device, _stream_id(stream, device), False), device, stream)
+    return _kept((device, stream_id(stream, device), False), device, stream)
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def kept_for_several(device: int, stream: int, partial_bytes: int) -> Iterator[i
     if partial_bytes > KEPT_BYTES or _thread.supplier is not None or driver.is_capturing(stream):
         yield 0
         return
-    key = (device, _stream_id(stream, device), True)
+    key = (device, stream_id(stream, device), True)
     found = _kept(key, device, stream)
     if not found:
         yield 0
@@ -149,7 +149,7 @@ def _new_workspace(key: _Key, device: int, stream: int) -> int:
             return found
         # Not from the pool: a process's first cuMemAllocAsync takes milliseconds.
         size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
-        with driver.current_device(device):
+        with driver.outside_capture(device):  # of whatever other threads record
             address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
         clear(address, size, stream)
         _turns[key] = threading.Lock()
@@ -201,7 +201,7 @@ def clear(address: int, size: int, stream: int) -> None:
     check(driver.api().cuMemsetD8Async(address, 0, size, stream), "cuMemsetD8Async")
 
 
-def _stream_id(stream: int, device: int) -> int:
+def stream_id(stream: int, device: int) -> int:
     """Return a stream's identity, which no later stream shares even if it gets its handle."""
     result = driver.api().cuStreamGetId(stream)
     if result[0] == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:

@@ -100,7 +100,7 @@ def _from_graph(size: int, stream: int, device: int) -> int:
 
 def _from_pool(size: int, stream: int, device: int) -> int:
     api = driver.api()
-    with driver.current_device(device):
+    with driver.outside_capture(device):  # of whatever other threads record
         with _lock:  # `cache` would let two threads make a pool each
             pool = _pool(device)
         result = api.cuMemAllocFromPoolAsync(size, pool, stream)
