@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import hashlib
 import itertools
 import types
 from typing import Any, TypeAlias
@@ -127,6 +126,8 @@ def names_read(code: types.CodeType) -> tuple[str, ...]:
 
 def digest_of(key: int) -> str:
     """Return a key's content as a SHA-256 that is the same in every process."""
+    import hashlib  # takes milliseconds, and only work on a GPU asks
+
     return hashlib.sha256(repr(_tokens[key]).encode()).hexdigest()
 
 
