@@ -43,6 +43,19 @@ def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
         exec(compile("\n" * line + match[1], str(page), "exec"), namespace)
 
 
+def _documented() -> list[str]:
+    names = [name for name in ga.__all__ if not isinstance(getattr(ga, name), str)]
+    return [name for name in names if ">>>" in (getattr(ga, name).__doc__ or "")]
+
+
+@pytest.mark.parametrize("name", _documented())
+def test_docstrings(name: str) -> None:
+    """Run the examples of a public function or class."""
+    text = getattr(ga, name).__doc__
+    with ga.default_device("cpu"):
+        _run_doctest(text, {"__name__": name}, Path(name), 0)
+
+
 def _run_doctest(source: str, namespace: dict[str, Any], page: Path, line: int) -> None:
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), line)
     test.globs = namespace
