@@ -143,13 +143,14 @@ def test_rmm_s_interface(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("restored")
-def test_running_out(cuda: Backend) -> None:
+@pytest.mark.parametrize("step", [1, 2])
+def test_running_out(cuda: Backend, step: int) -> None:
     """MemoryError, everything given back, and the output as it was, whichever piece is missing."""
     strided = cuda.to_device(np.repeat(sample(), 2))[::2]
-    out = cuda.xp.full(2 * N, 7, np.uint32)[::2]
+    out = cuda.xp.full(step * N, 7, np.uint32)[::step]
     resource = counting_resource()
     ga.set_memory_resource(resource)
-    ga.radix_sort(strided, out=cuda.xp.zeros(2 * N, np.uint32)[::2])
+    ga.radix_sort(strided, out=cuda.xp.zeros(step * N, np.uint32)[::step])
     needed = len(resource.sizes)
     assert needed >= 1
     for i in range(needed):

@@ -119,6 +119,13 @@ def capability(device: int) -> tuple[int, int]:
 
 
 @cache
+def may_overlap(device: int) -> bool:
+    """Return whether a kernel can be launched while the one before still runs, in graphs too."""
+    version = check(api().cuDriverGetVersion(), "cuDriverGetVersion")
+    return capability(device) >= (9, 0) and version >= 12030
+
+
+@cache
 def num_sms(device: int) -> int:
     """Return how many multiprocessors a device has."""
     attribute = api().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT

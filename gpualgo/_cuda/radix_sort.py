@@ -211,12 +211,16 @@ class Plan:
             self._queue(stream, addresses)
 
     def _queue(self, stream: int, addresses: tuple[int, ...]) -> None:
-        if not self._pieces:
+        size = self.temp_storage_bytes
+        if not size or (len(self._steps) == 1 and not self._pieces):
             self._run(stream, (*addresses, 0))
             return
-        base = memory.allocate(self._temp_bytes, stream, self.device)
+        # All storage before the first step, which may write the output: there may not be enough.
+        base = memory.allocate(size, stream, self.device)
         try:
-            self._run(stream, (*addresses, 0, *[base + piece for piece in self._pieces]))
+            rest = memory.Given(base + self._temp_bytes, size - self._temp_bytes)
+            with memory.supplied(rest):
+                self._run(stream, (*addresses, 0, *[base + piece for piece in self._pieces]))
         finally:
             memory.free(base, stream)
 

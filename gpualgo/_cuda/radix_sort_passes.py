@@ -109,7 +109,7 @@ class Batch:
         stored = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
         self.layout = Layout(job, num_rows, len(digits), max(16, stored))
         self._histogram = self._histogram_launch(digits, limit, sms)
-        overlaps = driver.capability(job.device) >= (9, 0)
+        overlaps = driver.may_overlap(job.device)
         spec = policy.pass_spec(
             job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1,
             overlaps,
@@ -150,7 +150,7 @@ class Batch:
             f"<qqq{DIVISOR}{3 * _MAX_PASSES}III", job.row_items, chunk, self.num_rows,
             *divisor(per_row), *words, job.is_in_place, job.has_to_write,
         )  # fmt: skip
-        overlaps = driver.capability(job.device) >= (9, 0)
+        overlaps = driver.may_overlap(job.device)
         spec = policy.histogram_spec(job.dtype, len(digits), job.index_bytes, cut, overlaps)
         return Launch(
             build.kernel(spec, job.device), per_row * self.num_rows, cut.block_threads,
