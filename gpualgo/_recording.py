@@ -59,6 +59,11 @@ def taking_down(held: list[Any]) -> Iterator[None]:
         _thread.recorder, _thread.held = before
 
 
+def is_taking_down() -> bool:
+    """Return whether a graph of ours records what this thread calls."""
+    return _thread.held is not None
+
+
 def hold(thing: Any) -> None:
     """Keep what a captured kernel reads: as long as our graph lives, for good in another's."""
     (_held if _thread.held is None else _thread.held).append(thing)

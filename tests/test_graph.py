@@ -245,6 +245,23 @@ def test_arrays_of_torch_and_raw_memory(cuda: Backend) -> None:
     np.testing.assert_array_equal(ordered.copy_to_host(), np.sort(sample()))
 
 
+def test_results_known_by_protocol_wait_for_the_launch(cuda: Backend) -> None:
+    n = 1 << 24
+    x = cuda.xp.ones(n, np.int64)
+    view = ga.from_pointer(x.data.ptr, n, np.int64, owner=x)
+    with ga.graph() as g:
+        y = ga.inclusive_scan(view)
+        for _ in range(20):
+            y = ga.inclusive_scan(y)
+    g.launch()
+    first = y[:3].copy_to_host()
+    assert first.tolist() == [1, 22, 253]
+    x[...] = 2
+    cuda.xp.cuda.Device().synchronize()
+    g.launch()
+    assert y[:3].copy_to_host().tolist() == [2, 44, 506]
+
+
 def test_storage_is_shared_by_the_calls(cuda: Backend) -> None:
     """A graph of many sorts takes the temporary storage of one."""
     x = cuda.to_device(sample(1 << 22))

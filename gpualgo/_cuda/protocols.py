@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _array, _dlpack
+from gpualgo import _array, _dlpack, _recording
 from gpualgo._array import View
 from gpualgo._cuda import device_array, driver, fill, memory, pointers
 from gpualgo._cuda.device_array import DeviceArray
@@ -29,7 +29,10 @@ class Protocol:
     def empty(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None
     ) -> DeviceArray:
-        return device_array.empty(shape, dtype, device, self.home if stream is None else stream)
+        # A graph's stream is of its recording alone: its launches run elsewhere.
+        if stream is None or _recording.is_taking_down():
+            stream = self.home
+        return device_array.empty(shape, dtype, device, stream)
 
     def fill(self, x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
         target = _array.as_bytes_view(x, "out")
