@@ -145,9 +145,15 @@ def detect_range(view: View, stream: Any) -> tuple[Any, Any]:
             whole.before_host_on(_device.current(), stream, x, "histogram", reason)
         lo, hi = _ends_of(x)
     else:
+        from gpualgo import _recording
         from gpualgo._cuda import driver
         from gpualgo._reduce import reduce
 
+        if _recording.current() is not None:  # a plan that is prepared meanwhile
+            raise RuntimeError(
+                "histogram: range= was not given, so the host reads x's, which cannot be recorded "
+                "in a graph; prepare the plan before"
+            )
         handle = _handle(stream, view)
         driver.refuse_capture(handle, "histogram: range= was not given, so the host reads x's")
         lo, hi = (

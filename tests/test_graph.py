@@ -178,6 +178,7 @@ def test_what_would_wait_is_refused(cuda: Backend) -> None:
         lambda: ga.transform(lambda a: a + 1, sample()),
         lambda: ga.histogram(sample(), 3, (0, 1)),
         lambda: ga.histogram(x, cuda.xp.arange(5)),
+        lambda: ga.prepare(ga.histogram, x, 10),
     ):
         with pytest.raises(RuntimeError, match=r"cannot be recorded"), ga.graph():
             call()

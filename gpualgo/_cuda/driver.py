@@ -216,17 +216,23 @@ def refuse_capture(stream: int, reason: str) -> None:
 
 
 @contextmanager
+def relaxed() -> Iterator[None]:
+    """Do what a capture, by whatever thread, would forbid or be spoilt by, being no part of it."""
+    mode = api().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    before = check(
+        api().cuThreadExchangeStreamCaptureMode(mode), "cuThreadExchangeStreamCaptureMode"
+    )
+    try:
+        yield
+    finally:
+        api().cuThreadExchangeStreamCaptureMode(before)
+
+
+@contextmanager
 def outside_capture(device: int) -> Iterator[None]:
-    """Do on a device what a capture by this thread would forbid, and what is no part of it."""
-    relaxed = api().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    with current_device(device):
-        before = check(
-            api().cuThreadExchangeStreamCaptureMode(relaxed), "cuThreadExchangeStreamCaptureMode"
-        )
-        try:
-            yield
-        finally:
-            api().cuThreadExchangeStreamCaptureMode(before)
+    """Do on a device what a capture would forbid, and what is no part of it."""
+    with current_device(device), relaxed():
+        yield
 
 
 def synchronize(stream: int) -> None:

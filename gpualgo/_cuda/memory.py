@@ -232,7 +232,7 @@ def keep_until_event(key: Any, event: Any, objects: Any) -> None:
     """Hold objects until an event, which is destroyed then; events of a key come in order."""
     api = driver.api()
     finished: list[Any] = []  # let go only outside the lock
-    with _in_use_lock:
+    with _in_use_lock, driver.relaxed():  # asking after an event would end others' captures
         _in_use.setdefault(key, []).append((event, objects))
         for other, entries in list(_in_use.items()):
             while entries and not api.cuEventQuery(entries[0][0])[0]:
