@@ -214,12 +214,13 @@ def _histogram_device(call: Call, view: View, out: Any, stream: Any) -> Any:
         )
     if 0 in call.shape_kept:
         return result
+    handle = library.stream(device) if given is None else given
     if call.num_samples == 0:
         library.fill(result, np.zeros((), call.dtype), device, given)
     else:
-        _cuda_run()(call, view, target, library.stream(device) if given is None else given)
-    if given is not None and library.has_homes:
-        _streams.keep(given, view, target)
+        _cuda_run()(call, view, target, handle)
+    if library.has_homes:
+        _streams.keep(handle, view, target, outs=() if out is None else (target,))
     return result
 
 

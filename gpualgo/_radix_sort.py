@@ -208,9 +208,10 @@ def _run_device(
     call: Call, keys: View, values: View | None, targets: tuple[View, ...] | None, stream: Any
 ) -> tuple[Any, ...]:
     library, device, shape = keys.library, keys.device, call.result_shape
+    outs = targets or ()
     given = None
     if stream is not None or library.has_homes:
-        given = _streams.handle_for(stream, keys, call.where, values, outs=targets or ())
+        given = _streams.handle_for(stream, keys, call.where, values, outs=outs)
     if targets is None:
         made = []
         for dtype, strides in zip(call.dtypes, call.strides, strict=True):
@@ -222,7 +223,7 @@ def _run_device(
         handle = library.stream(device) if given is None else given
         _cuda_run()(call, keys, values, targets, handle)
         if library.has_homes:
-            _streams.keep(handle, keys, values, *targets)
+            _streams.keep(handle, keys, values, *targets, outs=outs)
     return tuple([target.owner for target in targets])
 
 

@@ -138,11 +138,17 @@ def wait_for(stream: int, earlier: int, device: int) -> None:
             check(api.cuEventDestroy(event), "cuEventDestroy")
 
 
-def keep(handle: int, view: View, *others: Any) -> None:
-    """See to it that arrays (themselves, or their views) outlive what is queued on the stream."""
-    from gpualgo._cuda import memory
+def keep(handle: int, view: View, *others: Any, outs: tuple[View | None, ...] = ()) -> None:
+    """See to it that arrays (themselves, or their views) outlive what is queued on the stream.
+
+    What is done next with outputs, where they are at home, comes after it.
+    """
+    from gpualgo._cuda import driver, memory
     from gpualgo._cuda.device_array import Memory
 
+    for out in outs:
+        if out is not None and out.library.home != handle and not driver.is_capturing(handle):
+            wait_for(out.library.home, handle, out.device)
     foreign = []
     for x in (view, *others):
         array = x.owner if isinstance(x, View) else x

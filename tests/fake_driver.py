@@ -15,6 +15,9 @@ from gpualgo._cuda import driver, memory
 class FakeDriver:
     """Stands for cuda.bindings.driver; kernels cannot run."""
 
+    class CUstreamCaptureMode:
+        CU_STREAM_CAPTURE_MODE_RELAXED = 2
+
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.capturing: set[int] = set()
@@ -34,6 +37,9 @@ class FakeDriver:
 
     def cuStreamIsCapturing(self, stream: int) -> tuple[int, int]:
         return 0, int(stream in self.capturing)
+
+    def cuThreadExchangeStreamCaptureMode(self, mode: int) -> tuple[int, int]:
+        return 0, mode
 
     def cuEventQuery(self, event: Any) -> tuple[int]:
         return (0,)

@@ -274,3 +274,21 @@ def test_streams_of_another_device_are_refused(cuda: Backend, device: int) -> No
         assert float(total) == 10
     for default in (0, 1, 2):
         assert float(ga.reduce(OnStream(y, None), stream=default).copy_to_host()) == 10
+
+
+def test_results_that_die_early_are_not_used_again(cuda: Backend) -> None:
+    """Of a call that ran at home, whose memory is no stream's to free in order."""
+    slow = Slow(cuda)
+    n = 1 << 20
+    ones = cuda.xp.ones(n, cuda.xp.int64)
+    array = OnStream(ones, slow.stream)
+    ga.reduce(ga.transform(lambda a: a * 3, array))
+    cuda.xp.cuda.Device().synchronize()
+    slow.spin()
+    total = ga.reduce(ga.transform(lambda a: a * 3, array))  # the array between dies at once
+    gc.collect()
+    free = cuda.xp.cuda.Stream(non_blocking=True)
+    others = [ga.transform(lambda a: a * 5, OnStream(ones, free)) for _ in range(4)]
+    free.synchronize()
+    assert int(total.copy_to_host()) == 3 * n
+    assert len(others) == 4

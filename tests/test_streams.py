@@ -222,3 +222,14 @@ def test_producers_are_asked_for_the_default_stream(fake: FakeDriver) -> None:
     fake.capturing = {0}
     as_view(Producer(), "x")
     assert asked == [1, -1]
+
+
+def test_an_output_elsewhere_is_in_order_at_home(fake: FakeDriver) -> None:
+    """What reads it where it is at home comes after a call on another stream that writes it."""
+    x, out = array(0), array(0x20)
+    _streams.keep(0x40, x, out, outs=(out, None))
+    assert [call[1] for call in fake.named("cuStreamWaitEvent")] == [0x20]
+    fake.calls.clear()
+    fake.capturing.add(0x40)
+    _streams.keep(0x40, x, out, outs=(out,))
+    assert not fake.named("cuStreamWaitEvent")

@@ -19,7 +19,9 @@ class DeviceArray:
 
     It can be indexed with integers, slices, ``...`` and ``None``, reshaped, transposed and retyped;
     each gives a view, which keeps `owner` alive. It exports ``__cuda_array_interface__`` and
-    DLPack: hand it to CuPy, torch or numba, or call ``copy_to_host()``.
+    DLPack: hand it to CuPy, torch or numba, or call ``copy_to_host()``. Memory of a result is
+    freed once this package's work on it, and all on the legacy default stream, has run; what other
+    libraries do with it on other streams has to be done before the last reference goes.
 
     Attributes
     ----------

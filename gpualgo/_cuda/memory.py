@@ -187,9 +187,15 @@ def allocate_array(size: int, stream: int, device: int) -> int:
 
 
 def release(address: int, device: int, events: dict[int, Any]) -> None:
-    """Give a result's memory back once the events have come: its uses, by stream."""
+    """Give a result's memory back once the events have come: its uses, by stream.
+
+    Other libraries may have used it on the legacy default stream, where most of them work.
+    """
     own, api = pools.array_stream(device), driver.api()
     with driver.outside_capture(device):
+        status, capture = api.cuStreamIsCapturing(0)
+        if not status and not int(capture):  # an error: a capture of others forbids that stream
+            _streams.wait_for(own, 0, device)
         for event in events.values():
             check(api.cuStreamWaitEvent(own, event, 0), "cuStreamWaitEvent")
             check(api.cuEventDestroy(event), "cuEventDestroy")

@@ -47,21 +47,22 @@ def run(call: Any, view: View, op: Any, init: Any, out: Any, stream: Any) -> Any
         if not is_contiguous(place):
             strides = place.strides
             key = (key, strides)
+    handle = library.stream(device) if given is None else given
     if call.is_empty:
         if 0 not in call.shape:
             start = call.start(as_operator(op, _WHERE, 2), init)
             library.fill(result, start, device, given)
-            if given is not None and library.has_homes:
-                _streams.keep(given, view, result)
+            if library.has_homes:
+                _streams.keep(handle, view, result, outs=(place,))
         return result
     plan = call.plans.get(key)
     if plan is None:
         plan = call.plans[key] = new_plan(
             call, view, as_operator(op, _WHERE, 2, call.arrays), strides
         )
-    plan.launch(library.stream(device) if given is None else given, encoded, pointer, target)
-    if given is not None and library.has_homes:
-        _streams.keep(given, view, result)
+    plan.launch(handle, encoded, pointer, target)
+    if library.has_homes:
+        _streams.keep(handle, view, result, outs=(place,))
     return result
 
 

@@ -44,5 +44,5 @@ def run(call: Any, view: View, op: Any, init: Any, out: Any, stream: Any) -> Any
     handle = library.stream(device) if given is None else given
     plan.launch(handle, encoded, first, pointer, target)
     if library.has_homes:
-        _streams.keep(handle, view, value, result)
+        _streams.keep(handle, view, value, result, outs=(place,))
     return result

@@ -63,7 +63,7 @@ def run(
         handle = first.library.stream(first.device) if given is None else given
         plan.launch(handle, pointer, *[view.ptr for view in views])
         if first.library.has_homes:
-            _streams.keep(handle, *views, result)
+            _streams.keep(handle, *views, result, outs=(target,))
     return result
 
 
