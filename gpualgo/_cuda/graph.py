@@ -49,7 +49,7 @@ class Arena:
 
 
 def _free_chunks(chunks: list[tuple[int, int]], device: int) -> None:
-    with driver.outside_capture(device):
+    with contextlib.suppress(RuntimeError), driver.outside_capture(device):  # a forked child
         for address, _ in chunks:
             driver.api().cuMemFree(address)
 
@@ -149,4 +149,5 @@ class Executable:
 
 def _let_go(ran: Any, held: list[Any]) -> None:
     """Keep what a graph has held until its last launch has run."""
-    memory.keep_until_event(id(held), ran, held)
+    with contextlib.suppress(RuntimeError):  # a forked child
+        memory.keep_until_event(id(held), ran, held)

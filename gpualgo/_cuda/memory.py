@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from gpualgo import _streams
@@ -192,7 +192,7 @@ def release(address: int, device: int, events: dict[int, Any]) -> None:
     Other libraries may have used it on the legacy default stream, where most of them work.
     """
     own, api = pools.array_stream(device), driver.api()
-    with driver.outside_capture(device):
+    with suppress(RuntimeError), driver.outside_capture(device):  # a forked child
         status, capture = api.cuStreamIsCapturing(0)
         if not status and not int(capture):  # an error: a capture of others forbids that stream
             _streams.wait_for(own, 0, device)
