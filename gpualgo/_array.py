@@ -9,6 +9,7 @@ stream that arrays are at home on.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,6 +138,15 @@ def _not_an_array(x: Any, where: str) -> TypeError:
     return TypeError(
         f"{where} must be an array, got {type(x).__name__}; wrap it with numpy.asarray(x)"
     )
+
+
+def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return the byte strides of an array in C order without gaps."""
+    strides = []
+    for extent in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= extent
+    return tuple(reversed(strides))
 
 
 def is_contiguous(view: View) -> bool:

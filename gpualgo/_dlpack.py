@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo import _dtypes
-from gpualgo._cuda.strides import contiguous
+from gpualgo._array import dense_strides
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # kDLCPU and so on
 HOST = (CPU, CUDA_HOST)
@@ -102,7 +102,7 @@ def read(capsule: Any) -> Tensor:
     if ndim and tensor.strides:
         strides = tuple(stride * dtype.itemsize for stride in tensor.strides[:ndim])
     else:
-        strides = contiguous(shape, dtype.itemsize)
+        strides = dense_strides(shape, dtype.itemsize)
     pointer = (tensor.data or 0) + tensor.byte_offset
     if not tensor.data and 0 not in shape:
         raise ValueError(f"a DLPack capsule of shape {shape} has no memory; pass another array")
@@ -155,7 +155,9 @@ def from_strided_memory_view(x: Any) -> Tensor:
         raise TypeError("a StridedMemoryView without a dtype has no elements; make it with dtype=")
     shape, dtype = tuple(x.shape), np.dtype(x.dtype)
     size = dtype.itemsize
-    strides = contiguous(shape, size) if x.strides is None else tuple(s * size for s in x.strides)
+    strides = (
+        dense_strides(shape, size) if x.strides is None else tuple(s * size for s in x.strides)
+    )
     kind = CUDA if x.is_device_accessible else CPU
     readonly = bool(x.readonly)
     return Tensor(int(x.ptr), shape, strides, dtype, kind, int(x.device_id), readonly, x)

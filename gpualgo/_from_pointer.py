@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo import _streams
+from gpualgo._array import dense_strides
 
 if TYPE_CHECKING:  # else loaded by the first call
     from gpualgo._cuda.device_array import DeviceArray
@@ -80,7 +81,7 @@ def from_pointer(
     DeviceArray(shape=(), dtype=float32, cuda:0, ptr=0x302000000)
     """
     from gpualgo._cuda import device_array, driver, pointers
-    from gpualgo._cuda.strides import bounds, contiguous
+    from gpualgo._cuda.strides import bounds
 
     address = _address(ptr)
     extents = _ints(shape, "shape") if isinstance(shape, (tuple, list)) else _ints([shape], "shape")
@@ -91,7 +92,7 @@ def from_pointer(
             f"{_WHERE}: shape {extents} of {element} cannot be an array's; pass extents from 0 on "
             "that fit an address space"
         )
-    steps = contiguous(extents, element.itemsize)
+    steps = dense_strides(extents, element.itemsize)
     if strides is not None:
         steps = _ints(strides, "strides")
         if len(steps) != len(extents):

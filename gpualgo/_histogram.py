@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo import _checks, _device, _recording, _streams
 from gpualgo import _histogram_args as _args
-from gpualgo._array import View, as_view
+from gpualgo._array import View, as_view, dense_strides
 from gpualgo._bins import Bins
 from gpualgo._device import CPU
 
@@ -51,15 +51,6 @@ class Call:
     def all_edges(self) -> Array:
         """Return the num_bins + 1 edges."""
         return self.bins.all_edges()
-
-
-def dense_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
-    """Return the byte strides of a new array in C order."""
-    strides = []
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 _calls: dict[Any, Call] = {}

@@ -19,7 +19,7 @@ from gpualgo import (
     _scan_call,
     _transform,
 )
-from gpualgo._array import View, as_bytes_view, as_view, byte_bounds
+from gpualgo._array import View, as_bytes_view, as_view, byte_bounds, dense_strides
 from gpualgo._device import CPU
 from gpualgo._operator import Operator, as_operator
 
@@ -61,7 +61,7 @@ class Run:
         bounds = [(view.ptr, *byte_bounds(view)) for view in views]
         self._bounds = [(low - ptr, high - ptr) for ptr, low, high in bounds]
         self._layouts = [
-            (shape, _histogram.dense_strides(shape, dtype.itemsize), dtype, first.device,
+            (shape, dense_strides(shape, dtype.itemsize), dtype, first.device,
              first.library)
             for shape, dtype in results
         ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _checks, _dtypes
-from gpualgo._array import View, address_of, as_bytes_view, is_contiguous, overlap
+from gpualgo._array import View, address_of, as_bytes_view, dense_strides, is_contiguous, overlap
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 
@@ -43,16 +43,8 @@ class Call:
         self.index_dtype = None if index_dtype is None else _index_dtype(index_dtype, extent, where)
         outputs = (self.key_dtype, self.value_dtype) if index_dtype is None else (self.index_dtype,)
         self.dtypes = tuple(dtype for dtype in outputs if dtype is not None)
-        self.strides = tuple(_strides_of_new(self.result_shape, d.itemsize) for d in self.dtypes)
+        self.strides = tuple(dense_strides(self.result_shape, d.itemsize) for d in self.dtypes)
         self.plans: dict[Any, Any] = {}  # of the CUDA backend
-
-
-def _strides_of_new(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
-    strides = []
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 def _key_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:

@@ -47,14 +47,6 @@ def is_dense(dims: Dims, which: int, itemsize: int) -> bool:
     return True
 
 
-def dense_strides(lengths: Sequence[int], itemsize: int) -> list[int]:
-    """Return the strides in bytes of an array of these lengths in C order."""
-    strides = [itemsize]
-    for length in reversed(lengths[1:]):
-        strides.append(strides[-1] * length)
-    return strides[::-1] if lengths else []
-
-
 def table(*lists: Sequence[int]) -> np.ndarray[Any, Any]:
     """Return the numbers of all lists, one after another, as kernels read them."""
     return np.array([number for numbers in lists for number in numbers], np.int64)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._array import dense_strides
 from gpualgo._cpu import reduce_kernels as rk
 from gpualgo._cpu import threads
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
-from gpualgo._cpu.layout import Dims, address, dense_strides, is_dense, merge, packer, table
+from gpualgo._cpu.layout import Dims, address, is_dense, merge, packer, table
 from gpualgo._cpu.operator import compile_cast, compile_operator
 from gpualgo._cpu.pointers import storage
 from gpualgo._cpu.state import bound

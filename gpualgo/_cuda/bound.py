@@ -166,14 +166,7 @@ def _write_state(kernel: driver.Kernel, words: bytes, device: int) -> None:
             f"finding the state of {kernel.name}",
         )
         assert len(words) <= size
-        flags = api.CUstream_flags.CU_STREAM_NON_BLOCKING
-        stream = driver.check(api.cuStreamCreate(flags), "cuStreamCreate")
-        try:
-            status = api.cuMemcpyHtoDAsync(address, words, len(words), stream)
-            driver.check(status, "cuMemcpyHtoDAsync")
-            driver.synchronize(stream)
-        finally:
-            api.cuStreamDestroy(stream)
+        driver.write(address, words)
 
 
 def _unload(library: Any, device: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _array, _dtypes, _streams
+from gpualgo._array import dense_strides
 from gpualgo._cuda import driver, memory
 from gpualgo._cuda import strides as _strides
 
@@ -150,7 +151,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        plain = self.strides == _strides.contiguous(self.shape, self.dtype.itemsize)
+        plain = self.strides == dense_strides(self.shape, self.dtype.itemsize)
         interface: dict[str, Any] = {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -235,7 +236,7 @@ class Memory:
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int) -> DeviceArray:
     """Return a new array, its memory ordered on the stream that will be its home."""
-    strides = _strides.contiguous(shape, dtype.itemsize)
+    strides = dense_strides(shape, dtype.itemsize)
     nbytes = math.prod(shape) * dtype.itemsize
     pointer, owner = 0, None
     if nbytes:

@@ -238,3 +238,17 @@ def outside_capture(device: int) -> Iterator[None]:
 def synchronize(stream: int) -> None:
     """Wait until a stream has finished."""
     check(api().cuStreamSynchronize(stream), "cuStreamSynchronize")
+
+
+def write(address: int, data: bytes) -> None:
+    """Write into the current device's memory, past all streams of the caller and their captures.
+
+    Waits until it is done. The caller is `outside_capture`.
+    """
+    flags = api().CUstream_flags.CU_STREAM_NON_BLOCKING
+    stream = check(api().cuStreamCreate(flags), "cuStreamCreate")
+    try:
+        check(api().cuMemcpyHtoDAsync(address, data, len(data), stream), "cuMemcpyHtoDAsync")
+        synchronize(stream)
+    finally:
+        api().cuStreamDestroy(stream)

@@ -165,14 +165,7 @@ def _upload(data: bytes, device: int) -> int:
     api = driver.api()
     with driver.outside_capture(device):
         address = int(driver.check(api.cuMemAlloc(len(data)), f"allocating {len(data)} bytes"))
-        flags = api.CUstream_flags.CU_STREAM_NON_BLOCKING
-        stream = driver.check(api.cuStreamCreate(flags), "cuStreamCreate")
-        try:
-            status = api.cuMemcpyHtoDAsync(address, data, len(data), stream)
-            driver.check(status, "cuMemcpyHtoDAsync")
-            driver.synchronize(stream)
-        finally:
-            api.cuStreamDestroy(stream)
+        driver.write(address, data)
     return address
 
 

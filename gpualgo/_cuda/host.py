@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._array import View
+from gpualgo._array import View, dense_strides
 from gpualgo._cuda import build, driver, lanes, staging, tables, whole
 from gpualgo._cuda import histogram as device_histogram
 from gpualgo._cuda import radix_sort as device_radix_sort
@@ -118,7 +118,7 @@ class _Reduction:
         key = (shape, axes)
         if key not in self.plans:
             kept = tuple(n for i, n in enumerate(shape) if i not in axes)
-            strides = device_transform._strides_of_new(kept, self.acc)
+            strides = dense_strides(kept, self.acc.itemsize)
             view = lanes.view_of(0, shape, dtype, self.device)
             self.plans[key] = device_reduce.Plan(view, self.op, axes, self.acc, strides, 0)
         return self.plans[key]

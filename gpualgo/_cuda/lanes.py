@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._array import View
+from gpualgo._array import View, dense_strides
 from gpualgo._cuda import driver, staging
 from gpualgo._cuda import transform as device_transform
 from gpualgo._operator import Operator
@@ -15,7 +15,7 @@ from gpualgo._operator import Operator
 
 def view_of(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
     """Return the view of memory of the device, without gaps."""
-    strides = device_transform._strides_of_new(shape, dtype)
+    strides = dense_strides(shape, dtype.itemsize)
     return View(pointer, shape, strides, dtype, device, None, False, None)
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _array, _dlpack, _recording
-from gpualgo._array import View
+from gpualgo._array import View, dense_strides
 from gpualgo._cuda import device_array, driver, fill, memory, pointers
 from gpualgo._cuda.device_array import DeviceArray
-from gpualgo._cuda.strides import contiguous
 
 
 class Protocol:
@@ -74,7 +73,7 @@ def interface_view(x: Any, interface: dict[str, Any]) -> View:
     return View(
         pointer,
         shape,
-        contiguous(shape, dtype.itemsize) if strides is None else tuple(int(s) for s in strides),
+        dense_strides(shape, dtype.itemsize) if strides is None else tuple(int(s) for s in strides),
         dtype,
         pointers.device_of(pointer),
         at(_home(interface.get("stream"))),

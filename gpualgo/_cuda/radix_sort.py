@@ -12,7 +12,6 @@ from gpualgo._cuda import radix_sort_policy as policy
 from gpualgo._cuda.layout import Dims
 from gpualgo._cuda.radix_sort_passes import Job, Sorter
 
-_ALIGNMENT = 256
 # Addresses that a step may name: the call's arrays, none, and then pieces of temporary storage.
 _KEYS, _VALUES, _OUT, _OUT_VALUES, _NONE, _FIRST_PIECE = range(6)
 
@@ -111,7 +110,7 @@ class Plan:
     def _piece(self, num_bytes: int) -> int:
         """Return the name of a new piece of temporary storage."""
         self._pieces.append(self._temp_bytes)
-        self._temp_bytes += -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
+        self._temp_bytes += memory.aligned(num_bytes)
         return _FIRST_PIECE + len(self._pieces) - 1
 
     def _copy(self, operand: _Operand, inward: bool, rows: int, array: int) -> None:

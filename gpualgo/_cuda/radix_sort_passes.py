@@ -12,12 +12,12 @@ from gpualgo._cuda import build, driver, memory
 from gpualgo._cuda import radix_sort_policy as policy
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor
+from gpualgo._cuda.memory import aligned
 
 _HISTOGRAM_HEAD = struct.Struct("<5Q")  # keys, RadixTables
 _PASS_HEAD = struct.Struct("<13Q")  # input, output, two sides, states, RadixTables
 _MAX_PASSES = 12
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
-_ALIGNMENT = 256
 _KEPT_TILES = (memory.STATE_BYTES - _CONTROL_BYTES) // (8 * policy.NUM_DIGITS)
 _TABLE_BYTES = 8 << 20  # what the digits' tables of rows sorted at once may take
 
@@ -51,23 +51,19 @@ class Job:
         return self.dtype.itemsize
 
 
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
-
-
 class Layout:
     """Where the pieces of the temporary storage lie: zeroed ones, then others."""
 
     def __init__(self, job: Job, num_rows: int, num_passes: int, ring: int) -> None:
         words = job.index_bytes // 4
         tables = num_rows * num_passes * policy.NUM_DIGITS * job.index_bytes
-        self.counts = _aligned(72 + 4 * num_rows)
+        self.counts = aligned(72 + 4 * num_rows)
         self.control_bytes = self.counts + tables
         self.state_bytes = _CONTROL_BYTES + ring * policy.NUM_DIGITS * 8 * words
-        self.schedule = _aligned(tables)
-        self.table_bytes = self.schedule + _aligned(4 * _MAX_PASSES)
+        self.schedule = aligned(tables)
+        self.table_bytes = self.schedule + aligned(4 * _MAX_PASSES)
         num_keys = num_rows * job.row_items
-        keys, values = _aligned(num_keys * job.key_bytes), _aligned(num_keys * job.value_bytes)
+        keys, values = aligned(num_keys * job.key_bytes), aligned(num_keys * job.value_bytes)
         self.first_values = keys
         self.side_bytes = keys + values if num_passes > 1 else 0
         # Where keys are not wanted, the second place is the output as far as it is large enough.
@@ -197,7 +193,7 @@ class Sorter:
         layouts = [batch.layout for _, _, batch in self._batches]
         self._side_bytes = max(layout.side_bytes for layout in layouts)
         self._small_bytes = max(
-            _aligned(layout.control_bytes + layout.state_bytes) + layout.table_bytes
+            aligned(layout.control_bytes + layout.state_bytes) + layout.table_bytes
             for layout in layouts
         )
         self.temp_storage_bytes = self._small_bytes + self._side_bytes
@@ -245,7 +241,7 @@ class Sorter:
                     if row == first_row:
                         memory.clear(own, zeroed, stream)
                     storage = (
-                        own + layout.state_bytes, own, own + _aligned(zeroed),
+                        own + layout.state_bytes, own, own + aligned(zeroed),
                         own + self._small_bytes,
                     )  # fmt: skip
                     k, v, k_out, v_out = [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _checks, _streams
-from gpualgo._array import View, is_contiguous
+from gpualgo._array import View, dense_strides, is_contiguous
 from gpualgo._captured import check_apart
 from gpualgo._cuda import build, driver, memory
 from gpualgo._cuda import reduce_policy as policy
@@ -83,12 +83,7 @@ def _kept_strides(call: Any, out_strides: tuple[int, ...] | None) -> tuple[int, 
         if len(out_strides) == len(call.shape):
             return out_strides
         return tuple(s for i, s in enumerate(out_strides) if i not in call.axes)
-    strides = []
-    step = call.acc.itemsize
-    for extent in reversed(call.shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
+    return dense_strides(call.shape, call.acc.itemsize)
 
 
 class Plan:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._array import View
+from gpualgo._array import View, dense_strides
 from gpualgo._cuda.layout import Dims, merge
-from gpualgo._cuda.strides import contiguous
 
 
 def canonical(call: Any, view: View, out_strides: tuple[int, ...] | None) -> tuple[Dims, Dims]:
@@ -19,7 +18,7 @@ def canonical(call: Any, view: View, out_strides: tuple[int, ...] | None) -> tup
     shape = call.shape
     if out_strides is None or len(out_strides) != len(shape):  # new, or flattened
         step = call.acc.itemsize if out_strides is None else out_strides[0]
-        out_strides = contiguous(shape, step)
+        out_strides = dense_strides(shape, step)
     dims = [
         (extent, pair)
         for extent, pair in zip(shape, zip(view.strides, out_strides, strict=True), strict=True)

@@ -6,18 +6,10 @@ import math
 import operator
 from typing import Any
 
+from gpualgo._array import dense_strides
 from gpualgo._cuda.layout import merge
 
 Ints = tuple[int, ...]
-
-
-def contiguous(shape: Ints, itemsize: int) -> Ints:
-    """Return the byte strides of an array in C order without gaps."""
-    strides = []
-    for extent in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= extent
-    return tuple(reversed(strides))
 
 
 def bounds(shape: Ints, strides: Ints, itemsize: int) -> tuple[int, int]:
@@ -110,7 +102,7 @@ def full_shape(shape: Any, size: int) -> Ints:
 def reshape(shape: Ints, strides: Ints, new: Ints, itemsize: int) -> Ints:
     """Return the byte strides of the same elements in another shape; raise if there are none."""
     if 0 in new:
-        return contiguous(new, itemsize)
+        return dense_strides(new, itemsize)
     runs = [
         (extent, stride)
         for extent, (stride,) in merge([(n, (s,)) for n, s in zip(shape, strides, strict=True)])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _streams
-from gpualgo._array import View, byte_bounds
+from gpualgo._array import View, byte_bounds, dense_strides
 from gpualgo._captured import check_apart, ownerless
 from gpualgo._cuda import build, driver
 from gpualgo._cuda import transform_policy as policy
@@ -103,7 +103,9 @@ class Plan:
         self._extents = [] if target is None else [_extent(v) for v in (target, *views)]
         if self.num_items == 0:
             return
-        out_strides = _strides_of_new(shape, self.dtype) if target is None else target.strides
+        out_strides = (
+            dense_strides(shape, self.dtype.itemsize) if target is None else target.strides
+        )
         dims = merge(
             list(
                 zip(
@@ -157,15 +159,6 @@ def _extent(view: View) -> tuple[int, int, Any]:
     """Return a layout's first and past-the-last byte, from its pointer on, and the layout."""
     low, high = byte_bounds(view)
     return low - view.ptr, high - view.ptr, (view.shape, view.strides, view.dtype)
-
-
-def _strides_of_new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
-    strides = []
-    step = dtype.itemsize
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 def _is_flat(dims: Dims, operands: list[np.dtype[Any]]) -> bool:

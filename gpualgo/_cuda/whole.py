@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _streams
-from gpualgo._array import View, _NumPy, byte_bounds
+from gpualgo._array import View, _NumPy, byte_bounds, dense_strides
 from gpualgo._cuda import driver, memory, page_locked, staging
-from gpualgo._cuda.strides import contiguous
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -126,7 +125,7 @@ class _Operand:
         self.address = address
         if self.place is None:
             array = self.array
-            strides = contiguous(array.shape, array.itemsize)
+            strides = dense_strides(array.shape, array.itemsize)
             return View(address, array.shape, strides, array.dtype, device, None, False, None)
         if self.is_lent:
             return self.place._replace(ptr=address + self.place.ptr - self.first, owner=None)
