@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
+from gpualgo._array import dense_strides
 from gpualgo._cpu import kernels, layout, threads
 
 
@@ -196,8 +197,8 @@ def test_dimensions_merge() -> None:
     assert layout.merge([(1, 4)]) == []
     assert layout.is_dense([(6, 20, 4), (5, 4, 0)], 0, 4)
     assert not layout.is_dense([(6, 20, 4), (5, 4, 0)], 1, 4)
-    assert layout.dense_strides([2, 3, 5], 4) == [60, 20, 4]
-    assert layout.dense_strides([], 4) == []
+    assert dense_strides([2, 3, 5], 4) == (60, 20, 4)
+    assert dense_strides([], 4) == ()
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 code")
