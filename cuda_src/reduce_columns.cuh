@@ -40,31 +40,28 @@ __device__ inline void append_pack(A (&totals)[items], const Pack<T, items>& pac
 // Reduces this thread's columns over its slot's share of rows [begin, end); `load(row)` gives
 // `items` elements. Returns the share: slot s has a value if s * share < end - begin.
 template <int slots, int loads, class Op, class A, int items, class Load>
-__device__ inline int64 reduce_slot(int64 begin, int64 end, bool is_inside, Load load,
-                                    A (&totals)[items]) {
+__device__ inline int64 reduce_slot(int64 begin, int64 end, Load load, A (&totals)[items]) {
   const int slot = threadIdx.x / (blockDim.x / slots);
   const int64 count = end - begin;
   const int64 share = (count + slots - 1) / slots;
   const int64 first = Op::commutative ? begin + slot : begin + slot * share;
   const int64 step = Op::commutative ? slots : 1;
   const int64 limit = Op::commutative || first + share > end ? end : first + share;
-  if (is_inside) {
-    int64 row = first;
-    for (; row + (loads - 1) * step < limit; row += loads * step) {
-      decltype(load(row)) packs[loads];
+  int64 row = first;
+  for (; row + (loads - 1) * step < limit; row += loads * step) {
+    decltype(load(row)) packs[loads];
 #pragma unroll
-      for (int k = 0; k < loads; ++k) packs[k] = load(row + k * step);
+    for (int k = 0; k < loads; ++k) packs[k] = load(row + k * step);
 #pragma unroll
-      for (int k = 0; k < loads; ++k) append_pack<Op>(totals, packs[k], row == first && k == 0);
-    }
-    for (; row < limit; row += step) append_pack<Op>(totals, load(row), row == first);
+    for (int k = 0; k < loads; ++k) append_pack<Op>(totals, packs[k], row == first && k == 0);
   }
+  for (; row < limit; row += step) append_pack<Op>(totals, load(row), row == first);
   return Op::commutative ? 1 : share;
 }
 
-// Joins the slots' totals in order; slot 0 gets the block's. All threads call it.
+// Joins the slots' totals of `count` rows in order; slot 0 gets the block's. All threads call it.
 template <int slots, class Op, class A, int items, int columns>
-__device__ inline void join_slots(int64 count, int64 share, bool is_inside, A (&totals)[items],
+__device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
                                   A (&shared)[slots][columns]) {
   const int width = blockDim.x / slots;
   const int slot = threadIdx.x / width;
@@ -73,7 +70,7 @@ __device__ inline void join_slots(int64 count, int64 share, bool is_inside, A (&
   for (int i = 0; i < items; ++i) shared[slot][column + i] = totals[i];
   __syncthreads();
   for (int distance = 1; distance < slots; distance *= 2) {
-    if (is_inside && slot % (2 * distance) == 0 && (slot + distance) * share < count) {
+    if (slot % (2 * distance) == 0 && (slot + distance) * share < count) {
 #pragma unroll
       for (int i = 0; i < items; ++i) {
         totals[i] = Op::apply(totals[i], shared[slot + distance][column + i]);
@@ -105,11 +102,12 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const unsigned char* input = params.common.input + offsets[0] + column * params.column_stride;
   const int64 begin = block * params.rows_per_block;
   const int64 limit = begin + params.rows_per_block;
-  const int64 end = limit < params.num_rows ? limit : params.num_rows;
+  // A thread outside the columns has no rows.
+  const int64 end = !is_inside ? begin : limit < params.num_rows ? limit : params.num_rows;
   A totals[items];
   auto load = [&](int64 row) { return load_pack<T, items>(input + params.rows.offset(row)); };
-  int64 share = reduce_slot<slots, loads, Op>(begin, end, is_inside, load, totals);
-  join_slots<slots, Op>(end - begin, share, is_inside, totals, shared.values);
+  int64 share = reduce_slot<slots, loads, Op>(begin, end, load, totals);
+  join_slots<slots, Op>(end - begin, share, totals, shared.values);
 
   auto store = [&] {
     if (slot != 0 || !is_inside) return;
@@ -145,8 +143,9 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     }
     return pack;
   };
-  share = reduce_slot<slots, loads, Op>(0, num_blocks, is_inside, load_partial, totals);
-  join_slots<slots, Op>(num_blocks, share, is_inside, totals, shared.values);
+  const int64 num_partials = is_inside ? num_blocks : 0;
+  share = reduce_slot<slots, loads, Op>(0, num_partials, load_partial, totals);
+  join_slots<slots, Op>(num_partials, share, totals, shared.values);
   store();
   if (threadIdx.x == 0) params.common.tickets[tile] = 0;
 }
