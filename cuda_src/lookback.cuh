@@ -2,15 +2,12 @@
 // launch (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", NVIDIA
 // NVR-2016-002, 2016).
 //
-// A tile's state is a value of any size, cut into 32-bit words; each lies in a 64-bit word beside
-// a tag of epoch and status, so that a reader knows of every word whose it is, whatever the order
-// in which they arrive, and no fence is needed. The epoch grows with each launch: states are
-// never cleared. All that ever lies in this memory is such words.
+// A tile's state is a value under a tag of epoch and status (tagged.cuh). The epoch grows with each
+// launch: states are never cleared. All that ever lies in this memory is such words.
 #ifndef GPUALGO_LOOKBACK_CUH
 #define GPUALGO_LOOKBACK_CUH
 
-#include "memory_order.cuh"
-#include "warp.cuh"
+#include "tagged.cuh"
 
 namespace gpualgo {
 
@@ -29,14 +26,6 @@ struct alignas(256) LookbackControl {
   uint32 epoch;
 };
 
-template <class T>
-inline constexpr int state_words = (sizeof(T) + 3) / 4;
-
-template <class T>
-struct State {
-  uint64 words[state_words<T>];
-};
-
 // The states behind their control block, as one launch sees them.
 struct TileStates {
   LookbackControl* control;
@@ -52,41 +41,21 @@ struct TileStates {
   // that waits for an earlier tile waits for a block that runs.
   __device__ uint32 take() const { return atomicAdd(&control->next_tile, 1u); }
 
+  __device__ uint32 tag(Status status) const { return epoch << 2 | status; }
+
   template <class T>
   __device__ void publish(int64 index, const T& value, Status status) const {
-    uint32 pieces[state_words<T>] = {};
-    memcpy(pieces, &value, sizeof(T));
-    const uint64 tag = uint64(epoch << 2 | status) << 32;
-#pragma unroll
-    for (int i = 0; i < state_words<T>; ++i) {
-      store_relaxed(words + index * state_words<T> + i, tag | pieces[i]);
-    }
+    store_tagged(words, index, value, tag(status));
   }
-
-  // Loads a state. Loads of several should all be under way before the first is looked at.
   template <class T>
-  __device__ State<T> load(int64 index) const {
-    State<T> state;
-#pragma unroll
-    for (int i = 0; i < state_words<T>; ++i) {
-      state.words[i] = load_relaxed(words + index * state_words<T> + i);
-    }
-    return state;
+  __device__ Tagged<T> load(int64 index) const {
+    return load_tagged<T>(words, index);
   }
-
   // Takes a value out of its state, whole or not at all: `nothing` if it is not there yet.
   template <class T>
-  __device__ Status read(const State<T>& state, T& value) const {
-    uint32 pieces[state_words<T>];
-    const uint32 first = uint32(state.words[0] >> 32);
-    bool is_whole = first >> 2 == epoch;
-#pragma unroll
-    for (int i = 0; i < state_words<T>; ++i) {
-      pieces[i] = uint32(state.words[i]);
-      is_whole = is_whole && uint32(state.words[i] >> 32) == first;
-    }
-    memcpy(&value, pieces, sizeof(T));
-    return is_whole ? Status(first & 3) : nothing;
+  __device__ Status read(const Tagged<T>& state, T& value) const {
+    const uint32 found = untag(state, value);
+    return found >> 2 == epoch ? Status(found & 3) : nothing;
   }
 
   // Called by one thread of each block when the block takes no more tiles and reads no more
@@ -103,12 +72,31 @@ struct TileStates {
     }
     return true;
   }
+
+  // The same, where each block has one tile, published it, has number `part` of its line and has
+  // waited for those before it there. All threads call it. Blocks need not be counted: who has
+  // published a tile has read the epoch.
+  template <class T, int block_threads>
+  __device__ void finish_in_order(int64 num_tiles, int part, int64 num_words) const {
+    if (epoch >= last_epoch) {  // all must have ended before words are cleared
+      if (threadIdx.x == 0) finish(num_words);
+      return;
+    }
+    if (blockIdx.x != num_tiles - 1) return;
+    T value;
+    for (int64 i = threadIdx.x; i < num_tiles - 1 - part; i += block_threads) {
+      while (read(load<T>(i), value) == nothing) {
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) control->epoch = epoch + 1;
+  }
 };
 
 // A warp's look at the states [begin, end), of which it takes 32 * window at most.
 template <class A, int window>
 struct StateWindow {
-  State<A> loaded[window];
+  Tagged<A> loaded[window];
 
   __device__ void start(const TileStates& states, int64 begin, int64 end) {
 #pragma unroll

@@ -3,11 +3,13 @@
 // Algorithm  reduce_rows_kernel: a group of lanes walks a whole row in tiles, each loaded before
 //            any of it is combined. reduce_blocks_kernel, for few long rows: a row is cut into one
 //            contiguous chunk per block, its warps take the chunk's tiles in turn (so the whole
-//            GPU reads one moving window) and join in shared memory; blocks join through
-//            `partials`: the last one to arrive folds them in index order, which needs no second
-//            launch (Harris 2007, "Optimizing parallel reduction in CUDA").
+//            GPU reads one moving window) and join in shared memory (Harris 2007, "Optimizing
+//            parallel reduction in CUDA"); each leaves its value in a word that a row's last block
+//            waits for and empties, so that neither a second launch nor a counter is needed.
 //            reduce_columns.cuh serves elements that are not neighbours while the rows are.
-// Bytes      sizeof(T) per element; launches: one. Temporary storage: a partial per block.
+//            The last block is the last to begin: all that it waits for run or have run.
+// Bytes      sizeof(T) per element; launches: one. Temporary storage: 8 bytes per block for each
+//            32 bits of a value.
 // Operator   Associative. Unless it says that it commutes, elements are combined in order. It is
 //            never called on anything but elements, init and its own results.
 // Bits       The ranges depend on the lengths and types alone, partials are joined by index:
@@ -19,6 +21,7 @@
 #include "layout.cuh"
 #include "memory_order.cuh"
 #include "operator.cuh"
+#include "tagged.cuh"
 #include "tile_io.cuh"
 #include "warp.cuh"
 
@@ -37,7 +40,7 @@ struct ReduceCommon {
   const unsigned char* input;
   unsigned char* output;
   unsigned char* partials;
-  uint32* tickets;  // all zero before and after
+  uint32* tickets;  // all zero before and after, as are the partials of reduce_blocks_kernel
 };
 
 // --- rows: the elements to combine follow each other --------------------------------------
@@ -184,40 +187,6 @@ __device__ inline void reduce_tiles(const Access& access, const unsigned char* r
   }
 }
 
-// Joins `count` partials (at least one) in order; thread 0 gets the result. Every thread folds a
-// contiguous piece.
-template <class Op, class A, int block_threads>
-__device__ inline A join_partials(const A* partials, int count, A* shared) {
-  const int piece = (count + block_threads - 1) / block_threads;
-  const int begin = threadIdx.x * piece;
-  const int end = begin + piece < count ? begin + piece : count;
-  A value{};
-  if (begin < end) {
-    value = load_shared_result(partials + begin);
-    int i = begin + 1;
-    constexpr int loads = 8;  // in flight: the chain of loads is what a join waits for
-#pragma unroll 1
-    for (; i + loads <= end; i += loads) {
-      A next[loads];
-#pragma unroll
-      for (int k = 0; k < loads; ++k) next[k] = load_shared_result(partials + i + k);
-      value = Op::apply(value, fold<Op, 0, loads>(next));
-    }
-#pragma unroll 1
-    for (; i < end; ++i) value = Op::apply(value, load_shared_result(partials + i));
-  }
-  const int warp = threadIdx.x / warp_threads;
-  const int active = __popc(__ballot_sync(all_lanes, begin < end));
-  if (active > 0) value = reduce_group_partial<warp_threads, Op>(value, active);
-  if (threadIdx.x % warp_threads == 0) shared[warp] = value;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-#pragma unroll 1
-    for (int i = 1; i * warp_threads * piece < count; ++i) value = Op::apply(value, shared[i]);
-  }
-  return value;
-}
-
 // Joins the first `count` of a block's values (at least one) in order; called by one warp, whose
 // lane 0 gets the result.
 template <class Op, class A>
@@ -264,10 +233,10 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   }
 }
 
-template <class A, int slots>
+template <class A, int slots, int warps>
 struct BlocksShared {
   A values[slots];
-  uint32 is_last;
+  A joined[warps];
 };
 
 // A block reduces one chunk of a row; Policy::max_tiles tiles per warp at most.
@@ -278,7 +247,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   constexpr int loads = Policy::loads_in_flight;
   constexpr int tile = warp_threads * Access::items * loads;
   constexpr int slots = warps * (Op::commutative ? 2 : Policy::max_tiles);
-  auto& shared = shared_memory<BlocksShared<A, slots>>();
+  auto& shared = shared_memory<BlocksShared<A, slots, warps>>();
   // Grids have fewer than 2^31 blocks; narrow numbers leave registers for loads.
   const int blocks_per_row = int(params.blocks_per_row.value);
   const int row = int(params.blocks_per_row.divide(blockIdx.x));
@@ -309,18 +278,17 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     if (threadIdx.x == 0) store_row<Op>(params, row, value);
     return;
   }
-  A* partials = reinterpret_cast<A*>(params.common.partials) + int64(row) * blocks_per_row;
-  if (threadIdx.x == 0) {
-    partials[part] = value;
-    shared.is_last = arrive(params.common.tickets + row) == uint32(blocks_per_row - 1);
+  constexpr uint32 is_there = 1;
+  const int before = blocks_per_row - 1;  // the blocks that the last one joins with its own
+  uint64* partials = reinterpret_cast<uint64*>(params.common.partials) +
+                     int64(row) * blocks_per_row * tagged_words<A>;
+  if (part < before) {
+    if (threadIdx.x == 0) store_tagged(partials, part, value, is_there);
+    return;
   }
-  __syncthreads();
-  if (!shared.is_last) return;
-  value = join_partials<Op, A, Policy::block_threads>(partials, blocks_per_row, shared.values);
-  if (threadIdx.x == 0) {
-    store_row<Op>(params, row, value);
-    params.common.tickets[row] = 0;
-  }
+  const A joined =
+      join_tagged<true, Op, Policy::block_threads>(partials, before, is_there, shared.joined);
+  if (threadIdx.x == 0) store_row<Op>(params, row, Op::apply(joined, value));
 }
 
 }  // namespace gpualgo

@@ -7,7 +7,7 @@
 //            NVR-2016-002, 2016). Instead of every block looking back over its predecessors, one
 //            further warp of the first block reads all aggregates in order and hands each tile
 //            its prefix: hundreds of blocks that poll the same lines of L2 wait for each other,
-//            one does not. Only where tiles are few does each block fold what precedes it.
+//            one does not. scan_wave.cuh serves lines that are small together,
 //            scan_rows.cuh serves many lines of neighbours, scan_columns.cuh lines that lie side
 //            by side.
 // Bytes      sizeof(T) + sizeof(A) per element; launches: one. Temporary storage: 8 bytes per tile
@@ -39,7 +39,6 @@ struct ScanTilesParams {
   ScanCommon common;
   int64 num_tiles, num_items;  // of all lines; of a line
   int64 num_words;             // of the states
-  int64 is_handed;             // one warp hands out the prefixes
   Divisor tiles_per_line;
   Access access;
 };
@@ -286,30 +285,15 @@ struct ScanTiles {
   }
 
   __device__ Running<Op, A> find_prefix(uint32 index) {
-    const Tile tile = tile_at(index);
     Running<Op, A> before;
-    if (tile.part > 0 && params.is_handed) {
-      A value;
-      while (states.read(states.load<A>(index), value) != prefix) {
-      }
-      before.append(value);
+    if (tile_at(index).part == 0) {
+      if (has_init(params.common)) before.append(read_init<A>(params.common));
       return before;
     }
-    if (has_init(params.common)) before.append(read_init<A>(params.common));
-    StateWindow<A, detail::scan_window> window;
-    for (int64 begin = index - tile.part; begin < index; begin += detail::scan_span) {
-      const int64 rest = index - begin;
-      const int count = rest < detail::scan_span ? int(rest) : detail::scan_span;
-      do {
-        window.start(states, begin, index);
-      } while (window.finish(states, begin, index, shared.aggregates) < count);
-      before.append(shared.aggregates[0]);
-#pragma unroll 8
-      for (int i = 1; i < count; ++i) {
-        before.total = Op::apply(before.total, shared.aggregates[i]);
-      }
-      __syncwarp();
+    A value;
+    while (states.read(states.load<A>(index), value) != prefix) {
     }
+    before.append(value);
     return before;
   }
 
@@ -383,7 +367,7 @@ __global__ void __launch_bounds__(Policy::block_threads + 2 * warp_threads, Poli
     work.scan_warps();
   } else if (threadIdx.x < Policy::block_threads + warp_threads) {
     work.find_prefixes();
-  } else if (params.is_handed) {
+  } else if (work.is_chained()) {
     work.hand_out();
   }
 }

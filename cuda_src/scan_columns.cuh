@@ -270,7 +270,7 @@ struct ScanColumns {
       int* nearest = shared.nearest[round % 2];
       int* missing = shared.missing[round % 2];
       if (has_columns && segment < segments) {
-        State<Columns> loaded[Policy::looks];
+        Tagged<Columns> loaded[Policy::looks];
 #pragma unroll
         for (int k = 0; k < Policy::looks; ++k) {
           const int64 distance = 1 + segment + k * segments;

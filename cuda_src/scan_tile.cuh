@@ -176,11 +176,33 @@ __device__ inline void await_load(CopyBarrier& barrier, uint32 phase, int later)
 template <class A, class T, int in_bytes, int out_bytes, bool is_reversed_>
 struct FlatLines {
   static constexpr bool is_reversed = is_reversed_;
+  static constexpr bool is_flat = true;
+  static constexpr bool stores_vectors = out_bytes == vector_bytes;
   int64 input_stride, output_stride;  // of lines, in bytes
   int64 num_items;                    // of a line
 
   __device__ int64 input_offset(int64 line) const { return line * input_stride; }
   __device__ int64 output_offset(int64 line) const { return line * output_stride; }
+
+  // This lane's vector of the stretch of one vector per lane that begins with element `begin`.
+  template <class S>
+  __device__ Pack<T, S::vector_items> load_vector(const unsigned char* line, int64 begin) const {
+    const unsigned char* source = line + vector_at<S>(begin) * int64(sizeof(T));
+    Pack<T, S::vector_items> raw;
+    if constexpr (in_bytes == vector_bytes) {
+      raw = load_pack<T, S::vector_items>(source);
+    } else {
+#pragma unroll
+      for (int i = 0; i < S::vector_items; ++i) raw.items[i] = load_item<T>(source + i * sizeof(T));
+    }
+    return is_reversed ? S::reverse(raw) : raw;
+  }
+  template <class S>
+  __device__ void store_vector(unsigned char* line, int64 begin,
+                               const Pack<A, S::vector_items>& pack) const {
+    store_pack(line + vector_at<S>(begin) * int64(sizeof(A)),
+               is_reversed ? S::reverse(pack) : pack);
+  }
 
   // Starts loading the line's `count` elements from number `begin` on into a warp's stretch.
   template <class S, Transfer transfer>
@@ -241,6 +263,11 @@ struct FlatLines {
   }
 
  private:
+  template <class S>
+  __device__ int64 vector_at(int64 begin) const {
+    const int lane = threadIdx.x % warp_threads;
+    return lowest(begin + lane * S::vector_items, S::vector_items);
+  }
   // The element with the lowest address among `count` from number `begin` on.
   __device__ int64 lowest(int64 begin, int count) const {
     return is_reversed ? num_items - begin - count : begin;
@@ -250,7 +277,7 @@ struct FlatLines {
 // Lines of any strides; a reversed scan is one whose strides are.
 template <class A, class T>
 struct StridedLines {
-  static constexpr bool is_reversed = false;
+  static constexpr bool is_reversed = false, is_flat = false, stores_vectors = false;
   Layout<2> lines, elements;  // operand 0: the input, 1: the output
 
   __device__ int64 input_offset(int64 line) const { return both(lines, line, 0); }

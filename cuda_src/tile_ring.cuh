@@ -61,7 +61,7 @@ struct TileRing {
   // Counts tiles from the nearest on, as far as their states are there.
   template <int window, class Index>
   __device__ void take_in(const TileStates& lap, uint32 newest, Found<Index>& found) const {
-    State<Index> states[window];
+    Tagged<Index> states[window];
 #pragma unroll
     for (int k = 0; k < window; ++k) {
       states[k] = lap.template load<Index>(int64(newest) - k * num_digits);

@@ -106,6 +106,24 @@ def counted(n: int) -> None:
     _radix_sort._calls.clear()
 
 
+def long_lines(n: int) -> None:
+    """Scans by the kernel for long lines, however short."""
+    from gpualgo import _scan
+    from gpualgo._cuda import scan_policy
+
+    before, scan_policy.WAVES = scan_policy.WAVES, {}
+    _scan._calls.clear()
+    h = RNG.integers(-100, 100, n).astype(np.int32)
+    x, pairs = xp.asarray(h), h[: n // 2 * 2].reshape(2, -1)
+    same(ga.inclusive_scan(x), np.cumsum(h, dtype=np.int32))
+    same(ga.inclusive_scan(x, None, last, reverse=True), h)
+    same(ga.exclusive_scan(x, 7, last), np.concatenate([[7], h[:-1]]).astype(np.int32))
+    same(ga.inclusive_scan(x[::2]), np.cumsum(h[::2], dtype=np.int32))
+    same(ga.inclusive_scan(xp.asarray(pairs), axis=1), np.cumsum(pairs, 1, dtype=np.int32))
+    scan_policy.WAVES = before
+    _scan._calls.clear()
+
+
 def surroundings(n: int) -> None:
     """Storage of just the size, page-locked memory, tables in operators, graphs, raw pointers."""
     h = RNG.integers(-100, 100, n).astype(np.int32)
@@ -140,5 +158,6 @@ for shape in ((7, 5), (300, 300), (3000, 3), (3, 30_000), (40, 33, 17), (12, 70_
 if xp is not np:
     for n in (1, 4097, 900_001):
         counted(n)
+        long_lines(n)
         surroundings(n)
 print("checked", checked)

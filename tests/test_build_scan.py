@@ -51,8 +51,15 @@ def check(cases: list[Case], capability: Capability, folder: Path) -> None:
 def tiles_case(op: Operator, source: Dtype, acc: Dtype, capability: Capability) -> Case:
     cut = tiles.tiles_policy(MANY << 10, max(source.itemsize, acc.itemsize))
     access = tiles.flat(source, acc, (0, 0), False)
-    transfer = tiles.transfer(cut, capability)
-    return tiles.tiles_spec(op, source, acc, access, cut, False, transfer), True
+    assert isinstance(cut, tiles.Policy)
+    return tiles.tiles_spec(op, source, acc, access, cut, False, capability), True
+
+
+def wave_case(op: Operator, source: Dtype, acc: Dtype, num_bytes: int) -> Case:
+    cut = tiles.tiles_policy(num_bytes, max(source.itemsize, acc.itemsize))
+    assert isinstance(cut, tiles.WavePolicy)
+    access = tiles.flat(source, acc, (0, 0), False)
+    return tiles.wave_spec(op, source, acc, access, cut, False), None
 
 
 def rows_case(
@@ -90,6 +97,7 @@ def walks_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
 def all_cases(op: Operator, source: Dtype, acc: Dtype, capability: Capability) -> list[Case]:
     return [
         tiles_case(op, source, acc, capability),
+        *(wave_case(op, source, acc, size << 20) for size in (0, 1, 8)),
         rows_case(op, source, acc, 1024, capability),
         columns_case(op, source, acc, 1024, capability),
         walks_case(op, source, acc),

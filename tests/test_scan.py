@@ -26,8 +26,8 @@ import gpualgo as ga
 # Warps and powers of two with their neighbours; where the backends begin to cut, and whole tiles.
 SIZES = (
     *(0, 1, 2, 3, 31, 32, 33, *(n + d for n in (1 << p for p in range(8, 18)) for d in (-1, 0, 1))),
-    *(n + d for n in (1536, 3072, 9216, 32_832, 102_400, 397_056) for d in (-1, 0, 1)),
-    1_000_003,
+    *(n + d for n in (1536, 3072, 9216, 32_832, 102_400, 1 << 18, 397_056) for d in (-1, 0, 1)),
+    *(1_000_003, 1 << 21, (1 << 21) + 1, 2_112_001),
 )
 SHORT, LONG = 1001, 40_009  # one tile of the CPU's, and more
 INIT = int(affine(1, seed=9)[0])

@@ -14,7 +14,7 @@ from gpualgo import _streams
 from gpualgo._cuda import driver, pools
 from gpualgo._cuda.driver import check
 
-TICKET_BYTES = 64 << 10  # arrival counters, at the front: zero between launches
+TICKET_BYTES = 64 << 10  # counters and tagged words, at the front: zero between launches
 KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
 STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words, which no other use may disturb
 ALIGNMENT = 256

@@ -89,13 +89,17 @@ def _kept_strides(call: Any, out_strides: tuple[int, ...] | None) -> tuple[int, 
 class Plan:
     """A kernel, its grid and its packed parameters, for one layout."""
 
-    __slots__ = ("_launch", "device", "partial_bytes")
+    __slots__ = (
+        "_launch", "_partial_bytes", "_partials_at", "_zeroed_bytes", "device",
+        "temp_storage_bytes",
+    )  # fmt: skip
 
     def __init__(
         self, view: View, op: Operator, axes: tuple[int, ...], acc: np.dtype[Any],
         out_strides: tuple[int, ...], alignment: int,
     ) -> None:  # fmt: skip
         self.device = view.device
+        self._zeroed_bytes = self._partials_at = self._partial_bytes = 0
         reduced = merge([(view.shape[i], (view.strides[i],)) for i in axes])
         kept = [i for i in range(len(view.shape)) if i not in axes]
         outer = merge(
@@ -108,6 +112,7 @@ class Plan:
             self._columns(view.dtype, acc, op, reduced, outer, alignment)
         else:
             self._rows(view.dtype, acc, op, reduced, outer, alignment)
+        self.temp_storage_bytes = self._zeroed_bytes + self._partial_bytes
 
     def _rows(
         self, source: np.dtype[Any], acc: np.dtype[Any], op: Operator, reduced: Dims,
@@ -127,7 +132,8 @@ class Plan:
             packed = pack_layout(outer, 2) + pack_layout(reduced, 1)
         blocks = divisor(cut.blocks_per_row)
         tail = struct.pack(f"<qqq{DIVISOR}", num_rows, num_items, cut.chunk_items, *blocks) + packed
-        self.partial_bytes = cut.num_blocks * acc.itemsize if cut.blocks_per_row > 1 else 0
+        if cut.blocks_per_row > 1:
+            self._zeroed_bytes = cut.num_blocks * policy.tagged_bytes(acc)
         kernel = build.kernel(policy.rows_spec(op, source, acc, access, cut), self.device)
         self._launch = Launch(
             kernel, cut.num_blocks, cut.policy.block_threads, _HEAD, tail, self.device
@@ -158,16 +164,13 @@ class Plan:
             + pack_layout(batch, 2)
         )  # fmt: skip
         blocks = cut.num_column_tiles * num_batches * cut.num_blocks
-        self.partial_bytes = blocks * cut.columns * acc.itemsize if cut.num_blocks > 1 else 0
+        if cut.num_blocks > 1:
+            self._zeroed_bytes = self._partials_at = memory.TICKET_BYTES
+            self._partial_bytes = blocks * cut.columns * acc.itemsize
         kernel = build.kernel(policy.columns_spec(op, source, acc, cut), self.device)
         self._launch = Launch(
             kernel, blocks, policy.COLUMNS.block_threads, _HEAD, tail, self.device
         )
-
-    @property
-    def temp_storage_bytes(self) -> int:
-        """Return how many bytes of temporary storage a launch takes."""
-        return self.partial_bytes and memory.TICKET_BYTES + self.partial_bytes
 
     def pack(
         self, init: np.ndarray[Any, Any] | None, source: int, target: int
@@ -190,17 +193,16 @@ class Plan:
         self, stream: int, init: np.ndarray[Any, Any] | None, source: int, target: int
     ) -> None:
         value, given = (b"", 0) if init is None else (init.tobytes(), 1)
-        if not self.partial_bytes:
+        if not self.temp_storage_bytes:
             self._launch(stream, value, given, source, target, 0, 0)
             return
-        tickets = memory.kept_workspace(self.device, stream, self.partial_bytes)
-        if tickets:
-            partials = tickets + memory.TICKET_BYTES
-            self._launch(stream, value, given, source, target, partials, tickets)
-            return
-        with memory.own_workspace(self.device, stream, self.partial_bytes) as tickets:
-            partials = tickets + memory.TICKET_BYTES
-            self._launch(stream, value, given, source, target, partials, tickets)
+        if self._zeroed_bytes <= memory.TICKET_BYTES:
+            kept = memory.kept_workspace(self.device, stream, self._partial_bytes)
+            if kept:
+                self._launch(stream, value, given, source, target, kept + self._partials_at, kept)
+                return
+        with memory.own(self.device, stream, self.temp_storage_bytes, self._zeroed_bytes) as own:
+            self._launch(stream, value, given, source, target, own + self._partials_at, own)
 
 
 def _is_columns(reduced: Dims, outer: Dims) -> bool:

@@ -45,10 +45,9 @@ COMMUTATIVE = Policy(512, 4, 16)  # 4375
 ORDERED = Policy(512, 4, 8)  # 4330
 # Elements of 8 bytes and more: with 4 loads, so much is in flight that DRAM pages thrash.
 WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
-# Below SMALL_BYTES latency counts: more, smaller tiles.
-SMALL_COMMUTATIVE = Policy(256, 2, 8)
-SMALL_ORDERED = Policy(256, 4, 8)
-SMALL_BYTES = 8 << 20
+# Up to SMALL_BYTES latency counts: more blocks, smaller tiles.
+SMALL = Policy(512, 2, 16)
+SMALL_BYTES = 2 << 20
 ROWS = Policy(256, 4, 1)
 COLUMNS = Policy(256, 4, 1)
 # A chunk takes as few tiles per warp as keep this many blocks busy.
@@ -61,10 +60,15 @@ TARGET_BLOCKS = 1056  # of reduce_columns_kernel
 def blocks_policy(op: Operator, num_bytes: int, itemsize: int) -> Policy:
     """Return the policy of reduce_blocks_kernel."""
     if num_bytes <= SMALL_BYTES:
-        return SMALL_COMMUTATIVE if op.commutative else SMALL_ORDERED
+        return SMALL
     if not op.commutative:
         return ORDERED
     return COMMUTATIVE if itemsize < 8 else WIDE_COMMUTATIVE
+
+
+def tagged_bytes(dtype: np.dtype[Any]) -> int:
+    """Return what a value takes that blocks hand each other (tagged.cuh)."""
+    return 8 * -(-dtype.itemsize // 4)
 
 
 def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) -> str:

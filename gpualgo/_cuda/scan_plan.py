@@ -16,7 +16,7 @@ from gpualgo._cuda import scan_lines_policy as lines_policy
 from gpualgo._cuda import scan_policy as policy
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
-from gpualgo._cuda.reduce_policy import VECTOR_BYTES, WARP
+from gpualgo._cuda.reduce_policy import VECTOR_BYTES, WARP, tagged_bytes
 from gpualgo._cuda.scan_layout import canonical, is_dense
 from gpualgo._operator import Operator
 
@@ -105,14 +105,17 @@ class Plan:
         num_tiles = tiles_per_line * case.num_lines
         num_words = 0
         if tiles_per_line > 1:
-            num_words = self._take_states(num_tiles * policy.state_words(acc))
+            num_words = self._take_states(num_tiles * tagged_bytes(acc) // 8)
         access, packed = _access(case)
-        tail = struct.pack(
-            f"<qqqq{DIVISOR}", num_tiles, num_items, num_words,
-            int(tiles_per_line > policy.DIRECT_TILES), *divisor(tiles_per_line),
-        ) + packed  # fmt: skip
-        transfer = policy.transfer(cut, driver.capability(self.device))
-        spec = policy.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, transfer)
+        tail = (
+            struct.pack(f"<qqq{DIVISOR}", num_tiles, num_items, num_words, *divisor(tiles_per_line))
+            + packed
+        )
+        if isinstance(cut, policy.WavePolicy):
+            spec = policy.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
+            return self._launch_of(spec, num_tiles, cut.block_threads, tail)
+        capability = driver.capability(self.device)
+        spec = policy.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
         grid = min(num_tiles, driver.num_sms(self.device) * cut.blocks_per_sm)
         threads = cut.block_threads + 2 * WARP
         return self._launch_of(spec, grid, threads, tail, cut.shared_bytes(source, acc))

@@ -17,7 +17,6 @@ from gpualgo._operator import Operator
 
 STAGES = 3  # of scan.cuh
 WINDOW = 2 * WARP  # tiles whose aggregates a warp reads at once
-DIRECT_TILES = 256  # of a line: up to here each block folds what precedes it itself
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,6 @@ class Policy:
     block_threads: int
     vectors: int  # of 16 bytes per thread and tile; odd, so that shared memory has no conflicts
     blocks_per_sm: int
-    is_bulk: bool  # copies in bulk, where the GPU can
 
     def lane_items(self, widest: int) -> int:
         """Return how many elements of a tile each thread scans."""
@@ -47,33 +45,51 @@ class Policy:
         return int(STAGES * items * source.itemsize + results + others)
 
 
-# By the bytes of all lines: GB/s at 2^28 on an H200. Two blocks' stages fill shared memory.
-LARGE = Policy(256, 9, 2, True)  # 3870 (float32)
-LARGE_WIDE = Policy(192, 11, 2, True)  # 8 bytes and more: 3740 (float64)
-# Up to so many bytes.
-SMALLER = {
-    384 << 10: Policy(256, 3, 4, False),
-    3 << 19: Policy(256, 5, 3, False),
-    32 << 20: Policy(256, 7, 3, False),
+# GB/s at 2^28 on an H200. Two blocks' stages fill shared memory.
+LARGE = Policy(256, 9, 2)  # 3870 (float32)
+LARGE_WIDE = Policy(192, 11, 2)  # 8 bytes and more: 3740 (float64)
+
+
+@dataclass(frozen=True)
+class WavePolicy:
+    """Template arguments of scan_wave_kernel (ScanWavePolicy of scan_wave.cuh)."""
+
+    block_threads: int
+    rows: int  # of a warp: each 32 vectors of 16 bytes
+    blocks_per_sm: int
+
+    def tile_items(self, widest: int) -> int:
+        """Return how many elements a tile has."""
+        return self.block_threads * self.rows * (VECTOR_BYTES // widest)
+
+
+# By the bytes of all lines, up to: the kernels for what is small enough to be in registers at once.
+WAVES = {
+    512 << 10: WavePolicy(256, 2, 1),
+    2 << 20: WavePolicy(256, 4, 1),
+    16 << 20: WavePolicy(512, 4, 2),
 }
+# Types of which two blocks would not fit in registers: instead of the last.
+WIDE_WAVE, WIDE_WAVE_BYTES = WavePolicy(512, 4, 1), 8 << 20
 
 
-def tiles_policy(num_bytes: int, widest: int) -> Policy:
-    """Return the policy of scan_tiles_kernel for so many bytes of the wider of both types."""
-    large = LARGE if widest <= 4 else LARGE_WIDE
-    return next((smaller for most, smaller in SMALLER.items() if num_bytes <= most), large)
+def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
+    """Return the policy for few long lines of so many bytes of the wider of both types."""
+    for most, wave in WAVES.items():
+        if num_bytes > most:
+            continue
+        if widest in (4, 8) or wave.blocks_per_sm == 1:
+            return wave
+        if num_bytes <= WIDE_WAVE_BYTES:
+            return WIDE_WAVE
+    return LARGE if widest <= 4 else LARGE_WIDE
 
 
-def transfer(policy: Policy, capability: tuple[int, int]) -> str:
+def transfer(capability: tuple[int, int]) -> str:
     """Return how elements travel (Transfer of scan_tile.cuh)."""
     if capability < (8, 0):
         return "direct"
-    return "bulk" if capability >= (9, 0) and policy.is_bulk else "asynchronous"
-
-
-def state_words(acc: np.dtype[Any]) -> int:
-    """Return how many tagged words a value takes (lookback.cuh)."""
-    return -(-acc.itemsize // 4)
+    return "bulk" if capability >= (9, 0) else "asynchronous"
 
 
 def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int], is_reversed: bool
@@ -94,16 +110,34 @@ def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> str:
 
 def tiles_spec(
     op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, policy: Policy,
-    is_exclusive: bool, transfer: str,
+    is_exclusive: bool, capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines."""
     arguments = (
-        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer}",
+        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer(capability)}",
         policy.blocks_per_sm, policy.shared_bytes(source, acc),
     )  # fmt: skip
+    kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"
+    return _spec("scan.cuh", kernel, op, source, acc, access, is_exclusive)
+
+
+def wave_spec(
+    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, policy: WavePolicy,
+    is_exclusive: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel that scans few long lines which are small together."""
+    arguments = policy.block_threads, policy.rows, policy.blocks_per_sm
+    policy_type = f"gpualgo::ScanWavePolicy<{', '.join(map(str, arguments))}>"
+    kernel = f"scan_wave_kernel<{policy_type}"
+    return _spec("scan_wave.cuh", kernel, op, source, acc, access, is_exclusive)
+
+
+def _spec(
+    header: str, kernel: str, op: Operator, source: np.dtype[Any], acc: np.dtype[Any],
+    access: str, is_exclusive: bool,
+) -> Spec:  # fmt: skip
     expression = (
-        f"gpualgo::scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>, "
-        f"{str(is_exclusive).lower()}, {functor(op, (acc, acc), acc)}, "
+        f"gpualgo::{kernel}, {str(is_exclusive).lower()}, {functor(op, (acc, acc), acc)}, "
         f"{_dtypes.cpp_name(acc)}, {_dtypes.cpp_name(source)}, {access}>"
     )
-    return spec_of("scan.cuh", expression, op, acc)
+    return spec_of(header, expression, op, acc)

@@ -1,0 +1,80 @@
+"""Long lines on a GPU: the kernel for what does not fit in registers at once, made small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from support import DTYPES, LAYOUTS, Backend, affine, assert_same, compose, random_array
+from test_scan import check_order, scanned
+
+import gpualgo as ga
+from gpualgo import _scan
+
+TILE = 192 * 11 * 2  # of 8-byte types
+LAST_EPOCH = (1 << 30) - (1 << 24)  # of lookback.cuh
+
+
+@pytest.fixture
+def tiles_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no line count as small."""
+    from gpualgo._cuda import scan_policy
+
+    monkeypatch.setattr(scan_policy, "WAVES", {})
+    _scan._calls.clear()
+    yield
+    _scan._calls.clear()
+
+
+@pytest.mark.usefixtures("tiles_only")
+@pytest.mark.parametrize("n", [1, 33, *(k * TILE + d for k in (1, 2, 9, 40) for d in (-1, 0, 1))])
+def test_order_at_every_size(cuda: Backend, n: int) -> None:
+    x = affine(n)
+    check_order(cuda, x, cuda.to_device(x))
+
+
+@pytest.mark.usefixtures("tiles_only")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(70_001,), (3, 14_097)], ids=str)
+def test_order_in_every_layout(cuda: Backend, layout: str, shape: tuple[int, ...]) -> None:
+    x = affine(shape)
+    check_order(cuda, x, cuda.arrange(layout, x))
+    check_order(cuda, x, cuda.arrange(layout, x), -1)
+
+
+@pytest.mark.usefixtures("tiles_only")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype(cuda: Backend, dtype: np.dtype[Any]) -> None:
+    x = random_array(40_009, dtype)
+    device = cuda.to_device(x)
+    assert_same(cuda.to_host(ga.inclusive_scan(device, None, lambda a, b: b)), x)
+    got = ga.exclusive_scan(device, x[7], lambda a, b: b, reverse=True)
+    assert_same(cuda.to_host(got), np.append(x[1:], x[7]))
+
+
+def test_tags_begin_anew(cuda: Backend) -> None:
+    """Look-back states outlive a thousand million launches."""
+    from gpualgo._cuda import memory
+
+    cp = cuda.xp
+    x = affine(60_000)
+    device, keys = cuda.to_device(x), cuda.to_device(x.view(np.uint32))
+    square = x.reshape(-1, 20)
+    ga.inclusive_scan(device, None, compose)
+    address = memory.kept_states(cp.cuda.Device().id, cp.cuda.get_current_stream().ptr, 256)
+    assert address
+    raw = cp.cuda.MemoryPointer(cp.cuda.UnownedMemory(address, 256, None), 0)
+    epoch = cp.ndarray((64,), np.uint32, raw)[2:3]
+    want, want_square = scanned(compose, x), scanned(compose, square, 0)
+    for start in range(LAST_EPOCH - 3, LAST_EPOCH + 1):
+        epoch[...] = start
+        for _ in range(3):
+            assert_same(cuda.to_host(ga.inclusive_scan(device, None, compose)), want)
+            got = ga.inclusive_scan(cuda.to_device(square), None, compose, axis=0)
+            assert_same(cuda.to_host(got), want_square)
+            got = ga.inclusive_scan(device.reshape(2, -1), None, compose, axis=1)
+            assert_same(cuda.to_host(got), scanned(compose, x.reshape(2, -1), 1))
+        assert_same(cuda.to_host(ga.radix_sort(keys)), np.sort(x.view(np.uint32)))
+        assert int(epoch[0]) < LAST_EPOCH
