@@ -34,15 +34,6 @@ struct ScanPolicy {
   static constexpr int shared_bytes = shared_bytes_;
 };
 
-template <class Access>
-struct ScanTilesParams {
-  ScanCommon common;
-  int64 num_tiles, num_items;  // of all lines; of a line
-  int64 num_words;             // of the states
-  Divisor tiles_per_line;
-  Access access;
-};
-
 namespace detail {
 
 constexpr int scan_stages = 3;

@@ -21,6 +21,16 @@ struct ScanCommon {
   unsigned char* states;
 };
 
+// Of lines that are cut into tiles.
+template <class Access>
+struct ScanTilesParams {
+  ScanCommon common;
+  int64 num_tiles, num_items;  // of all lines; of a line
+  int64 num_words;             // of the states
+  Divisor tiles_per_line;
+  Access access;
+};
+
 __device__ inline bool has_init(const ScanCommon& common) {
   return common.init.is_given || common.init_address != nullptr;
 }

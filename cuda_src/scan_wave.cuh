@@ -23,15 +23,6 @@ struct ScanWavePolicy {
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
 };
 
-template <class Access>
-struct ScanWaveParams {
-  ScanCommon common;
-  int64 num_tiles, num_items;  // of all lines; of a line
-  int64 num_words;             // of the states
-  Divisor tiles_per_line;
-  Access access;
-};
-
 namespace detail {
 
 template <class A, int warps>
@@ -53,7 +44,7 @@ struct ScanWave {
   static constexpr int tile_items = warps * warp_items;
   using Shared = detail::ScanWaveShared<A, warps>;
 
-  const ScanWaveParams<Access>& params;
+  const ScanTilesParams<Access>& params;
   Shared& shared;
   int64 line, begin;  // where this warp's elements begin
   int part;           // the tile's number in its line
@@ -222,7 +213,7 @@ struct ScanWave {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_wave_kernel(const __grid_constant__ ScanWaveParams<Access> params) {
+    scan_wave_kernel(const __grid_constant__ ScanTilesParams<Access> params) {
   using Work = ScanWave<Policy, is_exclusive, Op, A, T, Access>;
   auto& shared = shared_memory<typename Work::Shared>();
   const TileStates states(params.common.states);

@@ -166,19 +166,26 @@ def address_of(view: View) -> int:
     return int(view.owner.__array_interface__["data"][0])
 
 
-def byte_bounds(view: View) -> tuple[int, int]:
-    """Return the first byte of a view and the one past its last."""
-    low = high = address_of(view)
-    if len(view.shape) == 1 and view.strides[0] > 0:
-        return low, low + view.shape[0] * view.strides[0]
-    for extent, stride in zip(view.shape, view.strides, strict=True):
+def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """Return the first byte and the one past the last, relative to the first element."""
+    low = high = 0
+    for extent, stride in zip(shape, strides, strict=True):
         if extent == 0:
-            return low, low
+            return 0, 0
         if stride < 0:
             low += (extent - 1) * stride
         else:
             high += (extent - 1) * stride
-    return low, high + view.dtype.itemsize
+    return low, high + itemsize
+
+
+def byte_bounds(view: View) -> tuple[int, int]:
+    """Return the first byte of a view and the one past its last."""
+    start, shape, size = address_of(view), view.shape, view.dtype.itemsize
+    if len(shape) == 1 and shape[0] and view.strides[0] > 0:  # most arrays, and in warm calls
+        return start, start + (shape[0] - 1) * view.strides[0] + size
+    low, high = bounds(shape, view.strides, size)
+    return start + low, start + high
 
 
 def overlap(a: View, b: View) -> bool:

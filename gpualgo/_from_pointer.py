@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo import _streams
-from gpualgo._array import dense_strides
+from gpualgo._array import bounds, dense_strides
 
 if TYPE_CHECKING:  # else loaded by the first call
     from gpualgo._cuda.device_array import DeviceArray
@@ -81,7 +81,6 @@ def from_pointer(
     DeviceArray(shape=(), dtype=float32, cuda:0, ptr=0x302000000)
     """
     from gpualgo._cuda import device_array, driver, pointers
-    from gpualgo._cuda.strides import bounds
 
     address = _address(ptr)
     extents = _ints(shape, "shape") if isinstance(shape, (tuple, list)) else _ints([shape], "shape")

@@ -11,6 +11,7 @@ import pytest
 from support import BFLOAT16, DTYPES, Backend, affine, assert_same, compose, fold, random_array
 
 import gpualgo as ga
+from gpualgo._array import as_view, byte_bounds
 
 Host = np.ndarray[Any, Any]
 
@@ -42,6 +43,19 @@ class CudaArrayInterface:
     def __init__(self, array: Any) -> None:
         self._array = array
         self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+X = np.arange(15.0)
+VIEWS = (
+    *(X, X[:0], X[:1], X[::2], X[1:14:3], X[::-1], X[::-4], X[3:4].reshape(())),
+    *(X.reshape(3, 5)[:, ::2], X.reshape(3, 5).T[::-2], X.reshape(3, 5)[1:1]),
+    *(np.broadcast_to(X[3:4], (9,)), np.lib.stride_tricks.as_strided(X, (5,), (4,))),
+)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda x: f"{x.shape} {x.strides}")
+def test_bounds_are_numpy_s(view: Host) -> None:
+    assert byte_bounds(as_view(view, "test")) == np.lib.array_utils.byte_bounds(view)
 
 
 @pytest.mark.parametrize("wrap", [ArrayInterface, DLPack])

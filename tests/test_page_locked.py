@@ -142,6 +142,11 @@ def seen_in_place(array: Any) -> bool:
         return page_locked.view(_NumPy.view(array), 0) is not None
 
 
+def test_a_step_need_not_end_within_the_memory(allocate: Callable[[str, int], Any]) -> None:
+    x = allocate("gpualgo", 5 * 4).view(np.float32)[::2]
+    assert seen_in_place(x)
+
+
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("kind", ALLOCATORS)
 def test_every_kind_of_memory(cuda: Backend, guarded: Place, kind: str, run: Any) -> None:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from gpualgo import _recording
+from gpualgo import _recording, _streams
 from gpualgo._array import View
 from gpualgo._captured import STATE_NAME, Binding, binding_of, describe, pack, view_of
 from gpualgo._cuda import driver, memory
@@ -143,18 +143,10 @@ def _on_device(view: View, device: int) -> View:
 
 def _wait_for_writers(stream: int, views: list[View]) -> None:
     """Let a stream wait for what is queued where the captured arrays' libraries write them."""
-    homes = {view.library.stream(view.device) for view in views if view.device != CPU}
-    api = driver.api()
-    for home in homes - {stream}:
-        status, capture = api.cuStreamIsCapturing(home)
-        if status or int(capture):  # it cannot be joined
-            continue
-        event = driver.check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-        try:
-            driver.check(api.cuEventRecord(event, home), "cuEventRecord")
-            driver.check(api.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
-        finally:
-            api.cuEventDestroy(event)
+    homes = {view.library.stream(view.device): view for view in views if view.device != CPU}
+    for home, view in homes.items():
+        if home != stream and driver.is_free(home):  # else it cannot be joined
+            _streams.wait_for(stream, home, view.device)
 
 
 def _write_state(kernel: driver.Kernel, words: bytes, device: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import _array, _dtypes, _streams
-from gpualgo._array import dense_strides
+from gpualgo._array import bounds, dense_strides
 from gpualgo._cuda import driver, memory
 from gpualgo._cuda import strides as _strides
 
@@ -125,7 +125,7 @@ class DeviceArray:
         """Return a NumPy copy, once the work on `stream`, else the one at home, has finished."""
         where = "copy_to_host"
         handle = self.stream if stream is None else _streams.handle_of(stream, where)
-        low, high = _strides.bounds(self.shape, self.strides, self.dtype.itemsize)
+        low, high = bounds(self.shape, self.strides, self.dtype.itemsize)
         raw = np.empty(high - low, np.uint8)
         if raw.size:
             with driver.current_device(self.device):

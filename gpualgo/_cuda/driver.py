@@ -209,6 +209,12 @@ def is_capturing(stream: int) -> bool:
     return bool(status == 0 and int(capture) != 0)
 
 
+def is_free(stream: int) -> bool:
+    """Return whether a stream can be used now: the legacy default one not beside a capture."""
+    status, capture = api().cuStreamIsCapturing(stream)
+    return not status and not int(capture)
+
+
 def refuse_capture(stream: int, reason: str) -> None:
     """Raise RuntimeError if a stream is being captured: what would wait cannot be recorded."""
     if is_capturing(stream):

@@ -193,8 +193,7 @@ def release(address: int, device: int, events: dict[int, Any]) -> None:
     """
     own, api = pools.array_stream(device), driver.api()
     with suppress(RuntimeError), driver.outside_capture(device):  # a forked child
-        status, capture = api.cuStreamIsCapturing(0)
-        if not status and not int(capture):  # an error: a capture of others forbids that stream
+        if driver.is_free(0):
             _streams.wait_for(own, 0, device)
         for event in events.values():
             check(api.cuStreamWaitEvent(own, event, 0), "cuStreamWaitEvent")

@@ -103,16 +103,10 @@ class Borrowed:
             return
         try:
             with driver.current_device(self.tensor.device_id):
-                if _is_free(0):
+                if driver.is_free(0):
                     memory.keep_until_done(0, self.tensor.device_id, self.tensor.owner)
         except RuntimeError:  # the child of a fork, or CUDA has ended: nothing runs any more
             pass
-
-
-def _is_free(stream: int) -> bool:
-    """Return whether the legacy default stream can be used: not while another is captured."""
-    status, capture = driver.api().cuStreamIsCapturing(stream)
-    return not status and not int(capture)
 
 
 def borrowed_view(x: Borrowed) -> View:
@@ -128,7 +122,7 @@ def capsule_of(producer: Any, device: int) -> Any:
     """Return a producer's capsule, the legacy default stream having to wait for its work."""
     driver.require_device(device)
     with driver.current_device(device):
-        return _dlpack.ask(producer, stream=1 if _is_free(0) else -1)
+        return _dlpack.ask(producer, stream=1 if driver.is_free(0) else -1)
 
 
 def strided_memory_view(tensor: _dlpack.Tensor) -> View:

@@ -12,15 +12,6 @@ from gpualgo._cuda.layout import merge
 Ints = tuple[int, ...]
 
 
-def bounds(shape: Ints, strides: Ints, itemsize: int) -> tuple[int, int]:
-    """Return the first byte and the one past the last, relative to the first element."""
-    if 0 in shape:
-        return 0, 0
-    ends = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
-    low, high = sum(end for end in ends if end < 0), sum(end for end in ends if end > 0)
-    return low, high + itemsize
-
-
 def index(shape: Ints, strides: Ints, key: Any) -> tuple[int, Ints, Ints]:
     """Return the byte offset, the shape and the strides of x[key]."""
     items = _expanded(key, len(shape))
