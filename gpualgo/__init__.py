@@ -2,23 +2,23 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._device import default_device
-from gpualgo._errors import CompileError, NoDeviceError
-from gpualgo._histogram import histogram
-from gpualgo._operator import Operator
-from gpualgo._radix_sort import argsort, radix_sort
-from gpualgo._reduce import reduce
-from gpualgo._scan import exclusive_scan, inclusive_scan
-from gpualgo._transform import transform
+from gpualgo._algorithms.histogram import histogram
+from gpualgo._algorithms.radix_sort import argsort, radix_sort
+from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
+from gpualgo._algorithms.transform import transform
+from gpualgo._base.errors import CompileError, NoDeviceError
+from gpualgo._driver.default_device import default_device
+from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
-    from gpualgo._cuda.device_array import DeviceArray
-    from gpualgo._empty_pinned import empty_pinned
-    from gpualgo._from_pointer import from_pointer
-    from gpualgo._graph import Graph, graph
-    from gpualgo._memory_resource import set_memory_resource
-    from gpualgo._prepare import Plan, prepare
-    from gpualgo._temp_storage import temp_storage_bytes
+    from gpualgo._api.graph import Graph, graph
+    from gpualgo._api.memory_resource import set_memory_resource
+    from gpualgo._api.prepare import Plan, prepare
+    from gpualgo._api.temp_storage import temp_storage_bytes
+    from gpualgo._arrays.device_array import DeviceArray
+    from gpualgo._arrays.empty_pinned import empty_pinned
+    from gpualgo._arrays.from_pointer import from_pointer
 
 __version__ = "0.1.0"
 
@@ -48,15 +48,15 @@ __all__ = [
 
 # Loaded where they are asked for: most programs need few of them.
 _LAZY = {
-    "DeviceArray": "_cuda.device_array",
-    "Graph": "_graph",
-    "Plan": "_prepare",
-    "empty_pinned": "_empty_pinned",
-    "from_pointer": "_from_pointer",
-    "graph": "_graph",
-    "prepare": "_prepare",
-    "set_memory_resource": "_memory_resource",
-    "temp_storage_bytes": "_temp_storage",
+    "DeviceArray": "_arrays.device_array",
+    "Graph": "_api.graph",
+    "Plan": "_api.prepare",
+    "empty_pinned": "_arrays.empty_pinned",
+    "from_pointer": "_arrays.from_pointer",
+    "graph": "_api.graph",
+    "prepare": "_api.prepare",
+    "set_memory_resource": "_api.memory_resource",
+    "temp_storage_bytes": "_api.temp_storage",
 }
 
 

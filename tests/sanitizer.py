@@ -94,8 +94,8 @@ def axes(shape: tuple[int, ...]) -> None:
 
 def counted(n: int) -> None:
     """Narrow keys sorted by counting, however few."""
-    from gpualgo import _radix_sort
-    from gpualgo._cuda import counting_sort
+    from gpualgo._algorithms import radix_sort as _radix_sort
+    from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
 
     before, counting_sort._FEW_KEYS = counting_sort._FEW_KEYS, {1: 0, 2: 0}
     _radix_sort._calls.clear()
@@ -108,8 +108,8 @@ def counted(n: int) -> None:
 
 def long_lines(n: int) -> None:
     """Scans by the kernel for long lines, however short."""
-    from gpualgo import _scan
-    from gpualgo._cuda import scan_policy
+    from gpualgo._algorithms import scan as _scan
+    from gpualgo._algorithms.scan import policy as scan_policy
 
     before, scan_policy.WAVES = scan_policy.WAVES, {}
     _scan._calls.clear()

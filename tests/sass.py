@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpualgo import _dtypes
+from gpualgo._algorithms.reduce import policy as rows
+from gpualgo._algorithms.transform import policy as elements
+from gpualgo._base import dtypes
 from gpualgo._cuda import build
-from gpualgo._cuda import reduce_policy as rows
-from gpualgo._cuda import transform_policy as elements
-from gpualgo._operator import Operator
+from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
 Capability = tuple[int, int]
@@ -52,7 +52,7 @@ def needs_cuobjdump(test: Any) -> Any:
 
 def dtype_of(name: str) -> Dtype:
     """Return the dtype of a name, checked as arguments are."""
-    return _dtypes.check(_dtypes.from_name(name), "test")
+    return dtypes.check(dtypes.from_name(name), "test")
 
 
 @dataclass(frozen=True)

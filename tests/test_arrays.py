@@ -11,7 +11,7 @@ import pytest
 from support import BFLOAT16, DTYPES, Backend, affine, assert_same, compose, fold, random_array
 
 import gpualgo as ga
-from gpualgo._array import as_view, byte_bounds
+from gpualgo._arrays.view import as_view, byte_bounds
 
 Host = np.ndarray[Any, Any]
 

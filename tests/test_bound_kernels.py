@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpualgo import _recording
-from gpualgo._array import View
-from gpualgo._cuda import bound, driver, memory
+from gpualgo._arrays.view import View
+from gpualgo._base import recording
+from gpualgo._cuda import captured as bound
 from gpualgo._cuda.launch import Launch
+from gpualgo._driver import driver, workspace
 
 STREAM, HOME, CODE = 5, 7, (b"machine code", "kernel")
 
@@ -63,12 +64,12 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Driver]:
     monkeypatch.setattr(driver, "primary_context", lambda device: 1)
     monkeypatch.setattr(driver, "check_process", lambda: None)
     monkeypatch.setattr(bound, "_recent", type(bound._recent)())
-    monkeypatch.setattr(memory, "_in_use", {})
-    monkeypatch.setattr(_recording, "_held", [])
+    monkeypatch.setattr(workspace, "_in_use", {})
+    monkeypatch.setattr(recording, "_held", [])
     yield fake
     bound._recent.clear()
-    memory._in_use.clear()
-    _recording._held.clear()
+    workspace._in_use.clear()
+    recording._held.clear()
     gc.collect()
 
 
@@ -114,7 +115,7 @@ def test_an_array_is_held_until_its_kernel_has_run(api: _Driver) -> None:
     gc.collect()
     assert alive() is not None
     api.is_done = True
-    memory.keep_until_done(STREAM, 0)
+    workspace.keep_until_done(STREAM, 0)
     gc.collect()
     assert alive() is None
     other = _Array()
@@ -131,7 +132,7 @@ def test_a_capture_holds_the_array_and_waits_for_nothing(api: _Driver) -> None:
     gc.collect()
     assert alive() is not None
     assert api.count("cuStreamWaitEvent") == 0
-    _recording._held.clear()
+    recording._held.clear()
     gc.collect()
     assert alive() is None
 
@@ -141,7 +142,7 @@ def test_only_so_many_stay_loaded(api: _Driver) -> None:
     launches = [_launch(array, 4096 + 64 * i) for i, array in enumerate(arrays)]
     for launch in launches:
         launch(STREAM, 1)
-    memory.keep_until_done(STREAM, 0)
+    workspace.keep_until_done(STREAM, 0)
     gc.collect()
     assert api.count("cuLibraryUnload") == 6
     launches[-1](STREAM, 1)

@@ -18,11 +18,10 @@ import sass
 from sass import Capability, Dtype, needs_compilers, needs_cuobjdump
 from support import run_python
 
-from gpualgo import _dtypes
-from gpualgo._cuda import build
-from gpualgo._cuda import cache as disk
-from gpualgo._cuda import reduce_policy as rows
-from gpualgo._operator import Operator
+from gpualgo._algorithms.reduce import policy as rows
+from gpualgo._base import dtypes
+from gpualgo._cuda import build, cache
+from gpualgo._operators.operator import Operator
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
 FLOAT32 = np.dtype("float32")
@@ -43,10 +42,10 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @needs_cuobjdump
 @pytest.mark.parametrize("is_recognised", [True, False], ids=["recognised", "lambda"])
-@pytest.mark.parametrize("name", _dtypes.NAMES)
+@pytest.mark.parametrize("name", dtypes.NAMES)
 def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    op = RECOGNISED[_dtypes.kind(dtype)] if is_recognised else LAMBDA
+    op = RECOGNISED[dtypes.kind(dtype)] if is_recognised else LAMBDA
     cases = sass.reduce_cases(op, dtype, dtype, sass.MANY_BYTES)
     sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], MAIN, tmp_path)
 
@@ -264,9 +263,9 @@ def test_a_changed_source_is_another_kernel(
 
 def test_a_damaged_entry_is_written_anew(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     want = build.cubin(_spec(operator.add), MAIN)
-    (path,) = disk.folder().iterdir()
+    (path,) = cache.folder().iterdir()
     content = path.read_bytes()
-    for damaged in (b"", content[:-1], content[:-1] + b"x", disk.encode((b"one field",))):
+    for damaged in (b"", content[:-1], content[:-1] + b"x", cache.encode((b"one field",))):
         built.clear()
         path.write_bytes(damaged)
         for _ in range(2):

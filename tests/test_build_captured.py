@@ -13,9 +13,9 @@ from sass import Capability, needs_compilers, needs_cuobjdump
 from support import run_python
 
 import gpualgo as ga
-from gpualgo import _dtypes
+from gpualgo._base import dtypes
 from gpualgo._cuda import build
-from gpualgo._operator import Operator
+from gpualgo._operators.operator import Operator
 
 Function = Callable[..., Any]
 INT64, FLOAT32 = np.dtype("int64"), np.dtype("float32")
@@ -54,9 +54,9 @@ def test_lookups_are_inlined(capability: Capability, tmp_path: Path) -> None:
 
 
 @needs_compilers
-@pytest.mark.parametrize("name", _dtypes.NAMES)
+@pytest.mark.parametrize("name", dtypes.NAMES)
 def test_every_dtype_links(name: str) -> None:
-    dtype = _dtypes.from_name(name)
+    dtype = dtypes.from_name(name)
     for table in (np.zeros(4, dtype), np.zeros((4, 6), dtype)[:, ::2]):
         op = Operator(_lookup(table) if table.ndim == 1 else lambda i: table[i, i - 1])  # noqa: B023
         assert build.result_dtype(op, (INT64,), None, (9, 0)) == dtype

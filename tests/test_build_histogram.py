@@ -13,17 +13,20 @@ import pytest
 import sass
 from sass import Capability, needs_cuobjdump
 
-from gpualgo import _dtypes
-from gpualgo._array import View
-from gpualgo._cuda import build, counting_sort, driver, histogram
-from gpualgo._histogram import Call
+from gpualgo._algorithms.histogram import Call
+from gpualgo._algorithms.histogram import cuda as histogram
+from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
+from gpualgo._cuda import build
+from gpualgo._driver import driver
 
 MAIN: Capability = (9, 0)
 MANY = 1 << 28  # samples
 # Shared memory of a block, by architecture; any number of multiprocessors will do.
 SHARED_BYTES = {(7, 5): 64 << 10, (8, 0): 163 << 10, (9, 0): 227 << 10, (10, 0): 227 << 10,
                 (12, 0): 99 << 10}  # fmt: skip
-REALS = [name for name in _dtypes.NAMES if not name.startswith("complex")]
+REALS = [name for name in dtypes.NAMES if not name.startswith("complex")]
 PARAMETERS_BEGIN = 0x210  # in the constant memory of sm_90
 
 
@@ -201,7 +204,7 @@ def test_keys_that_are_counted() -> None:
     for name in REALS:
         dtype = sass.dtype_of(name)
         bits = 8 * dtype.itemsize
-        is_short = _dtypes.kind(dtype) in "biu" and bits <= 16
+        is_short = dtypes.kind(dtype) in "biu" and bits <= 16
         assert counting_sort.applies(dtype, 0, bits, 1 << 22) == is_short
         assert not counting_sort.applies(dtype, 0, bits, 1 << 18)
         assert not counting_sort.applies(dtype, 1, bits, 1 << 22)

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sass import Capability, Dtype, needs_cuobjdump
 
-from gpualgo import _dtypes
-from gpualgo._cuda import build, rearrange
-from gpualgo._cuda import radix_sort_policy as policy
-from gpualgo._cuda.radix_sort_passes import Job, Layout
+from gpualgo._algorithms.radix_sort import policy
+from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
+from gpualgo._base import dtypes
+from gpualgo._cuda import build, copy
 
 MAIN: Capability = (9, 0)  # every kind of kernel is compiled for this architecture
 OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
@@ -110,8 +110,8 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
     for dtype in (UINT32, UINT64):
         check(pass_spec(dtype, value_bytes, value_bytes, MAIN), MAIN, tmp_path, may_spill=True)
         check(rows_spec(dtype, value_bytes, 4000, 1000, MAIN), MAIN, tmp_path, may_spill=True)
-    check(rearrange.copy_spec(value_bytes), MAIN, tmp_path, may_spill=False)
-    check(rearrange.gather_spec(value_bytes, 4), MAIN, tmp_path, may_spill=False)
+    check(copy.copy_spec(value_bytes), MAIN, tmp_path, may_spill=False)
+    check(copy.gather_spec(value_bytes, 4), MAIN, tmp_path, may_spill=False)
 
 
 @needs_cuobjdump
@@ -135,7 +135,7 @@ def ordered(keys: np.ndarray[Any, Any]) -> list[int]:
     """Return KeyOrder::ordered of each key."""
     bits = 8 * keys.dtype.itemsize
     raw = keys.view(f"u{keys.dtype.itemsize}").tolist()
-    if _dtypes.kind(keys.dtype) != "f":
+    if dtypes.kind(keys.dtype) != "f":
         return raw
     sign, top = 1 << bits - 1, (1 << bits) - 1
     infinity = int(np.array(np.inf).astype(keys.dtype).view(f"u{keys.dtype.itemsize}"))
@@ -171,7 +171,7 @@ def some_keys(dtype: Dtype, count: int) -> np.ndarray[Any, Any]:
     if dtype == np.bool_:
         return rng.integers(0, 2, count).astype(bool)
     keys = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype).copy()
-    if _dtypes.kind(dtype) == "f":
+    if dtypes.kind(dtype) == "f":
         special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1, -1]).astype(dtype)
         keys[::2] = rng.choice(special, keys[::2].size)
     return keys
@@ -181,7 +181,7 @@ def some_keys(dtype: Dtype, count: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("descending", [False, True])
 def test_digits_sort_keys(dtype: Dtype, descending: bool) -> None:
     keys = some_keys(dtype, 500)
-    values = keys.astype(np.float64) if _dtypes.kind(dtype) == "f" else keys
+    values = keys.astype(np.float64) if dtypes.kind(dtype) == "f" else keys
     if dtype == np.bool_:
         values = keys.astype(np.uint8)
     is_nan = values != values
@@ -272,6 +272,6 @@ def test_temporary_storage_is_one_copy(key_bytes: int) -> None:
 
 @given(st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 20, 32]), st.integers(0, 15), st.integers(-9, 9))
 def test_words_divide_what_is_moved(itemsize: int, address: int, step: int) -> None:
-    word = rearrange.word_bytes(itemsize, address, step * itemsize)
+    word = copy.word_bytes(itemsize, address, step * itemsize)
     assert word in policy.WORDS
     assert math.gcd(itemsize, address, 16) % word == 0

@@ -12,11 +12,11 @@ import pytest
 import sass
 from sass import Capability, Dtype, needs_cuobjdump
 
-from gpualgo import _dtypes
+from gpualgo._algorithms.scan import policy as tiles
+from gpualgo._algorithms.scan import policy_lines as lines
+from gpualgo._base import dtypes
 from gpualgo._cuda import build
-from gpualgo._cuda import scan_lines_policy as lines
-from gpualgo._cuda import scan_policy as tiles
-from gpualgo._operator import Operator
+from gpualgo._operators.operator import Operator
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
 ADD = Operator(operator.add)
@@ -108,10 +108,10 @@ def all_cases(op: Operator, source: Dtype, acc: Dtype, capability: Capability) -
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("name", _dtypes.NAMES)
+@pytest.mark.parametrize("name", dtypes.NAMES)
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    is_recognised = _dtypes.NAMES.index(name) % 2 and dtype.kind != "b"
+    is_recognised = dtypes.NAMES.index(name) % 2 and dtype.kind != "b"
     check(all_cases(ADD if is_recognised else LAMBDA, dtype, dtype, MAIN), MAIN, tmp_path)
 
 

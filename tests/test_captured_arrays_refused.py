@@ -11,8 +11,8 @@ import pytest
 from support import assert_same, run_python
 
 import gpualgo as ga
-from gpualgo._captured import ownerless
-from gpualgo._operator import as_operator, check_held, hot_key
+from gpualgo._operators.captured import ownerless
+from gpualgo._operators.operator import as_operator, check_held, hot_key
 
 Function = Callable[..., Any]
 
@@ -103,10 +103,10 @@ def _with(table: Any) -> Function:
 
 
 def test_a_table_on_a_gpu_is_refused_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpualgo import _captured
+    from gpualgo._operators import captured
 
-    view = _captured.view_of(np.zeros(4))._replace(device=0)
-    monkeypatch.setattr(_captured, "as_view", lambda *_: view)
+    view = captured.view_of(np.zeros(4))._replace(device=0)
+    monkeypatch.setattr(captured, "as_view", lambda *_: view)
     with pytest.raises(TypeError, match=r"on cuda:0.*runs on the CPU; capture a NumPy copy"):
         ga.transform(_lookup(np.zeros(4)), np.arange(2))
 

@@ -9,8 +9,8 @@ import pytest
 from support import Backend, random_array
 
 import gpualgo as ga
-from gpualgo import _radix_sort
-from gpualgo._cuda import counting_sort
+from gpualgo._algorithms import radix_sort as _radix_sort
+from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
 
 
 @pytest.fixture(autouse=True)

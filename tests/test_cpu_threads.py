@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
-from gpualgo._array import dense_strides
-from gpualgo._cpu import kernels, layout, threads
+from gpualgo._arrays.view import dense_strides
+from gpualgo._base import threads
+from gpualgo._cpu import kernels, layout
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from support import DTYPES, assert_same, random_array
 
-from gpualgo._array import as_view
-from gpualgo._cuda.device_array import DeviceArray
+from gpualgo._arrays.device_array import DeviceArray
+from gpualgo._arrays.view import as_view
 
 Host = np.ndarray[Any, Any]
 BASE = 0x7F00_0000_0000

@@ -11,9 +11,9 @@ import pytest
 from support import BFLOAT16, DTYPES, assert_same, random_array
 
 import gpualgo as ga
-from gpualgo import _dlpack
-from gpualgo._array import as_view
-from gpualgo._cuda.device_array import DeviceArray
+from gpualgo._arrays import dlpack
+from gpualgo._arrays.device_array import DeviceArray
+from gpualgo._arrays.view import as_view
 
 Host = np.ndarray[Any, Any]
 
@@ -57,7 +57,7 @@ def capsules(array: Host) -> list[Any]:
 
 
 def fields_of(capsule: Any) -> Any:
-    return _dlpack._fields(capsule, _dlpack._name_of(capsule))[0]
+    return dlpack._fields(capsule, dlpack._name_of(capsule))[0]
 
 
 @pytest.mark.parametrize("dtype", [t for t in DTYPES if t != BFLOAT16], ids=str)
@@ -189,8 +189,8 @@ def test_what_is_refused(field: str, value: Any, error: type[Exception], match: 
 
 def test_a_version_too_new() -> None:
     capsule = np.arange(6).__dlpack__(max_version=(1, 0))
-    address = _dlpack._pointer_of(capsule, b"dltensor_versioned")
-    version = _dlpack._Version.from_address(address)
+    address = dlpack._pointer_of(capsule, b"dltensor_versioned")
+    version = dlpack._Version.from_address(address)
     version.major = 2
     with pytest.raises(ValueError, match=r"version 2\.\d+"):
         ga.reduce(capsule)
@@ -218,7 +218,7 @@ def exported(array: Host, readonly: bool = False) -> Any:
 def test_export_of_every_dtype(dtype: np.dtype[Any], version: Any) -> None:
     x = random_array((4, 6), dtype)[::-1, ::2]
     capsule = exported(x).__dlpack__(stream=-1, max_version=version)
-    tensor = _dlpack.read(capsule)
+    tensor = dlpack.read(capsule)
     assert (tensor.ptr, tensor.shape, tensor.strides) == (x.ctypes.data, x.shape, x.strides)
     assert (tensor.dtype, tensor.device_type, tensor.device_id) == (dtype, 2, 3)
     fields_of(capsule).device_type, fields_of(capsule).device_id = 1, 0
@@ -228,7 +228,7 @@ def test_export_of_every_dtype(dtype: np.dtype[Any], version: Any) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_export_of_every_layout(layout: str) -> None:
     x = LAYOUTS[layout](np.arange(120, dtype=np.int32).reshape(10, 12))
-    tensor = _dlpack.read(exported(x).__dlpack__(stream=-1))
+    tensor = dlpack.read(exported(x).__dlpack__(stream=-1))
     assert tensor.shape == x.shape
     assert tensor.ptr == (x.ctypes.data if x.size else 0)
     pairs = zip(tensor.shape, tensor.strides, x.strides, strict=True)
@@ -237,8 +237,8 @@ def test_export_of_every_layout(layout: str) -> None:
 
 def test_export_read_only() -> None:
     x = exported(np.arange(3), readonly=True)
-    assert _dlpack.read(x.__dlpack__(stream=-1, max_version=(1, 1))).readonly
-    assert not _dlpack.read(
+    assert dlpack.read(x.__dlpack__(stream=-1, max_version=(1, 1))).readonly
+    assert not dlpack.read(
         exported(np.arange(3)).__dlpack__(stream=-1, max_version=(1, 1))
     ).readonly
     with pytest.raises(BufferError, match="read-only"):

@@ -13,8 +13,10 @@ import pytest
 from support import BFLOAT16, Backend, run_python
 
 import gpualgo as ga
-from gpualgo._array import View, _NumPy
-from gpualgo._cuda import page_locked, staging, whole
+from gpualgo._arrays import page_locked
+from gpualgo._arrays.view import View, _NumPy
+from gpualgo._driver import staging
+from gpualgo._pipeline import host_whole as whole
 
 RECORD = np.dtype([("key", "i4"), ("weight", "f8")])
 
@@ -68,7 +70,7 @@ def test_the_cpu_looks_at_no_pointer() -> None:
         x[...] = 1
         assert ga.reduce(x, out=ga.empty_pinned(())) == 1000
         assert ga.radix_sort(x).sum() == ga.histogram(x, 4).sum() == 1000
-        print("gpualgo._cuda.page_locked" in sys.modules)
+        print("gpualgo._arrays.page_locked" in sys.modules)
     """
     done = run_python(code, CUDA_VISIBLE_DEVICES="")
     assert done.stdout.strip() == "False", done.stderr

@@ -13,7 +13,7 @@ import pytest
 from support import BFLOAT16, DTYPES, Backend, assert_same, random_array
 
 import gpualgo as ga
-from gpualgo._cuda import driver, pointers
+from gpualgo._driver import addresses, driver
 
 BASE = 0x7F00_0000_0000
 
@@ -22,12 +22,12 @@ BASE = 0x7F00_0000_0000
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the driver know one allocation of 1024 bytes at BASE, seen by kernels elsewhere."""
 
-    def find(pointer: int) -> pointers.Allocation | None:
+    def find(pointer: int) -> addresses.Allocation | None:
         if not BASE <= pointer < BASE + 1024:
             return None
-        return pointers.Allocation(BASE, 1024, 0, pointer + 0x1000)
+        return addresses.Allocation(BASE, 1024, 0, pointer + 0x1000)
 
-    monkeypatch.setattr(pointers, "find", find)
+    monkeypatch.setattr(addresses, "find", find)
     monkeypatch.setattr(driver, "require_device", lambda ordinal: None)
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpualgo._bins import Bins
-from gpualgo._cuda import histogram_bins as device
-from gpualgo._cuda import histogram_policy as policy
+from gpualgo._algorithms.histogram import cuda_bins as device
+from gpualgo._algorithms.histogram import policy
+from gpualgo._algorithms.histogram.bins import Bins
 
 Array = np.ndarray[Any, Any]
 H200 = policy.Machine(132, 227 << 10, (9, 0))

@@ -14,8 +14,8 @@ import pytest
 from support import BFLOAT16, LAYOUTS, Backend, assert_same, random_array
 
 import gpualgo as ga
-from gpualgo._array import _NumPy
-from gpualgo._cuda import page_locked
+from gpualgo._arrays import page_locked
+from gpualgo._arrays.view import _NumPy
 
 GUARD, GUARD_BYTES = 0xA5, 256
 RECORD = np.dtype([("key", "i4"), ("weight", "f8")])
@@ -136,7 +136,7 @@ def on_device(cuda: Backend, run: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def seen_in_place(array: Any) -> bool:
-    from gpualgo._cuda import driver
+    from gpualgo._driver import driver
 
     with driver.current_device(0):
         return page_locked.view(_NumPy.view(array), 0) is not None

@@ -15,10 +15,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import DTYPES
 
-from gpualgo._cuda import driver, layout, staging
-from gpualgo._cuda import reduce_policy as rows
-from gpualgo._cuda import transform_policy as elements
-from gpualgo._operator import Operator
+from gpualgo._algorithms.reduce import policy as rows
+from gpualgo._algorithms.transform import policy as elements
+from gpualgo._cuda import layout
+from gpualgo._driver import driver, staging
+from gpualgo._operators.operator import Operator
 
 COMMUTATIVE, ORDERED = Operator(operator.add), Operator(lambda a, b: a + b)
 

@@ -178,7 +178,8 @@ def test_aggregates_that_come_late(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: int
 ) -> None:
     """A CPU thread waits for no other: what it lacks, it computes once more, to the same bits."""
-    from gpualgo._cpu import scan, scan_chain
+    from gpualgo._algorithms.scan import cpu as scan
+    from gpualgo._algorithms.scan import cpu_chain as scan_chain
     from gpualgo._cpu.kernels import get_kernel
     from gpualgo._cpu.layout import address
 

@@ -11,7 +11,7 @@ from support import DTYPES, LAYOUTS, Backend, affine, assert_same, compose, rand
 from test_scan import check_order, scanned
 
 import gpualgo as ga
-from gpualgo import _scan
+from gpualgo._algorithms import scan as _scan
 
 TILE = 192 * 11 * 2  # of 8-byte types
 LAST_EPOCH = (1 << 30) - (1 << 24)  # of lookback.cuh
@@ -20,7 +20,7 @@ LAST_EPOCH = (1 << 30) - (1 << 24)  # of lookback.cuh
 @pytest.fixture
 def tiles_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no line count as small."""
-    from gpualgo._cuda import scan_policy
+    from gpualgo._algorithms.scan import policy as scan_policy
 
     monkeypatch.setattr(scan_policy, "WAVES", {})
     _scan._calls.clear()
@@ -56,14 +56,14 @@ def test_every_dtype(cuda: Backend, dtype: np.dtype[Any]) -> None:
 
 def test_tags_begin_anew(cuda: Backend) -> None:
     """Look-back states outlive a thousand million launches."""
-    from gpualgo._cuda import memory
+    from gpualgo._driver import workspace
 
     cp = cuda.xp
     x = affine(60_000)
     device, keys = cuda.to_device(x), cuda.to_device(x.view(np.uint32))
     square = x.reshape(-1, 20)
     ga.inclusive_scan(device, None, compose)
-    address = memory.kept_states(cp.cuda.Device().id, cp.cuda.get_current_stream().ptr, 256)
+    address = workspace.kept_states(cp.cuda.Device().id, cp.cuda.get_current_stream().ptr, 256)
     assert address
     raw = cp.cuda.MemoryPointer(cp.cuda.UnownedMemory(address, 256, None), 0)
     epoch = cp.ndarray((64,), np.uint32, raw)[2:3]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from fake_driver import FakeDriver, install
 
-from gpualgo import _streams
-from gpualgo._array import as_view
-from gpualgo._cuda import driver, memory
-from gpualgo._cuda.device_array import DeviceArray
+from gpualgo._arrays import ordering
+from gpualgo._arrays.device_array import DeviceArray
+from gpualgo._arrays.view import as_view
+from gpualgo._driver import driver, workspace
 
 
 class Stream:
@@ -66,7 +66,7 @@ class DeviceBufferLike:
     ],
 )
 def test_handles(stream: Any, handle: int) -> None:
-    found = _streams.handle_of(stream, "reduce")
+    found = ordering.handle_of(stream, "reduce")
     assert type(found) is int
     assert found == handle
 
@@ -74,20 +74,20 @@ def test_handles(stream: Any, handle: int) -> None:
 @pytest.mark.parametrize("stream", [True, 1.0, "0", DeviceBufferLike(), object(), np.zeros(1)])
 def test_no_streams(stream: Any) -> None:
     with pytest.raises(TypeError, match="reduce: stream must be a CUDA stream"):
-        _streams.handle_of(stream, "reduce")
+        ordering.handle_of(stream, "reduce")
 
 
 @pytest.mark.parametrize("answer", [(1, 5), (0,), None, 7, (0, None)])
 def test_other_protocols(answer: Any) -> None:
     stream = types.SimpleNamespace(__cuda_stream__=lambda: answer)
     with pytest.raises(TypeError, match="__cuda_stream__"):
-        _streams.handle_of(stream, "reduce")
+        ordering.handle_of(stream, "reduce")
 
 
 def test_negative_handles() -> None:
     for stream in (-1, Stream(ptr=-5)):
         with pytest.raises(ValueError, match="negative"):
-            _streams.handle_of(stream, "reduce")
+            ordering.handle_of(stream, "reduce")
 
 
 @pytest.fixture
@@ -117,53 +117,53 @@ def waits(fake: FakeDriver) -> list[tuple[int, int]]:
 def test_one_home_waits_for_nothing(fake: FakeDriver) -> None:
     for home in (0, 2, 0x10):
         x = array(home)
-        assert _streams.handle_for(None, x, "reduce", array(home), outs=(array(home),)) is None
-        assert _streams.handle_for(home, x, "reduce", array(home), None, outs=(None,)) == home
-        _streams.keep(home, x, None)
-    assert _streams.handle_for(1, array(0), "reduce") == 1
+        assert ordering.handle_for(None, x, "reduce", array(home), outs=(array(home),)) is None
+        assert ordering.handle_for(home, x, "reduce", array(home), None, outs=(None,)) == home
+        ordering.keep(home, x, None)
+    assert ordering.handle_for(1, array(0), "reduce") == 1
     assert not fake.calls
 
 
 def test_a_given_stream_waits_for_every_home(fake: FakeDriver) -> None:
     outs = (array(0x30), None)
-    handle = _streams.handle_for(0x40, array(0x10), "reduce", array(0x20), array(0x10), outs=outs)
+    handle = ordering.handle_for(0x40, array(0x10), "reduce", array(0x20), array(0x10), outs=outs)
     assert handle == 0x40
     assert sorted(waits(fake)) == [(0x40, 0x10), (0x40, 0x20), (0x40, 0x30)]
 
 
 def test_the_first_home_waits_for_the_others(fake: FakeDriver) -> None:
     x = array(0x10)
-    assert _streams.handle_for(None, x, "transform", array(0), array(0x20), outs=(x,)) is None
+    assert ordering.handle_for(None, x, "transform", array(0), array(0x20), outs=(x,)) is None
     assert sorted(waits(fake)) == [(0x10, 0), (0x10, 0x20)]
 
 
 def test_an_output_elsewhere_needs_a_stream(fake: FakeDriver) -> None:
     with pytest.raises(ValueError, match=r"reduce: out is used on stream 0x20 .* pass stream="):
-        _streams.handle_for(None, array(0x10), "reduce", outs=(array(0x20),))
+        ordering.handle_for(None, array(0x10), "reduce", outs=(array(0x20),))
     assert not fake.calls
 
 
 def test_a_capture_waits_for_what_it_records_alone(fake: FakeDriver) -> None:
     fake.capturing = {0x40, 0x20}
-    _streams.handle_for(0x40, array(0x10), "transform", array(0x20))
+    ordering.handle_for(0x40, array(0x10), "transform", array(0x20))
     assert waits(fake) == [(0x40, 0x20)]
 
 
 def test_arrays_of_other_streams_are_held(fake: FakeDriver, monkeypatch: Any) -> None:
     held: list[Any] = []
-    monkeypatch.setattr(memory, "keep_until_done", lambda *args: held.append(args))
+    monkeypatch.setattr(workspace, "keep_until_done", lambda *args: held.append(args))
     first, second = array(0x10), array(0x40)
-    _streams.keep(0x40, first, None, second)
+    ordering.keep(0x40, first, None, second)
     assert held == [(0x40, 0, first.owner)]
 
 
 def test_what_is_made_on_a_stream_holds_it(fake: FakeDriver, monkeypatch: Any) -> None:
     stream = Stream(ptr=0x40)
-    handle = _streams.handle_for(stream, array(0), "reduce")
+    handle = ordering.handle_for(stream, array(0), "reduce")
     assert handle == 0x40
     freed: list[Any] = []
-    monkeypatch.setattr(memory, "allocate_array", lambda *args: 0x9000)
-    monkeypatch.setattr(memory, "release", lambda *args: freed.append(args))
+    monkeypatch.setattr(workspace, "allocate_array", lambda *args: 0x9000)
+    monkeypatch.setattr(workspace, "release", lambda *args: freed.append(args))
     result = array(0).library.empty((4,), np.dtype("f4"), 0, handle)
     assert (type(result.stream), result.stream) == (int, 0x40)
     seen = weakref.ref(stream)
@@ -180,15 +180,15 @@ def test_what_is_made_on_a_stream_holds_it(fake: FakeDriver, monkeypatch: Any) -
 
 def test_streams_of_a_device(fake: FakeDriver, monkeypatch: Any) -> None:
     fake.device_of_stream = {0x40: 0, 0x50: 1}
-    assert _streams.handle_for(0x50, array(0), "reduce") == 0x50  # one GPU: nobody asks
+    assert ordering.handle_for(0x50, array(0), "reduce") == 0x50  # one GPU: nobody asks
     monkeypatch.setattr(driver, "is_simple", False)
     fake.current = 55
     for stream, device in ((0x40, 0), (0x50, 1), (0, 1), (1, 1), (2, 1)):
-        assert _streams.handle_for(stream, array(0, device=device), "reduce") == stream
+        assert ordering.handle_for(stream, array(0, device=device), "reduce") == stream
     with pytest.raises(
         ValueError, match="reduce: stream= is of cuda:1 but the arrays are on cuda:0"
     ):
-        _streams.handle_for(0x50, array(0), "reduce")
+        ordering.handle_for(0x50, array(0), "reduce")
     assert fake.current == 55
 
 
@@ -227,9 +227,9 @@ def test_producers_are_asked_for_the_default_stream(fake: FakeDriver) -> None:
 def test_an_output_elsewhere_is_in_order_at_home(fake: FakeDriver) -> None:
     """What reads it where it is at home comes after a call on another stream that writes it."""
     x, out = array(0), array(0x20)
-    _streams.keep(0x40, x, out, outs=(out, None))
+    ordering.keep(0x40, x, out, outs=(out, None))
     assert [call[1] for call in fake.named("cuStreamWaitEvent")] == [0x20]
     fake.calls.clear()
     fake.capturing.add(0x40)
-    _streams.keep(0x40, x, out, outs=(out,))
+    ordering.keep(0x40, x, out, outs=(out,))
     assert not fake.named("cuStreamWaitEvent")

@@ -179,11 +179,11 @@ def run(device: str | None = None) -> int:
 
 
 def _device() -> tuple[str, bool]:
-    from gpualgo import _device as devices
     from gpualgo._cli import nvidia
+    from gpualgo._driver import default_device
 
-    ordinal = devices.current()
-    driver = None if ordinal == devices.CPU else nvidia.find_driver()
+    ordinal = default_device.current()
+    driver = None if ordinal == default_device.CPU else nvidia.find_driver()
     if driver is None:
         return f"{os.cpu_count()} CPU cores", False
     return driver.gpus[ordinal].name, True

@@ -17,11 +17,12 @@ from numba import njit, types
 from numba.core import datamodel, extending, imputils, ir, ir_utils, rewrites
 from numba.np import arrayobj
 
-from gpualgo import _adapt, _dtypes, _wrappers
-from gpualgo._compile_errors import explained, result_of
-from gpualgo._cpu import state
-from gpualgo._numba_types import Narrow, scalar_type
-from gpualgo._operator import Operator
+from gpualgo._base import dtypes
+from gpualgo._cpu import captured as state
+from gpualgo._operators.numpy_rules import rewrite, wrap
+from gpualgo._operators.numpy_rules.errors import explained, result_of
+from gpualgo._operators.numpy_rules.types import Narrow, scalar_type
+from gpualgo._operators.operator import Operator
 
 _lock = threading.RLock()
 _compiled: dict[Any, CompiledOperator] = {}
@@ -38,16 +39,16 @@ class CompiledOperator:
 
 def storage_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype that kernels see in memory for dtype."""
-    narrow = _dtypes.name_of(dtype) in ("float16", "bfloat16")
+    narrow = dtypes.name_of(dtype) in ("float16", "bfloat16")
     return np.dtype(np.uint16) if narrow else dtype
 
 
 @cache
-def _target() -> _adapt.Target:
-    target = _adapt.Target(
+def _target() -> rewrite.Target:
+    target = rewrite.Target(
         ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, False
     )
-    _adapt.install(target)
+    rewrite.install(target)
     return target
 
 
@@ -78,21 +79,21 @@ _IDENTITY = Operator(lambda a: a)
 def _compile(
     op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
-    fn = _wrappers.function_of(op, len(arg_dtypes))
+    fn = wrap.function_of(op, len(arg_dtypes))
     source, key = op.fn, op.key
     functions: dict[Any, Any] = {}
 
     def device_function(inner: Any) -> Any:
         if inner not in functions:
-            functions[inner] = njit(**_OPTIONS)(_adapt.adopt(inner, adoption))
+            functions[inner] = njit(**_OPTIONS)(rewrite.adopt(inner, adoption))
         return functions[inner]
 
     def words(builder: Any) -> Any:
         word = llvm.IntType(64)
         return builder.inttoptr(word(state.address_of(key)), word.as_pointer())
 
-    adoption = _adapt.Adoption(_target(), device_function, words if op.arrays else None)
-    args = tuple(scalar_type(str(_dtypes.name_of(dtype))) for dtype in arg_dtypes)
+    adoption = rewrite.Adoption(_target(), device_function, words if op.arrays else None)
+    args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
     with explained(source, arg_dtypes):
         dispatcher = device_function(fn)
         dispatcher.compile(args)
@@ -103,7 +104,7 @@ def _compile(
         returned = dispatcher.overloads[args].signature.return_type
         result = result_of(source, returned, result_dtype)
     loads = [_loader(arg) for arg in args]
-    finish = _finisher(scalar_type(str(_dtypes.name_of(result))))
+    finish = _finisher(scalar_type(str(dtypes.name_of(result))))
     wrapper = njit(**_OPTIONS)(_wrapper(dispatcher, finish, loads))
     return CompiledOperator(wrapper, result)
 

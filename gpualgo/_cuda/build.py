@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _dtypes
+from gpualgo._base import dtypes as _dtypes
+from gpualgo._base.errors import CompileError
+from gpualgo._base.memo import Once
 from gpualgo._cuda import cache as disk
-from gpualgo._cuda import driver
-from gpualgo._cuda.once import Once as _Once
-from gpualgo._errors import CompileError
-from gpualgo._keys import digest_of
-from gpualgo._operator import Operator
+from gpualgo._driver import driver
+from gpualgo._operators.key import digest_of
+from gpualgo._operators.operator import Operator
 
 _HINT = "pip install 'gpualgo[cu13]'"
 
@@ -53,19 +53,16 @@ def source_folder() -> Path:
     return installed if installed.is_dir() else package.parent / "cuda_src"
 
 
-# What an operator compiles to depends on these of our modules, too.
-_TYPING_MODULES = (
-    "_adapt", "_array_slots", "_captured", "_compile_errors", "_functions", "_generators",
-    "_numba_types", "_operator", "_promotion", "_rules", "_wrappers", "_cuda/operator",
-)  # fmt: skip
-
-
 @cache
 def _source_digest() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parent.parent
-    typing_rules = [package / f"{name}.py" for name in _TYPING_MODULES]
-    for path in [*sorted(source_folder().glob("*.cuh")), *typing_rules]:
+    # What an operator compiles to depends on how it is typed and rewritten, too.
+    rules = [
+        *sorted((package / "_operators").rglob("*.py")), *sorted((package / "_base").rglob("*.py")),
+        package / "_arrays/view.py", package / "_cuda/operator.py",
+    ]  # fmt: skip
+    for path in [*sorted(source_folder().rglob("*.cuh")), *rules]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     # numba reads bytecode, and numba's own version decides what it makes of it.
     digest.update(f"{sys.implementation.cache_tag} {_numba_versions()}".encode())
@@ -94,7 +91,7 @@ def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join((_source_digest(), *parts)).encode()).hexdigest()
 
 
-_kernels, _images, _cubins, _kernel_irs, _operator_irs, _result_dtypes = (_Once() for _ in range(6))
+_kernels, _images, _cubins, _kernel_irs, _operator_irs, _result_dtypes = (Once() for _ in range(6))
 
 
 def kernel(spec: Spec, device: int) -> driver.Kernel:
@@ -103,7 +100,7 @@ def kernel(spec: Spec, device: int) -> driver.Kernel:
     key = (*_memory_key(spec), capability)
     views = () if spec.op is None else spec.op.arrays
     if views:
-        from gpualgo._cuda import bound
+        from gpualgo._cuda import captured as bound
 
         image = _images.get(key, lambda: bound.tried(*_load(spec, capability, device), device))
         return bound.kernel(key, image, views, device)
@@ -277,8 +274,8 @@ def _link(
 
 def self_test(arch: str = "sm_90") -> dict[str, Any]:
     """Compile a kernel and an operator and link them, past the caches; needs no GPU."""
+    from gpualgo._algorithms.reduce.policy import probe_spec
     from gpualgo._cuda.operator import compile_operator
-    from gpualgo._cuda.reduce_policy import probe_spec
 
     digits = arch.removeprefix("sm_")
     capability = int(digits[:-1]), int(digits[-1])

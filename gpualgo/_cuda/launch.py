@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from gpualgo._cuda import driver
+from gpualgo._driver import driver
 
 
 def _early_config(arguments: Any) -> Any:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo import _dtypes
-from gpualgo._captured import STATE_NAME, STATE_WORDS
-from gpualgo._errors import CompileError
-from gpualgo._operator import Operator
+from gpualgo._base import dtypes
+from gpualgo._base.errors import CompileError
+from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
+from gpualgo._operators.operator import Operator
 
 ABI_NAME = "gpualgo_operator"
 _lock = threading.RLock()  # numba's registries and type inference are not safe to enter twice
@@ -42,12 +42,12 @@ def _target() -> Any:
             "compiling an operator for CUDA needs numba-cuda: pip install 'gpualgo[cu13]' "
             f"(import failed: {error})"
         ) from error
-    from gpualgo import _adapt
+    from gpualgo._operators.numpy_rules import rewrite
 
-    target = _adapt.Target(
+    target = rewrite.Target(
         ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, True
     )
-    _adapt.install(target)
+    rewrite.install(target)
     return target
 
 
@@ -71,9 +71,9 @@ def compile_operator(
     capability: tuple[int, int],
 ) -> DeviceOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
-    from gpualgo import _wrappers
+    from gpualgo._operators.numpy_rules import wrap
 
-    fn = _wrappers.function_of(op, len(arg_dtypes))
+    fn = wrap.function_of(op, len(arg_dtypes))
     with _lock:
         return _Compilation(capability, bool(op.arrays)).run(fn, op.fn, arg_dtypes, result_dtype)
 
@@ -82,10 +82,10 @@ class _Compilation:
     """One run of numba: the operator, the functions that it calls, and the ABI wrapper."""
 
     def __init__(self, capability: tuple[int, int], captures: bool) -> None:
-        from gpualgo import _adapt
+        from gpualgo._operators.numpy_rules import rewrite
 
         self.capability = capability
-        self.adoption = _adapt.Adoption(
+        self.adoption = rewrite.Adoption(
             _target(), self.device_function, _state_words if captures else None
         )
         self.dispatchers: dict[Any, Any] = {}
@@ -99,17 +99,17 @@ class _Compilation:
     ) -> DeviceOperator:
         from numba import cuda, types
 
-        from gpualgo import _wrappers
-        from gpualgo._compile_errors import explained, result_of
-        from gpualgo._numba_types import scalar_type
+        from gpualgo._operators.numpy_rules import wrap
+        from gpualgo._operators.numpy_rules.errors import explained, result_of
+        from gpualgo._operators.numpy_rules.types import scalar_type
 
-        args = tuple(scalar_type(str(_dtypes.name_of(dtype))) for dtype in arg_dtypes)
+        args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
         with explained(source, arg_dtypes):
             dispatcher = self.device_function(fn)
             returned = dispatcher.compile_device(args).signature.return_type
         result = result_of(source, returned, result_dtype)
-        result_type = scalar_type(str(_dtypes.name_of(result)))
-        wrapper = _wrappers.abi_wrapper(self.adoption.target, dispatcher, args, result_type)
+        result_type = scalar_type(str(dtypes.name_of(result)))
+        wrapper = wrap.abi_wrapper(self.adoption.target, dispatcher, args, result_type)
         signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
         with explained(source, arg_dtypes):
             ltoir, _ = cuda.compile(
@@ -126,11 +126,11 @@ class _Compilation:
 
     def device_function(self, fn: Any) -> Any:
         """Return a dispatcher that compiles for our architecture and asks no driver for one."""
-        from gpualgo import _adapt
+        from gpualgo._operators.numpy_rules import rewrite
 
         if fn not in self.dispatchers:
             dispatcher = _dispatcher_class()(
-                _adapt.adopt(fn, self.adoption), targetoptions={"device": True, "opt": True}
+                rewrite.adopt(fn, self.adoption), targetoptions={"device": True, "opt": True}
             )
             dispatcher.capability = self.capability
             self.dispatchers[fn] = dispatcher

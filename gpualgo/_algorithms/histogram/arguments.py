@@ -1,0 +1,224 @@
+"""What `histogram` is given as bins, range and dtype, checked and made plain."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays import ordering
+from gpualgo._arrays.view import View, address_of, as_view, byte_bounds
+from gpualgo._base import dtypes
+from gpualgo._driver import default_device
+from gpualgo._driver.default_device import CPU
+
+Array = np.ndarray[Any, Any]
+
+MAX_BINS = (1 << 31) - 2  # kernels number bins, and places beyond them, in 32 bits
+
+
+def parse_bins(bins: Any, stream: Any) -> int | Array:
+    """Return a number of bins, or edges in an array of the host that nobody else changes."""
+    if isinstance(bins, (bool, np.bool_, str, bytes)) or bins is None:
+        raise _bad_bins(bins)
+    try:
+        number = operator.index(bins)
+    except TypeError:
+        return _parse_edges(bins, stream)
+    if not 1 <= number <= MAX_BINS:
+        raise ValueError(
+            f"histogram: bins is {number}, but their number must be from 1 to {MAX_BINS}"
+        )
+    return number
+
+
+def _bad_bins(bins: Any) -> TypeError:
+    shown = repr(bins) if isinstance(bins, (str, bytes, bool, float)) else type(bins).__name__
+    return TypeError(
+        f"histogram: bins must be an int or a sequence of edges, got {shown}; "
+        "pass a number of bins or a list of numbers"
+    )
+
+
+def _parse_edges(bins: Any, stream: Any) -> Array:
+    is_foreign = hasattr(bins, "__cuda_array_interface__") or hasattr(bins, "__dlpack__")
+    if is_foreign and not isinstance(bins, (np.ndarray, np.generic)):
+        view = as_view(bins, "histogram: bins")
+        edges = to_host(view, stream)
+    else:
+        edges = _as_edges(bins)
+    if edges.ndim != 1:
+        if edges.ndim == 0:
+            raise _bad_bins(bins)
+        raise ValueError(f"histogram: bins has shape {edges.shape}; pass edges in one dimension")
+    dtypes.check(edges.dtype, "histogram: bins")
+    if dtypes.kind(edges.dtype) == "c":
+        raise TypeError(f"histogram: bins has dtype {edges.dtype}; pass edges that are real")
+    if not 2 <= edges.size <= MAX_BINS:
+        raise ValueError(
+            f"histogram: bins has {edges.size} edges, but their number must be from 2 to {MAX_BINS}"
+        )
+    return edges
+
+
+def _as_edges(bins: Any) -> Array:
+    """Return a copy of a NumPy array or of a sequence of numbers."""
+    if not isinstance(bins, np.ndarray) and not hasattr(bins, "__len__"):
+        raise _bad_bins(bins)
+    if isinstance(bins, np.ma.MaskedArray):
+        as_view(bins, "histogram: bins")
+    try:
+        return np.array(bins)
+    except ValueError:  # lists of several lengths
+        raise _bad_bins(bins) from None
+
+
+def check_edges(edges: Array) -> None:
+    """Raise ValueError unless the edges are numbers that do not decrease."""
+    if dtypes.kind(edges.dtype) == "f" and np.isnan(edges).any():
+        raise ValueError("histogram: bins holds NaN; pass edges that are numbers")
+    falls = np.flatnonzero(edges[:-1] > edges[1:])
+    if falls.size:
+        i = int(falls[0])
+        raise ValueError(
+            f"histogram: bins decreases from {edges[i]} to {edges[i + 1]} at index {i + 1}; "
+            "pass edges in ascending order"
+        )
+
+
+def parse_range(given: Any) -> tuple[Any, Any]:
+    """Return the ends of even bins as Python or NumPy scalars."""
+    try:
+        ends = () if isinstance(given, (str, bytes, dict, set)) else tuple(given)
+    except TypeError:
+        ends = ()
+    if not ends:
+        raise TypeError(f"histogram: range must be two numbers (lo, hi), got {given!r}; pass both")
+    if len(ends) != 2:
+        raise ValueError(f"histogram: range must be two numbers (lo, hi), got {len(ends)}")
+    lo, hi = _end(ends[0]), _end(ends[1])
+    if lo > hi:
+        raise ValueError(f"histogram: range ({lo}, {hi}) decreases; pass the smaller number first")
+    return widen(lo, hi)
+
+
+def _end(value: Any) -> Any:
+    """Return one end of the range: finite, a Python number or a NumPy scalar with a kernel."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    kind = type(value)
+    if isinstance(value, np.generic):
+        known = dtypes.name_of(value.dtype) is not None and value.dtype.kind != "b"
+        known = known and dtypes.kind(value.dtype) != "c"
+    else:
+        known = kind is not bool and isinstance(value, (int, float))
+    if not known:
+        raise TypeError(
+            f"histogram: range holds {value!r} of type {kind.__name__}; pass two real numbers"
+        )
+    try:
+        is_finite = math.isfinite(value)
+    except OverflowError:  # an int beyond every float
+        is_finite = False
+    if not is_finite:
+        raise ValueError(f"histogram: range holds {value!r}; pass two finite numbers")
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        return float(value)  # as an int it would become an object array
+    return value
+
+
+def widen(lo: Any, hi: Any) -> tuple[Any, Any]:
+    """Return the ends of a range, half below and above if they are one number."""
+    return (lo - 0.5, hi + 0.5) if lo == hi else (lo, hi)
+
+
+def detect_range(view: View, stream: Any) -> tuple[Any, Any]:
+    """Return the least and the greatest sample, widened; a device array is waited for."""
+    if 0 in view.shape:
+        return 0, 1
+    if view.device == CPU:
+        x = view.library.to_numpy(view.owner)
+        if stream is not None and default_device.current() != CPU:
+            from gpualgo._pipeline import host_whole as whole
+
+            reason = "range= was not given, so the host reads x"
+            whole.before_host_on(default_device.current(), stream, x, "histogram", reason)
+        lo, hi = _ends_of(x)
+    else:
+        from gpualgo._algorithms.reduce import reduce
+        from gpualgo._base import recording
+        from gpualgo._driver import driver
+
+        if recording.current() is not None:  # a plan that is prepared meanwhile
+            raise RuntimeError(
+                "histogram: range= was not given, so the host reads x's, which cannot be recorded "
+                "in a graph; prepare the plan before"
+            )
+        handle = _handle(stream, view)
+        driver.refuse_capture(handle, "histogram: range= was not given, so the host reads x's")
+        lo, hi = (
+            to_host(as_view(reduce(view.owner, None, op, stream=stream), "histogram: x"), stream)[
+                ()
+            ]
+            for op in (np.minimum, np.maximum)
+        )
+    if isinstance(lo, np.bool_):
+        lo, hi = np.uint8(lo), np.uint8(hi)
+    if not (math.isfinite(lo) and math.isfinite(hi)):
+        raise ValueError(
+            f"histogram: the range [{lo}, {hi}] of x is not finite; "
+            "pass range=, outside of which samples are not counted"
+        )
+    return widen(lo, hi)
+
+
+def _ends_of(x: Array) -> tuple[Any, Any]:
+    """Return the least and the greatest element, or what is not finite if there is such."""
+    if dtypes.kind(x.dtype) != "f" or x.dtype.itemsize > 2:
+        return x.min(), x.max()
+    # NumPy is slow with 16-bit floats: their bits, in order as integers. NaN lies at both ends.
+    bits = x.view(np.int16)
+    keys = bits ^ ((bits >> 15) & 0x7FFF)
+    ends = np.array([keys.min(), keys.max()], np.int16)
+    lo, hi = (ends ^ ((ends >> 15) & 0x7FFF)).view(x.dtype)
+    return lo, hi
+
+
+def _handle(stream: Any, view: View) -> int:
+    """Return the stream on which a call reads a device array."""
+    handle = None if stream is None else ordering.handle_for(stream, view, "histogram")
+    return int(view.library.stream(view.device)) if handle is None else handle
+
+
+def to_host(view: View, stream: Any) -> Array:
+    """Return a NumPy copy of a small array; one on a device is waited for on its stream."""
+    if view.device == CPU:
+        return np.array(view.library.to_numpy(view.owner))
+    from gpualgo._driver import driver, staging
+
+    low, high = byte_bounds(view)
+    raw = np.empty(high - low, np.uint8)
+    handle = _handle(stream, view)
+    driver.refuse_capture(handle, "histogram: the host reads edges or a range that lie on the GPU")
+    if raw.size:
+        with driver.current_device(view.device):
+            staging.download(low, raw, handle)
+    first = address_of(view) - low
+    return np.ndarray(view.shape, view.dtype, raw, first, view.strides).copy()
+
+
+def counter_dtype(dtype: Any, num_samples: int) -> np.dtype[Any]:
+    """Return the counters' dtype, which must hold the number of samples."""
+    found = np.dtype(np.int64) if dtype is None else dtypes.as_dtype(dtype, "histogram")
+    if found.kind not in "iu":
+        raise TypeError(
+            f"histogram: dtype {found} cannot count; pass an integer dtype such as np.int64"
+        )
+    if num_samples > np.iinfo(found).max:
+        raise ValueError(
+            f"histogram: dtype {found} cannot hold the count of {num_samples} samples; "
+            "pass a wider dtype="
+        )
+    return found

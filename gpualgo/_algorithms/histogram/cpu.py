@@ -1,0 +1,184 @@
+"""Histogram on the CPU's cores: private tables of counters, merged at the end."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.histogram import cpu_kernels as hk
+from gpualgo._algorithms.histogram.cpu_finder import Finder, finder_for
+from gpualgo._base import threads
+from gpualgo._cpu.kernels import get_kernel, scratch
+from gpualgo._cpu.layout import address, merge, packer, table
+from gpualgo._cpu.pointers import storage
+
+Array = np.ndarray[Any, Any]
+
+_COPIES = 4  # tables of one row that its samples go to in turn: else equal ones wait for each other
+_MANY_SLOTS = 4096  # of which copies would fall out of L1
+_GROUP_BYTES = 1 << 18  # of the tables of rows that are read together: they stay in L2
+_LINE_BYTES = 64
+_LINE_TABLE_BYTES = 1 << 22  # worth reading the rows that share cache lines together
+_SHARED_BYTES = 1 << 22  # of the tables that each thread has for all rows
+_TASK_RUNS = 8
+
+
+def histogram(x: Array, out: Array, call: Any) -> None:
+    """Write the counts of x to out, of call's shape and any integer dtype and strides.
+
+    x has at least one element and any strides; `call` has its axes and bins. Every argument has
+    been checked. Reads x once.
+    """
+    if x.dtype.kind == "b":
+        x = x.view(np.uint8)
+    finder = finder_for(call.bins, x.size, call.plans)
+    if finder is None:  # no bin can hold a sample of this dtype
+        out[...] = 0
+        return
+    if finder.dtype != x.dtype:
+        x = x.astype(finder.dtype)
+    # Rows in memory's order, then samples in memory's order: counts do not depend on it.
+    kept = sorted(set(range(x.ndim)).difference(call.axes), key=lambda i: -abs(x.strides[i]))
+    rank = {axis: place for place, axis in enumerate(sorted(kept))}
+    out = out.transpose([*(rank[axis] for axis in kept), len(kept)])
+    counted = sorted(call.axes, key=lambda i: -abs(x.strides[i]))
+    x = x.transpose(kept + counted)
+    turned = (slice(None, None, -1 if stride < 0 else 1) for stride in x.strides[len(kept) :])
+    _count(x[(*[slice(None)] * len(kept), *turned)], len(kept), out, finder)
+
+
+def _count(x: Array, kept: int, out: Array, finder: Finder) -> None:
+    """Count over all but the first `kept` axes; each axis' strides are at least the next one's."""
+    group = _group_rows(x, kept, finder)
+    if group > 1 and (rest := x.shape[kept - 1] % group):
+        whole = (*[slice(None)] * (kept - 1), slice(0, -rest))
+        tail = (*whole[:-1], slice(-rest, None))
+        _count(x[whole], kept, out[whole], finder)
+        _count(x[tail], kept, out[tail], finder)
+        return
+    job = _Job(x, kept, group, finder, out.shape[-1])
+    if job.is_shared:
+        counts = job.run_shared()
+    elif out.flags.c_contiguous and out.dtype.itemsize == 8:
+        job.run_rows(out)
+        return
+    else:
+        counts = np.empty(out.shape, np.int64)
+        job.run_rows(counts)
+    out[...] = counts.reshape(out.shape)
+
+
+def _group_rows(x: Array, kept: int, finder: Finder) -> int:
+    """Return how many neighbouring rows are read together, as their samples are interleaved."""
+    if kept in (0, x.ndim) or abs(x.strides[kept - 1]) >= abs(x.strides[-1]):
+        return 1
+    row_bytes = 4 * finder.slots
+    line = min(_LINE_BYTES // x.itemsize, _LINE_TABLE_BYTES // row_bytes)
+    most = min(hk.MOST, max(1, line, _GROUP_BYTES // row_bytes))
+    neighbours: int = x.shape[kept - 1]
+    return -(-neighbours // -(-neighbours // most))  # groups of one size, or nearly
+
+
+@lru_cache(64)
+def _places(group: int, copies: int, slots: int) -> Array:
+    """Return, for each sample of a run, where the table begins that it is counted in."""
+    order = np.arange(hk.MOST)
+    row, copy = order % group, order // group % copies
+    return ((row * copies + copy) * slots).astype(np.int32)
+
+
+class _Job:
+    """One run over an array: its layout, its tables, and the tasks it is cut into."""
+
+    def __init__(self, x: Array, kept: int, group: int, finder: Finder, num_bins: int) -> None:
+        self.x, self.finder, self.num_bins, self.group = x, finder, num_bins, group
+        rows, self.length = prod(x.shape[:kept]), prod(x.shape[kept:])
+        self.groups = rows // group
+        self.outer = [*zip(x.shape[:kept], x.strides[:kept], strict=True)]
+        self.inner = [*zip(x.shape[kept:], x.strides[kept:], strict=True)]
+        if group > 1:
+            n, stride = self.outer[-1]
+            self.outer[-1] = (n // group, stride * group)
+            self.inner.append((group, stride))
+        self.counter = np.dtype(np.uint32 if x.size < 1 << 32 else np.uint64)
+        is_long = self.length >= _COPIES * finder.slots
+        self.copies = _COPIES if finder.slots <= _MANY_SLOTS and is_long and group < 4 else 1
+        self.tables = (rows, self.copies, finder.slots)
+        # All cores work on each row, in tables of their own, where rows are too few for them.
+        few = self.groups < 4 * threads.num_threads()
+        fits = prod(self.tables) * self.counter.itemsize <= _SHARED_BYTES
+        self.is_shared = rows == 1 or (few and fits and self.length >= finder.slots)
+        self.places = _places(group, self.copies, finder.slots)
+
+    def _arguments(self, split: int, target: int) -> Array:
+        """Return the counting kernel's table of arguments."""
+        finder, outer, inner = self.finder, merge(self.outer), merge(self.inner)
+        size = self.x.itemsize
+        direct = not inner or (len(inner) == 1 and inner[0][1] == size)
+        step = hk.MOST // self.group * self.group
+        stage_table = 0 if finder.table is None else address(finder.table)
+        bin_of_slot = 0 if finder.bin_of_slot is None else address(finder.bin_of_slot)
+        return table(
+            (address(self.x), size, self.length * self.group, self.groups, split, step),
+            (finder.stage, stage_table, 0 if direct else packer(size), address(self.places)),
+            (self.group, self.copies, finder.slots, target, self.num_bins, bin_of_slot),
+            (len(outer), len(inner)),
+            *zip(*outer, strict=True),
+            *zip(*inner, strict=True),
+        )
+
+    def _kernel(self) -> Any:
+        element = storage(self.counter)
+        return get_kernel(("histogram", self.counter), lambda: hk.counting_kernel(element))
+
+    def run_rows(self, result: Array) -> None:
+        """Count each row in one thread, into its place in an array of 64-bit counters."""
+        arguments = self._arguments(self.length * self.group, address(result))
+        at, kernel = address(arguments), self._kernel()
+        size = self.group * self.copies * self.finder.slots * self.counter.itemsize
+
+        def body(first: int, last: int) -> None:
+            memory = scratch(hk.HEAD_BYTES + size)
+            kernel(at, address(memory), first, last)
+
+        threads.run(body, self.groups, self.x.nbytes + result.nbytes)
+
+    def run_shared(self) -> Array:
+        """Return the counts of all rows, counted by each thread in tables of its own."""
+        split = _TASK_RUNS * hk.MOST // self.group * self.group
+        arguments = self._arguments(split, 0)
+        at, kernel = address(arguments), self._kernel()
+        size = prod(self.tables) * self.counter.itemsize
+        free: list[Array] = []  # tables of threads that are between two ranges of tasks
+
+        def body(first: int, last: int) -> None:
+            try:
+                memory = free.pop()
+            except IndexError:
+                memory = np.zeros(hk.HEAD_BYTES + size, np.uint8)
+            kernel(at, address(memory), first, last)
+            free.append(memory)
+
+        num_tasks = self.groups * -(-self.length * self.group // split)
+        if self.x.size < 2 * prod(self.tables):  # second tables would cost more than they gain
+            body(0, num_tasks)
+        else:
+            threads.run(body, num_tasks, self.x.nbytes)
+        return self._merged(free)
+
+    def _merged(self, memories: list[Array]) -> Array:
+        """Return the sums of all threads' tables and their copies, by rows and bins."""
+        tables = [m[hk.HEAD_BYTES :].view(self.counter).reshape(self.tables) for m in memories]
+        total, *others = [t[:, copy] for t in tables for copy in range(self.copies)]
+        for other in others:
+            total = np.add(total, other, dtype=np.int64)
+        bin_of_slot = self.finder.bin_of_slot
+        if bin_of_slot is None:
+            return total[:, : self.num_bins]
+        counts = np.zeros((len(total), self.num_bins), np.int64)
+        for slot in np.flatnonzero(bin_of_slot >= 0):
+            counts[:, bin_of_slot[slot]] += total[:, slot].astype(np.int64)
+        return counts

@@ -1,0 +1,125 @@
+"""Which stage finds the slots of samples, and the table that it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from gpualgo._algorithms.histogram import cpu_stages as stages
+from gpualgo._algorithms.histogram.bins import Bins
+from gpualgo._base import dtypes
+from gpualgo._cpu.layout import address
+from gpualgo._cpu.pointers import storage
+
+Array = np.ndarray[Any, Any]
+
+_FEW_PATTERNS = 1 << 14  # of fewer 16-bit samples, a table of all patterns would take longer
+_MAX_CELLS = 1 << 20
+_EXACT = 1 << 53  # below it float64 holds every integer
+
+
+@dataclass
+class Finder:
+    """How slots are found: a stage, its table, and the bins of slots where they are not bins."""
+
+    dtype: np.dtype[Any]  # what samples are converted to before
+    slots: int
+    stage: int
+    table: Array | None = None
+    bin_of_slot: Array | None = None
+    keep: tuple[Array, ...] = ()  # what the table points to
+
+
+def finder_for(bins: Bins, num_samples: int, plans: dict[Any, Any]) -> Finder | None:
+    """Return the finder of these bins, kept in plans; None if no sample can be in a bin."""
+    is_few = bins.sample_dtype.itemsize == 2 and num_samples < _FEW_PATTERNS
+    key = ("cpu", is_few)
+    if key not in plans:
+        plans[key] = _finder(bins, is_few)
+    found: Finder | None = plans[key]
+    return found
+
+
+def _finder(bins: Bins, is_few: bool) -> Finder | None:
+    dtype, slots = bins.sample_dtype, bins.num_bins + 1
+    if dtype.itemsize == 1:
+        stage = stages.address_of("value", stages.by_value, types.uint8)
+        return Finder(dtype, 256, stage, bin_of_slot=bins.of_patterns())
+    if dtype.itemsize == 2 and not is_few:
+        stage = stages.address_of("pattern", stages.by_pattern, types.uint16)
+        patterns = bins.of_patterns()
+        slot_of_pattern = np.where(patterns < 0, np.int32(bins.num_bins), patterns)
+        return Finder(dtype, slots, stage, slot_of_pattern)
+    lower, upper = bins.thresholds()
+    if not lower.size:
+        return None
+    if dtype.itemsize == 2:
+        dtype = np.dtype(np.float32 if dtypes.kind(dtype) == "f" else np.int32)
+        lower, upper = lower.astype(dtype), upper.astype(dtype)
+    if bins.is_affine and _is_exact_in_float64(dtype, bins):
+        origin, scale, slack = bins.slack(np.dtype(np.float64))
+        if slack < 1:
+            narrow = bins.work_dtype == np.float32, bins.edge_dtype == np.float32
+            stage = stages.address_of(
+                ("even", dtype, *narrow), stages.even, storage(dtype), *narrow
+            )
+            head = (origin, scale, bins.num_bins - 1, bins.num_bins)
+            table = np.array([*head, bins.start, bins.step, lower[0], upper], np.float64)
+            return Finder(dtype, slots, stage, table)
+    return _search(dtype, slots, lower, upper)
+
+
+def _is_exact_in_float64(dtype: np.dtype[Any], bins: Bins) -> bool:
+    if dtype.kind == "f" or dtype.itemsize < 8:
+        return True
+    return max(abs(int(bins.lo)), abs(int(bins.hi))) < _EXACT
+
+
+def _search(dtype: np.dtype[Any], slots: int, lower: Array, upper: Any) -> Finder:
+    """Return the finder that goes to a sample's cell, and searches from the cell's first bin."""
+    values = lower.astype(np.float64) + 0.0
+    num_cells = min(_MAX_CELLS, 1 << (4 * lower.size - 1).bit_length())
+    by_value, by_bits = _cells_by_value(values, num_cells), _cells_by_bits(values, num_cells)
+    levels = [int(np.bincount(cells).max()).bit_length() for *_, cells in (by_value, by_bits)]
+    is_by_bits = levels[1] < levels[0]
+    origin, scale, cells = by_bits if is_by_bits else by_value
+    first = np.searchsorted(cells, np.arange(num_cells)) - 1
+    start = np.maximum(first, 0).astype(np.int32)
+    greatest = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+    padding = np.full(1 << min(levels), greatest, dtype)
+    stored = np.concatenate([lower, padding])
+    table = np.zeros(9)
+    table[:4] = origin, scale, num_cells - 1, slots - 1
+    if is_by_bits:
+        table[:2].view(np.int64)[:] = origin, scale
+    table[4:8].view(np.int64)[:] = address(start), address(stored), lower.size, min(levels)
+    table[stages.UPPER :].view(dtype)[0] = upper
+    stage = stages.address_of(
+        ("search", dtype, is_by_bits), stages.search, storage(dtype), is_by_bits
+    )
+    return Finder(dtype, slots, stage, table, keep=(start, stored))
+
+
+def _cells_by_value(values: Array, num_cells: int) -> tuple[float, float, Array]:
+    """Return origin, scale and the cell of each threshold, in the kernel's own steps."""
+    finite = values[np.isfinite(values)]
+    with np.errstate(all="ignore"):
+        origin = float(finite[0]) if finite.size else 0.0
+        scale = float(num_cells / (finite[-1] - origin)) if finite.size else 0.0
+        scale = scale if np.isfinite(scale) else 0.0
+        cells = (values - origin) * scale
+    return origin, scale, np.where(cells > 0, np.minimum(cells, num_cells - 1), 0).astype(np.int64)
+
+
+def _cells_by_bits(values: Array, num_cells: int) -> tuple[int, int, Array]:
+    """Return the first cell, the shift and the cell of each threshold, in the kernel's steps."""
+    bits = values.view(np.int64)
+    ordered = bits ^ ((bits >> 63) & np.int64(0x7FFF_FFFF_FFFF_FFFF))
+    span = int(ordered[-1]) - int(ordered[0])
+    shift = max(1, span.bit_length() - num_cells.bit_length() + 1)
+    cells = ordered >> shift
+    first = int(cells[0])
+    return first, shift, np.minimum(cells - first, num_cells - 1)

@@ -1,0 +1,233 @@
+"""Bins as kernels take them (histogram_bins.cuh): the type, its parameters, what it reads."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.histogram.bins import Bins, _before, _next
+from gpualgo._base import dtypes
+
+Array = np.ndarray[Any, Any]
+Dtype = np.dtype[Any]
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+# Shares of samples that may lie too near an edge for a position in float32 or float64 to tell.
+# Each of them costs about as much as three others; on these GPUs float64 costs less.
+FAST_DOUBLE = ((8, 0), (9, 0), (10, 0))
+NEAR_IF_FAST_DOUBLE = 1 / 64
+MOST_NEAR = 1 / 4
+MAX_CELLS = 1 << 13  # of a search, in shared memory; beside them its thresholds
+MAX_CELLS_IN_GLOBAL = 1 << 16
+SEARCH_SHARED_BYTES = 48 << 10
+
+
+@dataclass(frozen=True)
+class DeviceBins:
+    """A type of histogram_bins.cuh and what its objects hold."""
+
+    cpp: str
+    pack: Callable[[int], bytes]  # given the address of `table`
+    table: bytes = b""  # lies in global memory
+    shared_bytes: int = 0  # that a block takes for the bins
+    table_bins: int = 0  # counters of a histogram in a block's table
+    is_search: bool = False
+
+
+def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
+    """Return the quickest kind of bins that is exact for these."""
+    if bins.sample_dtype.itemsize == 1:
+        return _byte_bins(bins)
+    found = fit_even(bins, capability)
+    return search_bins(bins) if found is None else _even_bins(bins, found)
+
+
+def _byte_bins(bins: Bins) -> DeviceBins:
+    flip = 0x80 if bins.sample_dtype.kind == "i" else 0
+    by_value = bins.of_patterns()[np.arange(256) ^ flip].astype("<i4")
+    packed = by_value.tobytes() + struct.pack("<Q", flip)
+    return DeviceBins("gpualgo::ByteBins", lambda _: packed, table_bins=256)
+
+
+# --- even bins ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The positions of EvenBins: v = floor(F(x - origin) * scale * 2^bits) + shift."""
+
+    dtype: Dtype  # F
+    bits: int  # of a position's fraction
+    origin: Any
+    scale: Any
+    shift: int
+    near_width: int
+
+    @property
+    def near(self) -> float:
+        """The share of positions that are near an edge."""
+        return math.ldexp(self.near_width, -self.bits)
+
+
+def fit_even(bins: Bins, capability: tuple[int, int]) -> Fit | None:
+    """Return positions that tell the bin of most samples; None if edges must be searched."""
+    if not bins.is_affine or (bins.work_dtype == FLOAT32 and bins.num_bins >= 1 << 24):
+        return None
+    is_fast = capability in FAST_DOUBLE
+    if bins.sample_dtype.itemsize <= 4:
+        narrow = fit(bins, FLOAT32)
+        if narrow is not None and narrow.near <= (NEAR_IF_FAST_DOUBLE if is_fast else MOST_NEAR):
+            return narrow
+    wide = fit(bins, FLOAT64)
+    return wide if wide is not None and wide.near <= MOST_NEAR else None
+
+
+def fraction_bits(dtype: Dtype, num_bins: int) -> int:
+    """Return k of EvenBins: positions below num_bins * 2^k fit the mantissa."""
+    if dtype == FLOAT32:
+        return 23 - (num_bins - 1).bit_length()
+    return 32 if num_bins <= 1 << 20 else 20
+
+
+def fit(bins: Bins, dtype: Dtype) -> Fit | None:
+    """Return the positions in dtype and how near an edge they can tell; None if they cannot.
+
+    The least and the greatest sample of every bin b (and the nearest ones outside) are put
+    through the kernel's arithmetic: then v >= b * 2^k and v < (b + 1) * 2^k + near_width hold
+    for them, hence, as v is monotone, for all samples (see histogram_bins.cuh).
+    """
+    bits = fraction_bits(dtype, bins.num_bins)
+    lower, upper = bins.thresholds()
+    if bits < 1 or not lower.size:
+        return None
+    is_integer = bins.sample_dtype.kind in "iu"
+    ends = np.append(_before(lower[1:]), upper)
+    ends = np.where(ends <= upper, ends, upper)
+    filled = (lower <= ends) & np.append(lower[:-1] < lower[1:], True)
+    index = np.flatnonzero(filled)
+    # The last bin is closed: the kernel takes what lies just beyond it into account.
+    limits = np.where(index + 1 < bins.num_bins, index + 1, bins.num_bins + 1)
+    first, last = (float(edge) for edge in bins.all_edges()[[0, -1]])
+    with np.errstate(all="ignore"):
+        origin = np.float64(first).astype(dtype)
+        scale = np.float64(bins.num_bins / (last - first)).astype(dtype)
+        low = _positions(lower[filled], lower[0], origin, scale, bits) - np.ldexp(1.0 * index, bits)
+        high = _positions(ends[filled], lower[0], origin, scale, bits) - np.ldexp(
+            1.0 * limits, bits
+        )
+        if not is_integer:
+            outside = _next(lower[:1], -1), _next(np.asarray([upper]), 1)
+            below, above = (_positions(x, lower[0], origin, scale, bits) for x in outside)
+            low = np.append(low, above - math.ldexp(bins.num_bins, bits))
+            high = np.append(high, below)
+    # Beyond the mantissa float64's products are not known to the last bit.
+    doubt = 0 if dtype == FLOAT32 else 1
+    least, most = float(low.min()) - doubt, float(high.max()) + doubt
+    mantissa = 23 if dtype == FLOAT32 else 52
+    if not (np.isfinite(scale) and np.isfinite(most) and abs(least) < math.ldexp(1.0, mantissa)):
+        return None
+    return Fit(dtype, bits, origin, scale, int(-least), max(0, int(most - least) + 1))
+
+
+def _positions(x: Array, first: Any, origin: Any, scale: Any, bits: int) -> Array:
+    """Return floor(F(x - origin) * scale * 2^bits) as the kernel computes it."""
+    dtype = scale.dtype
+    if x.dtype.kind not in "iu":
+        distance = x.astype(dtype) - origin
+    elif x.dtype.itemsize == 8:
+        distance = (x.view(np.uint64) - first.view(np.uint64)).astype(dtype)
+    else:
+        distance = (x.astype(np.int64) - int(first)).astype(dtype)
+    # A product of two float32 values is exact in float64.
+    whole: Array = np.floor(np.ldexp(distance.astype(np.float64) * np.float64(scale), bits))
+    return whole
+
+
+def _even_bins(bins: Bins, found: Fit) -> DeviceBins:
+    names = (bins.sample_dtype, found.dtype, bins.work_dtype, bins.edge_dtype)
+    types = ", ".join(map(dtypes.cpp_name, names))
+    is_narrow = found.dtype == FLOAT32
+    mantissa = 23 if is_narrow else 52
+    bias = math.ldexp((1 << mantissa) + found.shift, -found.bits)
+    base = found.dtype.type(math.ldexp(1.0, mantissa - found.bits))
+    first = span = 0
+    if bins.sample_dtype.kind in "iu":
+        lower, upper = bins.thresholds()
+        first, span = int(lower[0]) % (1 << 64), int(upper) - int(lower[0])
+    float_code, int_code = ("3f", "3I") if is_narrow else ("3d", "3Q")
+    packed = struct.pack(
+        f"<QQ3d{float_code}{int_code}2I", first, span, bins.start, bins.step, bins.stop,
+        found.origin, found.scale, bias, int(base.view(np.uint32 if is_narrow else np.uint64)),
+        (1 << found.bits) - 1, found.near_width, found.bits, bins.num_bins,
+    )  # fmt: skip
+    constant_bits = 0 if is_narrow else found.bits
+    return DeviceBins(
+        f"gpualgo::EvenBins<{types}, {constant_bits}>", lambda _: packed, table_bins=bins.num_bins
+    )
+
+
+# --- searched bins ------------------------------------------------------------------------
+
+
+def search_bins(bins: Bins) -> DeviceBins:
+    """Return bins that are found by a search among thresholds."""
+    lower, upper = bins.thresholds()
+    if not lower.size:  # nothing counts
+        lower, upper = np.ones(1, bins.sample_dtype), bins.sample_dtype.type(0)
+    key = bins.sample_dtype
+    if key.kind not in "iu" and key.itemsize == 2:
+        key = FLOAT32
+    keys = lower.astype(key)
+    num_keys = keys.size
+    num_cells = 2 << (num_keys - 1).bit_length()
+    cells_bytes = 4 * min(num_cells, MAX_CELLS)
+    shared_bytes = (num_keys + 1) // 2 * 2 * key.itemsize + cells_bytes
+    in_shared = shared_bytes <= SEARCH_SHARED_BYTES
+    num_cells = min(num_cells, MAX_CELLS if in_shared else MAX_CELLS_IN_GLOBAL)
+    base, scale = _cell_scale(keys, num_cells)
+    starts = np.searchsorted(_cells(keys, base, scale, num_cells), np.arange(num_cells + 1))
+    most = int(np.diff(starts).max())
+    first_step = 1 << (most.bit_length() - 1)
+    table = keys.tobytes() + bytes(-keys.nbytes % 16)
+
+    def pack(address: int) -> bytes:
+        values = b"".join(
+            np.asarray(value).astype(key).tobytes().ljust(8, b"\0")
+            for value in (keys[0], upper, base)
+        )
+        pointers = struct.pack("<QQ", address, address + len(table))
+        return pointers + values + struct.pack("<fIII", scale, first_step, num_keys, num_cells)
+
+    return DeviceBins(
+        f"gpualgo::SearchBins<{dtypes.cpp_name(bins.sample_dtype)}, {str(in_shared).lower()}>",
+        pack, table + starts.astype("<u4").tobytes(), shared_bytes if in_shared else 0,
+        bins.num_bins, True,
+    )  # fmt: skip
+
+
+def _cell_scale(keys: Array, num_cells: int) -> tuple[Any, np.float32]:
+    """Return where cells start, and how many there are per unit; any two are right."""
+    finite = keys if keys.dtype.kind in "iu" else keys[np.isfinite(keys)]
+    if not finite.size:
+        return keys.dtype.type(0), np.float32(0)
+    with np.errstate(all="ignore"):
+        extent = float(finite[-1]) - float(finite[0])
+        scale = np.float32(num_cells / extent) if extent > 0 else np.float32(0)
+    return finite[0], scale if np.isfinite(scale) else np.float32(0)
+
+
+def _cells(keys: Array, base: Any, scale: np.float32, num_cells: int) -> Array:
+    """Return the cells of keys as SearchBins computes them."""
+    with np.errstate(all="ignore"):
+        if keys.dtype.kind in "iu":
+            unsigned = np.dtype(np.uint64 if keys.dtype.itemsize == 8 else np.uint32)
+            distance = (keys.astype(unsigned) - base.astype(unsigned)).astype(FLOAT32)
+        else:
+            distance = (keys - base).astype(FLOAT32)
+        cell: Array = np.fmin(np.fmax(distance * scale, np.float32(0)), np.float32(num_cells - 1))
+    return cell.astype(np.uint32)

@@ -1,0 +1,180 @@
+"""Histogram: which kernel, which template arguments, which table, how the work is cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
+from gpualgo._base import dtypes
+from gpualgo._cuda.build import Spec
+
+VECTOR_BYTES = 16
+MAX_CHANNELS = 4  # interleaved ones that a flat kernel tells apart
+MAX_BLOCK_SAMPLES = 1 << 31  # a block's counters have 32 bits
+SHARED_HEAD_BYTES = 16  # HistogramShared before its words
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of a kernel (HistogramPolicy of histogram.cuh)."""
+
+    block_threads: int
+    loads: int  # vectors that a thread has under way, one tile ahead
+    min_blocks: int  # per multiprocessor
+
+    def cpp(self, capability: tuple[int, int]) -> str:
+        """Return the C++ type; GPUs of 7.5 hold 1024 threads per multiprocessor."""
+        most = 2 if capability == (7, 5) else self.min_blocks
+        arguments = (self.block_threads, self.loads, min(most, self.min_blocks))
+        return f"gpualgo::HistogramPolicy<{', '.join(map(str, arguments))}>"
+
+
+# Small tables; the same where a thread needs more registers, and many more; tables that fill a
+# multiprocessor.
+SMALL = Policy(512, 2, 3)
+ROOMY = Policy(512, 2, 2)
+ROOMIEST = Policy(512, 2, 1)
+LARGE = Policy(1024, 2, 1)
+STRIDED = Policy(512, 4, 2)
+
+REPLICATED, PACKED, GLOBAL = (
+    f"gpualgo::{name}Table" for name in ("Replicated", "Packed", "Global")
+)
+# 32-bit words of a small table, with all replicas, so that three blocks fit: for GPUs that have
+# at least so much shared memory per block, and for others.
+ROOMY_SHARED_BYTES = 160 << 10
+SMALL_WORDS, SMALL_WORDS_ELSEWHERE = 1 << 14, 1 << 13
+LARGE_WORDS = 1 << 15
+MAX_REPLICAS = 32
+# Slots beyond these pay only with this many samples for each; before, blocks count in global
+# memory.
+FEW_SLOTS = 1 << 12
+SAMPLES_PER_SLOT = 32
+# A block should count so many samples for each slot that it has to add to the joint counters.
+BLOCK_SAMPLES_PER_SLOT = 2
+# Rows shorter than this are counted side by side.
+SHORT_ROW = 1 << 11
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the cut depends on."""
+
+    num_sms: int
+    shared_bytes: int  # that a block may have
+    capability: tuple[int, int]
+
+    @property
+    def small_words(self) -> int:
+        """The 32-bit words of a small table."""
+        return SMALL_WORDS if self.shared_bytes >= ROOMY_SHARED_BYTES else SMALL_WORDS_ELSEWHERE
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How rows are shared out among blocks, and the table of each."""
+
+    policy: Policy
+    table: str
+    replicas: int
+    words: int  # of shared memory for the table
+    channels: int  # histograms of a row
+    parts: int  # blocks of a row
+    num_rows: int
+
+    @property
+    def num_blocks(self) -> int:
+        return self.parts * self.num_rows
+
+    def shared_bytes(self, bins: DeviceBins) -> int:
+        """Return the dynamic shared memory of a block."""
+        return SHARED_HEAD_BYTES + 4 * self.words + bins.shared_bytes
+
+
+def is_bytes(bins: DeviceBins) -> bool:
+    """Return whether the kernel counts the values of 8-bit samples."""
+    return bins.cpp == "gpualgo::ByteBins"
+
+
+def _table(num_slots: int, num_samples: int, room: int) -> str:
+    """Return the table for so many slots of a row."""
+    if num_slots > room // 2:
+        return GLOBAL
+    if num_slots > FEW_SLOTS and num_samples < SAMPLES_PER_SLOT * num_slots:
+        return GLOBAL
+    return PACKED if num_slots > room // 4 else REPLICATED
+
+
+def _words(table: str, num_slots: int, replicas: int) -> int:
+    """Return the words of a table, a multiple of 4."""
+    words = {GLOBAL: 0, PACKED: (num_slots + 1) // 2, REPLICATED: num_slots * replicas}[table]
+    return -(-words // 4) * 4
+
+
+def cut(
+    machine: Machine, bins: DeviceBins, channels: int, num_rows: int, num_items: int,
+    itemsize: int = 0,
+) -> Cut:  # fmt: skip
+    """Return the cut of num_rows rows of num_items samples, of all channels together.
+
+    itemsize is given for rows without gaps.
+    """
+    num_slots = channels * bins.table_bins
+    room = machine.shared_bytes - SHARED_HEAD_BYTES - bins.shared_bytes
+    table = REPLICATED if is_bytes(bins) else _table(num_slots, num_items, room)
+    is_small = table == REPLICATED and num_slots <= machine.small_words // 4
+    if not itemsize:
+        policy = STRIDED
+    elif channels > 1 and (bins.is_search or table == GLOBAL):
+        policy = ROOMIEST
+    elif table == GLOBAL or (is_small and (channels > 1 or bins.is_search)):
+        policy = ROOMY
+    else:
+        policy = SMALL if is_small else LARGE
+    if itemsize:
+        groups = policy.block_threads * max(1, policy.loads // channels)
+        tile = groups * channels * (VECTOR_BYTES // itemsize)
+    else:
+        tile = policy.block_threads // channels * channels * policy.loads
+    parts = min(-(-num_items // tile), max(1, machine.num_sms * policy.min_blocks // num_rows))
+    if table != GLOBAL:
+        parts = min(parts, max(1, num_items // (BLOCK_SAMPLES_PER_SLOT * num_slots)))
+    parts = max(parts, -(-num_items // MAX_BLOCK_SAMPLES))
+    replicas = 1
+    if table == REPLICATED:
+        budget = min(machine.small_words if policy is not LARGE else LARGE_WORDS, room // 4)
+        most = min(MAX_REPLICAS, budget // num_slots, num_items // parts // num_slots)
+        replicas = 1 << max(1, most).bit_length() - 1
+    words = _words(table, num_slots, replicas)
+    return Cut(policy, table, replicas, words, channels, parts, num_rows)
+
+
+def channels_of_block(machine: Machine, bins: DeviceBins, num_places: int) -> int:
+    """Return how many neighbouring histograms one block of the strided kernel counts."""
+    most = machine.small_words // bins.table_bins
+    return max(1, min(num_places, most, STRIDED.block_threads))
+
+
+def _sample(dtype: np.dtype[Any], bins: DeviceBins) -> str:
+    return "gpualgo::uint8" if is_bytes(bins) else dtypes.cpp_name(dtype)
+
+
+def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Cut) -> Spec:
+    """Return the kernel for rows without gaps."""
+    return Spec(
+        "histogram.cuh",
+        f"gpualgo::histogram_flat_kernel<{found.policy.cpp(machine.capability)}, "
+        f"{_sample(dtype, bins)}, {bins.cpp}, {found.table}, {found.channels}>",
+    )
+
+
+def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Cut) -> Spec:
+    """Return the kernel for samples of any strides."""
+    return Spec(
+        "histogram.cuh",
+        f"gpualgo::histogram_strided_kernel<{found.policy.cpp(machine.capability)}, "
+        f"{_sample(dtype, bins)}, {bins.cpp}, {found.table}>",
+    )

@@ -1,0 +1,272 @@
+"""Stable radix sort on the CPU's cores: least significant digit first, on codes of the keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort import cpu_kernels as rk
+from gpualgo._algorithms.radix_sort import cpu_rows as rows
+from gpualgo._algorithms.radix_sort.cpu_lines import line_kernel, scratch_bytes
+from gpualgo._base import dtypes, threads
+from gpualgo._cpu.kernels import get_kernel, scratch
+from gpualgo._cpu.layout import address
+
+_WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
+_LONG_ROW = 1 << 17  # keys from which all cores work on one row
+_LINE_BYTES = 1 << 23  # of keys and values, from which caches are bypassed
+_LINE_BITS, _CACHE_BITS = 11, 8  # the widest digit of a pass, with and without lines
+_PARTS_PER_THREAD = 4
+_PART_KEYS = 1 << 15  # fewer do not repay counters of their own
+_INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000,
+             "float64": 0x7FF0000000000000}  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+
+
+class Order:
+    """What decides between two keys: their dtype, the direction and the bits that count."""
+
+    def __init__(self, dtype: np.dtype[Any], descending: bool, begin: int, end: int) -> None:
+        self.size = dtype.itemsize
+        self.is_float = dtypes.kind(dtype) == "f"
+        self.full = (1 << 8 * self.size) - 1
+        self.begin, self.end = begin, end
+        self.used = (1 << end) - (1 << begin)
+        self.infinity = _INFINITY.get(str(dtypes.name_of(dtype)), 0)
+        sign = 1 << 8 * self.size - 1 if dtype.kind == "i" else 0
+        self.flip = sign ^ (self.full if descending else 0)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all bits decide."""
+        return self.used == self.full
+
+    def numbers(self) -> list[int]:
+        """Return the kernels' parameters from CODES on, as signed words."""
+        key = (self.size, self.is_float)
+        codes = rk.entry(("codes", *key), lambda: rk.coder(*key))
+        numbers = [codes, self.size, self.flip, self.infinity, self.used]
+        return [number - (number >> 63 << 64) for number in numbers]
+
+
+def radix_sort(
+    keys: Array, values: Array | None, out_keys: Array, out_values: Array | None, axis: int,
+    descending: bool, begin_bit: int, end_bit: int,
+) -> None:  # fmt: skip
+    """Write keys, and values with them, sorted along axis, to outputs that may be the inputs.
+
+    All arrays have one shape and any strides; values and out_values one dtype. Every argument has
+    been checked.
+    """
+    order = Order(keys.dtype, descending, begin_bit, end_bit)
+    if values is None or out_values is None:
+        _sort(_words(keys), None, _words(out_keys), None, axis, order)
+    elif values.itemsize in _WORD_SIZES:
+        _sort(_words(keys), _words(values), _words(out_keys), _words(out_values), axis, order)
+    else:
+        indices = np.empty(keys.shape, np.int64)
+        _sort(_words(keys), None, _words(out_keys), _words(indices), axis, order)
+        _words(out_values)[...] = np.take_along_axis(_words(values), indices, axis)
+
+
+def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
+    """Write the stable order of keys along axis to out, of an integer dtype that holds it."""
+    order = Order(keys.dtype, descending, 0, 8 * keys.itemsize)
+    _sort(_words(keys), None, None, _words(out), axis, order)
+
+
+def _words(array: Array) -> Array:
+    """Return array as plain bytes of its item size."""
+    return array.view(f"V{array.itemsize}")
+
+
+def _sort(
+    keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None, axis: int,
+    order: Order,
+) -> None:  # fmt: skip
+    """Sort rows along axis; without values their positions are moved, without out_keys alone."""
+    arrays = [keys, values, out_keys, out_values]
+    if axis != keys.ndim - 1:
+        arrays = [a if a is None else np.moveaxis(a, axis, -1) for a in arrays]
+    length = keys.shape[axis]
+    if length < _LONG_ROW or (
+        length < 4 * _LONG_ROW and keys.size // length >= threads.num_threads()
+    ):
+        rows.sort(arrays, order.numbers())
+        return
+    outer = keys.shape[:axis] + keys.shape[axis + 1 :]
+    for index in np.ndindex(outer):
+        _LongRow([a if a is None else a[index] for a in arrays], order).sort()
+
+
+class _Column:
+    """Keys or values of a long row: where passes read and write them."""
+
+    def __init__(self, source: Array | None, target: Array | None, size: int, length: int) -> None:
+        self.target, self.size, self.length = target, size, length
+        self.out = target if target is not None and _is_dense(target) else None
+        self.temp: Array | None = None
+        self.source = source  # None: positions
+        if source is not None and not _is_dense(source):
+            self.source = self.make_out()
+            _copy(self.source, source)
+
+    @property
+    def first(self) -> int:
+        """Return where the first pass reads; 0 if it makes positions."""
+        return 0 if self.source is None else address(self.source)
+
+    def make_out(self) -> Array:
+        """Return the memory where the last pass writes: the target if it is dense."""
+        if self.out is None:
+            self.out = np.empty(self.length, f"V{self.size}")
+        return self.out
+
+    def _make_temp(self) -> Array:
+        if self.temp is None:
+            self.temp = np.empty(self.length, f"V{self.size}")
+        return self.temp
+
+    def route(self, passes: int) -> list[int]:
+        """Return the address where the first pass reads and those where each pass writes."""
+        # From the last pass to the first; 0: no target is wanted, nor is what the last writes.
+        places = [0] if self.target is None else []
+        for left in range(len(places), passes):
+            places.append(address(self._make_temp() if left % 2 else self.make_out()))
+        if self.source is not None and places[-1] == self.first:  # in place, or packed there
+            source, self.source = self.source, self._make_temp()
+            _copy(self.source, source)
+        return [self.first, *reversed(places)]
+
+    def finish(self, is_sorted: bool) -> None:
+        """Put the result where it belongs; the source is the result if it was sorted already."""
+        if self.target is None:
+            return
+        result = self.source if is_sorted else self.make_out()
+        if result is None:
+            result = np.arange(self.length, dtype=f"u{self.size}").view(f"V{self.size}")
+        if address(result) != address(self.target) or not _is_dense(self.target):
+            _copy(self.target, result)
+
+
+def _is_dense(array: Array) -> bool:
+    """Say whether a row's elements are neighbours and aligned, as what writes lines needs them."""
+    return array.strides[0] == array.itemsize and address(array) % array.itemsize == 0
+
+
+def _copy(target: Array, source: Array) -> None:
+    """Copy between rows on all cores."""
+
+    def part(first: int, last: int) -> None:
+        np.copyto(target[first:last], source[first:last])
+
+    threads.run(part, len(target), 64 * target.nbytes)  # `run` would take a copy for light work
+
+
+class _LongRow:
+    """One row, sorted by all cores pass by pass."""
+
+    def __init__(self, arrays: list[Array | None], order: Order) -> None:
+        keys, values, out_keys, out_values = arrays
+        assert keys is not None
+        n = len(keys)
+        self.order, self.length = order, n
+        self.keys, self.values = _Column(keys, out_keys, order.size, n), None
+        self.value_size = 0
+        if out_values is not None:
+            self.value_size = out_values.itemsize
+            self.values = _Column(values, out_values, self.value_size, n)
+        self.bytes = n * (order.size + self.value_size)
+        self.table = np.zeros(rk.SIZE, np.int64)
+        self.table[rk.CODES :] = order.numbers()
+        self.table[rk.LENGTH] = n
+        self._cut(_PART_KEYS)
+
+    def _cut(self, part_keys: int) -> None:
+        """Cut the row into parts for threads to take, of no fewer keys than given."""
+        parts = min(_PARTS_PER_THREAD * threads.num_threads(), self.length // part_keys)
+        self.parts = max(1, parts, self.length >> 31)  # counters in a kernel have 32 bits
+        self.table[rk.PARTS] = self.parts
+
+    def sort(self) -> None:
+        order = self.order
+        if order.size <= 2 and self.values is None and not order.is_float and order.is_whole:
+            self._count_and_fill()
+            return
+        is_large = self.bytes >= _LINE_BYTES
+        digits = _digits(self._survey(), _LINE_BITS if is_large else _CACHE_BITS)
+        if digits:
+            self._sort_by(digits, is_large)
+        self.keys.finish(not digits)
+        if self.values is not None:
+            self.values.finish(not digits)
+
+    def _sort_by(self, digits: list[tuple[int, int]], is_large: bool) -> None:
+        passes = len(digits)
+        keys = self.keys.route(passes)
+        values = [0] * (passes + 1) if self.values is None else self.values.route(passes)
+        for i, (shift, bits) in enumerate(digits):
+            self.table[[rk.KEYS, rk.VALUES]] = keys[i], values[i]
+            self.table[[rk.OUT_KEYS, rk.OUT_VALUES]] = keys[i + 1], values[i + 1]
+            self._count(shift, bits)
+            self._move(is_large, 1 << bits)
+
+    def _run(self, entry: int, scratch_bytes: int = 0) -> None:
+        """Run a kernel on all parts."""
+        self.table[rk.ENTRY] = entry
+        table, kernel = address(self.table), get_kernel("radix_sort", rk.invoke_kernel)
+
+        def body(first: int, last: int) -> None:
+            memory = scratch(scratch_bytes)
+            kernel(table, address(memory), first, last)
+
+        threads.run(body, self.parts, self.bytes)
+
+    def _survey(self) -> int:
+        """Return the bits in which codes differ; none if the row is in order already."""
+        found = np.empty((self.parts, 2), np.uint64)
+        self.table[[rk.KEYS, rk.SURVEY]] = self.keys.first, address(found)
+        self._run(rk.entry("survey", rk.survey_kernel), rk.CODES_BYTES + 8)
+        differ, falls = np.bitwise_or.reduce(found)
+        return int(differ) if falls else 0
+
+    def _count(self, shift: int, bits: int) -> None:
+        """Count digits, and find the first place of each part in each bucket."""
+        self.counts = np.empty((self.parts, 1 << bits), np.int64)
+        self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
+        self._run(rk.entry("count", rk.count_kernel), rk.CODES_BYTES + (8 << bits))
+        self.table[rk.ENTRY] = rk.entry("place", rk.place_kernel)
+        get_kernel("radix_sort", rk.invoke_kernel)(address(self.table), 0, 0, 1)
+
+    def _move(self, is_large: bool, buckets: int) -> None:
+        sizes = (self.order.size, self.value_size)
+        if is_large:
+            entry = rk.entry(("lines", *sizes), lambda: line_kernel(*sizes))
+            self._run(entry, scratch_bytes(buckets))
+        else:
+            entry = rk.entry(("scatter", *sizes), lambda: rk.scatter_kernel(*sizes))
+            self._run(entry, rk.CODES_BYTES)
+
+    def _count_and_fill(self) -> None:
+        """Sort integers of one or two bytes: how many there are of each is all that matters."""
+        size = self.order.size
+        self._cut(_PART_KEYS if size == 1 else _PART_KEYS << 4)
+        self.table[rk.KEYS] = self.keys.first
+        self._count(0, 8 * size)
+        self.table[rk.OUT_KEYS] = address(self.keys.make_out())
+        self._run(rk.entry(("fill", size), lambda: rk.fill_kernel(size)))
+        self.keys.finish(False)
+
+
+def _digits(differ: int, widest: int) -> list[tuple[int, int]]:
+    """Return (shift, bits) of as few digits as hold all bits set in differ."""
+    digits = []
+    while differ:
+        low = (differ & -differ).bit_length() - 1
+        span = differ.bit_length() - low
+        bits = -(-span // -(-span // widest))
+        digits.append((low, bits))
+        differ = differ >> low + bits << low + bits
+    return digits

@@ -1,0 +1,297 @@
+"""Radix sort: which kernel, which template arguments, how the work is cut. Tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import dtypes
+from gpualgo._cuda.build import Spec
+
+WARP = 32
+VECTOR_BYTES = 16
+DIGIT_BITS = 8
+NUM_DIGITS = 1 << DIGIT_BITS
+TABLE_BYTES = 4 * NUM_DIGITS
+RING = 2048  # tile states of one pass, at most
+WORDS = (1, 2, 4, 8, 16)  # sizes of values that move as they are
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of radix_pass_kernel (RadixPolicy of radix_sort.cuh)."""
+
+    block_threads: int
+    items: int  # keys per thread
+    blocks_per_sm: int
+    window: int = 8  # tile states that a thread reads at once
+
+    @property
+    def tile_items(self) -> int:
+        """Return how many keys a tile has."""
+        return self.block_threads * self.items
+
+    def shared_bytes(self, key_bytes: int, value_bytes: int, index_bytes: int = 8) -> int:
+        """Return the size of RadixPass::Shared, which checks it."""
+        tables = (self.block_threads // WARP + index_bytes // 4) * TABLE_BYTES
+        moved = self.tile_items * (key_bytes + value_bytes)
+        return tables + -(-(moved + 112) // TABLE_BYTES) * TABLE_BYTES
+
+
+# By the bytes of a key (up to) and of its value (up to). The fewer the tiles, the less their blocks
+# wait for each other's counts; ms at 2^28 on an H200.
+LARGE = {
+    (4, 0): Policy(1024, 24, 1, 2),  # 4.45
+    (4, 4): Policy(1024, 12, 1, 2),  # 7.07
+    (4, 8): Policy(1024, 9, 1, 2),
+    (4, 16): Policy(1024, 6, 1, 2),
+    (8, 0): Policy(1024, 13, 1, 2),  # 12.4
+    (8, 4): Policy(1024, 10, 1, 2),
+    (8, 8): Policy(1024, 8, 1, 1),  # 23.3
+    (8, 16): Policy(1024, 5, 1, 2),
+}
+# Fewer keys (up to): tiles so small that every multiprocessor gets some. us for uint32 at the most.
+SMALLER = {
+    1 << 17: Policy(256, 4, 3),  # 34
+    1 << 18: Policy(512, 8, 2),  # 38
+    1 << 20: Policy(512, 16, 1, 16),  # 50
+    1 << 22: Policy(512, 16, 2),  # 123
+}
+SMALLER_WIDE = 1 << 20  # up to here, if a key and its value take more than 8 bytes
+
+
+def pass_policy(
+    num_keys: int, key_bytes: int, value_bytes: int, index_bytes: int, shared_limit: int
+) -> Policy:
+    """Return the policy of radix_pass_kernel."""
+    wide = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
+    large = LARGE[(4 if key_bytes <= 4 else 8, wide)]
+    policy = next((smaller for most, smaller in SMALLER.items() if num_keys <= most), large)
+    if num_keys > SMALLER_WIDE and key_bytes + value_bytes > 8:
+        policy = large
+    while policy.shared_bytes(key_bytes, value_bytes, index_bytes) > shared_limit:
+        if policy.items > 4:
+            policy = replace(policy, items=policy.items // 2)
+        else:  # each warp has a table of its own
+            policy = replace(policy, block_threads=policy.block_threads // 2)
+    return policy
+
+
+@dataclass(frozen=True)
+class HistogramPolicy:
+    """Template arguments of radix_histogram_kernel (RadixHistogramPolicy)."""
+
+    block_threads: int
+    loads: int  # vectors of 16 bytes per thread
+    replicas: int  # tables side by side
+    blocks_per_sm: int
+
+    def shared_bytes(self, num_passes: int) -> int:
+        """Return the size of RadixHistogramShared."""
+        return num_passes * TABLE_BYTES * self.replicas + 16
+
+
+LARGE_HISTOGRAM = HistogramPolicy(1024, 4, 32, 1)
+SMALL_HISTOGRAM = HistogramPolicy(512, 1, 4, 2)
+SMALL_HISTOGRAM_BYTES = 8 << 20
+
+
+def histogram_policy(num_bytes: int, num_passes: int, shared_limit: int) -> HistogramPolicy:
+    """Return the policy of radix_histogram_kernel."""
+    policy = SMALL_HISTOGRAM if num_bytes <= SMALL_HISTOGRAM_BYTES else LARGE_HISTOGRAM
+    while policy.shared_bytes(num_passes) > shared_limit:
+        policy = replace(policy, replicas=policy.replicas // 2)
+    return policy
+
+
+@dataclass(frozen=True)
+class RowPolicy:
+    """Template arguments of sort_rows_kernel (BlockSortPolicy of block_sort.cuh)."""
+
+    warps: int  # that share a row
+    items: int  # keys per thread
+    rows_per_block: int
+    blocks_per_sm: int
+
+    @property
+    def block_threads(self) -> int:
+        """Return how many threads a block has."""
+        return self.warps * self.rows_per_block * WARP
+
+    def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
+        """Return the size of the kernel's shared memory, which checks it."""
+        places = self.warps * WARP * self.items
+        row = self.warps * TABLE_BYTES + places * (key_bytes + 2 * has_values) + 64
+        return self.rows_per_block * -(-row // TABLE_BYTES) * TABLE_BYTES
+
+
+SMALL_ROW = 32  # up to here a lane has one key
+MAX_ROW_WARPS = 16
+ROWS_PER_BLOCK = 4  # of one warp each
+FEW_ROWS_ITEMS = 8
+REGISTERS = 1 << 16  # of a multiprocessor
+
+
+def row_policy(
+    num_rows: int, row_items: int, key_bytes: int, value_bytes: int, sms: int, shared_limit: int
+) -> RowPolicy | None:
+    """Return the policy of sort_rows_kernel; None if rows are too long for a block."""
+    items = 32 if key_bytes <= 4 else 16
+    if value_bytes > 4:
+        items = 16 if value_bytes <= 8 else 8
+    per_thread = -(-row_items // WARP)
+    if per_thread > items * MAX_ROW_WARPS:
+        return None
+    if per_thread <= items and num_rows >= sms:
+        items, warps = _power_of_two(per_thread), 1
+    else:
+        if num_rows < sms:  # each has a multiprocessor for itself: more warps
+            least = _power_of_two(-(-per_thread // MAX_ROW_WARPS))
+            items = max(least, min(items, FEW_ROWS_ITEMS))
+        warps = _power_of_two(-(-per_thread // items))
+    rows = ROWS_PER_BLOCK if warps == 1 else 1
+    registers = 40 + items * (max(1, key_bytes // 4) + (value_bytes > 0))
+    blocks = max(1, min(16, REGISTERS // (warps * rows * WARP * registers)))
+    policy = RowPolicy(warps, items, rows, blocks)
+    return policy if policy.shared_bytes(key_bytes, value_bytes > 0) <= shared_limit else None
+
+
+def _power_of_two(value: int) -> int:
+    return 1 << max(0, value - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Digit:
+    """Where a pass finds its digit (Digit of radix_keys.cuh), and a key for empty places."""
+
+    shift: int
+    mask: int
+    flip: int
+    padding: int  # no key's digit is higher
+
+
+def digits_of(
+    dtype: np.dtype[Any], descending: bool, begin_bit: int, end_bit: int, even: bool
+) -> list[Digit]:
+    """Return the digits of all passes, the lowest first; `even`: an even number of passes."""
+    num_passes = -(-(end_bit - begin_bit) // DIGIT_BITS)
+    num_passes += even and num_passes % 2
+    width = -(-(end_bit - begin_bit) // num_passes)
+    bits = 8 * dtype.itemsize
+    flipped = flipped_bits(dtype, descending)
+    digits = []
+    for shift in range(begin_bit, begin_bit + num_passes * width, width):
+        mask = (1 << max(0, min(width, end_bit - shift))) - 1
+        shift = min(shift, bits - 1)
+        flip = flipped >> shift & mask
+        digits.append(Digit(shift, mask, flip, _padding(dtype, shift, mask, flip)))
+    return digits
+
+
+def flipped_bits(dtype: np.dtype[Any], descending: bool) -> int:
+    """Return which bits of an ordered key (KeyOrder) are inverted."""
+    bits = 8 * dtype.itemsize
+    flipped = (1 << bits) - 1 if descending else 0
+    return flipped ^ (1 << bits - 1 if dtypes.kind(dtype) == "i" else 0)
+
+
+def last_key(dtype: np.dtype[Any], descending: bool) -> tuple[int, bool]:
+    """Return the bits of a key that comes after all others, and if its digits all are highest."""
+    bits = 8 * dtype.itemsize
+    if dtypes.kind(dtype) != "f":
+        return flipped_bits(dtype, descending) ^ ((1 << bits) - 1), True
+    if descending:
+        return 1 << bits - 1 | _infinity(dtype), dtype != np.float32
+    return (1 << bits) - 1, True
+
+
+def _padding(dtype: np.dtype[Any], shift: int, mask: int, flip: int) -> int:
+    """Return the bits of a key whose digit, once flipped, is as high as any."""
+    wanted = mask ^ flip
+    bits = 8 * dtype.itemsize
+    if dtypes.kind(dtype) != "f":
+        return wanted << shift
+    if wanted:  # NaN
+        return (1 << bits) - 1
+    minus_infinity = 1 << bits - 1 | _infinity(dtype)
+    # Of float32, -inf has the lowest first digit alone; the others of +0 are zero.
+    return 0 if dtype == np.float32 and shift + DIGIT_BITS < bits else minus_infinity
+
+
+def _infinity(dtype: np.dtype[Any]) -> int:
+    return int(np.array(np.inf).astype(dtype).view(f"u{dtype.itemsize}"))
+
+
+def _order(dtype: np.dtype[Any]) -> str:
+    """Return the C++ type of the keys' order; that of integers is their unsigned word's."""
+    if dtypes.kind(dtype) != "f":
+        dtype = np.dtype(f"u{dtype.itemsize}")
+    return f"gpualgo::KeyOrder<{dtypes.cpp_name(dtype)}>"
+
+
+def word(itemsize: int) -> str:
+    """Return the C++ type of a word that is moved."""
+    if itemsize == 0:
+        return "gpualgo::NoValue"
+    return "uint4" if itemsize == 16 else f"gpualgo::uint{8 * itemsize}"
+
+
+def histogram_spec(
+    dtype: np.dtype[Any], num_passes: int, index_bytes: int, policy: HistogramPolicy,
+    overlaps: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel that counts the digits and plans the passes."""
+    arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
+    return Spec(
+        "radix_histogram.cuh",
+        "gpualgo::radix_histogram_kernel<gpualgo::RadixHistogramPolicy"
+        f"<{', '.join(map(str, arguments))}>, {num_passes}, {_order(dtype)}, {word(index_bytes)}>",
+    )
+
+
+def pass_spec(
+    dtype: np.dtype[Any], value_bytes: int, result_bytes: int, index_bytes: int, policy: Policy,
+    has_rows: bool, overlaps: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel of a pass; result_bytes are those of a value that the last one writes.
+
+    It `overlaps` if it may be launched while the kernel before it still runs (sm_90).
+    """
+    shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
+    arguments = (
+        policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared,
+        str(overlaps).lower(),
+    )  # fmt: skip
+    return Spec(
+        "radix_sort.cuh",
+        f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
+        f"{str(has_rows).lower()}, {_order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, "
+        f"{word(index_bytes)}>",
+    )
+
+
+def rows_spec(dtype: np.dtype[Any], value_bytes: int, policy: RowPolicy) -> Spec:
+    """Return the kernel that sorts rows that fit a block."""
+    shared = policy.shared_bytes(dtype.itemsize, value_bytes > 0)
+    arguments = (
+        policy.warps, policy.items, policy.rows_per_block, policy.blocks_per_sm, shared,
+    )  # fmt: skip
+    return Spec(
+        "block_sort.cuh",
+        f"gpualgo::sort_rows_kernel<gpualgo::BlockSortPolicy<{', '.join(map(str, arguments))}>, "
+        f"{_order(dtype)}, {word(value_bytes)}>",
+    )
+
+
+SMALL_ROWS_THREADS = 256
+
+
+def small_rows_spec(dtype: np.dtype[Any], value_bytes: int, width: int) -> Spec:
+    """Return the kernel that sorts rows of at most `width` keys, one to a lane."""
+    return Spec(
+        "block_sort.cuh",
+        f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, {_order(dtype)}, "
+        f"{word(value_bytes)}>",
+    )

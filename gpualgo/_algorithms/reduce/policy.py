@@ -1,0 +1,216 @@
+"""Reduction: which kernel, which template arguments, how the work is cut. One table.
+
+The cut depends on lengths and types alone, never on the GPU, so that neither do the bits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import dtypes
+from gpualgo._cuda.build import Spec
+from gpualgo._operators.operator import Operator
+
+WARP = 32
+VECTOR_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of a kernel (ReducePolicy of reduce.cuh)."""
+
+    block_threads: int
+    loads: int  # vectors that a thread loads before it combines any
+    max_tiles: int  # of a warp, in one block's chunk
+
+    def cpp(self, min_blocks: int = 0) -> str:
+        """Return the C++ type; min_blocks 0 leaves ptxas its own choice of occupancy.
+
+        That choice is 1 % faster than a bound of 1 where it does not spill.
+        """
+        arguments = (self.block_threads, self.loads, self.max_tiles, min_blocks)
+        return f"gpualgo::ReducePolicy<{', '.join(map(str, arguments))}>"
+
+    @property
+    def warps(self) -> int:
+        return self.block_threads // WARP
+
+
+# Few long rows, by whether the operator commutes: GB/s at 2^28 float32 on an H200.
+COMMUTATIVE = Policy(512, 4, 16)  # 4375
+ORDERED = Policy(512, 4, 8)  # 4330
+# Elements of 8 bytes and more: with 4 loads, so much is in flight that DRAM pages thrash.
+WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
+# Up to SMALL_BYTES latency counts: more blocks, smaller tiles.
+SMALL = Policy(512, 2, 16)
+SMALL_BYTES = 2 << 20
+ROWS = Policy(256, 4, 1)
+COLUMNS = Policy(256, 4, 1)
+# A chunk takes as few tiles per warp as keep this many blocks busy.
+MIN_BLOCKS = 264
+# From here on rows are many enough for one warp each.
+ROWS_PER_WARP = 2112
+TARGET_BLOCKS = 1056  # of reduce_columns_kernel
+
+
+def blocks_policy(op: Operator, num_bytes: int, itemsize: int) -> Policy:
+    """Return the policy of reduce_blocks_kernel."""
+    if num_bytes <= SMALL_BYTES:
+        return SMALL
+    if not op.commutative:
+        return ORDERED
+    return COMMUTATIVE if itemsize < 8 else WIDE_COMMUTATIVE
+
+
+def tagged_bytes(dtype: np.dtype[Any]) -> int:
+    """Return what a value takes that blocks hand each other (tagged.cuh)."""
+    return 8 * -(-dtype.itemsize // 4)
+
+
+def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) -> str:
+    """Return the C++ type of an operator."""
+    if op.name is not None:
+        return "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
+    types = ", ".join(dtypes.cpp_name(dtype) for dtype in (result, *args))
+    return f"gpualgo::UserOperator<{str(op.commutative).lower()}, {types}>"
+
+
+def row_items(dtype: np.dtype[Any]) -> int:
+    """Return the neighbours that a lane takes (`row_items` of reduce.cuh)."""
+    return max(1, VECTOR_BYTES // dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class RowsCut:
+    """How rows are shared out: one to each `width` lanes, or (width 0) cut into blocks' chunks."""
+
+    policy: Policy
+    width: int
+    chunk_items: int
+    blocks_per_row: int
+    num_blocks: int
+
+
+def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) -> RowsCut:
+    """Return the cut of num_rows rows of num_items elements."""
+    items = row_items(dtype)
+    vectors = -(-num_items // items)
+    short = vectors <= WARP * ROWS.loads
+    if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
+        width = min(WARP, 1 << (vectors - 1).bit_length())
+        return RowsCut(ROWS, width, num_items, 1, -(-num_rows * width // ROWS.block_threads))
+    policy = blocks_policy(op, num_rows * num_items * dtype.itemsize, dtype.itemsize)
+    tiles = -(-vectors // (WARP * policy.loads))
+    all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
+    per_warp = max(1, min(policy.max_tiles, all_blocks // MIN_BLOCKS))
+    chunk_tiles = per_warp * policy.warps
+    blocks = -(-tiles // chunk_tiles)
+    chunk_items = chunk_tiles * WARP * items * policy.loads
+    return RowsCut(policy, 0, chunk_items, blocks, blocks * num_rows)
+
+
+def _min_blocks(op: Operator, source: np.dtype[Any], access: str, cut: RowsCut) -> int:
+    """Return 1 for the kernels that would spill registers to fit more blocks, else 0."""
+    size = source.itemsize
+    many_addresses = access == STRIDED and size <= 2  # one for each of a lane's 8 or 16 items
+    many_values = (size == 1 and op.name is None) or (size == 8 and 0 < cut.width < WARP)
+    return int(many_addresses or many_values)
+
+
+def rows_spec(
+    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, cut: RowsCut
+) -> Spec:
+    """Return the kernel that reduces rows through `access`, a template of reduce.cuh."""
+    element = dtypes.cpp_name(source)
+    policy = cut.policy.cpp(_min_blocks(op, source, access, cut))
+    kernel = (
+        f"reduce_rows_kernel<{policy}, {cut.width}"
+        if cut.width
+        else f"reduce_blocks_kernel<{policy}"
+    )
+    expression = (
+        f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {dtypes.cpp_name(acc)}, {element}, "
+        f"gpualgo::{access.replace('T', element, 1)}>"
+    )
+    return spec_of("reduce.cuh", expression, op, acc)
+
+
+def spec_of(header: str, expression: str, op: Operator, acc: np.dtype[Any]) -> Spec:
+    if op.name is not None:
+        return Spec(header, expression)
+    return Spec(header, expression, op, (acc, acc), acc)
+
+
+def flat(aligned: bool) -> str:
+    """Return the access of rows without gaps."""
+    return f"FlatRows<T, {str(aligned).lower()}>"
+
+
+STRIDED = "StridedRows<T>"
+
+
+@dataclass(frozen=True)
+class ColumnsCut:
+    """How columns and rows are shared out among blocks."""
+
+    width: int  # threads across
+    items: int  # neighbouring columns of a thread
+    rows_per_block: int
+    num_blocks: int  # along the rows
+    num_column_tiles: int
+
+    @property
+    def columns(self) -> int:
+        """Columns of a block."""
+        return self.width * self.items
+
+
+def cut_columns(
+    num_batches: int, num_rows: int, num_columns: int, widest: int, items: int
+) -> ColumnsCut:
+    """Return the cut of num_batches × (num_rows, num_columns), reduced over rows.
+
+    `widest` is what one access would cover if all were aligned, `items` what it does cover: the
+    association follows from `widest` alone, so that it does not depend on alignment.
+    """
+    threads = -(-num_columns // widest)
+    # A slot wants COLUMNS.loads rows; where rows are few, threads spread across columns instead.
+    slots = 1 << max(1, num_rows // COLUMNS.loads).bit_length() - 1
+    width = max(WARP, COLUMNS.block_threads // slots)
+    width = min(width, 1 << (threads - 1).bit_length())
+    wide_tiles = -(-num_columns // (width * widest))
+    slots = COLUMNS.block_threads // width
+    least = slots * COLUMNS.loads  # rows that keep every thread's loads in flight
+    blocks = min(-(-num_rows // least), max(1, TARGET_BLOCKS // (wide_tiles * num_batches)))
+    rows_per_block = -(-num_rows // blocks)
+    tiles = -(-num_columns // (width * items))
+    return ColumnsCut(width, items, rows_per_block, -(-num_rows // rows_per_block), tiles)
+
+
+def column_items(
+    source: np.dtype[Any], acc: np.dtype[Any], num_columns: int, alignment: int = VECTOR_BYTES
+) -> int:
+    """Return the widest power of two of columns that one access may cover."""
+    most = max(1, min(VECTOR_BYTES // source.itemsize, 64 // acc.itemsize))
+    return math.gcd(most, num_columns, max(1, alignment // source.itemsize))
+
+
+def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: ColumnsCut) -> Spec:
+    """Return the kernel that reduces columns."""
+    expression = (
+        f"gpualgo::reduce_columns_kernel<{COLUMNS.cpp()}, {cut.width}, {cut.items}, "
+        f"{functor(op, (acc, acc), acc)}, "
+        f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
+    )
+    return spec_of("reduce_columns.cuh", expression, op, acc)
+
+
+def probe_spec() -> Spec:
+    """Return a small kernel with a caller's operator, for the self-test."""
+    dtype = np.dtype(np.float32)
+    op = Operator(lambda a, b: a * 0.5 + b)
+    return rows_spec(op, dtype, dtype, flat(True), cut_rows(op, 1, 1 << 20, dtype))

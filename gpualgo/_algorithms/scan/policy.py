@@ -1,0 +1,143 @@
+"""Scan: which kernel, which template arguments, how the work is cut. One table.
+
+The tile depends on lengths and types alone, never on the GPU, so that neither do the bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.reduce.policy import VECTOR_BYTES, WARP, functor, spec_of
+from gpualgo._base import dtypes
+from gpualgo._cuda.build import Spec
+from gpualgo._operators.operator import Operator
+
+STAGES = 3  # of scan.cuh
+WINDOW = 2 * WARP  # tiles whose aggregates a warp reads at once
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of scan_tiles_kernel (ScanPolicy of scan.cuh)."""
+
+    block_threads: int
+    vectors: int  # of 16 bytes per thread and tile; odd, so that shared memory has no conflicts
+    blocks_per_sm: int
+
+    def lane_items(self, widest: int) -> int:
+        """Return how many elements of a tile each thread scans."""
+        return self.vectors * (VECTOR_BYTES // widest)
+
+    def tile_items(self, widest: int) -> int:
+        """Return how many elements a tile has."""
+        return self.block_threads * self.lane_items(widest)
+
+    def shared_bytes(self, source: np.dtype[Any], acc: np.dtype[Any]) -> int:
+        """Return the size of ScanShared (scan.cuh), which checks it, with its padding."""
+        items = self.tile_items(max(source.itemsize, acc.itemsize))
+        results = 0 if source.itemsize == acc.itemsize else items * acc.itemsize
+        warps = self.block_threads // WARP
+        values = 2 * WINDOW + STAGES * self.block_threads + warps + STAGES + 1
+        others = values * acc.itemsize + 8 * STAGES * warps + 112
+        return int(STAGES * items * source.itemsize + results + others)
+
+
+# GB/s at 2^28 on an H200. Two blocks' stages fill shared memory.
+LARGE = Policy(256, 9, 2)  # 3870 (float32)
+LARGE_WIDE = Policy(192, 11, 2)  # 8 bytes and more: 3740 (float64)
+
+
+@dataclass(frozen=True)
+class WavePolicy:
+    """Template arguments of scan_wave_kernel (ScanWavePolicy of scan_wave.cuh)."""
+
+    block_threads: int
+    rows: int  # of a warp: each 32 vectors of 16 bytes
+    blocks_per_sm: int
+
+    def tile_items(self, widest: int) -> int:
+        """Return how many elements a tile has."""
+        return self.block_threads * self.rows * (VECTOR_BYTES // widest)
+
+
+# By the bytes of all lines, up to: the kernels for what is small enough to be in registers at once.
+WAVES = {
+    512 << 10: WavePolicy(256, 2, 1),
+    2 << 20: WavePolicy(256, 4, 1),
+    16 << 20: WavePolicy(512, 4, 2),
+}
+# Types of which two blocks would not fit in registers: instead of the last.
+WIDE_WAVE, WIDE_WAVE_BYTES = WavePolicy(512, 4, 1), 8 << 20
+
+
+def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
+    """Return the policy for few long lines of so many bytes of the wider of both types."""
+    for most, wave in WAVES.items():
+        if num_bytes > most:
+            continue
+        if widest in (4, 8) or wave.blocks_per_sm == 1:
+            return wave
+        if num_bytes <= WIDE_WAVE_BYTES:
+            return WIDE_WAVE
+    return LARGE if widest <= 4 else LARGE_WIDE
+
+
+def transfer(capability: tuple[int, int]) -> str:
+    """Return how elements travel (Transfer of scan_tile.cuh)."""
+    if capability < (8, 0):
+        return "direct"
+    return "bulk" if capability >= (9, 0) else "asynchronous"
+
+
+def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int], is_reversed: bool
+) -> str:  # fmt: skip
+    """Return the access to lines without gaps; alignments of input and output in bytes."""
+    types = f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}"
+    widths = [
+        VECTOR_BYTES if alignment % VECTOR_BYTES == 0 else dtype.itemsize
+        for alignment, dtype in zip(alignments, (source, acc), strict=True)
+    ]
+    return f"gpualgo::FlatLines<{types}, {widths[0]}, {widths[1]}, {str(is_reversed).lower()}>"
+
+
+def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> str:
+    """Return the access to lines of any strides."""
+    return f"gpualgo::StridedLines<{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
+
+
+def tiles_spec(
+    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, policy: Policy,
+    is_exclusive: bool, capability: tuple[int, int],
+) -> Spec:  # fmt: skip
+    """Return the kernel that scans few long lines."""
+    arguments = (
+        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer(capability)}",
+        policy.blocks_per_sm, policy.shared_bytes(source, acc),
+    )  # fmt: skip
+    kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"
+    return _spec("scan.cuh", kernel, op, source, acc, access, is_exclusive)
+
+
+def wave_spec(
+    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, policy: WavePolicy,
+    is_exclusive: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel that scans few long lines which are small together."""
+    arguments = policy.block_threads, policy.rows, policy.blocks_per_sm
+    policy_type = f"gpualgo::ScanWavePolicy<{', '.join(map(str, arguments))}>"
+    kernel = f"scan_wave_kernel<{policy_type}"
+    return _spec("scan_wave.cuh", kernel, op, source, acc, access, is_exclusive)
+
+
+def _spec(
+    header: str, kernel: str, op: Operator, source: np.dtype[Any], acc: np.dtype[Any],
+    access: str, is_exclusive: bool,
+) -> Spec:  # fmt: skip
+    expression = (
+        f"gpualgo::{kernel}, {str(is_exclusive).lower()}, {functor(op, (acc, acc), acc)}, "
+        f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}, {access}>"
+    )
+    return spec_of(header, expression, op, acc)

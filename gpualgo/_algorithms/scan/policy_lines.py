@@ -1,0 +1,212 @@
+"""Scan of many lines: which kernel, which template arguments, how the work is cut. One table.
+
+What a cut says of lanes, segments and tiles depends on shapes and types alone, never on alignment
+or on the GPU, so that neither do the bits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.reduce.policy import ROWS_PER_WARP, VECTOR_BYTES, WARP, functor, spec_of
+from gpualgo._base import dtypes
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.layout import Dims
+from gpualgo._operators.operator import Operator
+
+Dtype = np.dtype[Any]
+
+ROWS_THREADS, ROWS_BLOCKS = 128, 8  # of a block; blocks per multiprocessor
+ROWS_VECTORS = 9  # of a lane at most
+WALKS_THREADS, WALKS_LOADS = 128, 8
+WALKS_BLOCKS, PACKED_WALKS_BLOCKS = 8, 4  # of a thread's few or many columns: more would spill
+MANY_WALKS = 1 << 16  # keep a GPU busy
+FEW_ROWS = 16  # a tile would be short
+SECTOR_BYTES = 32
+COLUMNS_THREADS, COLUMNS_BLOCKS = 256, 4
+COLUMNS_GRID = 6  # blocks per multiprocessor, where shared memory has room
+ROW_BYTES = 256  # of a tile of columns, in the wider of both types
+SEGMENT_BYTES = 128  # of a thread's rows
+NARROW = 32  # columns of less than 4 bytes; a thread takes several of more
+MANY_CHAINS = 16  # columns' tiles that are waited for side by side
+WINDOW, LONG_WINDOW = 16, 64  # tiles that a look-back reads at once, as far as there is room
+LOOK_BYTES = 32  # of the values that one of its threads reads
+
+
+def kernel_of(elements: Dims, lines: Dims, source: Dtype, acc: Dtype) -> str:
+    """Return which kernel scans: tiles, rows, columns or walks."""
+    num_items = math.prod(extent for extent, _ in elements)
+    num_lines = math.prod(extent for extent, _ in lines)
+    widest = max(source.itemsize, acc.itemsize)
+    if num_lines == 1:
+        return "tiles"
+    if not _is_columns(elements, lines):
+        is_short = not cut_rows(num_items, widest).is_long
+        return "rows" if is_short or num_lines >= ROWS_PER_WARP else "tiles"
+    if num_items <= FEW_ROWS:
+        return "walks"
+    inner_bytes = lines[-1][0] * min(source.itemsize, acc.itemsize)
+    is_many = num_lines * widest >= MANY_WALKS * VECTOR_BYTES
+    return "walks" if is_many and inner_bytes >= SECTOR_BYTES else "columns"
+
+
+def _is_columns(elements: Dims, lines: Dims) -> bool:
+    """Return whether neighbouring lines lie closer than the elements of one."""
+    if not elements or not lines:
+        return False
+    across, along = lines[-1][1], elements[-1][1]
+    return sum(map(abs, across)) < sum(map(abs, along))
+
+
+def _kernel(
+    name: str, arguments: tuple[Any, ...], op: Operator, source: Dtype, acc: Dtype,
+    is_exclusive: bool, *more: str,
+) -> Spec:  # fmt: skip
+    values = ", ".join(str(int(value)) for value in arguments)
+    policy = "".join(part.capitalize() for part in name.split("_")) + "Policy"
+    types = [functor(op, (acc, acc), acc), dtypes.cpp_name(acc), dtypes.cpp_name(source), *more]
+    expression = (
+        f"gpualgo::{name}_kernel<gpualgo::{policy}<{values}>, {str(is_exclusive).lower()}, "
+        f"{', '.join(types)}>"
+    )
+    return spec_of(f"{name}.cuh", expression, op, acc)
+
+
+# --- rows ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowsCut:
+    """How a warp takes lines of neighbours (ScanRowsPolicy of scan_rows.cuh)."""
+
+    vectors: int  # of 16 bytes to a lane; odd
+    width: int  # lanes to a line
+    rounds: int
+    is_long: bool  # more than one chunk to a line
+
+    @property
+    def block_lines(self) -> int:
+        """Return how many lines a block takes."""
+        return ROWS_THREADS // self.width * self.rounds
+
+
+def cut_rows(num_items: int, widest: int) -> RowsCut:
+    """Return the cut of lines of num_items elements."""
+    vectors = -(-num_items * widest // VECTOR_BYTES)
+    if vectors <= ROWS_VECTORS:
+        own = vectors | 1
+        return RowsCut(own, 1, ROWS_VECTORS // own, False)
+    cuts = [(width * own, own, width) for width in (2, 4, 8, 16, 32) for own in (5, 7, 9)]
+    fitting = [cut for cut in cuts if cut[0] >= vectors]
+    if not fitting:
+        return RowsCut(ROWS_VECTORS, WARP, 1, True)
+    _, own, width = min(fitting)
+    return RowsCut(own, width, 1, False)
+
+
+def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> str:
+    """Return the access to lines without gaps, that travel in units of so many bytes."""
+    return f"gpualgo::DenseRows<{in_bytes}, {out_bytes}, {str(is_reversed).lower()}>"
+
+
+def spaced_rows(source: Dtype, acc: Dtype) -> str:
+    """Return the access to lines of any strides."""
+    return f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}>"
+
+
+def rows_spec(
+    op: Operator, source: Dtype, acc: Dtype, access: str, cut: RowsCut, is_exclusive: bool,
+    is_async: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel that scans lines of neighbours."""
+    arguments = (
+        ROWS_THREADS, cut.vectors, cut.width, cut.rounds, cut.is_long, is_async, ROWS_BLOCKS,
+    )  # fmt: skip
+    return _kernel("scan_rows", arguments, op, source, acc, is_exclusive, access)
+
+
+# --- columns ------------------------------------------------------------------------------
+
+
+def walk_items(num_lines: int, num_columns: int, widest: int, fitting: int) -> int:
+    """Return how many columns a thread walks down; as many as fit, if threads stay enough."""
+    items = math.gcd(VECTOR_BYTES // widest, num_columns, fitting)
+    while items > 1 and num_lines // items < MANY_WALKS:
+        items //= 2
+    return items
+
+
+def walks_spec(op: Operator, source: Dtype, acc: Dtype, items: int, is_exclusive: bool) -> Spec:
+    """Return the kernel whose threads walk down columns."""
+    blocks = WALKS_BLOCKS if items <= 4 else PACKED_WALKS_BLOCKS
+    arguments = (WALKS_THREADS, items, WALKS_LOADS, blocks)
+    return _kernel("scan_walks", arguments, op, source, acc, is_exclusive)
+
+
+@dataclass(frozen=True)
+class ColumnsCut:
+    """How columns are cut into tiles (ScanColumnsPolicy of scan_columns.cuh)."""
+
+    is_narrow: bool  # a tile has all columns, and a thread one
+    width: int  # threads across
+    items: int  # columns of a thread
+    segments: int  # threads down
+    segment_rows: int  # rows of a thread
+    strips: int
+    chunks: int
+    looks: int  # states that a thread reads at once
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows a tile has."""
+        return self.segments * self.segment_rows
+
+    def shared_bytes(self, source: Dtype, acc: Dtype) -> int:
+        """Return the size of ScanColumnsShared, which the kernel checks, with its padding."""
+        tile = COLUMNS_THREADS * self.segment_rows * self.items
+        results = 0 if source.itemsize == acc.itemsize else tile * acc.itemsize
+        values = max(self.looks, 2) * COLUMNS_THREADS + 64
+        others = values * self.items * acc.itemsize + 4 * 4 * 64 + 64
+        return int(-(-tile * source.itemsize // 16) * 16 + results + others)
+
+
+def cut_columns(
+    num_rows: int, num_columns: int, num_batches: int, source: Dtype, acc: Dtype
+) -> ColumnsCut:
+    """Return the cut of num_batches arrays of so many rows (elements) and columns (lines)."""
+    widest = max(source.itemsize, acc.itemsize)
+    items = max(1, 4 // widest)
+    width = ROW_BYTES // (widest * items)
+    is_narrow = num_columns < (width if items == 1 else NARROW)
+    if is_narrow:
+        width, items = num_columns, 1
+        # Neighbours' rows begin in different banks; whole tiles begin at multiples of 16 bytes.
+        segment_rows = SEGMENT_BYTES // widest + 1
+        narrowest = min(source.itemsize, acc.itemsize)
+        step = VECTOR_BYTES // math.gcd(VECTOR_BYTES, num_columns * narrowest)
+        segments = COLUMNS_THREADS // width
+        segments = segments // step * step or segments
+    else:
+        width = min(width, 1 << (-(-num_columns // items) - 1).bit_length())
+        segments, segment_rows = COLUMNS_THREADS // width, SEGMENT_BYTES // (widest * items)
+    strips = -(-num_columns // (width * items))
+    window = WINDOW if strips * num_batches >= MANY_CHAINS else LONG_WINDOW
+    looks = max(1, min(-(-window // segments), LOOK_BYTES // (items * acc.itemsize)))
+    chunks = -(-num_rows // (segments * segment_rows))
+    return ColumnsCut(is_narrow, width, items, segments, segment_rows, strips, chunks, looks)
+
+
+def columns_spec(
+    op: Operator, source: Dtype, acc: Dtype, cut: ColumnsCut, units: tuple[int, int],
+    is_exclusive: bool, is_async: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel that scans tiles of columns; rows travel in `units` of bytes."""
+    arguments = (
+        COLUMNS_THREADS, 0 if cut.is_narrow else cut.width, cut.items, cut.segment_rows, cut.looks,
+        *units, is_async, COLUMNS_BLOCKS, cut.shared_bytes(source, acc),
+    )  # fmt: skip
+    return _kernel("scan_columns", arguments, op, source, acc, is_exclusive)

@@ -1,0 +1,73 @@
+"""Transformation: which kernel, which template arguments. One table."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.reduce.policy import functor
+from gpualgo._base import dtypes as _dtypes
+from gpualgo._cuda.build import Spec
+from gpualgo._operators.operator import Operator
+
+BLOCK_THREADS = 256
+VECTOR_BYTES = 16
+# Bytes that a thread loads before it stores, over all inputs.
+BYTES_IN_FLIGHT = 16
+# The widest operand takes at most this many bytes of a pack; the narrowest then fewer.
+MAX_PACK_BYTES = 32
+STRIDED_LOADS = 4
+
+
+def pack_items(dtypes: list[np.dtype[Any]], alignment: int) -> int:
+    """Return how many elements of every operand one aligned pack holds."""
+    narrowest = min(dtype.itemsize for dtype in dtypes)
+    widest = max(dtype.itemsize for dtype in dtypes)
+    most = max(1, min(VECTOR_BYTES // narrowest, MAX_PACK_BYTES // widest))
+    while most > 1 and any(
+        alignment % min(VECTOR_BYTES, most * dtype.itemsize) for dtype in dtypes
+    ):
+        most //= 2
+    return most
+
+
+def loads_in_flight(inputs: list[np.dtype[Any]], items: int) -> int:
+    """Return how many packs of each input a thread holds."""
+    bytes_per_load = items * sum(dtype.itemsize for dtype in inputs)
+    loads = max(1, BYTES_IN_FLIGHT // bytes_per_load)
+    return min(8, 1 << int(math.log2(loads)))
+
+
+def _arguments(op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any]) -> str:
+    types = ", ".join(_dtypes.cpp_name(dtype) for dtype in (result, *inputs))
+    return f"{functor(op, tuple(inputs), result)}, {types}"
+
+
+def flat_spec(
+    op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any], items: int, loads: int
+) -> Spec:
+    """Return the kernel for operands without gaps."""
+    expression = (
+        "gpualgo::transform_flat_kernel<gpualgo::TransformPolicy"
+        f"<{BLOCK_THREADS}, {loads}, {items}>, {_arguments(op, inputs, result)}>"
+    )
+    return _spec(expression, op, inputs, result)
+
+
+def strided_spec(op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any]) -> Spec:
+    """Return the kernel for operands of any strides."""
+    expression = (
+        "gpualgo::transform_strided_kernel<gpualgo::TransformPolicy"
+        f"<{BLOCK_THREADS}, {STRIDED_LOADS}, 1>, {_arguments(op, inputs, result)}>"
+    )
+    return _spec(expression, op, inputs, result)
+
+
+def _spec(
+    expression: str, op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any]
+) -> Spec:
+    if op.name is not None and all(dtype == result for dtype in inputs):
+        return Spec("transform.cuh", expression)
+    return Spec("transform.cuh", expression, op, tuple(inputs), result)

@@ -1,0 +1,154 @@
+"""CUDA graphs through cuda.core: recording calls, temporary storage, launches."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+from gpualgo._arrays import ordering
+from gpualgo._arrays.view import View
+from gpualgo._base import recording as _recording
+from gpualgo._driver import driver, pools, workspace
+from gpualgo._driver.default_device import CPU
+
+_MIN_CHUNK_BYTES = 1 << 20
+
+
+class Arena:
+    """A graph's temporary storage. Its calls follow each other, so all start at the front."""
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self._chunks: list[tuple[int, int]] = []  # addresses and sizes
+        self._chunk = self._used = 0  # of the call at hand
+        weakref.finalize(self, _free_chunks, self._chunks, device).atexit = False
+
+    def restart(self) -> None:
+        """Let the next call use what the last one has used."""
+        self._chunk = self._used = 0
+
+    def take(self, size: int, device: int) -> int:
+        """Return the address of so many bytes, for the call at hand."""
+        size = workspace.aligned(size)
+        while self._chunk < len(self._chunks):
+            address, room = self._chunks[self._chunk]
+            if self._used + size <= room:
+                self._used += size
+                return address + self._used - size
+            self._chunk, self._used = self._chunk + 1, 0
+        room = max(size, _MIN_CHUNK_BYTES)
+        with driver.outside_capture(self.device):
+            # Not in the order of any stream: launches may come on all of them.
+            result = driver.api().cuMemAlloc(room)
+            address = int(driver.check(result, f"allocating {room} bytes for a graph"))
+        self._chunks.append((address, room))
+        self._used = size
+        return address
+
+
+def _free_chunks(chunks: list[tuple[int, int]], device: int) -> None:
+    with contextlib.suppress(RuntimeError), driver.outside_capture(device):  # a forked child
+        for address, _ in chunks:
+            driver.api().cuMemFree(address)
+
+
+class Recording:
+    """A capture under way: a context manager in which calls are recorded."""
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self.arena = Arena(device)
+        self.held: list[Any] = [self.arena]
+        self.builder: Any = None
+        self._stream = 0
+
+    def __enter__(self) -> Recording:
+        from cuda.core import Device
+
+        with driver.current_device(self.device):
+            device = Device(self.device)
+            device.set_current()
+            self.builder = device.create_graph_builder()
+            # Relaxed: what this thread does on other streams, such as allocating, goes on.
+            self.builder.begin_building(mode="relaxed")
+            self._stream = int(self.builder.stream.handle)
+        return self
+
+    def record(self, function: Callable[..., Any], bound: Any) -> Any:
+        """Record a call and return its result."""
+        self.arena.restart()
+        kwargs = bound.kwargs | {"stream": self._stream}
+        with _recording.taking_down(self.held), workspace.supplied(self.arena):
+            return function(*bound.args, **kwargs)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        with driver.current_device(self.device):
+            if kind is None:
+                self.builder.end_building()
+                return
+            with contextlib.suppress(Exception):  # the error that ended the block says more
+                self.builder.end_building()
+            with contextlib.suppress(Exception):
+                self.builder.close()
+
+    def finish(self, calls: Sequence[Any], views: Sequence[View]) -> Executable:
+        """Return what can be launched."""
+        return Executable(self, calls, views)
+
+
+class Executable:
+    """An instantiated graph with all that it touches."""
+
+    def __init__(self, recording: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
+        self._device = recording.device
+        self._look_at(views)
+        with driver.current_device(self._device):
+            self._graph = recording.builder.complete()
+            self._ran = driver.check(driver.api().cuEventCreate(2), "cuEventCreate")
+        # Arguments and results; then the operators' and kernels' own.
+        self._held: list[Any] = [self._graph, recording.builder, list(calls), recording.held]
+        weakref.finalize(self, _let_go, self._ran, self._held).atexit = False
+
+    def _look_at(self, views: Sequence[View]) -> None:
+        self._has_host_arrays = any(view.device == CPU for view in views)
+        found = (view.library for view in views if view.device != CPU)
+        self._library: Any = next(found, None)
+
+    def launch(self, stream: Any) -> None:
+        """Queue a run; without a stream on that of the first device array's library."""
+        if stream is not None:
+            handle = ordering.handle_of(stream, "Graph.launch")
+        else:
+            handle = 0 if self._library is None else self._library.stream(self._device)
+        with driver.current_device(self._device):
+            self._graph.launch(pools.core_stream(handle))
+            if driver.is_capturing(handle):  # a part of another graph, of whose end nobody tells
+                _recording.hold(self._held)
+                return
+            driver.check(driver.api().cuEventRecord(self._ran, handle), "cuEventRecord")
+            if stream is None and self._has_host_arrays:
+                driver.synchronize(handle)
+
+    def replace(self, recording: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
+        """Become another recording of the same calls; what runs already is not disturbed."""
+        self._look_at(views)
+        with driver.current_device(self._device):
+            # The old arrays may go once no launch uses them.
+            driver.check(driver.api().cuEventSynchronize(self._ran), "cuEventSynchronize")
+            try:
+                self._graph.update(recording.builder)
+            except Exception:  # other kernels, as for another alignment
+                self._graph = recording.builder.complete()
+        self._held[:] = [self._graph, recording.builder, list(calls), recording.held]
+
+
+def _let_go(ran: Any, held: list[Any]) -> None:
+    """Keep what a graph has held until its last launch has run."""
+    with contextlib.suppress(RuntimeError):  # a forked child
+        workspace.keep_until_event(id(held), ran, held)

@@ -1,0 +1,212 @@
+"""The public function `graph`: calls recorded once, launched many times."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._arrays.view import View, as_bytes_view
+from gpualgo._base import recording as _recording
+from gpualgo._base.errors import NoDeviceError
+from gpualgo._driver import default_device
+from gpualgo._driver.default_device import CPU
+
+
+class _Call(NamedTuple):
+    """A recorded call: its arguments by name, `out` among them being what it writes."""
+
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+
+
+class Graph:
+    """Calls that run as a whole, as often as wanted: what `gpualgo.graph` makes.
+
+    It holds every array, operator and piece of temporary storage that it touches, for as long as
+    it lives and, after that, until its last launch has run.
+    """
+
+    def __init__(self, device: int) -> None:
+        from gpualgo._api import cuda_graph as graph
+
+        self._device = device
+        self._calls: list[_Call] = []
+        self._recording = graph.Recording(device)
+        self._failure: BaseException | None = None
+        self._executable: graph.Executable | None = None
+
+    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Record a call and return its result; the public functions do that by themselves."""
+        if kwargs.pop("stream") is not None:
+            raise ValueError(
+                f"{function.__name__}: stream= cannot be given while a graph is recorded; "
+                "pass it to the graph's launch"
+            )
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        try:
+            result = self._recording.record(function, bound)
+        except BaseException as error:  # some of the call may be recorded
+            self._failure = error
+            raise
+        self._calls.append(_Call(function, bound.arguments | {"out": result}))
+        return result
+
+    def launch(self, stream: Any = None) -> None:
+        """Run the recorded calls, in order.
+
+        Parameters
+        ----------
+        stream : stream, optional
+            Where to run. Without it the current stream of the first array's library; then, if
+            arrays of NumPy's take part (in page-locked memory), the call waits for the results.
+
+        Raises
+        ------
+        RuntimeError
+            The recording is not finished, or it failed.
+        """
+        self._finished("launch").launch(stream)
+
+    def update(self, *pairs: tuple[Any, Any]) -> None:
+        """Replace arrays: each pair is an array that the graph touches, and its successor.
+
+        All calls are checked and recorded anew, so a successor may differ in strides and alignment.
+        Results that the graph made are such arrays too.
+
+        Parameters
+        ----------
+        *pairs : tuple of two arrays
+            ``(old, new)`` of one shape, dtype, library and device.
+
+        Raises
+        ------
+        ValueError
+            The graph does not touch an old array, or a successor does not fit; the graph stays as
+            it was.
+        """
+        executable = self._finished("update")
+        for old, new in pairs:
+            self._check_successor(old, new)
+        from gpualgo._api import cuda_graph as graph
+
+        recording = graph.Recording(self._device)
+        calls = []
+        with recording:
+            for function, before in self._calls:
+                arguments = {name: _replaced(value, pairs) for name, value in before.items()}
+                bound = inspect.signature(function).bind_partial()
+                bound.arguments.update(arguments)
+                recording.record(function, bound)
+                calls.append(_Call(function, arguments))
+        executable.replace(recording, calls, _views(calls))
+        self._calls = calls
+
+    def _finished(self, what: str) -> Any:
+        if self._executable is None:
+            raise RuntimeError(
+                f"Graph.{what}: the graph is not recorded yet, or its recording failed; "
+                "leave its `with` block first"
+            )
+        return self._executable
+
+    def _finish(self) -> None:
+        if self._failure is not None:
+            raise RuntimeError(
+                f"graph: a call failed while it was recorded ({self._failure}); "
+                "leave it out, or let the error end the `with` block"
+            ) from self._failure
+        self._executable = self._recording.finish(self._calls, _views(self._calls))
+
+    def _check_successor(self, old: Any, new: Any) -> None:
+        if not any(value is old for value in _values(self._calls)):
+            raise ValueError(
+                "Graph.update: the graph does not touch an old array; pass an array that was "
+                "an argument or a result of one of its calls"
+            )
+        a, b = as_bytes_view(old, "Graph.update: old"), as_bytes_view(new, "Graph.update: new")
+        if (a.shape, a.dtype, a.library, a.device) != (b.shape, b.dtype, b.library, b.device):
+            raise ValueError(
+                f"Graph.update: an array of shape {b.shape} and dtype {b.dtype} cannot take the "
+                f"place of one of shape {a.shape} and dtype {a.dtype}; pass one alike, of the same "
+                "library and device"
+            )
+
+
+def _replaced(value: Any, pairs: tuple[tuple[Any, Any], ...]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_replaced(item, pairs) for item in value)
+    return next((new for old, new in pairs if value is old), value)
+
+
+def _values(calls: list[_Call]) -> Iterator[Any]:
+    """Yield the calls' arguments, one by one."""
+    for call in calls:
+        for argument in call.arguments.values():
+            yield from argument if isinstance(argument, tuple) else (argument,)
+
+
+def _views(calls: list[_Call]) -> list[View]:
+    """Return views of the calls' arrays."""
+    return [
+        as_bytes_view(value, "graph: an array")
+        for value in _values(calls)
+        if not isinstance(value, np.generic)
+        and (hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__"))
+    ]
+
+
+@contextmanager
+def graph(device: str | None = None) -> Iterator[Graph]:
+    """Record the calls of a ``with`` block, to be run as one CUDA graph.
+
+    Parameters
+    ----------
+    device : str, optional
+        ``"cuda:1"``, say: where the arrays live; the default device without it.
+
+    Yields
+    ------
+    Graph
+        To be launched after the block. Nothing runs inside: results of calls are arrays that every
+        launch writes anew.
+
+    Raises
+    ------
+    NoDeviceError
+        There is no GPU.
+    RuntimeError
+        A call has to wait for the GPU, which cannot be recorded: it reads or writes pageable host
+        memory, say, or asks for the range of a histogram's samples.
+
+    Notes
+    -----
+    Arrays are on the GPU, or NumPy's in page-locked memory (`gpualgo.empty_pinned`). Calls of this
+    thread are recorded on a stream of the graph's own; what other libraries do meanwhile is not.
+    Temporary storage is the graph's own too: as much as the call that takes most. See
+    docs/memory.md.
+
+    Examples
+    --------
+    >>> import cupy as cp, gpualgo as ga  # doctest: +SKIP
+    >>> x = cp.arange(5.0)  # doctest: +SKIP
+    >>> with ga.graph() as g:  # doctest: +SKIP
+    ...     y = ga.inclusive_scan(x)
+    ...     total = ga.reduce(y)
+    >>> g.launch()  # doctest: +SKIP
+    >>> float(total)  # doctest: +SKIP
+    20.0
+    """
+    number = default_device.current() if device is None else default_device.parse(device, "graph")
+    if number == CPU:
+        raise NoDeviceError(
+            "graph: a graph runs on a GPU, and arrays are processed on the CPU here; "
+            "call the functions themselves"
+        )
+    found = Graph(number)
+    with found._recording, _recording.recording(found):
+        yield found
+    found._finish()

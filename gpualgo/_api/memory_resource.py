@@ -1,0 +1,88 @@
+"""The public function `set_memory_resource`: where memory on a GPU comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WHERE = "set_memory_resource"
+_NAMES = ("cupy", "torch", "rmm")
+
+
+def set_memory_resource(resource: Any, *, device: int | None = None) -> None:
+    """Take temporary storage, and results that have no library of their own, from a resource.
+
+    Parameters
+    ----------
+    resource : cuda.core.MemoryResource, str or None
+        A resource of cuda.core, or ``"cupy"``, ``"torch"`` or ``"rmm"`` for the pool that CuPy,
+        torch or RMM uses: then memory that one of them has freed serves the other. None: gpualgo's
+        own stream-ordered pool, as in the beginning.
+    device : int, optional
+        The GPU's number; without it the resource's own device, all devices for a name or None.
+
+    Raises
+    ------
+    TypeError
+        `resource` is no such object.
+    ValueError
+        An unknown name, memory that a GPU cannot use, or a resource of another device.
+    ImportError
+        The library that is named is not installed.
+    NoDeviceError
+        There is no such GPU.
+
+    Notes
+    -----
+    Holds for calls that begin later, in all threads. What was taken from a resource goes back to
+    it. Two megabytes that each stream keeps, and the storage of graphs, come from the driver
+    whatever is set. A call for which the resource has no memory raises MemoryError and writes
+    nothing. See docs/memory.md.
+
+    Examples
+    --------
+    >>> import gpualgo as ga
+    >>> ga.set_memory_resource("malloc")
+    Traceback (most recent call last):
+        ...
+    ValueError: set_memory_resource: unknown resource 'malloc'; use 'cupy', 'torch' or 'rmm'
+    """
+    if isinstance(resource, str) and resource not in _NAMES:
+        raise ValueError(f"{_WHERE}: unknown resource {resource!r}; use 'cupy', 'torch' or 'rmm'")
+    from gpualgo._driver import driver, pools
+
+    driver.require_device(0 if device is None else device)
+    if resource is None or isinstance(resource, str):
+        for number in range(driver.device_count()) if device is None else (device,):
+            pools.set_resource(number, _adapter(resource, number))
+        return
+    _check(resource, device)
+    pools.set_resource(int(resource.device_id), resource)
+
+
+def _adapter(name: str | None, device: int) -> Any:
+    if name is None:
+        return None
+    from gpualgo._api import resources
+
+    return resources.ADAPTERS[name](device)
+
+
+def _check(resource: Any, device: int | None) -> None:
+    """Raise unless a resource lends memory that a device can use."""
+    missing = [
+        name
+        for name in ("allocate", "deallocate", "device_id", "is_device_accessible")
+        if not hasattr(resource, name)
+    ]
+    if missing:
+        raise TypeError(
+            f"{_WHERE}: {type(resource).__name__} is no MemoryResource of cuda.core: it has no "
+            f"{missing[0]}; pass such a resource, or 'cupy', 'torch' or 'rmm'"
+        )
+    if not resource.is_device_accessible:
+        raise ValueError(f"{_WHERE}: a GPU cannot use the memory of {type(resource).__name__}")
+    if device is not None and int(resource.device_id) != device:
+        raise ValueError(
+            f"{_WHERE}: the resource is of cuda:{resource.device_id}, not of cuda:{device}; "
+            "make one there"
+        )

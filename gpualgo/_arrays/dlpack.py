@@ -1,0 +1,207 @@
+"""DLPack both ways: capsules read without consuming them, and capsules for device memory.
+
+A capsule that is read is the owner of what is seen: its destructor frees the memory once the last
+view is gone. Capsules that are made come from NumPy, whose destructor and deleter are compiled
+code that is safe in any thread; only the fields that NumPy cannot know are set here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._arrays.view import dense_strides
+from gpualgo._base import dtypes
+
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # kDLCPU and so on
+HOST = (CPU, CUDA_HOST)
+DEVICE = (CUDA, CUDA_MANAGED)
+_READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
+_BFLOAT = 4  # kDLBfloat
+_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}  # by DLDataTypeCode
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),  # in elements; NULL: C order
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Version(ctypes.Structure):
+    _fields_ = (("major", ctypes.c_uint32), ("minor", ctypes.c_uint32))
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = (
+        ("version", _Version),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    )
+
+
+# Prototypes of our own: ctypes.pythonapi's are everybody's.
+_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+    ("PyCapsule_GetName", ctypes.pythonapi)
+)
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+class Tensor(NamedTuple):
+    """What a capsule describes."""
+
+    ptr: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in bytes
+    dtype: np.dtype[Any]
+    device_type: int
+    device_id: int
+    readonly: bool
+    owner: Any
+
+
+def is_capsule(x: Any) -> bool:
+    """Return whether x is a bare capsule, not a producer of capsules."""
+    return type(x).__name__ == "PyCapsule"
+
+
+def ask(producer: Any, **stream: int) -> Any:
+    """Return a producer's capsule; one that does not know versions is asked again without."""
+    try:
+        return producer.__dlpack__(max_version=(1, 0), **stream)
+    except TypeError:
+        return producer.__dlpack__(**stream)
+
+
+def read(capsule: Any) -> Tensor:
+    """Return what a capsule describes; the tensor holds the capsule."""
+    name = _name_of(capsule) or b""
+    if name.startswith(b"used_dltensor"):
+        raise ValueError(
+            "a DLPack capsule was consumed already and its memory belongs to someone else; "
+            "pass the array that it came from"
+        )
+    tensor, flags = _fields(capsule, name)
+    ndim = tensor.ndim
+    dtype = _dtype_of(tensor)
+    shape = tuple(tensor.shape[:ndim]) if ndim else ()
+    if ndim and tensor.strides:
+        strides = tuple(stride * dtype.itemsize for stride in tensor.strides[:ndim])
+    else:
+        strides = dense_strides(shape, dtype.itemsize)
+    pointer = (tensor.data or 0) + tensor.byte_offset
+    if not tensor.data and 0 not in shape:
+        raise ValueError(f"a DLPack capsule of shape {shape} has no memory; pass another array")
+    return Tensor(
+        pointer, shape, strides, dtype, tensor.device_type, tensor.device_id,
+        bool(flags & _READ_ONLY), capsule,
+    )  # fmt: skip
+
+
+def _fields(capsule: Any, name: bytes) -> tuple[_DLTensor, int]:
+    """Return the tensor that a capsule points to, and its flags."""
+    if name == b"dltensor":  # its tensor comes first
+        return _DLTensor.from_address(_pointer_of(capsule, name)), 0
+    if name != b"dltensor_versioned":
+        raise TypeError(
+            f"a capsule named {name.decode(errors='replace')!r} is no DLPack array; "
+            "pass what x.__dlpack__() returns, or x itself"
+        )
+    address = _pointer_of(capsule, name)
+    version = _Version.from_address(address)
+    if version.major != 1:  # beyond the version nothing may be read
+        raise ValueError(
+            f"a DLPack capsule has version {version.major}.{version.minor}, of which only 1.x can "
+            "be read; make it with x.__dlpack__(max_version=(1, 0))"
+        )
+    managed = _Versioned.from_address(address)
+    return managed.tensor, managed.flags
+
+
+def _dtype_of(tensor: _DLTensor) -> np.dtype[Any]:
+    code, bits, lanes = tensor.code, tensor.bits, tensor.lanes
+    if lanes == 1 and (code, bits) == (_BFLOAT, 16):
+        return dtypes.bfloat16()
+    kind = _KINDS.get(code)
+    name = f"{kind}{bits // 8}"
+    try:
+        if kind is None or lanes != 1 or bits % 8:
+            raise TypeError(name)
+        return np.dtype("bool" if name == "b1" else name)
+    except TypeError:
+        raise TypeError(
+            f"a DLPack array of type code {code} with {bits} bits and {lanes} lanes has no dtype "
+            f"here; use one of {', '.join(dtypes.NAMES)}"
+        ) from None
+
+
+def from_strided_memory_view(x: Any) -> Tensor:
+    """Return what a cuda.core StridedMemoryView describes; the tensor holds it."""
+    if x.dtype is None:
+        raise TypeError("a StridedMemoryView without a dtype has no elements; make it with dtype=")
+    shape, dtype = tuple(x.shape), np.dtype(x.dtype)
+    size = dtype.itemsize
+    strides = (
+        dense_strides(shape, size) if x.strides is None else tuple(s * size for s in x.strides)
+    )
+    kind = CUDA if x.is_device_accessible else CPU
+    readonly = bool(x.readonly)
+    return Tensor(int(x.ptr), shape, strides, dtype, kind, int(x.device_id), readonly, x)
+
+
+class _Holder:
+    """Memory with `__array_interface__`, and the object that it belongs to."""
+
+    def __init__(self, tensor: Tensor, typestr: str) -> None:
+        self.owner = tensor.owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (tensor.ptr, tensor.readonly),
+            "shape": tensor.shape,
+            "strides": tensor.strides,
+            "typestr": typestr,
+        }
+
+
+def as_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """Return a NumPy array over the memory; its base holds the owner."""
+    array = np.asarray(_Holder(tensor, tensor.dtype.str))
+    if tensor.readonly:
+        array.flags.writeable = False
+    return array if array.dtype == tensor.dtype else array.view(tensor.dtype)
+
+
+def export(tensor: Tensor, max_version: Any) -> Any:
+    """Return a capsule for memory of any device; it holds the owner."""
+    is_versioned = max_version is not None and max_version[0] >= 1
+    if tensor.readonly and not is_versioned:
+        raise BufferError(
+            "__dlpack__: a read-only array can be exported to consumers of DLPack 1.0 only; "
+            "pass max_version=(1, 0)"
+        )
+    is_bfloat = dtypes.name_of(tensor.dtype) == "bfloat16"
+    array = np.asarray(_Holder(tensor, "<u2" if is_bfloat else tensor.dtype.str))
+    if tensor.readonly:
+        array.flags.writeable = False
+    capsule: Any = array.__dlpack__(max_version=(1, 0)) if is_versioned else array.__dlpack__()
+    made, _ = _fields(capsule, _name_of(capsule))
+    made.device_type, made.device_id = tensor.device_type, tensor.device_id
+    if is_bfloat:
+        made.code = _BFLOAT
+    if 0 in tensor.shape:  # NumPy has memory of its own for these
+        made.data = None
+    return capsule

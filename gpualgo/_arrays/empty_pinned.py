@@ -1,0 +1,98 @@
+"""The public function `empty_pinned`: NumPy arrays that kernels read and write in place."""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import dtypes
+from gpualgo._driver import default_device
+
+_WHERE = "empty_pinned"
+
+
+def empty_pinned(shape: Any, dtype: Any = np.float64) -> np.ndarray[Any, Any]:
+    """Return a new NumPy array in page-locked memory, which GPUs read and write in place.
+
+    Parameters
+    ----------
+    shape : int or sequence of ints
+        The array's shape.
+    dtype : dtype
+        Any without Python objects; float64 by default.
+
+    Returns
+    -------
+    numpy.ndarray
+        Uninitialised and in C order. On a machine with no GPU an ordinary array: everything runs
+        on the CPU there.
+
+    Raises
+    ------
+    TypeError
+        `shape` holds something else than ints, or `dtype` is none or holds objects.
+    ValueError
+        An extent is negative.
+    MemoryError
+        There is not so much memory, or not so much that can be locked.
+
+    Notes
+    -----
+    The memory is freed once no array over it is left and the work that this package has queued on
+    it has run; other libraries' work is the caller's to wait for. Every GPU can use it. Locking
+    pages takes time, so make such an array once and use it again. As an input and as `out` of a
+    call with ``stream=`` it is what lets the call return without waiting: the result is there once
+    the stream has run. See docs/memory.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> x = ga.empty_pinned((2, 3), np.float32)
+    >>> x[...] = 1.5
+    >>> float(ga.reduce(x))
+    9.0
+    """
+    extents = _extents(shape)
+    found = _dtype_of(dtype)
+    size = math.prod(extents) * found.itemsize
+    if size > sys.maxsize:
+        raise MemoryError(f"{_WHERE}: {size} bytes are more than any memory; pass a smaller shape")
+    from gpualgo._driver import driver
+
+    if not size or not driver.device_count():
+        return np.empty(extents, found)
+    from gpualgo._arrays import page_locked
+
+    device = max(default_device.current(), 0)  # its context has to be some GPU's
+    return page_locked.allocate(size, device).view(found).reshape(extents)
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    try:
+        given = tuple(shape) if np.iterable(shape) else (shape,)
+        extents = tuple(map(operator.index, given))
+    except TypeError:
+        raise TypeError(
+            f"{_WHERE}: shape must be an int or a sequence of ints, got {shape!r}"
+        ) from None
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"{_WHERE}: shape {extents} has a negative extent; pass sizes from 0 on")
+    return extents
+
+
+def _dtype_of(dtype: Any) -> np.dtype[Any]:
+    if type(dtype) is str and dtype == "bfloat16":
+        return dtypes.bfloat16()
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{_WHERE}: dtype {dtype!r} is not a dtype of NumPy") from None
+    if found.hasobject or not found.itemsize:
+        raise TypeError(
+            f"{_WHERE}: dtype {found} does not hold plain bytes; use a number's or a record's"
+        )
+    return found

@@ -1,0 +1,44 @@
+"""One value written everywhere in a device array, in stream order and without host memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.view import View
+from gpualgo._cuda.layout import merge
+from gpualgo._driver import driver
+
+
+def fill(target: View, value: np.ndarray[Any, Any], stream: int) -> None:
+    """Queue the writing of one value to every element."""
+    if 0 in target.shape:
+        return
+    data = np.asarray(value).astype(target.dtype).tobytes()
+    unit = min(4, len(data))  # items have 1, 2, 4, 8 or 16 bytes
+    words = [int.from_bytes(data[i : i + unit], "little") for i in range(0, len(data), unit)]
+    dims = merge([(n, (s,)) for n, s in zip(target.shape, target.strides, strict=True)])
+    rows, (pitch,) = dims.pop() if dims else (1, (len(data),))
+    with driver.current_device(target.device):
+        for index in np.ndindex(*(extent for extent, _ in dims)):
+            start = sum(i * stride for i, (_, (stride,)) in zip(index, dims, strict=True))
+            _fill_line(target.ptr + start, rows, pitch, words, unit, stream)
+
+
+def _fill_line(
+    address: int, rows: int, pitch: int, words: list[int], unit: int, stream: int
+) -> None:
+    """Queue the writing of the words to places that lie pitch bytes apart."""
+    api = driver.api()
+    bits = 8 * unit
+    if pitch < 0:
+        address, pitch = address + (rows - 1) * pitch, -pitch
+    if pitch == unit * len(words) and len(set(words)) == 1:
+        queue = getattr(api, f"cuMemsetD{bits}Async")
+        driver.check(queue(address, words[0], rows * len(words), stream), "cuMemsetAsync")
+        return
+    queue = getattr(api, f"cuMemsetD2D{bits}Async")
+    for number, word in enumerate(words):
+        status = queue(address + number * unit, pitch, word, 1, rows, stream)
+        driver.check(status, "cuMemsetD2DAsync")

@@ -1,0 +1,142 @@
+"""The public function `from_pointer`: an array view over a raw device pointer."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._arrays import ordering
+from gpualgo._arrays.view import bounds, dense_strides
+
+if TYPE_CHECKING:  # else loaded by the first call
+    from gpualgo._arrays.device_array import DeviceArray
+
+_WHERE = "from_pointer"
+_MAX_BYTES = 1 << 63
+
+
+def from_pointer(
+    ptr: Any,
+    shape: Any,
+    dtype: Any,
+    *,
+    owner: Any = None,
+    strides: tuple[int, ...] | None = None,
+    readonly: bool = False,
+    stream: Any = None,
+) -> DeviceArray:
+    """View memory that a GPU can use as an array: element i lies at ``ptr + i · strides``.
+
+    Parameters
+    ----------
+    ptr : int
+        The address of the first element: an int, a ``cuda.bindings`` ``CUdeviceptr`` or anything
+        with ``__int__``; memory of a device, managed or page-locked.
+    shape : int or tuple of ints
+        The extents; an extent of zero makes any address right.
+    dtype : dtype
+        Of the elements: one that kernels know, or any other of plain bytes.
+    owner : object, optional
+        Kept alive by the array and every view of it; without it the caller keeps the memory.
+    strides : tuple of ints, optional
+        In bytes, of any sign; without it C order without gaps.
+    readonly : bool
+        Refuse the array as an output.
+    stream : stream, optional
+        The stream that the memory is used on, and that calls without ``stream=`` run on; the
+        caller keeps it. Without it the legacy default stream.
+
+    Returns
+    -------
+    DeviceArray
+        It can be sliced, reshaped and retyped, and exports ``__cuda_array_interface__`` and DLPack.
+        Nothing is copied or waited for.
+
+    Raises
+    ------
+    TypeError
+        An argument is of a wrong type.
+    ValueError
+        No GPU can use the address, the array would leave the allocation, or an element would not
+        be aligned to its dtype.
+    NoDeviceError
+        There is no GPU.
+
+    Notes
+    -----
+    The driver is asked for the allocation of the address; nothing is launched. Memory that a pool
+    lends out, as CuPy's and torch's do, counts as one allocation with all that its block holds.
+    See docs/memory.md.
+
+    Examples
+    --------
+    >>> import cupy, gpualgo as ga                                         # doctest: +SKIP
+    >>> memory = cupy.cuda.alloc(400)                                      # doctest: +SKIP
+    >>> x = ga.from_pointer(memory.ptr, 100, "float32", owner=memory)      # doctest: +SKIP
+    >>> ga.reduce(x[10:])                                                  # doctest: +SKIP
+    DeviceArray(shape=(), dtype=float32, cuda:0, ptr=0x302000000)
+    """
+    from gpualgo._arrays import device_array
+    from gpualgo._driver import addresses, driver
+
+    address = _address(ptr)
+    extents = _ints(shape, "shape") if isinstance(shape, (tuple, list)) else _ints([shape], "shape")
+    element = device_array.any_dtype(dtype, _WHERE)
+    longest = max(math.prod(extents) * element.itemsize, *extents, 0)
+    if min(extents, default=0) < 0 or longest >= _MAX_BYTES:
+        raise ValueError(
+            f"{_WHERE}: shape {extents} of {element} cannot be an array's; pass extents from 0 on "
+            "that fit an address space"
+        )
+    steps = dense_strides(extents, element.itemsize)
+    if strides is not None:
+        steps = _ints(strides, "strides")
+        if len(steps) != len(extents):
+            raise ValueError(
+                f"{_WHERE}: strides {steps} are not one for each extent of shape {extents}; "
+                "pass as many, in bytes"
+            )
+    home = 0 if stream is None else ordering.handle_of(stream, _WHERE)
+    driver.require_device(0)
+    device_array.check_alignment(address, extents, steps, element, _WHERE)
+    low, high = bounds(extents, steps, element.itemsize)
+    device, pointer = addresses.place(address, low, high, _WHERE)
+    return device_array.DeviceArray(
+        pointer, extents, steps, element, device, home if home != 1 else 0, bool(readonly), owner
+    )
+
+
+def _address(ptr: Any) -> int:
+    """Return ptr as an int; an array or a float, whose value would be taken, is refused."""
+    if isinstance(ptr, ctypes.c_void_p):
+        ptr = ptr.value or 0
+    is_number = isinstance(ptr, (int, np.integer)) and not isinstance(ptr, (bool, np.bool_))
+    is_value = isinstance(ptr, (bool, float, np.generic, np.ndarray)) or any(
+        hasattr(ptr, name) for name in ("__cuda_array_interface__", "__dlpack__", "__array__")
+    )
+    if not is_number and (is_value or not hasattr(ptr, "__int__")):
+        raise TypeError(
+            f"{_WHERE}: ptr must be an address, as int or CUdeviceptr, got {type(ptr).__name__}; "
+            "an array is passed to functions itself"
+        )
+    address = int(ptr)
+    if not 0 <= address < 1 << 64:
+        raise ValueError(f"{_WHERE}: ptr {address:#x} is no address; pass one of 64 bits")
+    return address
+
+
+def _ints(values: Any, name: str) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(_no_flag(v)) for v in values)
+    except TypeError:
+        raise TypeError(
+            f"{_WHERE}: {name} must be made of ints, got {values!r}; pass a tuple of ints"
+        ) from None
+
+
+def _no_flag(value: Any) -> Any:
+    return None if isinstance(value, bool) else value

@@ -1,0 +1,105 @@
+"""Memory of the host that kernels read and write in place: page-locked, registered or managed."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.view import View, address_of, byte_bounds
+from gpualgo._cuda.layout import MAX_DIMS
+from gpualgo._driver import driver
+from gpualgo._driver.driver import check
+
+_HOST, _DEVICE = 1, 2  # CUmemorytype; 0 is memory that CUDA does not know
+
+
+def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = True) -> View | None:
+    """Return a host array as kernels on the current device see it; None if they cannot.
+
+    They cannot where a byte of it is pageable, where elements lie across their alignment
+    (`is_aligned`), or in more dimensions than a kernel walks.
+    """
+    first = address_of(array)
+    if len(array.shape) > MAX_DIMS or (is_aligned and not _is_aligned(array, first)):
+        return None
+    low, high = byte_bounds(array)
+    if low == high:
+        return None
+    kind, is_managed, pointer, start, size = _attributes(low)
+    if kind == _DEVICE and not is_managed:
+        raise ValueError(
+            f"{where}: an array of the host lies at address {first:#x}, which is memory of a GPU; "
+            f"pass gpualgo.from_pointer({first:#x}, shape, dtype) instead"
+        )
+    if not (kind == _HOST or is_managed) or not start <= low <= high <= start + size:
+        return None
+    return View(
+        pointer + first - low, array.shape, array.strides, array.dtype, device, array.library,
+        array.readonly, array.owner,
+    )  # fmt: skip
+
+
+def _is_aligned(array: View, first: int) -> bool:
+    """Return whether every element lies at a multiple of its size."""
+    itemsize = array.dtype.itemsize
+    if first % itemsize:
+        return False
+    pairs = zip(array.shape, array.strides, strict=True)
+    return all(extent == 1 or stride % itemsize == 0 for extent, stride in pairs)
+
+
+@cache
+def _asked() -> list[Any]:
+    """Return the attributes of a pointer that decide, in the order of `_attributes`."""
+    names = "MEMORY_TYPE", "IS_MANAGED", "DEVICE_POINTER", "RANGE_START_ADDR", "RANGE_SIZE"
+    known = driver.api().CUpointer_attribute
+    return [getattr(known, f"CU_POINTER_ATTRIBUTE_{name}") for name in names]
+
+
+def _attributes(address: int) -> tuple[int, bool, int, int, int]:
+    """Return memory's type, whether it is managed, its device pointer, and its range."""
+    asked = _asked()
+    status, found = driver.api().cuPointerGetAttributes(len(asked), asked, address)
+    if status:  # what CUDA cannot say anything about is no memory of its own
+        return 0, False, 0, 0, 0
+    kind, is_managed, pointer, start, size = found
+    return int(kind), bool(is_managed), int(pointer), int(start), int(size)
+
+
+class Memory:
+    """Page-locked bytes, freed when the last array over them dies."""
+
+    __slots__ = ("__array_interface__", "__weakref__")
+
+    def __init__(self, size: int, device: int) -> None:
+        api = driver.api()
+        with driver.outside_capture(device):
+            # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP, for every context and in place.
+            result = api.cuMemHostAlloc(size, 3)
+        codes = api.CUresult
+        if result[0] in (codes.CUDA_ERROR_OUT_OF_MEMORY, codes.CUDA_ERROR_INVALID_VALUE):
+            raise MemoryError(
+                f"empty_pinned: the host cannot lock {size} bytes of memory; pass a smaller shape, "
+                "or use numpy.empty, whose arrays are staged"
+            )
+        address = int(check(result, "cuMemHostAlloc"))
+        weakref.finalize(self, _free, address, device).atexit = False
+        self.__array_interface__ = {
+            "version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False),
+        }  # fmt: skip
+
+
+def allocate(size: int, device: int) -> np.ndarray[Any, Any]:
+    """Return page-locked bytes; every GPU can use them."""
+    array: np.ndarray[Any, Any] = np.asarray(Memory(size, device))
+    return array
+
+
+def _free(address: int, device: int) -> None:
+    """Give page-locked memory back; what a stream still uses is held by `memory` until then."""
+    with contextlib.suppress(RuntimeError), driver.outside_capture(device):  # a forked child
+        driver.api().cuMemFreeHost(address)

@@ -1,0 +1,138 @@
+"""Arrays known only by a protocol: views of them, and the library that their results come from."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays import device_array, dlpack, fill, view
+from gpualgo._arrays.device_array import DeviceArray
+from gpualgo._arrays.view import View, dense_strides
+from gpualgo._base import recording
+from gpualgo._driver import addresses, driver, workspace
+
+
+class Protocol:
+    """The library of arrays known by protocol whose work is queued on one stream, their home."""
+
+    name = "cuda-array-interface"
+    has_homes = True
+
+    __slots__ = ("home",)
+
+    def __init__(self, home: int) -> None:
+        self.home = home
+
+    def empty(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None
+    ) -> DeviceArray:
+        # A graph's stream is of its recording alone: its launches run elsewhere.
+        if stream is None or recording.is_taking_down():
+            stream = self.home
+        return device_array.empty(shape, dtype, device, stream)
+
+    def fill(self, x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
+        target = view.as_bytes_view(x, "out")
+        fill.fill(target, value, self.home if stream is None else stream)
+
+    def stream(self, device: int) -> int:
+        return self.home
+
+    @staticmethod
+    def pointer(x: Any) -> int:
+        pointer: int = x.ptr
+        return pointer
+
+
+@cache
+def at(home: int) -> Protocol:
+    """Return the library of a home stream: one object for each, as calls compare them."""
+    return Protocol(home)
+
+
+def own_view(x: DeviceArray) -> View:
+    """Return the view of a DeviceArray."""
+    home = at(x.stream)
+    return View(x.ptr, x.shape, x.strides, x.dtype, x.device, home, x.readonly, x)
+
+
+def interface_view(x: Any, interface: dict[str, Any]) -> View:
+    """Return the view of a `__cuda_array_interface__`."""
+    if interface.get("mask") is not None:
+        raise TypeError("a masked CUDA array would lose its mask; pass the data alone")
+    shape = tuple(int(n) for n in interface["shape"])
+    dtype = np.dtype(interface["typestr"])
+    fields = interface.get("descr")
+    if dtype.kind == "V" and fields and (len(fields) > 1 or fields[0][0]):
+        dtype = np.lib.format.descr_to_dtype(fields)
+    address, readonly = interface["data"]
+    pointer = int(address or 0)
+    strides = interface.get("strides")
+    return View(
+        pointer,
+        shape,
+        dense_strides(shape, dtype.itemsize) if strides is None else tuple(int(s) for s in strides),
+        dtype,
+        addresses.device_of(pointer),
+        at(_home(interface.get("stream"))),
+        bool(readonly),
+        x,
+    )
+
+
+def _home(stream: Any) -> int:
+    """Return the stream of a `__cuda_array_interface__`; 0 is the legacy default stream."""
+    return 0 if stream is None or int(stream) == 1 else int(stream)
+
+
+class Borrowed:
+    """A DLPack tensor on a GPU, given back once the work on it is done.
+
+    Its producer may free the memory for a stream of its own as soon as the capsule is gone.
+    """
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: dlpack.Tensor) -> None:
+        self.tensor = tensor
+
+    def __del__(self) -> None:
+        if sys.is_finalizing():
+            return
+        try:
+            with driver.current_device(self.tensor.device_id):
+                if driver.is_free(0):
+                    workspace.keep_until_done(0, self.tensor.device_id, self.tensor.owner)
+        except RuntimeError:  # the child of a fork, or CUDA has ended: nothing runs any more
+            pass
+
+
+def borrowed_view(x: Borrowed) -> View:
+    """Return the view of a DLPack tensor on a GPU."""
+    tensor = x.tensor
+    return View(
+        tensor.ptr, tensor.shape, tensor.strides, tensor.dtype, tensor.device_id, at(0),
+        tensor.readonly, x,
+    )  # fmt: skip
+
+
+def capsule_of(producer: Any, device: int) -> Any:
+    """Return a producer's capsule, the legacy default stream having to wait for its work."""
+    driver.require_device(device)
+    with driver.current_device(device):
+        return dlpack.ask(producer, stream=1 if driver.is_free(0) else -1)
+
+
+def strided_memory_view(tensor: dlpack.Tensor) -> View:
+    """Return the view of a cuda.core StridedMemoryView of memory that a GPU can use."""
+    return View(
+        tensor.ptr, tensor.shape, tensor.strides, tensor.dtype, max(tensor.device_id, 0), at(0),
+        tensor.readonly, tensor.owner,
+    )  # fmt: skip
+
+
+view.register(DeviceArray, own_view)
+view.register(Borrowed, borrowed_view)

@@ -1,0 +1,217 @@
+"""Any array -> a frozen view of its memory; results in the caller's library.
+
+A library is a module with `view(x)`, `empty(shape, dtype, device, stream)`, `stream(device)`,
+`to_numpy(x)` and `from_numpy(a, like)`; the ones for CuPy, torch and the protocols are imported
+when an array of theirs first comes by. Where it `has_homes`, there is one library object for each
+stream that arrays are at home on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._base import dtypes
+from gpualgo._driver.default_device import CPU
+
+
+class View(NamedTuple):
+    """An array's memory. `ptr` is 0 for host arrays, which the CPU backend takes whole."""
+
+    ptr: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in bytes
+    dtype: np.dtype[Any]
+    device: int  # a CUDA ordinal, or CPU
+    library: Any
+    readonly: bool
+    owner: Any
+
+
+class _NumPy:
+    """NumPy's side of the library protocol."""
+
+    name = "numpy"
+    has_homes = False
+
+    @staticmethod
+    def view(x: Any) -> View:
+        return View(
+            0, x.shape, x.strides, x.dtype, CPU, _NumPy, not x.flags.writeable, x,
+        )  # fmt: skip
+
+    @staticmethod
+    def to_numpy(x: Any) -> np.ndarray[Any, Any]:
+        return np.asarray(x)
+
+    @staticmethod
+    def from_numpy(a: np.ndarray[Any, Any], like: Any) -> Any:
+        return a
+
+    @staticmethod
+    def scalar(a: np.ndarray[Any, Any]) -> Any:
+        """Return a 0-d result as NumPy does: a scalar."""
+        return a[()]
+
+
+_viewers: dict[type, Any] = {np.ndarray: _NumPy.view}
+
+
+def register(cls: type, viewer: Any) -> None:
+    """Let viewer(x) give the view of each x of a class."""
+    _viewers[cls] = viewer
+
+
+def as_view(x: Any, where: str) -> View:
+    """Return the view of x; raise TypeError if it is no array of a supported dtype."""
+    viewer = _viewers.get(type(x))
+    if viewer is None:
+        viewer = _find_viewer(x, where)
+    view: View = viewer(x)
+    if dtypes.name_of(view.dtype) is None:
+        dtypes.check(view.dtype, where)
+    return view
+
+
+def as_bytes_view(x: Any, where: str) -> View:
+    """Return the view of x, an array of any dtype whose items are plain bytes to be moved."""
+    viewer = _viewers.get(type(x))
+    if viewer is None:
+        viewer = _find_viewer(x, where)
+    view: View = viewer(x)
+    if view.dtype.hasobject or not view.dtype.itemsize:
+        raise TypeError(
+            f"{where} has dtype {view.dtype}, whose items are not plain bytes; "
+            "pass the indices numpy.arange(n) instead and take the items with the result"
+        )
+    return view
+
+
+def _find_viewer(x: Any, where: str) -> Any:
+    cls = type(x)
+    package = cls.__module__.partition(".")[0]
+    masked = sys.modules.get("numpy.ma")  # importing it takes longer than a first call may
+    if masked is not None and isinstance(x, masked.MaskedArray):
+        raise TypeError(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
+    if isinstance(x, np.ndarray):
+        viewer: Any = _NumPy.view
+    elif package in ("cupy", "torch"):
+        from gpualgo._arrays import libraries
+
+        viewer = libraries.viewer_for(package)
+        if viewer is None or not libraries.is_array(package, x):
+            raise _not_an_array(x, where)
+    elif hasattr(x, "__cuda_array_interface__") or hasattr(x, "__dlpack__"):
+        if isinstance(x, np.generic):
+            raise _not_an_array(x, where)
+        from gpualgo._arrays import libraries
+
+        viewer = libraries.protocol_view
+    elif hasattr(x, "__array_interface__") and not isinstance(x, np.generic):
+        viewer = _array_interface_view
+    elif cls.__name__ in ("PyCapsule", "StridedMemoryView"):  # DLPack's, cuda.core's before 1.0
+        from gpualgo._arrays import libraries
+
+        viewer = libraries.protocol_view
+    else:
+        raise _not_an_array(x, where)
+    _viewers[cls] = viewer
+    return viewer
+
+
+def _array_interface_view(x: Any) -> View:
+    return _NumPy.view(np.asarray(x))
+
+
+_OPERAND = "transform: an argument"
+
+
+def _not_an_array(x: Any, where: str) -> TypeError:
+    if isinstance(x, (bool, int, float, complex, np.generic)) and where == _OPERAND:
+        return TypeError(
+            f"{where} is the scalar {x!r}, not an array; "
+            "capture it in the operator, as in lambda a: a * 2.0"
+        )
+    return TypeError(
+        f"{where} must be an array, got {type(x).__name__}; wrap it with numpy.asarray(x)"
+    )
+
+
+def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return the byte strides of an array in C order without gaps."""
+    strides = []
+    for extent in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= extent
+    return tuple(reversed(strides))
+
+
+def is_contiguous(view: View) -> bool:
+    """Return whether a view lies in C order without gaps."""
+    step = view.dtype.itemsize
+    for extent, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
+        if extent != 1 and stride != step:
+            return 0 in view.shape
+        step *= extent
+    return True
+
+
+def address_of(view: View) -> int:
+    """Return where a view's first element lies."""
+    if view.device != CPU or view.ptr:
+        return view.ptr
+    return int(view.owner.__array_interface__["data"][0])
+
+
+def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """Return the first byte and the one past the last, relative to the first element."""
+    low = high = 0
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent == 0:
+            return 0, 0
+        if stride < 0:
+            low += (extent - 1) * stride
+        else:
+            high += (extent - 1) * stride
+    return low, high + itemsize
+
+
+def byte_bounds(view: View) -> tuple[int, int]:
+    """Return the first byte of a view and the one past its last."""
+    start, shape, size = address_of(view), view.shape, view.dtype.itemsize
+    if len(shape) == 1 and shape[0] and view.strides[0] > 0:  # most arrays, and in warm calls
+        return start, start + (shape[0] - 1) * view.strides[0] + size
+    low, high = bounds(shape, view.strides, size)
+    return start + low, start + high
+
+
+def overlap(a: View, b: View) -> bool:
+    """Return whether two views share a byte (or might: where that is too hard to tell)."""
+    if a.device != b.device:
+        return False
+    a_low, a_high = byte_bounds(a)
+    b_low, b_high = byte_bounds(b)
+    if a_low >= b_high or b_low >= a_high:
+        return False
+    try:
+        shares: Any = np.shares_memory  # its stub knows no other max_work than -1 and 0
+        return bool(shares(_Addresses(a).array, _Addresses(b).array, max_work=100_000))
+    except np.exceptions.TooHardError:
+        return True
+
+
+class _Addresses:
+    """A view's addresses as a NumPy array that is never read."""
+
+    def __init__(self, view: View) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address_of(view), True),
+            "shape": view.shape,
+            "strides": view.strides,
+            "typestr": f"|V{view.dtype.itemsize}",
+        }
+        self.array = np.asarray(self)

@@ -1,0 +1,137 @@
+"""Views of strided memory by arithmetic alone: indexing, reshaping, retyping; as NumPy's."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from gpualgo._arrays.view import dense_strides
+from gpualgo._cuda.layout import merge
+
+Ints = tuple[int, ...]
+
+
+def index(shape: Ints, strides: Ints, key: Any) -> tuple[int, Ints, Ints]:
+    """Return the byte offset, the shape and the strides of x[key]."""
+    items = _expanded(key, len(shape))
+    offset, axis = 0, 0
+    out_shape: list[int] = []
+    out_strides: list[int] = []
+    for item in items:
+        if item is None:
+            out_shape.append(1)
+            out_strides.append(0)
+            continue
+        extent, stride = shape[axis], strides[axis]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(extent)
+            count = len(range(start, stop, step))
+            offset += start * stride if count else 0
+            out_shape.append(count)
+            out_strides.append(stride * step)
+        else:
+            if not -extent <= item < extent:
+                raise IndexError(
+                    f"DeviceArray: index {item} is out of bounds for axis {axis} with extent "
+                    f"{extent}; pass one within it"
+                )
+            offset += item % extent * stride
+        axis += 1
+    return offset, tuple(out_shape), tuple(out_strides)
+
+
+def _expanded(key: Any, ndim: int) -> list[Any]:
+    """Return one index for each axis, and None for each new one."""
+    items: list[Any] = []
+    rest = None
+    for item in key if isinstance(key, tuple) else (key,):
+        if item is Ellipsis:
+            if rest is not None:
+                raise IndexError("DeviceArray: an index has two ellipses; pass one")
+            rest = len(items)
+        elif item is None or isinstance(item, slice):
+            items.append(item)
+        else:
+            items.append(_integer(item))
+    missing = ndim - sum(item is not None for item in items)
+    if missing < 0:
+        raise IndexError(
+            f"DeviceArray: too many indices: {ndim - missing} for {ndim} dimensions; pass fewer"
+        )
+    at = len(items) if rest is None else rest
+    return [*items[:at], *[slice(None)] * missing, *items[at:]]
+
+
+def _integer(item: Any) -> int:
+    try:
+        number: Any = None if type(item) is bool else item
+        return operator.index(number)
+    except TypeError:
+        raise IndexError(
+            "DeviceArray: an index must be made of ints, slices, ... and None, got "
+            f"{type(item).__name__}; pass the array to a library that gathers"
+        ) from None
+
+
+def full_shape(shape: Any, size: int) -> Ints:
+    """Return the new shape of `size` elements, with a -1 in it replaced."""
+    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    extents = [operator.index(extent) for extent in given]
+    unknown = extents.count(-1)
+    known = math.prod(extent for extent in extents if extent != -1)
+    if unknown == 1 and known > 0 and size % known == 0:
+        extents[extents.index(-1)] = size // known
+    elif unknown or min(extents, default=0) < 0 or known != size:
+        raise ValueError(
+            f"reshape: {size} elements do not make the shape {tuple(extents)}; "
+            "pass one of as many elements"
+        )
+    return tuple(extents)
+
+
+def reshape(shape: Ints, strides: Ints, new: Ints, itemsize: int) -> Ints:
+    """Return the byte strides of the same elements in another shape; raise if there are none."""
+    if 0 in new:
+        return dense_strides(new, itemsize)
+    runs = [
+        (extent, stride)
+        for extent, (stride,) in merge([(n, (s,)) for n, s in zip(shape, strides, strict=True)])
+    ]
+    left, step = 1, itemsize
+    result = []
+    for extent in reversed(new):
+        if left == 1 and extent != 1:
+            left, step = runs.pop()
+        if left % extent:
+            raise ValueError(
+                f"reshape: the shape {shape} with strides {strides} cannot be seen as {new} "
+                "without a copy; copy the array to contiguous memory first"
+            )
+        result.append(step)
+        left //= extent
+        step *= extent
+    return tuple(reversed(result))
+
+
+def retype(shape: Ints, strides: Ints, itemsize: int, new_itemsize: int) -> tuple[Ints, Ints]:
+    """Return shape and strides of the same bytes as items of another size."""
+    if itemsize == new_itemsize:
+        return shape, strides
+    if not shape:
+        raise ValueError(
+            f"view: a 0-d array of {itemsize}-byte items cannot be seen as {new_itemsize}-byte "
+            "items; reshape it to (1,) first"
+        )
+    extent, stride = shape[-1], strides[-1]
+    if extent != 1 and stride != itemsize and 0 not in shape:
+        raise ValueError(
+            f"view: the last axis has stride {stride}, not the item size {itemsize}, so its items "
+            f"cannot be seen as {new_itemsize}-byte items; copy the array first"
+        )
+    if extent * itemsize % new_itemsize:
+        raise ValueError(
+            f"view: the last axis has {extent * itemsize} bytes, which {new_itemsize}-byte items "
+            "do not divide; cut it to a multiple"
+        )
+    return (*shape[:-1], extent * itemsize // new_itemsize), (*strides[:-1], new_itemsize)

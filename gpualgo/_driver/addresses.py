@@ -1,0 +1,89 @@
+"""What the driver knows of an address."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gpualgo._driver import driver
+
+
+class Allocation(NamedTuple):
+    """The memory that an address lies in."""
+
+    start: int
+    size: int
+    device: int
+    ptr: int  # the address as kernels see it
+
+
+def find(pointer: int) -> Allocation | None:
+    """Return the allocation of an address, None if no GPU can use it."""
+    driver.require_device(0)
+    driver.check_process()
+    device = _ordinal(pointer)
+    if device is None:
+        return None
+    if device < 0:  # managed memory need not have one
+        if not _attribute("IS_MANAGED", pointer):
+            return None
+        device = 0
+    with driver.current_device(device):
+        seen = _attribute("DEVICE_POINTER", pointer)
+        start, size = _attribute("RANGE_START_ADDR", pointer), _attribute("RANGE_SIZE", pointer)
+        if start is None or not size:
+            status, start, size = driver.api().cuMemGetAddressRange(pointer)
+            if status:
+                return None
+    return None if seen is None else Allocation(int(start), int(size), device, int(seen))
+
+
+def place(address: int, low: int, high: int, where: str) -> tuple[int, int]:
+    """Return the device of an array and its address there, once its bytes are within memory."""
+    found = find(address) if address else None
+    if low == high:  # no elements
+        return (0, address) if found is None else (found.device, found.ptr)
+    if found is None:
+        raise ValueError(
+            f"{where}: {address:#x} is not the address of memory that a GPU can use; pass that of "
+            "device, managed or page-locked memory that is still allocated"
+        )
+    before, behind = address - found.start, found.start + found.size - address
+    if before + low < 0 or high > behind:
+        raise ValueError(
+            f"{where}: the array takes the bytes from {low} to {high} around {address:#x}, but "
+            f"its allocation only has those from {-before} to {behind}; pass a smaller shape"
+        )
+    return found.device, found.ptr
+
+
+def device_of(pointer: int) -> int:
+    """Return the device of an address."""
+    if not pointer:
+        return 0
+    driver.require_device(0)
+    ordinal = _ordinal(pointer)
+    if ordinal is None:
+        raise ValueError(
+            f"address {pointer:#x} is not memory that a GPU knows; pass a device array"
+        )
+    return max(ordinal, 0)
+
+
+def _ordinal(pointer: int) -> int | None:
+    """Return the device of an address, negative if it has none, None if no GPU knows it."""
+    ordinal = _attribute("DEVICE_ORDINAL", pointer)
+    if ordinal is None or driver.is_simple:
+        return None if ordinal is None else int(ordinal)
+    # cuda.bindings up to 13.3 answers 0 for every device.
+    from cuda.bindings import runtime
+
+    status, found = runtime.cudaPointerGetAttributes(pointer)
+    return None if status else int(found.device)
+
+
+def _attribute(name: str, pointer: int) -> Any:
+    """Return an attribute of an address, None where the driver has none."""
+    api = driver.api()
+    attribute = getattr(api.CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")
+    status, value = api.cuPointerGetAttribute(attribute, pointer)
+    return None if status else value

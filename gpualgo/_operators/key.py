@@ -1,0 +1,282 @@
+"""Keys: what a callable computes, as an integer that equal code shares.
+
+A key holds everything that compiled code can depend on: bytecode, constants, defaults, closure
+values and the globals (and module attributes) that the bytecode reads, functions recursively; of
+arrays the layout alone (`_captured`). Names, file and line are left out, so equal lambdas written
+twice share one kernel. It is taken on every call, so a changed closure value or global is noticed;
+numba is not needed for it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import itertools
+import types
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gpualgo._operators import captured
+from gpualgo._operators.bytecode import names_of
+from gpualgo._operators.captured import Captured
+from gpualgo._operators.guards import MISSING, UNREACHED, Watch, is_full
+
+Token: TypeAlias = Any  # nested tuples of str, int, bytes, types; hashable, compared by value
+
+
+def python_function(fn: Any) -> types.FunctionType | None:
+    """Return the Python function behind fn (also of a numba dispatcher), else None."""
+    if type(fn) is types.FunctionType:
+        return fn
+    inner = getattr(fn, "py_func", None)
+    return inner if type(inner) is types.FunctionType else None
+
+
+_counter = itertools.count()
+_keys: dict[Token, int] = {}
+_tokens: dict[int, Token] = {}
+
+
+def intern(token: Token) -> int:
+    key = _keys.get(token)
+    if key is None:
+        key = _keys.setdefault(token, next(_counter))
+        _tokens[key] = token
+    return key
+
+
+class _Code:
+    """What is known of one code object: its content, and which names it can read."""
+
+    __slots__ = ("attributes", "closed_key", "code", "content", "globals", "watch")
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.code = code  # a strong reference: the cache is keyed by id
+        self.content = _content(code)
+        self.globals, self.attributes = names_of(code)
+        closed = not self.globals and not code.co_freevars
+        self.closed_key = intern(("function", self.content)) if closed else None
+        self.watch: Watch | None = None
+
+
+_codes: dict[int, _Code] = {}
+_MAX_CODES = 1 << 14  # bounds what a program that makes code objects in a loop can hold here
+
+
+def _code_info(code: types.CodeType) -> _Code:
+    info = _codes.get(id(code))
+    if info is None:
+        if len(_codes) >= _MAX_CODES:
+            _codes.clear()
+        info = _codes.setdefault(id(code), _Code(code))
+    return info
+
+
+def call_key(fn: Any) -> Any:
+    """Return what decides a call of fn: its key, and where captured arrays lie."""
+    if type(fn) is types.FunctionType:
+        info = _code_info(fn.__code__)
+        if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
+            return info.closed_key
+        if info.watch is not None and not info.watch.places and info.watch.holds(fn):
+            return info.watch.key
+    key, views = examine(fn)
+    return (key, captured.note(views)) if views else key
+
+
+def key_of(fn: Any) -> int:
+    """Return the key of a callable as it stands now."""
+    return examine(fn).key
+
+
+def examine(fn: Any) -> Captured:
+    """Return the key of a callable as it stands now, and the arrays that it captures."""
+    if type(fn) is not types.FunctionType:
+        function = python_function(fn)
+        if function is not None:
+            return examine(function)
+        try:
+            return Captured(intern(_object_token(fn)), ())
+        except TypeError:
+            raise TypeError(
+                f"op is a {type(fn).__name__}, which numba cannot compile; "
+                "pass a function or lambda of scalars"
+            ) from None
+    info = _code_info(fn.__code__)
+    if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
+        return Captured(info.closed_key, ())
+    watch = info.watch
+    if watch is not None and watch.holds(fn):
+        known = watch.recapture(fn)
+        if known is not None:
+            return Captured(watch.key, known)
+    watch = Watch(fn)
+    key = watch.key = intern(_function_token(fn, (), watch))
+    views, watch.views = tuple(watch.views), []
+    captured.check_size(views)
+    info.watch = watch if watch.is_stable else None
+    return Captured(key, views)
+
+
+def names_read(code: types.CodeType) -> tuple[str, ...]:
+    """Return the globals that code may read."""
+    return _code_info(code).globals
+
+
+def digest_of(key: int) -> str:
+    """Return a key's content as a SHA-256 that is the same in every process."""
+    import hashlib  # takes milliseconds, and only work on a GPU asks
+
+    return hashlib.sha256(repr(_tokens[key]).encode()).hexdigest()
+
+
+def _content(code: types.CodeType) -> Token:
+    return (
+        code.co_code,
+        tuple(_constant(value) for value in code.co_consts),
+        code.co_names,
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+        code.co_flags,
+        len(code.co_varnames),
+        len(code.co_cellvars),
+        code.co_freevars,
+        getattr(code, "co_exceptiontable", b""),
+    )
+
+
+def _constant(value: Any) -> Token:
+    if isinstance(value, types.CodeType):
+        return ("code", _content(value))
+    return _token(value, (), None)
+
+
+def _token(value: Any, path: tuple[int, ...], watch: Watch | None) -> Token:
+    """Return value's content; `path` holds the ids of the functions being visited."""
+    kind = type(value)
+    if kind is float:
+        return ("float", value.hex())
+    if kind is complex:
+        return ("complex", value.real.hex(), value.imag.hex())
+    if kind in (int, bool, str, bytes, type(None), type(Ellipsis)):
+        return (kind.__name__, value)
+    if isinstance(value, np.generic):
+        return ("scalar", value.dtype.name, value.dtype.str, value.tobytes())
+    if kind in (tuple, frozenset):
+        items = tuple(_token(item, path, watch) for item in value)
+        return (kind.__name__, items if kind is tuple else tuple(sorted(items, key=repr)))
+    if isinstance(value, types.ModuleType):
+        return ("module", value.__name__)
+    if captured.is_array(value):
+        if watch is not None:
+            watch.is_stable = False  # it is not looked at again
+        raise TypeError(UNREACHED)
+    function = python_function(value)
+    if function is None:
+        return _object_token(value)
+    assert watch is not None  # constants are no functions
+    before, watch.may_capture = watch.may_capture, False
+    try:
+        return _function_token(function, path, watch)
+    finally:
+        watch.may_capture = before
+
+
+def _variable_token(
+    value: Any, names: Any, name: Any, path: tuple[int, ...], watch: Watch
+) -> Token:
+    """Return the token of a closure's or a namespace's value, from where arrays are captured."""
+    if type(value) is captured.Slot:
+        return value.token
+    if captured.is_array(value):
+        return watch.capture(value, names, name, len(path))
+    function = python_function(value)
+    return (
+        _token(value, path, watch) if function is None else _function_token(function, path, watch)
+    )
+
+
+def _object_token(value: Any) -> Token:
+    """Return the token of a callable or class known by where it is defined."""
+    if isinstance(value, (type, types.BuiltinFunctionType, np.ufunc)):
+        module = getattr(value, "__module__", None) or ""
+        name = getattr(value, "__qualname__", None) or value.__name__
+        return ("object", module, name)
+    if isinstance(value, functools.partial):
+        raise TypeError(
+            "op is a functools.partial, which numba cannot compile; "
+            "write it as a lambda that captures the value"
+        )
+    raise TypeError(
+        f"op captures a value of type {type(value).__name__}, which kernels cannot hold; "
+        "capture numbers, NumPy scalars, arrays or functions"
+    )
+
+
+def _function_token(fn: types.FunctionType, path: tuple[int, ...], watch: Watch) -> Token:
+    if id(fn) in path:
+        return ("recursion", len(path) - path.index(id(fn)))
+    if path:
+        watch.functions.append((fn, fn.__code__, fn.__defaults__))
+        watch.is_stable &= fn.__kwdefaults__ is None
+    info = _code_info(fn.__code__)
+    path = (*path, id(fn))
+    cells = tuple(_cell_token(i, c, path, watch) for i, c in enumerate(fn.__closure__ or ()))
+    defaults = _token(fn.__defaults__ or (), path, watch)
+    kwdefaults = tuple(
+        (name, _token(value, path, watch))
+        for name, value in sorted((fn.__kwdefaults__ or {}).items())
+    )
+    names = _global_tokens(info, fn, path, watch)
+    if not (cells or defaults[1] or kwdefaults or names):
+        return ("function", info.content)
+    return ("function", info.content, cells, defaults, kwdefaults, names)
+
+
+def _cell_token(index: int, cell: types.CellType, path: tuple[int, ...], watch: Watch) -> Token:
+    if not is_full(cell):
+        return ("empty",)
+    if len(path) > 1:
+        watch.inner_cells.append((cell, cell.cell_contents))
+    return _variable_token(cell.cell_contents, None, index, path, watch)
+
+
+def _global_tokens(
+    info: _Code, fn: types.FunctionType, path: tuple[int, ...], watch: Watch
+) -> Token:
+    """Return what each global name, and each module attribute within reach, stands for."""
+    found: list[Token] = []
+    free = [cell.cell_contents for cell in fn.__closure__ or () if is_full(cell)]
+    modules = [value for value in free if isinstance(value, types.ModuleType)]
+    for name in info.globals:
+        value = watch.read(fn.__globals__, name)
+        if value is MISSING:
+            value = watch.read(builtins.__dict__, name)
+        if value is MISSING:
+            raise TypeError(f"op reads the global name {name!r}, which is not defined")
+        found.append((name, _variable_token(value, fn.__globals__, name, path, watch)))
+        if isinstance(value, types.ModuleType):
+            modules.append(value)
+    reached: set[int] = set()
+    while modules:
+        module = modules.pop()
+        if id(module) in reached:
+            continue
+        reached.add(id(module))
+        for name in info.attributes:
+            value = watch.read(module.__dict__, name)
+            if isinstance(value, types.ModuleType):
+                modules.append(value)
+            elif value is not MISSING:
+                found.append((module.__name__, name, _attribute_token(value, path, watch)))
+    return tuple(found)
+
+
+def _attribute_token(value: Any, path: tuple[int, ...], watch: Watch) -> Token:
+    """Return the token of a module's attribute, which the code may not read after all."""
+    try:
+        return _token(value, path, watch)
+    except TypeError:
+        return ("unsupported", type(value).__qualname__, id(value))

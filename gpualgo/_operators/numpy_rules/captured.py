@@ -1,0 +1,85 @@
+"""Captured arrays inside compiled operators: numba arrays made from the words of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba import types
+from numba.core.errors import TypingError
+
+from gpualgo._operators.captured import Slot
+from gpualgo._operators.numpy_rules.types import Weak, scalar_type
+
+_word = llvm.IntType(64)
+
+
+def array_intrinsic(slot: Slot, arrayobj: Any, make: Callable[..., Any], words: Any) -> Any:
+    """Return the intrinsic that gives a slot's array, read-only; words(builder) is word 0."""
+    element = scalar_type(slot.dtype_name)
+    layout = "C" if slot.is_contiguous else "A"
+    ty = types.Array(element, slot.ndim, layout, readonly=True)
+
+    def captured(typingctx: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            start = words(builder)
+
+            def word(index: int) -> Any:
+                place = builder.gep(start, [llvm.Constant(_word, slot.first_word + index)])
+                loaded = builder.load(place)
+                # Within a kernel nobody writes it, whatever the kernel itself writes.
+                loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+                return loaded
+
+            data_type = context.get_data_type(element)
+            shape = [word(1 + axis) for axis in range(slot.ndim)]
+            strides = [word(1 + slot.ndim + axis) for axis in range(slot.ndim)]
+            array = context.make_array(ty)(context, builder)
+            arrayobj.populate_array(
+                array,
+                data=builder.inttoptr(word(0), data_type.as_pointer()),
+                shape=shape,
+                strides=strides,
+                itemsize=context.get_constant(types.intp, context.get_abi_sizeof(data_type)),
+                meminfo=None,
+            )
+            return array._getvalue()
+
+        return ty(), generate
+
+    return make(captured)
+
+
+@cache
+def plain_index(make: Callable[..., Any]) -> Any:
+    """Return the intrinsic that makes int64 of the Python ints in an index."""
+
+    def index(typingctx: Any, value: Any) -> Any:
+        plain = _plain(value)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            if plain == value:
+                return args[0]
+            if not isinstance(value, types.BaseTuple):
+                return context.cast(builder, args[0], value, plain)
+            items = [
+                context.cast(builder, builder.extract_value(args[0], i), source, target)
+                for i, (source, target) in enumerate(zip(value, plain, strict=True))
+            ]
+            return context.make_tuple(builder, plain, items)
+
+        return plain(value), generate
+
+    return make(index)
+
+
+def _plain(ty: Any) -> Any:
+    if isinstance(ty, Weak):
+        if ty.kind != "int":
+            raise TypingError(f"an index must be an integer, got a {ty.kind}")
+        return types.int64
+    if isinstance(ty, types.BaseTuple) and any(isinstance(item, Weak) for item in ty):
+        return types.Tuple([_plain(item) for item in ty])
+    return ty

@@ -1,0 +1,259 @@
+"""Operators: a callable, its identity, whether it commutes, and the built-ins known by name."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
+from gpualgo._operators.captured import Captured, note, ownerless
+from gpualgo._operators.key import call_key, examine, intern, key_of, python_function
+
+MAX_ARITY = 8
+_CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
+
+# Recognised callables -> the name of the functor in cuda_src/operator.cuh.
+_NAMES: dict[Any, str] = {
+    operator.add: "add",
+    operator.mul: "multiply",
+    operator.and_: "bitwise_and",
+    operator.or_: "bitwise_or",
+    operator.xor: "bitwise_xor",
+    builtins.min: "minimum",
+    builtins.max: "maximum",
+    np.add: "add",
+    np.multiply: "multiply",
+    np.bitwise_and: "bitwise_and",
+    np.bitwise_or: "bitwise_or",
+    np.bitwise_xor: "bitwise_xor",
+    np.minimum: "minimum",
+    np.maximum: "maximum",
+    np.logical_and: "logical_and",
+    np.logical_or: "logical_or",
+    np.logical_xor: "logical_xor",
+}
+
+_IDENTITIES: dict[str, int | bool] = {
+    "add": 0,
+    "multiply": 1,
+    "bitwise_and": -1,
+    "bitwise_or": 0,
+    "bitwise_xor": 0,
+    "logical_and": True,
+    "logical_or": False,
+    "logical_xor": False,
+}
+
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+LOGICAL = ("logical_and", "logical_or", "logical_xor")
+
+
+class Operator:
+    """Say of a callable what the callable alone cannot: its identity, and that it commutes.
+
+    Parameters
+    ----------
+    fn : callable
+        A function of one to eight scalars that numba can compile, or a recognised built-in.
+    identity : scalar, optional
+        ``e`` with ``fn(e, a) == fn(a, e) == a``: the result of an empty reduction.
+    commutative : bool
+        True promises ``fn(a, b) == fn(b, a)``, which lets kernels read in a faster order.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> longest = ga.Operator(lambda a, b: a if abs(a) > abs(b) else b, identity=0.0)
+    >>> float(ga.reduce(np.array([1.0, -3.0, 2.0]), None, longest))
+    -3.0
+    """
+
+    __slots__ = ("_captured", "commutative", "fn", "identity", "name")
+
+    def __init__(
+        self, fn: Callable[..., Any], *, identity: Any = None, commutative: bool = False
+    ) -> None:
+        if isinstance(fn, Operator):
+            raise TypeError("Operator: fn is an Operator already; pass the function itself")
+        if not callable(fn):
+            raise TypeError(
+                f"Operator: fn must be callable, got {type(fn).__name__}; pass a function or lambda"
+            )
+        self.fn = fn
+        self.name = _name_of(fn)
+        self._captured: Captured | None = None  # what one call found, held as long as it runs
+        self.identity = identity
+        self.commutative = bool(commutative) or self.name is not None
+
+    @property
+    def key(self) -> int:
+        """An integer that operators with equal code and equal captured values share.
+
+        Of captured arrays it holds the dtypes and numbers of dimensions, not the values.
+        """
+        if self._captured is not None:
+            return self._captured.key
+        return key_of(self.fn) if self.name is None else intern(("builtin", self.name))
+
+    @property
+    def arrays(self) -> tuple[View, ...]:
+        """The arrays that it captures, in the order in which compiled code knows them."""
+        if self.name is not None:
+            return ()
+        return (self._captured or examine(self.fn)).views
+
+    def _held(self) -> Operator:
+        """Return this operator with the arrays that it captures now."""
+        if self.name is not None or self._captured is not None:
+            return self
+        captured = examine(self.fn)
+        return self._with(captured) if captured.views else self
+
+    def holding(self, views: tuple[View, ...]) -> Operator:
+        """Return this operator with other arrays of the same dtypes in the place of its own."""
+        return self._with(Captured(self.key, views))
+
+    def _with(self, captured: Captured) -> Operator:
+        found = Operator.__new__(Operator)
+        found.fn, found.name, found._captured = self.fn, self.name, captured
+        found.identity, found.commutative = self.identity, self.commutative
+        return found
+
+    def identity_for(self, dtype: np.dtype[Any]) -> Any:
+        """Return the identity in dtype, or None where none is known."""
+        if self.identity is not None or self.name is None:
+            return self.identity
+        if self.name == "bitwise_and" and dtype.kind in "bu":
+            return dtype.type(True) if dtype.kind == "b" else np.iinfo(dtype).max
+        return _IDENTITIES.get(self.name)
+
+    def __repr__(self) -> str:
+        fn = self.name or getattr(self.fn, "__qualname__", repr(self.fn))
+        return f"Operator({fn}, identity={self.identity!r}, commutative={self.commutative})"
+
+
+def _name_of(fn: Any) -> str | None:
+    try:
+        return _NAMES.get(fn)
+    except TypeError:  # an unhashable callable
+        return None
+
+
+_builtin_operators = {fn: Operator(fn) for fn in _NAMES}
+_builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
+
+
+def hot_key(op: Any) -> Any:
+    """Return what decides the kernel of an operator: the one question of a warm call."""
+    kind = type(op)
+    if kind is types.FunctionType:
+        return call_key(op)
+    if kind is Operator:
+        if op._captured is not None:
+            return op.key, note(op.arrays), op.commutative, id(op.identity)
+        key = call_key(op.fn) if op.name is None else op.key
+        if type(key) is tuple:  # it captures arrays
+            return *key, op.commutative, id(op.identity)
+        return key, op.commutative, id(op.identity)
+    try:
+        return _builtin_keys[op]
+    except (KeyError, TypeError):
+        return call_key(op) if callable(op) else None
+
+
+def check_held(hot: Any, op: Operator, where: str) -> None:
+    """Raise RuntimeError if op holds other arrays than when its hot key was taken."""
+    if op._captured is not None and (type(hot) is not tuple or hot[1] != note(op.arrays)):
+        raise RuntimeError(_SWAPPED.format(where))
+
+
+_SWAPPED = (
+    "{}: another thread changed what op captures while the call began; "
+    "give each thread an operator of its own"
+)
+
+
+def as_operator(
+    op: Any, where: str, arity: int, arrays: tuple[View, ...] | None = None
+) -> Operator:
+    """Return op as an Operator that can be called with `arity` arguments, holding its arrays.
+
+    `arrays` are those, without owners, that it must have if the call has begun already.
+    """
+    if type(op) is types.FunctionType:
+        found = Operator.__new__(Operator)
+        found.fn, found.name, found.identity, found.commutative = op, None, None, False
+        found._captured = None
+    elif type(op) is Operator:
+        found = op
+    else:
+        try:
+            known = _builtin_operators.get(op)
+        except TypeError:
+            known = None
+        if known is None and not callable(op):
+            raise TypeError(
+                f"{where}: op must be callable, got {type(op).__name__}; "
+                "pass a function of scalars such as lambda a, b: a + b"
+            )
+        found = known or Operator(op)
+    if not _accepts(found, arity):
+        raise TypeError(
+            f"{where}: op takes {_describe_arity(found.fn)} but is called with {arity}; "
+            "give it one parameter for each array (reduce and scan: two)"
+        )
+    held = found._held()
+    if arrays is not None and ownerless(held.arrays) != arrays:
+        raise RuntimeError(_SWAPPED.format(where))
+    return held
+
+
+def _accepts(op: Operator, arity: int) -> bool:
+    if op.name is not None:
+        return arity == 2
+    fn = python_function(op.fn)
+    if fn is None:
+        return True  # a callable without a signature: numba decides
+    code = fn.__code__
+    required = code.co_argcount - len(fn.__defaults__ or ())
+    variadic = bool(code.co_flags & _CO_VARARGS)
+    fits = required <= arity and (arity <= code.co_argcount or variadic)
+    return fits and code.co_kwonlyargcount == 0  # numba has no keyword-only parameters
+
+
+def _describe_arity(fn: Any) -> str:
+    function = python_function(fn)
+    if function is None:
+        return "two arguments"
+    return f"{function.__code__.co_argcount} argument(s)"
+
+
+# Read by the compilers: the built-in functors as Python, for use outside the CUDA sources.
+PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "multiply": lambda a, b: a * b,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+    # The comparison with itself lets a NaN win from either side, as in NumPy.
+    "minimum": lambda a, b: a if a <= b or a != a else b,
+    "maximum": lambda a, b: a if a >= b or a != a else b,
+    "logical_and": lambda a, b: (a != 0) & (b != 0),
+    "logical_or": lambda a, b: (a != 0) | (b != 0),
+    "logical_xor": lambda a, b: (a != 0) ^ (b != 0),
+}
+
+
+def check_dtype(op: Operator, dtype: np.dtype[Any], where: str) -> None:
+    """Raise TypeError for a recognised operator that has no meaning on dtype."""
+    kind = dtypes.kind(dtype)
+    if op.name in BITWISE and kind in "fc":
+        raise TypeError(f"{where}: op {op.name} needs integers or bool, got dtype {dtype}")
+    if op.name in ("minimum", "maximum") and kind == "c":
+        raise TypeError(f"{where}: op {op.name} needs an order, which dtype {dtype} has not")

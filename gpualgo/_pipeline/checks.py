@@ -1,0 +1,231 @@
+"""One-line checks of arguments, each with one sentence that says what to do."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.view import View, as_view, overlap
+from gpualgo._base import dtypes
+from gpualgo._driver.default_device import CPU
+
+
+def axes_of(axis: Any, ndim: int, where: str) -> tuple[int, ...]:
+    """Return axis as sorted non-negative axes; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    axes = []
+    for item in given:
+        try:
+            number: Any = None if type(item) is bool else item
+            index = operator.index(number)
+        except TypeError:
+            raise TypeError(
+                f"{where}: axis must be None, an int or a tuple of ints, got {axis!r}"
+            ) from None
+        if not -ndim <= index < ndim:
+            raise np.exceptions.AxisError(index, ndim, where)
+        axes.append(index % ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{where}: axis {axis!r} names an axis twice; name each once")
+    return tuple(sorted(axes))
+
+
+def axis_of(axis: Any, ndim: int, where: str) -> int | None:
+    """Return axis as a non-negative int, or None if it is None."""
+    if axis is None:
+        return None
+    try:
+        number: Any = None if type(axis) is bool else axis
+        index = operator.index(number)
+    except TypeError:
+        raise TypeError(f"{where}: axis must be None or an int, got {axis!r}") from None
+    if not -ndim <= index < ndim:
+        raise np.exceptions.AxisError(index, ndim, where)
+    return index % ndim
+
+
+def flag(value: Any, name: str, where: str) -> bool:
+    """Return an argument that says yes or no."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{where}: {name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
+    """Return the dtype that is accumulated in: dtype=, else a NumPy init's, else x's."""
+    if dtype is not None:
+        acc = dtypes.as_dtype(dtype, where)
+    elif init is None or type(init) in _WEAK_RANK:
+        acc = view.dtype
+    else:
+        acc = init_value_dtype(init, where)
+    if not dtypes.can_cast(view.dtype, acc):
+        raise TypeError(
+            f"{where}: x of dtype {view.dtype} does not fit the accumulator {acc}; "
+            f"pass dtype=np.{view.dtype} or convert x first"
+        )
+    return acc
+
+
+def dtype_of(init: Any) -> Any:
+    """Return a NumPy init's dtype; any other object is named by its type, and refused later."""
+    return init.dtype if isinstance(init, (np.generic, np.ndarray)) else type(init)
+
+
+def axis_key(axis: Any) -> Any:
+    """Return axis for use in a key, where 1.0 and True must not pass for 1."""
+    if isinstance(axis, tuple):
+        return tuple(map(axis_key, axis))
+    return axis if axis is None or type(axis) is int else (type(axis), repr(axis))
+
+
+def init_value_dtype(init: Any, where: str) -> np.dtype[Any]:
+    """Return the supported dtype of a NumPy init; refuse any other object."""
+    if not isinstance(init, (np.generic, np.ndarray)):
+        init_value(init, np.dtype(np.float64), where)
+    return dtypes.check(init.dtype, f"{where}: init")
+
+
+_WEAK_RANK = {bool: 0, int: 1, float: 2, complex: 3}
+_KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+def init_value(
+    init: Any, acc: np.dtype[Any], where: str, what: str = "init"
+) -> np.ndarray[Any, Any]:
+    """Return init (or an operator's identity) as a 0-d array of dtype acc."""
+    if type(init) in _WEAK_RANK:
+        if _WEAK_RANK[type(init)] > _KIND_RANK[dtypes.kind(acc)]:
+            raise TypeError(
+                f"{where}: {what} {init!r} does not fit dtype {acc}; "
+                f"pass dtype=np.{np.asarray(init).dtype} or another {what}"
+            )
+        if type(init) is int and acc.kind in "iu":
+            limits = np.iinfo(acc)
+            if not limits.min <= init <= limits.max:
+                raise ValueError(
+                    f"{where}: {what} {init} is out of range for dtype {acc}; pass a wider dtype="
+                )
+        return _converted(init, acc, where, what)
+    if not isinstance(init, (np.generic, np.ndarray)):
+        raise TypeError(
+            f"{where}: {what} must be a Python or NumPy scalar, got {type(init).__name__}; "
+            "pass a number"
+        )
+    value = np.asarray(init)
+    dtypes.check(value.dtype, f"{where}: {what}")
+    if value.size != 1:
+        raise ValueError(f"{where}: {what} must be one value, got shape {value.shape}; pass one")
+    if not dtypes.can_cast(value.dtype, acc):
+        raise TypeError(
+            f"{where}: {what} of dtype {value.dtype} does not fit {acc}; convert it first"
+        )
+    return value.reshape(()).astype(acc)
+
+
+def device_init(init: Any, like: View, where: str) -> View:
+    """Return the view of an init that is an array beside x on a GPU; refuse any other object."""
+    if not (hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")):
+        init_value(init, np.dtype(np.float64), where)
+    view = as_view(init, f"{where}: init")
+    apart = view.library is not like.library and is_foreign(view, like)
+    if view.device == CPU or view.device != like.device or apart:
+        raise TypeError(
+            f"{where}: init is {_describe(view)} but x is {_describe(like)}; "
+            "pass a Python or NumPy scalar"
+        )
+    if math.prod(view.shape) != 1:
+        raise ValueError(f"{where}: init must be one value, got shape {view.shape}; pass one")
+    if view.ptr % view.dtype.itemsize:
+        raise ValueError(
+            f"{where}: init starts at address {view.ptr:#x}, which is not a multiple of its item "
+            f"size {view.dtype.itemsize}; copy it to aligned memory"
+        )
+    return view
+
+
+def _converted(init: Any, acc: np.dtype[Any], where: str, what: str) -> np.ndarray[Any, Any]:
+    """Return a Python scalar in dtype acc, unless it is finite and would become an infinity."""
+    try:
+        with np.errstate(over="raise"):
+            value: np.ndarray[Any, Any] = np.array(init).astype(acc)
+            return value
+    except (OverflowError, FloatingPointError, TypeError):
+        raise ValueError(
+            f"{where}: {what} {init!r} is out of range for dtype {acc}; pass a wider dtype="
+        ) from None
+
+
+def output(
+    out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str,
+    name: str = "out", viewer: Any = as_view,
+) -> View:  # fmt: skip
+    """Return the view of out= once it fits the result."""
+    view: View = viewer(out, f"{where}: {name}")
+    apart = view.library is not like.library and is_foreign(view, like)
+    if view.device != like.device or apart:
+        raise TypeError(
+            f"{where}: {name} is {_describe(view)} but the input is {_describe(like)}; "
+            "make it with the input's library and device"
+        )
+    if view.shape != shape:
+        raise ValueError(f"{where}: {name} has shape {view.shape}, the result has {shape}")
+    if view.dtype != dtype:
+        raise TypeError(f"{where}: {name} has dtype {view.dtype}, the result has {dtype}")
+    if view.readonly:
+        raise ValueError(f"{where}: {name} is read-only; pass a writable array")
+    if has_duplicates(view):
+        raise ValueError(f"{where}: {name} has elements that share memory; pass a plain array")
+    return view
+
+
+def has_duplicates(view: View) -> bool:
+    """Return whether some stride is zero along an axis of several elements."""
+    strides = zip(view.shape, view.strides, strict=True)
+    return 0 not in view.shape and any(n > 1 and s == 0 for n, s in strides)
+
+
+def no_overlap(out: View, x: View, where: str) -> None:
+    if overlap(out, x):
+        raise ValueError(f"{where}: out shares memory with the input; pass a separate array")
+
+
+def is_foreign(view: View, like: View) -> bool:
+    """Return whether an array is of another library; streams at home alone make no difference."""
+    return bool(view.library.name != like.library.name)
+
+
+def same_place(views: list[View], where: str) -> None:
+    """Raise unless all arrays live on one device."""
+    first = views[0]
+    for view in views[1:]:
+        if (view.device == CPU) != (first.device == CPU):
+            raise TypeError(
+                f"{where}: the arrays mix {_describe(first)} and {_describe(view)}; "
+                "move them to one side first"
+            )
+        if view.library is not first.library and is_foreign(view, first):
+            raise TypeError(
+                f"{where}: the arrays mix {_describe(first)} and {_describe(view)}, whose streams "
+                "differ; convert them to one library first"
+            )
+        if view.device != first.device:
+            raise ValueError(
+                f"{where}: the arrays are on {_describe(first)} and {_describe(view)}; "
+                "copy them to one device first"
+            )
+
+
+def no_stream(stream: Any, where: str) -> None:
+    if stream is not None:
+        raise ValueError(f"{where}: stream= needs a GPU, but these arrays are processed on the CPU")
+
+
+def _describe(view: View) -> str:
+    place = "the CPU" if view.device == CPU else f"cuda:{view.device}"
+    return f"{getattr(view.library, 'name', 'array')} on {place}"

@@ -1,0 +1,62 @@
+"""Captured arrays of the host, on their way to a GPU for a call whose other arrays are staged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays import device_array, ordering, page_locked
+from gpualgo._arrays.view import View, _Addresses
+from gpualgo._driver import driver, staging
+from gpualgo._driver.default_device import CPU
+from gpualgo._operators.operator import Operator
+
+
+def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
+    """Return op with copies on the device of the pageable arrays that it captures.
+
+    The copies are there when it returns, and live as long as the operator and what runs with it.
+    """
+    if not op.arrays:
+        return op
+    with driver.current_device(device):
+        pageable = [
+            view.device == CPU and page_locked.view(view, device, where) is None
+            for view in op.arrays
+        ]
+        if stream is not None and any(pageable):
+            driver.refuse_capture(
+                ordering.handle_of(stream, where),
+                f"{where}: op captures pageable host memory; make it with gpualgo.empty_pinned",
+            )
+        return op.holding(
+            tuple(
+                _copied(view, device) if is_pageable else view
+                for view, is_pageable in zip(op.arrays, pageable, strict=True)
+            )
+        )
+
+
+def _copied(view: View, device: int) -> View:
+    """Return the view of a copy without gaps, which the view's owner frees."""
+    source = np.ascontiguousarray(_Addresses(view).array).reshape(view.shape)
+    stream = staging.lanes(device)[0]
+    copy = device_array.empty(view.shape, view.dtype, device, stream)
+    if source.nbytes:
+        api = driver.api()
+        status = api.cuMemcpyHtoDAsync(copy.ptr, source.ctypes.data, source.nbytes, stream)
+        driver.check(status, "cuMemcpyHtoDAsync")
+        driver.synchronize(stream)
+    return view._replace(ptr=copy.ptr, strides=copy.strides, device=device, owner=copy,
+                         library=_Lane(stream))  # fmt: skip
+
+
+class _Lane:
+    """What a launch asks a captured array's library for: the stream that it is written on."""
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+
+    def stream(self, device: int) -> int:
+        return self._stream

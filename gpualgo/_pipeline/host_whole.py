@@ -1,0 +1,184 @@
+"""Host arrays as kernels take them: page-locked ones in place, others whole on the GPU.
+
+What a call waits for is decided here: a stream that was given, and no pageable array, is not waited
+for. Everything else is done when the call returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays import ordering, page_locked
+from gpualgo._arrays.view import View, _NumPy, byte_bounds, dense_strides
+from gpualgo._driver import driver, staging, workspace
+
+Arrays = Sequence[np.ndarray[Any, Any]]
+
+
+def in_place(arrays: Arrays, device: int, where: str, is_aligned: bool = True) -> list[View | None]:
+    """Return the arrays as kernels on the current device see them; None for pageable ones."""
+    return [page_locked.view(_NumPy.view(a), device, where, is_aligned) for a in arrays]
+
+
+@contextmanager
+def on_device(
+    device: int, stream: Any, inputs: Arrays, outputs: Arrays, where: str,
+    is_copied: bool = False, places: list[View | None] | None = None,
+) -> Iterator[tuple[int, list[View], list[View]]]:  # fmt: skip
+    """Give the stream, and views of the inputs and of room for the outputs, for kernels.
+
+    Page-locked arrays are used in place (`places`, where the caller knows them); with `is_copied`
+    those without gaps are copied to the device, by one asynchronous copy. Of others the device gets
+    the elements in C order. After the block the outputs are copied to their arrays, which may be
+    the inputs. Nothing is written to pageable arrays if anything fails.
+    """
+    handle = handle_on(device, stream, inputs[0], where)
+    arrays = (*inputs, *outputs)
+    with driver.current_device(device):
+        if places is None:
+            places = in_place(arrays, device, where, is_aligned=not is_copied)
+        has_pageable = None in places
+        if has_pageable and stream is not None:
+            before_host(handle, pageable(places.index(None) < len(inputs), where))
+        operands = [
+            _Operand(array, place, is_copied) for array, place in zip(arrays, places, strict=True)
+        ]
+        is_done = False
+        try:
+            with _lend(operands, len(inputs), device, handle) as views:
+                yield handle, views[: len(inputs)], views[len(inputs) :]
+            if stream is None or has_pageable:
+                driver.synchronize(handle)
+                is_done = True
+        finally:
+            if not is_done:  # after an error, too
+                workspace.keep_until_done(handle, device, *arrays)
+
+
+@contextmanager
+def _lend(
+    operands: list[_Operand], num_inputs: int, device: int, stream: int
+) -> Iterator[list[View]]:
+    """Give what kernels see of the operands, and bring inputs there and outputs back."""
+    sizes = [operand.array.nbytes for operand in operands if operand.is_lent]
+    with staging.device_buffers(device, stream, sizes) as addresses:
+        rest = iter(addresses)
+        views = [operand.view(next(rest) if operand.is_lent else 0, device) for operand in operands]
+        for operand in operands[:num_inputs]:
+            operand.upload(device, stream)
+        yield views
+        for operand in operands[num_inputs:]:
+            operand.download(device, stream)
+
+
+def handle_on(device: int, stream: Any, array: np.ndarray[Any, Any], where: str) -> int:
+    """Return where to process a host array on a device: on stream=, else on the default stream."""
+    if stream is None:
+        return 0
+    view = _NumPy.view(array)._replace(device=device)
+    return ordering.handle_for(stream, view, where) or 0
+
+
+def before_host(stream: int, reason: str) -> None:
+    """Wait for a stream before the host itself reads or writes: what was queued comes first."""
+    driver.refuse_capture(stream, reason)
+    driver.synchronize(stream)
+
+
+def before_host_on(
+    device: int, stream: Any, array: np.ndarray[Any, Any], where: str, reason: str
+) -> None:
+    """Wait for stream= on a device, if it was given, before the host itself reads or writes."""
+    if stream is not None:
+        handle = handle_on(device, stream, array, where)
+        with driver.current_device(device):
+            before_host(handle, f"{where}: {reason}")
+
+
+def pageable(is_input: bool, where: str) -> str:
+    """Return why a call has to wait for the host."""
+    if is_input:
+        return (
+            f"{where}: an array is pageable host memory, or misaligned; "
+            "make it with gpualgo.empty_pinned"
+        )
+    return f"{where}: the result is pageable host memory; pass out= made with gpualgo.empty_pinned"
+
+
+class _Operand:
+    """A host array, and where kernels see it: in place, or in memory of the device."""
+
+    def __init__(self, array: np.ndarray[Any, Any], place: View | None, is_copied: bool) -> None:
+        self.array, self.place = array, place
+        self.is_lent = place is None
+        self.address = 0  # of the memory lent
+        if place is not None and is_copied:
+            self.first, past = byte_bounds(place)
+            self.is_lent = past - self.first == array.nbytes  # no gaps: one copy brings it over
+
+    def view(self, address: int, device: int) -> View:
+        """Return what kernels see, given the address of device memory where that is lent."""
+        self.address = address
+        if self.place is None:
+            array = self.array
+            strides = dense_strides(array.shape, array.itemsize)
+            return View(address, array.shape, strides, array.dtype, device, None, False, None)
+        if self.is_lent:
+            return self.place._replace(ptr=address + self.place.ptr - self.first, owner=None)
+        return self.place
+
+    def upload(self, device: int, stream: int) -> None:
+        if self.place is None:
+            _upload(self.array, self.address, device, stream)
+        elif self.is_lent:
+            staging.move(self.first, self.address, self.array.nbytes, stream)
+
+    def download(self, device: int, stream: int) -> None:
+        if self.place is None:
+            _download(self.address, self.array, device, stream)
+        elif self.is_lent:
+            staging.move(self.address, self.first, self.array.nbytes, stream)
+
+
+def _blocks(array: np.ndarray[Any, Any]) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
+    """Yield an array's blocks in C order, each with its offset in bytes."""
+    offset = 0
+    for index in staging.pieces(array.shape, array.itemsize):
+        block = array[(*index, ...)]
+        yield offset, block
+        offset += block.nbytes
+
+
+def _upload(array: np.ndarray[Any, Any], target: int, device: int, stream: int) -> None:
+    count = min(staging.NUM_SLOTS, -(-array.nbytes // staging.CHUNK_BYTES))
+    with staging.slots(device, max(1, count)) as slots:
+        for number, (offset, block) in enumerate(_blocks(array)):
+            slot = slots[number % len(slots)]
+            if number >= len(slots):
+                slot.wait()
+            staging.upload(block, slot, target + offset, stream)
+
+
+def _download(source: int, array: np.ndarray[Any, Any], device: int, stream: int) -> None:
+    """Copy device memory into an array: one block travels while the last is put in its place."""
+    count = min(staging.NUM_SLOTS, -(-array.nbytes // staging.CHUNK_BYTES))
+    with staging.slots(device, max(1, count)) as slots:
+        waiting: list[tuple[staging.Slot, np.ndarray[Any, Any]]] = []
+        for number, (offset, block) in enumerate(_blocks(array)):
+            if len(waiting) == len(slots):
+                _land(*waiting.pop(0))
+            slot = slots[number % len(slots)]
+            staging.fetch(source + offset, slot.address, block.nbytes, stream)
+            slot.record(stream)
+            waiting.append((slot, block))
+        for slot, block in waiting:
+            _land(slot, block)
+
+
+def _land(slot: staging.Slot, target: np.ndarray[Any, Any]) -> None:
+    slot.wait()
+    staging.copy(target, slot.array(target.shape, target.dtype))
