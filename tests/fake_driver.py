@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpualgo._driver import driver, workspace
+from gpualgo._driver import driver, lifetime
 
 
 class FakeDriver:
@@ -99,5 +99,5 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     monkeypatch.setattr(driver, "is_simple", True)
     monkeypatch.setattr(driver, "primary_context", lambda device: 100 + device)
     monkeypatch.setattr(driver, "require_device", lambda ordinal: None)
-    monkeypatch.setattr(workspace, "_in_use", {})
+    monkeypatch.setattr(lifetime, "_in_use", {})
     return made

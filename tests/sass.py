@@ -18,7 +18,7 @@ import pytest
 from gpualgo._algorithms.reduce import policy as rows
 from gpualgo._algorithms.transform import policy as elements
 from gpualgo._base import dtypes
-from gpualgo._cuda import build
+from gpualgo._cuda import build, templates
 from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
@@ -160,11 +160,11 @@ def reduce_cases(
     assert [cut.width for cut in cuts] == [0, *WIDTHS]
     access = rows.flat(aligned)
     cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
-    alignment = rows.VECTOR_BYTES if aligned else source.itemsize
+    alignment = templates.VECTOR_BYTES if aligned else source.itemsize
     widest = rows.column_items(source, acc, MANY_ROWS)
     items = rows.column_items(source, acc, MANY_ROWS, alignment)
     cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items)
-    is_wide = items * source.itemsize == rows.VECTOR_BYTES
+    is_wide = items * source.itemsize == templates.VECTOR_BYTES
     return [*cases, Case(rows.columns_spec(op, source, acc, cut), is_wide)]
 
 

@@ -15,7 +15,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._cuda import captured as bound
 from gpualgo._cuda.launch import Launch
-from gpualgo._driver import driver, workspace
+from gpualgo._driver import driver, lifetime
 
 STREAM, HOME, CODE = 5, 7, (b"machine code", "kernel")
 
@@ -64,11 +64,11 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Driver]:
     monkeypatch.setattr(driver, "primary_context", lambda device: 1)
     monkeypatch.setattr(driver, "check_process", lambda: None)
     monkeypatch.setattr(bound, "_recent", type(bound._recent)())
-    monkeypatch.setattr(workspace, "_in_use", {})
+    monkeypatch.setattr(lifetime, "_in_use", {})
     monkeypatch.setattr(recording, "_held", [])
     yield fake
     bound._recent.clear()
-    workspace._in_use.clear()
+    lifetime._in_use.clear()
     recording._held.clear()
     gc.collect()
 
@@ -115,7 +115,7 @@ def test_an_array_is_held_until_its_kernel_has_run(api: _Driver) -> None:
     gc.collect()
     assert alive() is not None
     api.is_done = True
-    workspace.keep_until_done(STREAM, 0)
+    lifetime.keep_until_done(STREAM, 0)
     gc.collect()
     assert alive() is None
     other = _Array()
@@ -142,7 +142,7 @@ def test_only_so_many_stay_loaded(api: _Driver) -> None:
     launches = [_launch(array, 4096 + 64 * i) for i, array in enumerate(arrays)]
     for launch in launches:
         launch(STREAM, 1)
-    workspace.keep_until_done(STREAM, 0)
+    lifetime.keep_until_done(STREAM, 0)
     gc.collect()
     assert api.count("cuLibraryUnload") == 6
     launches[-1](STREAM, 1)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
-from gpualgo._arrays.view import dense_strides
 from gpualgo._base import threads
+from gpualgo._base.extents import dense_strides
 from gpualgo._cpu import kernels, layout
 
 

@@ -14,7 +14,7 @@ from support import BFLOAT16, Backend, run_python
 
 import gpualgo as ga
 from gpualgo._arrays import page_locked
-from gpualgo._arrays.view import View, _NumPy
+from gpualgo._arrays.view import NumPy, View
 from gpualgo._driver import staging
 from gpualgo._pipeline import host_whole as whole
 
@@ -95,7 +95,7 @@ def _found(
         return (kind, managed, address + 0x1000, START, SIZE) if inside else (0, False, 0, 0, 0)
 
     monkeypatch.setattr(page_locked, "_attributes", attributes)
-    return page_locked.view(_NumPy.view(np.asarray(array)), 3, "reduce")
+    return page_locked.view(NumPy.view(np.asarray(array)), 3, "reduce")
 
 
 @pytest.mark.parametrize(

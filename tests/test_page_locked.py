@@ -15,7 +15,7 @@ from support import BFLOAT16, LAYOUTS, Backend, assert_same, random_array
 
 import gpualgo as ga
 from gpualgo._arrays import page_locked
-from gpualgo._arrays.view import _NumPy
+from gpualgo._arrays.view import NumPy
 
 GUARD, GUARD_BYTES = 0xA5, 256
 RECORD = np.dtype([("key", "i4"), ("weight", "f8")])
@@ -139,7 +139,7 @@ def seen_in_place(array: Any) -> bool:
     from gpualgo._driver import driver
 
     with driver.current_device(0):
-        return page_locked.view(_NumPy.view(array), 0) is not None
+        return page_locked.view(NumPy.view(array), 0) is not None
 
 
 def test_a_step_need_not_end_within_the_memory(allocate: Callable[[str, int], Any]) -> None:

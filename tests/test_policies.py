@@ -17,7 +17,8 @@ from support import DTYPES
 
 from gpualgo._algorithms.reduce import policy as rows
 from gpualgo._algorithms.transform import policy as elements
-from gpualgo._cuda import layout
+from gpualgo._base import extents
+from gpualgo._cuda import layout, templates
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 
@@ -72,24 +73,24 @@ def _addresses(dims: Dims, operand: int) -> list[int]:
 
 @given(_dims())
 def test_merge_keeps_addresses(dims: Dims) -> None:
-    merged = layout.merge(dims)
+    merged = extents.merge(dims)
     for operand in range(2):
         assert _addresses(merged, operand) == _addresses(dims, operand)
-    assert layout.merge(merged) == merged
+    assert extents.merge(merged) == merged
     assert all(extent != 1 for extent, _ in merged)
 
 
 def test_merge_joins_what_is_contiguous() -> None:
-    assert layout.merge([(2, (60, 24)), (3, (20, 8)), (1, (7, 7)), (5, (4, 0))]) == [
+    assert extents.merge([(2, (60, 24)), (3, (20, 8)), (1, (7, 7)), (5, (4, 0))]) == [
         (6, (20, 8)),
         (5, (4, 0)),
     ]
 
 
 def test_too_many_dimensions_are_refused() -> None:
-    fit: Dims = [(2, (3**i,)) for i in range(layout.MAX_DIMS)]
+    fit: Dims = [(2, (3**i,)) for i in range(extents.MAX_DIMS)]
     assert len(layout.pack_layout(fit, 1)) == len(layout.pack_layout([], 1))
-    with pytest.raises(ValueError, match=f"{layout.MAX_DIMS + 1} separate dimensions"):
+    with pytest.raises(ValueError, match=f"{extents.MAX_DIMS + 1} separate dimensions"):
         layout.pack_layout([*fit, (2, (1,))], 1)
 
 
@@ -120,7 +121,7 @@ def test_cut_rows_covers_everything(
     assert cut.num_blocks == num_rows * cut.blocks_per_row
     assert (cut.blocks_per_row - 1) * cut.chunk_items < num_items
     assert num_items <= cut.blocks_per_row * cut.chunk_items
-    tile = rows.WARP * cut.policy.loads * rows.row_items(dtype)
+    tile = templates.WARP * cut.policy.loads * rows.row_items(dtype)
     tiles, rest = divmod(cut.chunk_items, tile * cut.policy.warps)
     assert rest == 0
     assert tiles <= cut.policy.max_tiles

@@ -15,7 +15,7 @@ from fake_driver import FakeDriver, install
 from gpualgo._arrays import ordering
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import as_view
-from gpualgo._driver import driver, workspace
+from gpualgo._driver import driver, lifetime, streams
 
 
 class Stream:
@@ -66,7 +66,7 @@ class DeviceBufferLike:
     ],
 )
 def test_handles(stream: Any, handle: int) -> None:
-    found = ordering.handle_of(stream, "reduce")
+    found = streams.handle_of(stream, "reduce")
     assert type(found) is int
     assert found == handle
 
@@ -74,20 +74,20 @@ def test_handles(stream: Any, handle: int) -> None:
 @pytest.mark.parametrize("stream", [True, 1.0, "0", DeviceBufferLike(), object(), np.zeros(1)])
 def test_no_streams(stream: Any) -> None:
     with pytest.raises(TypeError, match="reduce: stream must be a CUDA stream"):
-        ordering.handle_of(stream, "reduce")
+        streams.handle_of(stream, "reduce")
 
 
 @pytest.mark.parametrize("answer", [(1, 5), (0,), None, 7, (0, None)])
 def test_other_protocols(answer: Any) -> None:
     stream = types.SimpleNamespace(__cuda_stream__=lambda: answer)
     with pytest.raises(TypeError, match="__cuda_stream__"):
-        ordering.handle_of(stream, "reduce")
+        streams.handle_of(stream, "reduce")
 
 
 def test_negative_handles() -> None:
     for stream in (-1, Stream(ptr=-5)):
         with pytest.raises(ValueError, match="negative"):
-            ordering.handle_of(stream, "reduce")
+            streams.handle_of(stream, "reduce")
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_capture_waits_for_what_it_records_alone(fake: FakeDriver) -> None:
 
 def test_arrays_of_other_streams_are_held(fake: FakeDriver, monkeypatch: Any) -> None:
     held: list[Any] = []
-    monkeypatch.setattr(workspace, "keep_until_done", lambda *args: held.append(args))
+    monkeypatch.setattr(lifetime, "keep_until_done", lambda *args: held.append(args))
     first, second = array(0x10), array(0x40)
     ordering.keep(0x40, first, None, second)
     assert held == [(0x40, 0, first.owner)]
@@ -162,8 +162,8 @@ def test_what_is_made_on_a_stream_holds_it(fake: FakeDriver, monkeypatch: Any) -
     handle = ordering.handle_for(stream, array(0), "reduce")
     assert handle == 0x40
     freed: list[Any] = []
-    monkeypatch.setattr(workspace, "allocate_array", lambda *args: 0x9000)
-    monkeypatch.setattr(workspace, "release", lambda *args: freed.append(args))
+    monkeypatch.setattr(lifetime, "allocate_array", lambda *args: 0x9000)
+    monkeypatch.setattr(lifetime, "release", lambda *args: freed.append(args))
     result = array(0).library.empty((4,), np.dtype("f4"), 0, handle)
     assert (type(result.stream), result.stream) == (int, 0x40)
     seen = weakref.ref(stream)

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View
 from gpualgo._base import recording as _recording
-from gpualgo._driver import driver, pools, workspace
+from gpualgo._driver import driver, lifetime, streams, workspace
 from gpualgo._driver.default_device import CPU
 
 _MIN_CHUNK_BYTES = 1 << 20
@@ -123,11 +122,11 @@ class Executable:
     def launch(self, stream: Any) -> None:
         """Queue a run; without a stream on that of the first device array's library."""
         if stream is not None:
-            handle = ordering.handle_of(stream, "Graph.launch")
+            handle = streams.handle_of(stream, "Graph.launch")
         else:
             handle = 0 if self._library is None else self._library.stream(self._device)
         with driver.current_device(self._device):
-            self._graph.launch(pools.core_stream(handle))
+            self._graph.launch(streams.core_stream(handle))
             if driver.is_capturing(handle):  # a part of another graph, of whose end nobody tells
                 _recording.hold(self._held)
                 return
@@ -151,4 +150,4 @@ class Executable:
 def _let_go(ran: Any, held: list[Any]) -> None:
     """Keep what a graph has held until its last launch has run."""
     with contextlib.suppress(RuntimeError):  # a forked child
-        workspace.keep_until_event(id(held), ran, held)
+        lifetime.keep_until_event(id(held), ran, held)

@@ -26,7 +26,8 @@ from gpualgo._algorithms import (
 )
 from gpualgo._algorithms.radix_sort import problem as _radix_sort_call
 from gpualgo._algorithms.scan import problem as _scan_call
-from gpualgo._arrays.view import View, as_bytes_view, as_view, byte_bounds, dense_strides
+from gpualgo._arrays.view import View, as_bytes_view, as_view, byte_bounds
+from gpualgo._base.extents import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks

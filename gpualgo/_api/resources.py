@@ -44,7 +44,7 @@ class CuPyResource(_OfDevice):
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
         """Return memory of CuPy's pool for a stream."""
-        from gpualgo._arrays.libraries import _cupy_stream
+        from gpualgo._arrays.cupy import _cupy_stream
 
         with (
             self._cupy.cuda.Device(self._device),

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays import ordering
-from gpualgo._arrays import view as _array
-from gpualgo._arrays.view import bounds, dense_strides
 from gpualgo._base import dtypes
 from gpualgo._base import strides as _strides
-from gpualgo._driver import driver, workspace
+from gpualgo._base.extents import bounds, dense_strides
+from gpualgo._driver import driver, streams
+from gpualgo._driver.lifetime import Memory
 
 
 class DeviceArray:
@@ -126,7 +124,7 @@ class DeviceArray:
     def copy_to_host(self, *, stream: Any = None) -> np.ndarray[Any, Any]:
         """Return a NumPy copy, once the work on `stream`, else the one at home, has finished."""
         where = "copy_to_host"
-        handle = self.stream if stream is None else ordering.handle_of(stream, where)
+        handle = self.stream if stream is None else streams.handle_of(stream, where)
         low, high = bounds(self.shape, self.strides, self.dtype.itemsize)
         raw = np.empty(high - low, np.uint8)
         if raw.size:
@@ -189,7 +187,7 @@ class DeviceArray:
             max_version,
         )
         if consumer is not None and self.size:
-            ordering.wait_for(consumer, self.stream, self.device)
+            streams.wait_for(consumer, self.stream, self.device)
         return capsule
 
 
@@ -203,37 +201,6 @@ def _consumer(stream: Any) -> int | None:
             f"a handle, got {stream!r}"
         )
     return None if stream == -1 else stream
-
-
-class Memory:
-    """Device memory that goes back to the pool when nobody holds it and the GPU is done with it."""
-
-    __slots__ = ("__weakref__", "_events", "device", "stream")
-
-    def __init__(self, stream: int, device: int) -> None:
-        self.stream = stream  # held: it may be the handle that holds its stream
-        self.device = device
-        self._events: dict[int, Any] = {}  # by the stream's identity: after the last use there
-
-    def take(self, size: int) -> int:
-        """Return the address of so many bytes, to be used on the stream first."""
-        address = workspace.allocate_array(size, int(self.stream), self.device)
-        free = weakref.finalize(self, workspace.release, address, self.device, self._events)
-        free.atexit = False
-        return address
-
-    def use_on(self, stream: int) -> None:
-        """Remember that what is queued on a stream by now uses the memory."""
-        if driver.is_capturing(stream):  # the graph holds its arrays
-            return
-        api = driver.api()
-        with driver.current_device(self.device):
-            identity = workspace.stream_id(stream, self.device)
-            event = self._events.get(identity)
-            if event is None:
-                event = driver.check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-                event = self._events.setdefault(identity, event)
-            driver.check(api.cuEventRecord(event, stream), "cuEventRecord")
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int) -> DeviceArray:
@@ -280,12 +247,3 @@ def check_alignment(
                 f"{where}: stride {stride} is not a multiple of {step}, the alignment of {dtype}; "
                 "copy the array first"
             )
-
-
-def _view(x: DeviceArray) -> _array.View:
-    from gpualgo._arrays import protocols
-
-    return protocols.own_view(x)
-
-
-_array.register(DeviceArray, _view)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._arrays import ordering
-from gpualgo._arrays.view import bounds, dense_strides
+from gpualgo._base.extents import bounds, dense_strides
+from gpualgo._driver import streams
 
 if TYPE_CHECKING:  # else loaded by the first call
     from gpualgo._arrays.device_array import DeviceArray
@@ -100,7 +100,7 @@ def from_pointer(
                 f"{_WHERE}: strides {steps} are not one for each extent of shape {extents}; "
                 "pass as many, in bytes"
             )
-    home = 0 if stream is None else ordering.handle_of(stream, _WHERE)
+    home = 0 if stream is None else streams.handle_of(stream, _WHERE)
     driver.require_device(0)
     device_array.check_alignment(address, extents, steps, element, _WHERE)
     low, high = bounds(extents, steps, element.itemsize)

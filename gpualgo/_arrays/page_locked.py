@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import View, address_of, byte_bounds
-from gpualgo._cuda.layout import MAX_DIMS
+from gpualgo._base.extents import MAX_DIMS
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
 

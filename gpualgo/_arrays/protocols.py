@@ -10,9 +10,10 @@ import numpy as np
 
 from gpualgo._arrays import device_array, dlpack, fill, view
 from gpualgo._arrays.device_array import DeviceArray
-from gpualgo._arrays.view import View, dense_strides
+from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import recording
-from gpualgo._driver import addresses, driver, workspace
+from gpualgo._base.extents import dense_strides
+from gpualgo._driver import addresses, driver, lifetime
 
 
 class Protocol:
@@ -105,7 +106,7 @@ class Borrowed:
         try:
             with driver.current_device(self.tensor.device_id):
                 if driver.is_free(0):
-                    workspace.keep_until_done(0, self.tensor.device_id, self.tensor.owner)
+                    lifetime.keep_until_done(0, self.tensor.device_id, self.tensor.owner)
         except RuntimeError:  # the child of a fork, or CUDA has ended: nothing runs any more
             pass
 
@@ -134,5 +135,44 @@ def strided_memory_view(tensor: dlpack.Tensor) -> View:
     )  # fmt: skip
 
 
-view.register(DeviceArray, own_view)
-view.register(Borrowed, borrowed_view)
+def protocol_view(x: Any) -> View:
+    """Return the view of an array known only by a protocol."""
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is not None:
+        return interface_view(x, interface)
+    if type(x).__name__ == "StridedMemoryView":
+        return _strided_memory_view(x)
+    if dlpack.is_capsule(x):
+        tensor = dlpack.read(x)
+    else:
+        kind, device = x.__dlpack_device__()
+        if int(kind) in dlpack.DEVICE:
+            tensor = dlpack.read(capsule_of(x, int(device)))
+        elif int(kind) in dlpack.HOST:  # such producers are asked without a stream
+            tensor = dlpack.read(dlpack.ask(x))
+        else:
+            raise _unknown_device(int(kind))
+    if tensor.device_type in dlpack.HOST:
+        return NumPy.view(dlpack.as_numpy(tensor))
+    if tensor.device_type not in dlpack.DEVICE:
+        raise _unknown_device(tensor.device_type)
+    return borrowed_view(Borrowed(tensor))
+
+
+def _unknown_device(kind: int) -> TypeError:
+    return TypeError(f"a DLPack array on device type {kind} cannot be used; copy it to CPU or CUDA")
+
+
+def _strided_memory_view(x: Any) -> View:
+    """Return the view of a cuda.core StridedMemoryView, on the host or a GPU."""
+    tensor = dlpack.from_strided_memory_view(x)
+    if tensor.device_type == dlpack.CPU:
+        return NumPy.view(dlpack.as_numpy(tensor))
+    return strided_memory_view(tensor)
+
+
+def viewer_of(x: Any) -> Any:
+    """Return the viewer of what this package made, or of anything with a protocol."""
+    if isinstance(x, DeviceArray):
+        return own_view
+    return borrowed_view if isinstance(x, Borrowed) else protocol_view

@@ -9,12 +9,13 @@ stream that arrays are at home on.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._base import dtypes
+from gpualgo._base.extents import bounds
 from gpualgo._driver.default_device import CPU
 
 
@@ -31,7 +32,7 @@ class View(NamedTuple):
     owner: Any
 
 
-class _NumPy:
+class NumPy:
     """NumPy's side of the library protocol."""
 
     name = "numpy"
@@ -40,7 +41,7 @@ class _NumPy:
     @staticmethod
     def view(x: Any) -> View:
         return View(
-            0, x.shape, x.strides, x.dtype, CPU, _NumPy, not x.flags.writeable, x,
+            0, x.shape, x.strides, x.dtype, CPU, NumPy, not x.flags.writeable, x,
         )  # fmt: skip
 
     @staticmethod
@@ -57,12 +58,7 @@ class _NumPy:
         return a[()]
 
 
-_viewers: dict[type, Any] = {np.ndarray: _NumPy.view}
-
-
-def register(cls: type, viewer: Any) -> None:
-    """Let viewer(x) give the view of each x of a class."""
-    _viewers[cls] = viewer
+_viewers: dict[type, Any] = {np.ndarray: NumPy.view}
 
 
 def as_view(x: Any, where: str) -> View:
@@ -90,40 +86,39 @@ def as_bytes_view(x: Any, where: str) -> View:
     return view
 
 
+# Packages whose arrays have a viewer of their own, and the module here that has it: loaded when
+# one of their arrays first comes by.
+_MODULES = {"cupy": "cupy", "torch": "torch", "gpualgo": "protocols"}
+_CARRIERS = ("PyCapsule", "StridedMemoryView")  # DLPack's; cuda.core's before 1.0
+
+
 def _find_viewer(x: Any, where: str) -> Any:
     cls = type(x)
-    package = cls.__module__.partition(".")[0]
     masked = sys.modules.get("numpy.ma")  # importing it takes longer than a first call may
     if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
+    module = _MODULES.get(cls.__module__.partition(".")[0])
+    viewer: Any = None
     if isinstance(x, np.ndarray):
-        viewer: Any = _NumPy.view
-    elif package in ("cupy", "torch"):
-        from gpualgo._arrays import libraries
-
-        viewer = libraries.viewer_for(package)
-        if viewer is None or not libraries.is_array(package, x):
-            raise _not_an_array(x, where)
-    elif hasattr(x, "__cuda_array_interface__") or hasattr(x, "__dlpack__"):
-        if isinstance(x, np.generic):
-            raise _not_an_array(x, where)
-        from gpualgo._arrays import libraries
-
-        viewer = libraries.protocol_view
-    elif hasattr(x, "__array_interface__") and not isinstance(x, np.generic):
+        viewer = NumPy.view
+    elif isinstance(x, np.generic):
+        pass
+    elif module is None and hasattr(x, "__array_interface__") and not _has_protocol(x):
         viewer = _array_interface_view
-    elif cls.__name__ in ("PyCapsule", "StridedMemoryView"):  # DLPack's, cuda.core's before 1.0
-        from gpualgo._arrays import libraries
-
-        viewer = libraries.protocol_view
-    else:
+    elif module is not None or _has_protocol(x) or cls.__name__ in _CARRIERS:
+        viewer = import_module(f"gpualgo._arrays.{module or 'protocols'}").viewer_of(x)
+    if viewer is None:
         raise _not_an_array(x, where)
     _viewers[cls] = viewer
     return viewer
 
 
+def _has_protocol(x: Any) -> bool:
+    return hasattr(x, "__cuda_array_interface__") or hasattr(x, "__dlpack__")
+
+
 def _array_interface_view(x: Any) -> View:
-    return _NumPy.view(np.asarray(x))
+    return NumPy.view(np.asarray(x))
 
 
 _OPERAND = "transform: an argument"
@@ -138,15 +133,6 @@ def _not_an_array(x: Any, where: str) -> TypeError:
     return TypeError(
         f"{where} must be an array, got {type(x).__name__}; wrap it with numpy.asarray(x)"
     )
-
-
-def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Return the byte strides of an array in C order without gaps."""
-    strides = []
-    for extent in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= extent
-    return tuple(reversed(strides))
 
 
 def is_contiguous(view: View) -> bool:
@@ -164,19 +150,6 @@ def address_of(view: View) -> int:
     if view.device != CPU or view.ptr:
         return view.ptr
     return int(view.owner.__array_interface__["data"][0])
-
-
-def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
-    """Return the first byte and the one past the last, relative to the first element."""
-    low = high = 0
-    for extent, stride in zip(shape, strides, strict=True):
-        if extent == 0:
-            return 0, 0
-        if stride < 0:
-            low += (extent - 1) * stride
-        else:
-            high += (extent - 1) * stride
-    return low, high + itemsize
 
 
 def byte_bounds(view: View) -> tuple[int, int]:

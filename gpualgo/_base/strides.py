@@ -6,8 +6,7 @@ import math
 import operator
 from typing import Any
 
-from gpualgo._arrays.view import dense_strides
-from gpualgo._cuda.layout import merge
+from gpualgo._base.extents import dense_strides, merge
 
 Ints = tuple[int, ...]
 

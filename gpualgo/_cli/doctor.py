@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import gpualgo as ga
+from gpualgo._api import self_test
 from gpualgo._cli import GPU_VERSION, libraries, nvidia
 from gpualgo._cli.cache import entries_text, size_text
 
@@ -141,9 +142,7 @@ def _driver_age_check(driver: nvidia.Driver | None, cuda: dict[str, Any]) -> Ite
 
 def _self_test(cuda: dict[str, Any]) -> Check:
     try:
-        from gpualgo._cuda import build
-
-        result = build.self_test(arch=SELF_TEST_ARCH)
+        result = self_test.self_test(arch=SELF_TEST_ARCH)
     except Exception as error:
         major = (cuda["nvrtc"].release or (13,))[0]
         advice = f"reinstall the libraries: pip install --force-reinstall 'gpualgo[cu{major}]'"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -270,19 +269,3 @@ def _link(
         ) from error
     finally:
         nvjitlink.destroy(linker)
-
-
-def self_test(arch: str = "sm_90") -> dict[str, Any]:
-    """Compile a kernel and an operator and link them, past the caches; needs no GPU."""
-    from gpualgo._algorithms.reduce.policy import probe_spec
-    from gpualgo._cuda.operator import compile_operator
-
-    digits = arch.removeprefix("sm_")
-    capability = int(digits[:-1]), int(digits[-1])
-    start = time.perf_counter()
-    spec = probe_spec()
-    assert spec.op is not None
-    operator_ir = compile_operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
-    kernel_ir = _compile(spec, capability, "ltoir")
-    code, _ = _link(spec, capability, kernel_ir, operator_ir.ltoir)
-    return {"seconds": time.perf_counter() - start, "cubin_bytes": len(code), "arch": arch}

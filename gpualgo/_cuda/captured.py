@@ -14,10 +14,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
-from gpualgo._driver import driver, workspace
+from gpualgo._driver import driver, lifetime, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import STATE_NAME, Binding, binding_of, describe, pack, view_of
 
@@ -78,7 +77,7 @@ class BoundKernel(driver.Kernel):
                 if is_recorded:
                     recording.hold(held)
                 else:
-                    workspace.keep_until_done(stream, self._device, held)
+                    lifetime.keep_until_done(stream, self._device, held)
             return result
 
         return launch
@@ -147,7 +146,7 @@ def _wait_for_writers(stream: int, views: list[View]) -> None:
     homes = {view.library.stream(view.device): view for view in views if view.device != CPU}
     for home, view in homes.items():
         if home != stream and driver.is_free(home):  # else it cannot be joined
-            ordering.wait_for(stream, home, view.device)
+            streams.wait_for(stream, home, view.device)
 
 
 def _write_state(kernel: driver.Kernel, words: bytes, device: int) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import struct
 
+from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
+from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
 
 _BLOCK_THREADS = 256
 _WORDS_PER_THREAD = 4

@@ -3,26 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 
-MAX_DIMS = 12
-
-Dims = list[tuple[int, tuple[int, ...]]]  # (extent, a stride in bytes for each operand)
-
-
-def merge(dims: Sequence[tuple[int, tuple[int, ...]]]) -> Dims:
-    """Drop extents of one and join neighbours that every operand walks as one."""
-    merged: Dims = []
-    for extent, strides in dims:
-        if extent == 1:
-            continue
-        if merged:
-            outer_extent, outer_strides = merged[-1]
-            if all(o == s * extent for o, s in zip(outer_strides, strides, strict=True)):
-                merged[-1] = (outer_extent * extent, strides)
-                continue
-        merged.append((extent, strides))
-    return merged
+from gpualgo._base.extents import MAX_DIMS, Dims
 
 
 def divisor(value: int) -> tuple[int, int, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
+from gpualgo._driver.streams import core_stream
 
 KEPT_SHARE = 4  # a quarter of the device's memory stays in its pool when it is not in use
 
@@ -64,15 +65,6 @@ def array_stream(device: int) -> int:
     """
     with driver.outside_capture(device):
         return int(check(driver.api().cuStreamCreate(1), "cuStreamCreate"))
-
-
-def core_stream(stream: int) -> Any:
-    """Return cuda.core's object of a stream."""
-    from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
-
-    if stream in (0, 1):
-        return LEGACY_DEFAULT_STREAM
-    return PER_THREAD_DEFAULT_STREAM if stream == 2 else Stream.from_handle(stream)
 
 
 @cache

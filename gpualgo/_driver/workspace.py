@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from contextlib import contextmanager
+from typing import Protocol
 
-from gpualgo._arrays import ordering
 from gpualgo._driver import driver, pools
 from gpualgo._driver.driver import check
+from gpualgo._driver.streams import stream_id
 
 TICKET_BYTES = 64 << 10  # counters and tagged words, at the front: zero between launches
 KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
@@ -171,78 +171,6 @@ def free(address: int, stream: int) -> None:
         pools.free(address, stream)
 
 
-def allocate_array(size: int, stream: int, device: int) -> int:
-    """Return memory for a result, to be used on a stream.
-
-    It may outlive the stream and whatever supplies temporary storage.
-    """
-    own = pools.array_stream(device)
-    with driver.outside_capture(device):
-        address = pools.allocate(size, own, device)
-        if driver.is_capturing(stream):  # whose work may not wait for what is not captured
-            driver.synchronize(own)
-        else:
-            ordering.wait_for(stream, own, device)
-    return address
-
-
-def release(address: int, device: int, events: dict[int, Any]) -> None:
-    """Give a result's memory back once the events have come: its uses, by stream.
-
-    Other libraries may have used it on the legacy default stream, where most of them work.
-    """
-    own, api = pools.array_stream(device), driver.api()
-    with suppress(RuntimeError), driver.outside_capture(device):  # a forked child
-        if driver.is_free(0):
-            ordering.wait_for(own, 0, device)
-        for event in events.values():
-            check(api.cuStreamWaitEvent(own, event, 0), "cuStreamWaitEvent")
-            check(api.cuEventDestroy(event), "cuEventDestroy")
-        pools.free(address, own)
-
-
 def clear(address: int, size: int, stream: int) -> None:
     """Set device memory to zero, in stream order."""
     check(driver.api().cuMemsetD8Async(address, 0, size, stream), "cuMemsetD8Async")
-
-
-def stream_id(stream: int, device: int) -> int:
-    """Return a stream's identity, which no later stream shares even if it gets its handle."""
-    result = driver.api().cuStreamGetId(stream)
-    if result[0] == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
-        driver.adopt_thread(device)
-        result = driver.api().cuStreamGetId(stream)
-    return int(check(result, "cuStreamGetId"))
-
-
-_in_use: dict[Any, list[tuple[Any, Any]]] = {}  # oldest first, by stream
-_in_use_lock = threading.RLock()  # a finalizer that runs inside may come here as well
-
-
-def keep_until_done(stream: int, device: int, *objects: Any) -> None:
-    """Hold objects until what is queued on the stream so far has run.
-
-    What a capture records is held by its graph instead.
-    """
-    if driver.is_capturing(stream):
-        return
-    api = driver.api()
-    with driver.current_device(device):
-        event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-        check(api.cuEventRecord(event, stream), "cuEventRecord")
-    keep_until_event((device, stream), event, objects)
-
-
-def keep_until_event(key: Any, event: Any, objects: Any) -> None:
-    """Hold objects until an event, which is destroyed then; events of a key come in order."""
-    api = driver.api()
-    finished: list[Any] = []  # let go only outside the lock
-    with _in_use_lock, driver.relaxed():  # asking after an event would end others' captures
-        _in_use.setdefault(key, []).append((event, objects))
-        for other, entries in list(_in_use.items()):
-            while entries and not api.cuEventQuery(entries[0][0])[0]:
-                finished.append(entries.pop(0))
-            if not entries:
-                _in_use.pop(other, None)
-    for done, _ in finished:
-        check(api.cuEventDestroy(done), "cuEventDestroy")

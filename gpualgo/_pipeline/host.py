@@ -19,7 +19,8 @@ from gpualgo._algorithms.transform import cuda as device_transform
 from gpualgo._algorithms.transform import host_blocks as lanes
 from gpualgo._algorithms.transform import plan_key
 from gpualgo._algorithms.transform import plans as transform_plans
-from gpualgo._arrays.view import View, dense_strides
+from gpualgo._arrays.view import View
+from gpualgo._base.extents import dense_strides
 from gpualgo._cuda import build
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays import device_array, ordering, page_locked
+from gpualgo._arrays import device_array, page_locked
 from gpualgo._arrays.view import View, _Addresses
-from gpualgo._driver import driver, staging
+from gpualgo._driver import driver, staging, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 
@@ -27,7 +27,7 @@ def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
         ]
         if stream is not None and any(pageable):
             driver.refuse_capture(
-                ordering.handle_of(stream, where),
+                streams.handle_of(stream, where),
                 f"{where}: op captures pageable host memory; make it with gpualgo.empty_pinned",
             )
         return op.holding(

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays import ordering, page_locked
-from gpualgo._arrays.view import View, _NumPy, byte_bounds, dense_strides
-from gpualgo._driver import driver, staging, workspace
+from gpualgo._arrays.view import NumPy, View, byte_bounds
+from gpualgo._base.extents import dense_strides
+from gpualgo._driver import driver, lifetime, staging
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
 def in_place(arrays: Arrays, device: int, where: str, is_aligned: bool = True) -> list[View | None]:
     """Return the arrays as kernels on the current device see them; None for pageable ones."""
-    return [page_locked.view(_NumPy.view(a), device, where, is_aligned) for a in arrays]
+    return [page_locked.view(NumPy.view(a), device, where, is_aligned) for a in arrays]
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def on_device(
                 is_done = True
         finally:
             if not is_done:  # after an error, too
-                workspace.keep_until_done(handle, device, *arrays)
+                lifetime.keep_until_done(handle, device, *arrays)
 
 
 @contextmanager
@@ -79,7 +80,7 @@ def handle_on(device: int, stream: Any, array: np.ndarray[Any, Any], where: str)
     """Return where to process a host array on a device: on stream=, else on the default stream."""
     if stream is None:
         return 0
-    view = _NumPy.view(array)._replace(device=device)
+    view = NumPy.view(array)._replace(device=device)
     return ordering.handle_for(stream, view, where) or 0
 
 

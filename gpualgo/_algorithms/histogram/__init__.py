@@ -12,8 +12,9 @@ import numpy as np
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._arrays import ordering
-from gpualgo._arrays.view import View, as_view, dense_strides
+from gpualgo._arrays.view import View, as_view
 from gpualgo._base import recording
+from gpualgo._base.extents import dense_strides
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks

@@ -11,9 +11,10 @@ from gpualgo._algorithms.histogram import policy
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins, device_bins
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
+from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
+from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
 from gpualgo._driver import driver, workspace
 
 _WHERE = "histogram"

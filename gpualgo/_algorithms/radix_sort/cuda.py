@@ -11,8 +11,8 @@ from gpualgo._algorithms.radix_sort import cuda_rows as block_sort
 from gpualgo._algorithms.radix_sort import policy
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Sorter
 from gpualgo._arrays.view import View
+from gpualgo._base.extents import Dims
 from gpualgo._cuda import copy
-from gpualgo._cuda.layout import Dims
 from gpualgo._driver import driver, workspace
 
 # Addresses that a step may name: the call's arrays, none, and then pieces of temporary storage.

@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import (
-    View,
-    address_of,
-    as_bytes_view,
-    dense_strides,
-    is_contiguous,
-    overlap,
-)
+from gpualgo._arrays.view import View, address_of, as_bytes_view, is_contiguous, overlap
 from gpualgo._base import dtypes
+from gpualgo._base.extents import dense_strides
 from gpualgo._pipeline import checks
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.reduce import cpu_kernels as rk
-from gpualgo._arrays.view import dense_strides
 from gpualgo._base import threads
+from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.layout import Dims, address, is_dense, merge, packer, table

@@ -11,10 +11,11 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import policy
 from gpualgo._arrays import ordering
-from gpualgo._arrays.view import View, dense_strides, is_contiguous
-from gpualgo._cuda import build
+from gpualgo._arrays.view import View, is_contiguous
+from gpualgo._base.extents import Dims, dense_strides, merge
+from gpualgo._cuda import build, templates
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
+from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
 from gpualgo._driver import driver, workspace
 from gpualgo._operators.captured import check_apart
 from gpualgo._operators.operator import Operator, as_operator
@@ -127,7 +128,7 @@ class Plan:
         is_flat = is_dense and (not outer or (len(outer) == 1 and outer[0][1][1] == acc.itemsize))
         row_stride = outer[0][1][0] if outer and is_flat else 0
         if is_flat:
-            access = policy.flat((alignment | row_stride) % policy.VECTOR_BYTES == 0)
+            access = policy.flat((alignment | row_stride) % templates.VECTOR_BYTES == 0)
             packed = struct.pack("<q", row_stride)
         else:
             access = policy.STRIDED
@@ -135,7 +136,7 @@ class Plan:
         blocks = divisor(cut.blocks_per_row)
         tail = struct.pack(f"<qqq{DIVISOR}", num_rows, num_items, cut.chunk_items, *blocks) + packed
         if cut.blocks_per_row > 1:
-            self._zeroed_bytes = cut.num_blocks * policy.tagged_bytes(acc)
+            self._zeroed_bytes = cut.num_blocks * templates.tagged_bytes(acc)
         kernel = build.kernel(policy.rows_spec(op, source, acc, access, cut), self.device)
         self._launch = Launch(
             kernel, cut.num_blocks, cut.policy.block_threads, _HEAD, tail, self.device

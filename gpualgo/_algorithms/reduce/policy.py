@@ -13,10 +13,8 @@ import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.templates import ROWS_PER_WARP, VECTOR_BYTES, WARP, functor, spec_of
 from gpualgo._operators.operator import Operator
-
-WARP = 32
-VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,6 @@ COLUMNS = Policy(256, 4, 1)
 # A chunk takes as few tiles per warp as keep this many blocks busy.
 MIN_BLOCKS = 264
 # From here on rows are many enough for one warp each.
-ROWS_PER_WARP = 2112
 TARGET_BLOCKS = 1056  # of reduce_columns_kernel
 
 
@@ -64,19 +61,6 @@ def blocks_policy(op: Operator, num_bytes: int, itemsize: int) -> Policy:
     if not op.commutative:
         return ORDERED
     return COMMUTATIVE if itemsize < 8 else WIDE_COMMUTATIVE
-
-
-def tagged_bytes(dtype: np.dtype[Any]) -> int:
-    """Return what a value takes that blocks hand each other (tagged.cuh)."""
-    return 8 * -(-dtype.itemsize // 4)
-
-
-def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) -> str:
-    """Return the C++ type of an operator."""
-    if op.name is not None:
-        return "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
-    types = ", ".join(dtypes.cpp_name(dtype) for dtype in (result, *args))
-    return f"gpualgo::UserOperator<{str(op.commutative).lower()}, {types}>"
 
 
 def row_items(dtype: np.dtype[Any]) -> int:
@@ -137,12 +121,6 @@ def rows_spec(
         f"gpualgo::{access.replace('T', element, 1)}>"
     )
     return spec_of("reduce.cuh", expression, op, acc)
-
-
-def spec_of(header: str, expression: str, op: Operator, acc: np.dtype[Any]) -> Spec:
-    if op.name is not None:
-        return Spec(header, expression)
-    return Spec(header, expression, op, (acc, acc), acc)
 
 
 def flat(aligned: bool) -> str:
@@ -207,10 +185,3 @@ def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: C
         f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
     )
     return spec_of("reduce_columns.cuh", expression, op, acc)
-
-
-def probe_spec() -> Spec:
-    """Return a small kernel with a caller's operator, for the self-test."""
-    dtype = np.dtype(np.float32)
-    op = Operator(lambda a, b: a * 0.5 + b)
-    return rows_spec(op, dtype, dtype, flat(True), cut_rows(op, 1, 1 << 20, dtype))

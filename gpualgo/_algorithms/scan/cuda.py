@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce.policy import VECTOR_BYTES, WARP, tagged_bytes
 from gpualgo._algorithms.scan import policy
 from gpualgo._algorithms.scan import policy_lines as lines_policy
 from gpualgo._algorithms.scan.cuda_layout import canonical, is_dense
 from gpualgo._arrays.view import View
+from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, Dims, divisor, merge, pack_layout
+from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
+from gpualgo._cuda.templates import VECTOR_BYTES, WARP, tagged_bytes
 from gpualgo._driver import driver, workspace
 from gpualgo._operators.operator import Operator
 

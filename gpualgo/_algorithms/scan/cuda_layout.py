@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View, dense_strides
-from gpualgo._cuda.layout import Dims, merge
+from gpualgo._arrays.view import View
+from gpualgo._base.extents import Dims, dense_strides, merge
 
 
 def canonical(call: Any, view: View, out_strides: tuple[int, ...] | None) -> tuple[Dims, Dims]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce.policy import VECTOR_BYTES, WARP, functor, spec_of
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.templates import VECTOR_BYTES, WARP, functor, spec_of
 from gpualgo._operators.operator import Operator
 
 STAGES = 3  # of scan.cuh

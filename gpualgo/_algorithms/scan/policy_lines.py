@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce.policy import ROWS_PER_WARP, VECTOR_BYTES, WARP, functor, spec_of
 from gpualgo._base import dtypes
+from gpualgo._base.extents import Dims
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.layout import Dims
+from gpualgo._cuda.templates import ROWS_PER_WARP, VECTOR_BYTES, WARP, functor, spec_of
 from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]

@@ -19,10 +19,11 @@ from gpualgo._algorithms.transform import (
     wanted_dtype,
 )
 from gpualgo._arrays import ordering
-from gpualgo._arrays.view import View, byte_bounds, dense_strides
+from gpualgo._arrays.view import View, byte_bounds
+from gpualgo._base.extents import Dims, dense_strides, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import Dims, merge, pack_layout
+from gpualgo._cuda.layout import pack_layout
 from gpualgo._driver import driver
 from gpualgo._operators.captured import check_apart, ownerless
 from gpualgo._operators.operator import Operator, as_operator, check_held

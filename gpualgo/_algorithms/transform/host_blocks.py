@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import cuda as device_transform
-from gpualgo._arrays.view import View, dense_strides
+from gpualgo._arrays.view import View
+from gpualgo._base.extents import dense_strides
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 

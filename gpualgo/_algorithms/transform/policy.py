@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce.policy import functor
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.templates import functor
 from gpualgo._operators.operator import Operator
 
 BLOCK_THREADS = 256

@@ -1,0 +1,94 @@
+"""CuPy's arrays as a library: always on a device.
+
+Imported when one of its arrays first comes by; by then the caller has imported CuPy.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays import fill
+from gpualgo._arrays.view import View
+from gpualgo._driver import driver
+
+_make = tuple.__new__  # builds the named tuple without its Python-level constructor
+
+
+def viewer_of(x: Any) -> Any:
+    """Return the viewer of a CuPy array, None for another object of CuPy's."""
+    cupy = sys.modules.get("cupy")  # None: only half imported
+    return CuPy.view if cupy is not None and isinstance(x, cupy.ndarray) else None
+
+
+class CuPy:
+    """CuPy arrays: always on a device."""
+
+    name = "cupy"
+    has_homes = False
+
+    @staticmethod
+    def view(x: Any) -> View:
+        data = x.data
+        return _make(View, (
+            data.ptr, x.shape, x.strides, x.dtype, data.device_id, CuPy, False, x,
+        ))  # fmt: skip
+
+    @staticmethod
+    def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
+        """Return an uninitialised array, its memory ordered on the stream it is used on."""
+        cupy = sys.modules["cupy"]
+        if stream is None and (driver.is_simple or _cupy_device(cupy) == device):
+            return cupy.ndarray(shape, dtype)
+        with cupy.cuda.Device(device):
+            if stream is None:
+                return cupy.empty(shape, dtype)
+            with _cupy_stream(cupy, stream, device):
+                return cupy.empty(shape, dtype)
+
+    @staticmethod
+    def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
+        """Write one value everywhere, on the stream."""
+        fill.fill(CuPy.view(x), value, CuPy.stream(device) if stream is None else stream)
+
+    @staticmethod
+    def stream(device: int) -> int:
+        if driver.is_simple:
+            pointer: int = _cupy_stream_pointer()
+            return pointer
+        with sys.modules["cupy"].cuda.Device(device):  # CuPy has a current stream for each
+            return int(_cupy_stream_pointer())
+
+    @staticmethod
+    def pointer(x: Any) -> int:
+        pointer: int = x.data.ptr
+        return pointer
+
+
+def _cupy_stream(cupy: Any, stream: int, device: int) -> Any:
+    """Return CuPy's object for a stream that it did not make."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # CuPy 14 has another way, 13 has not
+        return cupy.cuda.ExternalStream(stream, device)
+
+
+def _cupy_device(cupy: Any) -> int:
+    return int(cupy.cuda.runtime.getDevice())
+
+
+def _cupy_stream_pointer() -> Any:
+    """Return the handle of CuPy's current stream; replaces itself by the fastest way there is."""
+    global _cupy_stream_pointer
+    try:
+        from cupy_backends.cuda.stream import get_current_stream_ptr as pointer
+    except ImportError:
+        cupy = sys.modules["cupy"]
+
+        def pointer() -> Any:
+            return cupy.cuda.get_current_stream().ptr
+
+    _cupy_stream_pointer = pointer
+    return pointer()

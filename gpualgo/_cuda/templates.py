@@ -1,0 +1,38 @@
+"""What the templates of all kernels share: constants, functors, specs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import dtypes
+from gpualgo._cuda.build import Spec
+from gpualgo._operators.operator import Operator
+
+WARP = 32
+
+
+VECTOR_BYTES = 16
+
+
+ROWS_PER_WARP = 2112
+
+
+def tagged_bytes(dtype: np.dtype[Any]) -> int:
+    """Return what a value takes that blocks hand each other (tagged.cuh)."""
+    return 8 * -(-dtype.itemsize // 4)
+
+
+def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) -> str:
+    """Return the C++ type of an operator."""
+    if op.name is not None:
+        return "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
+    types = ", ".join(dtypes.cpp_name(dtype) for dtype in (result, *args))
+    return f"gpualgo::UserOperator<{str(op.commutative).lower()}, {types}>"
+
+
+def spec_of(header: str, expression: str, op: Operator, acc: np.dtype[Any]) -> Spec:
+    if op.name is not None:
+        return Spec(header, expression)
+    return Spec(header, expression, op, (acc, acc), acc)

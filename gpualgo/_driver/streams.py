@@ -1,0 +1,108 @@
+"""stream= -> the integer handle of a CUDA stream; one stream waits for another."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from gpualgo._driver import driver
+from gpualgo._driver.driver import check
+
+LAST_DEFAULT = 2  # 0 and 1: the legacy default stream, 2: the thread's
+
+
+def handle_of(stream: Any, where: str) -> int:
+    """Return the handle of an int, a `__cuda_stream__` object or a library's stream."""
+    handle = _find_handle(stream, where)
+    if handle < 0:
+        raise ValueError(f"{where}: stream handle {handle} is negative; pass a stream object")
+    return handle
+
+
+def _find_handle(stream: Any, where: str) -> int:
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return stream
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return _from_protocol(protocol() if callable(protocol) else protocol, where)
+    cls = type(stream)
+    if any("Stream" in base.__name__ or "_stream" in base.__name__ for base in cls.__mro__):
+        for name in ("cuda_stream", "ptr", "handle"):  # torch, CuPy, numba
+            value = getattr(stream, name, None)
+            if value is not None:
+                return int(getattr(value, "value", value) or 0)
+    if cls.__module__ == "ctypes" and hasattr(stream, "value"):
+        return int(stream.value or 0)
+    if cls.__name__ in ("CUstream", "cudaStream_t"):  # cuda.bindings
+        return int(stream)
+    try:
+        number: Any = None if isinstance(stream, bool) else stream
+        return operator.index(number)
+    except TypeError:
+        raise TypeError(
+            f"{where}: stream must be a CUDA stream or its integer handle, got {cls.__name__}; "
+            "pass what __cuda_stream__ is defined for"
+        ) from None
+
+
+def _from_protocol(answer: Any, where: str) -> int:
+    try:
+        version, handle = answer
+    except (TypeError, ValueError):
+        version, handle = None, None
+    if version != 0 or handle is None:
+        raise TypeError(
+            f"{where}: stream's __cuda_stream__ gives {answer!r}, of which only (0, handle) is "
+            "understood; pass the handle"
+        )
+    return int(handle)
+
+
+def check_device(handle: int, device: int, where: str) -> None:
+    api = driver.api()
+    with driver.current_device(device):  # which also brings back what was current
+        context = check(api.cuStreamGetCtx(handle), "cuStreamGetCtx")
+        check(api.cuCtxSetCurrent(context), "cuCtxSetCurrent")
+        found = int(check(api.cuCtxGetDevice(), "cuCtxGetDevice"))
+    if found != device:
+        raise ValueError(
+            f"{where}: stream= is of cuda:{found} but the arrays are on cuda:{device}; "
+            "pass a stream of their device"
+        )
+
+
+def wait_for(stream: int, earlier: int, device: int) -> None:
+    """Let a stream wait for what another has queued so far; the host does not wait.
+
+    A stream that is being captured does not: its graph runs later, on a stream of its launch.
+    """
+    if stream == earlier or (stream < LAST_DEFAULT and earlier < LAST_DEFAULT):
+        return
+    with driver.current_device(device):
+        if driver.is_capturing(stream) and not driver.is_capturing(earlier):
+            return
+        api = driver.api()
+        event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+        try:
+            check(api.cuEventRecord(event, earlier), "cuEventRecord")
+            check(api.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
+        finally:
+            check(api.cuEventDestroy(event), "cuEventDestroy")
+
+
+def stream_id(stream: int, device: int) -> int:
+    """Return a stream's identity, which no later stream shares even if it gets its handle."""
+    result = driver.api().cuStreamGetId(stream)
+    if result[0] == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
+        driver.adopt_thread(device)
+        result = driver.api().cuStreamGetId(stream)
+    return int(check(result, "cuStreamGetId"))
+
+
+def core_stream(stream: int) -> Any:
+    """Return cuda.core's object of a stream."""
+    from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
+
+    if stream in (0, 1):
+        return LEGACY_DEFAULT_STREAM
+    return PER_THREAD_DEFAULT_STREAM if stream == 2 else Stream.from_handle(stream)
