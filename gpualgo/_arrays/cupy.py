@@ -5,13 +5,15 @@ Imported when one of its arrays first comes by; by then the caller has imported 
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays import fill
 from gpualgo._arrays.view import View
 from gpualgo._driver import driver
 
@@ -50,9 +52,11 @@ class CuPy:
                 return cupy.empty(shape, dtype)
 
     @staticmethod
-    def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
-        """Write one value everywhere, on the stream."""
-        fill.fill(CuPy.view(x), value, CuPy.stream(device) if stream is None else stream)
+    def maker(shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> Callable[[], Any]:
+        """Return what makes such arrays, on the current stream."""
+        if driver.is_simple:
+            return functools.partial(sys.modules["cupy"].ndarray, shape, dtype)
+        return functools.partial(CuPy.empty, shape, dtype, device, None)
 
     @staticmethod
     def stream(device: int) -> int:
@@ -62,10 +66,7 @@ class CuPy:
         with sys.modules["cupy"].cuda.Device(device):  # CuPy has a current stream for each
             return int(_cupy_stream_pointer())
 
-    @staticmethod
-    def pointer(x: Any) -> int:
-        pointer: int = x.data.ptr
-        return pointer
+    pointer = operator.attrgetter("data.ptr")
 
 
 def _cupy_stream(cupy: Any, stream: int, device: int) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays import device_array, dlpack, fill, view
+from gpualgo._arrays import device_array, dlpack
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import recording
@@ -34,10 +34,6 @@ class Protocol:
         if stream is None or recording.is_taking_down():
             stream = self.home
         return device_array.empty(shape, dtype, device, stream)
-
-    def fill(self, x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
-        target = view.as_bytes_view(x, "out")
-        fill.fill(target, value, self.home if stream is None else stream)
 
     def stream(self, device: int) -> int:
         return self.home

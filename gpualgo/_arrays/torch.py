@@ -5,12 +5,13 @@ Imported when one of its tensors first comes by; by then the caller has imported
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays import fill
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._driver.default_device import CPU
@@ -29,6 +30,14 @@ def _torch_dtype(dtype: Any) -> np.dtype[Any]:
                 f"a tensor of {dtype} has no kernel; use one of {', '.join(dtypes.NAMES)}"
             )
         found = _torch_dtypes[dtype] = dtypes.from_name(name)
+    return found
+
+
+def _torch_dtype_of(dtype: np.dtype[Any]) -> Any:
+    found = _to_torch.get(dtype)
+    if found is None:
+        name = str(dtypes.name_of(dtype))
+        found = _to_torch[dtype] = getattr(sys.modules["torch"], name)
     return found
 
 
@@ -67,17 +76,18 @@ class Torch:
     @staticmethod
     def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
         torch = sys.modules["torch"]
-        torch_dtype = _to_torch.get(dtype)
-        if torch_dtype is None:
-            torch_dtype = _to_torch[dtype] = getattr(torch, str(dtypes.name_of(dtype)))
+        torch_dtype = _torch_dtype_of(dtype)
         if stream is None:
             return torch.empty(shape, dtype=torch_dtype, device=device)
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=device)):
             return torch.empty(shape, dtype=torch_dtype, device=device)
 
     @staticmethod
-    def fill(x: Any, value: np.ndarray[Any, Any], device: int, stream: int | None) -> None:
-        fill.fill(Torch.view(x), value, Torch.stream(device) if stream is None else stream)
+    def maker(shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> Callable[[], Any]:
+        """Return what makes such tensors, on the current stream."""
+        torch = sys.modules["torch"]
+        place = torch.device("cuda", device)
+        return functools.partial(torch.empty, shape, dtype=_torch_dtype_of(dtype), device=place)
 
     @staticmethod
     def stream(device: int) -> int:

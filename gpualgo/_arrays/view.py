@@ -8,9 +8,11 @@ stream that arrays are at home on.
 
 from __future__ import annotations
 
+import operator
 import sys
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,6 +32,12 @@ class View(NamedTuple):
     library: Any
     readonly: bool
     owner: Any
+
+
+Layout: TypeAlias = tuple[
+    tuple[int, ...], tuple[int, ...], np.dtype[Any], int, Any
+]  # shape, strides, dtype, device, library
+layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
 
 
 class NumPy:
@@ -61,12 +69,18 @@ class NumPy:
 _viewers: dict[type, Any] = {np.ndarray: NumPy.view}
 
 
-def as_view(x: Any, where: str) -> View:
-    """Return the view of x; raise TypeError if it is no array of a supported dtype."""
+def view_of(x: Any, where: str) -> View:
+    """Return the view of x, an array of any dtype; raise TypeError if it is none."""
     viewer = _viewers.get(type(x))
     if viewer is None:
         viewer = _find_viewer(x, where)
     view: View = viewer(x)
+    return view
+
+
+def as_view(x: Any, where: str) -> View:
+    """Return the view of x; raise TypeError if it is no array of a supported dtype."""
+    view = view_of(x, where)
     if dtypes.name_of(view.dtype) is None:
         dtypes.check(view.dtype, where)
     return view
@@ -74,16 +88,18 @@ def as_view(x: Any, where: str) -> View:
 
 def as_bytes_view(x: Any, where: str) -> View:
     """Return the view of x, an array of any dtype whose items are plain bytes to be moved."""
-    viewer = _viewers.get(type(x))
-    if viewer is None:
-        viewer = _find_viewer(x, where)
-    view: View = viewer(x)
+    view = view_of(x, where)
+    check_items(view, where)
+    return view
+
+
+def check_items(view: View, where: str) -> None:
+    """Raise TypeError unless items are plain bytes."""
     if view.dtype.hasobject or not view.dtype.itemsize:
         raise TypeError(
             f"{where} has dtype {view.dtype}, whose items are not plain bytes; "
             "pass the indices numpy.arange(n) instead and take the items with the result"
         )
-    return view
 
 
 # Packages whose arrays have a viewer of their own, and the module here that has it: loaded when

@@ -25,3 +25,28 @@ class Once:
                 self._done[key] = make()
             self._locks.pop(key, None)
         return self._done[key]
+
+
+class Memo:
+    """Results by key, the oldest of too many forgotten."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._found: dict[Any, Any] = {}
+
+    def get(self, key: Any) -> Any:
+        """Return what is known of a key, None for a new or an unhashable one."""
+        try:
+            return self._found.get(key)
+        except TypeError:
+            return None
+
+    def add(self, key: Any, value: Any) -> None:
+        """Keep a value; under an unhashable key it is not kept."""
+        try:
+            hash(key)
+        except TypeError:
+            return
+        while len(self._found) >= self._limit:
+            self._found.pop(next(iter(self._found), None), None)
+        self._found[key] = value

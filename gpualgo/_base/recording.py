@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -11,8 +11,8 @@ from typing import Any, Protocol
 class Recorder(Protocol):
     """A graph that is being recorded."""
 
-    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Record function(*args, **kwargs); return its result, which is not there yet."""
+    def call(self, request: Any) -> Any:
+        """Take down a call; return its result, which need not be there yet."""
 
 
 class _Thread(threading.local):

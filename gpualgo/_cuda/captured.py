@@ -62,15 +62,15 @@ class BoundKernel(driver.Kernel):
     def wrapped(self, submit: Callable[..., Any]) -> Callable[..., Any]:
         """Return a launch that loads what is missing and holds the arrays until it has run."""
 
-        def launch(_: Any, *arguments: Any) -> Any:
-            stream = arguments[7]
+        def launch(config: Any, _: Any, parameters: int, extra: int) -> Any:
+            stream = int(config.hStream)
             with driver.current_device(self._device):
                 owners = self._binding.owners()
                 loaded = self._bound(self._words or self._words_now(owners))
                 is_recorded = driver.is_capturing(stream)
                 if not is_recorded:
                     _wait_for_writers(stream, [view for _, view in owners])
-                result = submit(loaded.kernel.handle, *arguments)
+                result = submit(config, loaded.kernel.handle, parameters, extra)
                 if result[0]:
                     return result
                 held = loaded, [owner for owner, _ in owners]

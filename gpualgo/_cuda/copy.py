@@ -46,7 +46,7 @@ def _grid(num_words: int) -> int:
     return -(-num_words // (_BLOCK_THREADS * _WORDS_PER_THREAD))
 
 
-def copy(dims: Dims, itemsize: int, alignment: int, device: int) -> Launch:
+def copy(dims: Dims, itemsize: int, alignment: int, device: int, takes: tuple[int, int]) -> Launch:
     """Return the launch (input, output) of a copy; strides are those of input and output."""
     # Neighbouring threads should write neighbours.
     dims = sorted(merge(dims), key=lambda dim: -abs(dim[1][1]))
@@ -57,12 +57,13 @@ def copy(dims: Dims, itemsize: int, alignment: int, device: int) -> Launch:
     num_words = math.prod(extent for extent, _ in dims)
     tail = struct.pack("<q", num_words) + pack_layout(dims, 2)
     kernel = build.kernel(copy_spec(word), device)
-    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, _COPY_HEAD, tail, device)
+    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, _COPY_HEAD, tail, device, takes)
 
 
 def gather(
-    num_rows: int, row_items: int, itemsize: int, alignment: int, index_bytes: int, device: int
-) -> Launch:
+    num_rows: int, row_items: int, itemsize: int, alignment: int, index_bytes: int, device: int,
+    takes: tuple[int, int, int],
+) -> Launch:  # fmt: skip
     """Return the launch (input, output, indices) that puts rows' items in a new order."""
     word = word_bytes(itemsize, alignment)
     num_words = num_rows * row_items * (itemsize // word)
@@ -70,4 +71,4 @@ def gather(
         f"<q{DIVISOR}{DIVISOR}", num_words, *divisor(itemsize // word), *divisor(row_items)
     )
     kernel = build.kernel(gather_spec(word, index_bytes), device)
-    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, _GATHER_HEAD, tail, device)
+    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, _GATHER_HEAD, tail, device, takes)

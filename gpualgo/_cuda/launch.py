@@ -1,109 +1,114 @@
-"""Launches: a kernel, its grid, and its parameters packed in advance."""
+"""Launches: a kernel, its grid, and its parameters packed in advance; a `Plan` queues them."""
 
 from __future__ import annotations
 
 import ctypes
+import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpualgo._driver import driver
 
 
-def _early_config(arguments: Any) -> Any:
-    """Return cuLaunchKernel's arguments, and leave to start early, as cuLaunchKernelEx has them."""
-    api = driver.api()
-    attribute, config = api.CUlaunchAttribute(), api.CUlaunchConfig()
-    kinds = api.CUlaunchAttributeID
-    attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value.programmaticStreamSerializationAllowed = 1
-    config.gridDimX, config.gridDimY, config.gridDimZ = arguments[:3]
-    config.blockDimX, config.blockDimY, config.blockDimZ = arguments[3:6]
-    config.sharedMemBytes = arguments[6]
-    config.attrs, config.numAttrs = [attribute], 1
-    return config
+class Block:
+    """Memory of one launch: its parameters as the kernel reads them, and how it is launched."""
+
+    __slots__ = ("_table", "address", "buffer", "config", "offset", "stream")
+
+    def __init__(self, head_bytes: int, tail: bytes, config: Any) -> None:
+        size = head_bytes + len(tail)
+        self.buffer = bytearray(size + 32)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer))
+        self.offset = -base % 16
+        self.buffer[self.offset + head_bytes : self.offset + size] = tail
+        self._table = (ctypes.c_void_p * 1)(base + self.offset)
+        self.address = ctypes.addressof(self._table)
+        self.config, self.stream = config, -1
 
 
 class Launch:
     """A kernel with its grid and its parameters: one struct, whose head changes from call to call.
 
-    Packed parameter blocks are lent out and taken back, so that threads never share one.
+    The head is filled with what stands at `takes` in the addresses of a call (see `Plan`).
+    Parameter blocks are lent out and taken back (`free`), so that threads never share one.
     """
 
-    __slots__ = ("_configs", "_free", "_handle", "_head", "_pack", "_submit", "_tail", "device",
-                 "grid", "kernel", "shared_bytes", "threads")  # fmt: skip
+    __slots__ = ("_grid", "_head", "_overlaps", "_tail", "device", "free", "handle", "kernel",
+                 "offsets", "pack", "pick", "shared_bytes", "submit", "threads")  # fmt: skip
 
     def __init__(
         self, kernel: driver.Kernel, grid: int, threads: int, head: struct.Struct, tail: bytes,
-        device: int, shared_bytes: int = 0, overlaps: bool = False,
+        device: int, takes: Sequence[int], *, shared_bytes: int = 0, overlaps: bool = False,
+        offsets: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
-        """`overlaps`: start while the kernel queued before still runs; the kernel waits itself."""
-        self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
-        self.shared_bytes = shared_bytes
+        """`overlaps`: start while the kernel queued before still runs; the kernel waits itself.
+
+        `offsets` are added to what is taken.
+        """
+        self.kernel, self._grid, self.threads, self.device = kernel, grid, threads, device
+        self.shared_bytes, self._overlaps = shared_bytes, overlaps
         kernel.allow_shared(shared_bytes, device)
         self._head, self._tail = head, tail
-        self._pack, self._handle = head.pack_into, kernel.handle
-        submit = self._submit_overlapping if overlaps else driver.api().cuLaunchKernel
-        self._submit = kernel.wrapped(submit)
-        self._free: list[tuple[int, Any, int, Any]] = []
-        self._configs: list[Any] = []  # likewise
+        self.pack, self.handle = head.pack_into, kernel.handle
+        self.pick: Callable[[Any], Any] = operator.itemgetter(*takes)
+        self.offsets = tuple(offsets) if offsets is not None and any(offsets) else None
+        self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
+        self.free: list[Block] = []
 
-    def _new_block(self) -> tuple[int, Any, int, Any]:
-        size = self._head.size + len(self._tail)
-        buffer = bytearray(size + 32)
-        base = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-        offset = -base % 16
-        buffer[offset + self._head.size : offset + size] = self._tail
-        table = (ctypes.c_void_p * 1)(base + offset)
-        return ctypes.addressof(table), buffer, offset, table
-
-    def _submit_overlapping(self, handle: Any, *arguments: Any) -> Any:
-        """Launch as cuLaunchKernel does, and say that the kernel may start early."""
+    def new_block(self) -> Block:
+        """Return a block for one launch at a time."""
         api = driver.api()
-        try:
-            config = self._configs.pop()
-        except IndexError:
-            config = _early_config(arguments)
-        config.hStream = api.CUstream(arguments[7])
-        result = api.cuLaunchKernelEx(config, handle, arguments[8], arguments[9])
-        self._configs.append(config)
-        return result
+        config = api.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = self._grid, 1, 1
+        config.blockDimX, config.blockDimY, config.blockDimZ = self.threads, 1, 1
+        config.sharedMemBytes = self.shared_bytes
+        if self._overlaps:
+            attribute, kinds = api.CUlaunchAttribute(), api.CUlaunchAttributeID
+            attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+            config.attrs, config.numAttrs = [attribute], 1
+        return Block(self._head.size, self._tail, config)
 
-    def packed(self, *head: Any) -> Callable[[int], None]:
-        """Return launch(stream) for parameters that stay; threads may call it side by side."""
-        block = self._new_block()
-        self._pack(block[1], block[2], *head)
-        submit, handle, grid, threads = self._submit, self._handle, self.grid, self.threads
-        shared, parameters = self.shared_bytes, block[0]
+    def fill(self, block: Block, addresses: tuple[Any, ...]) -> None:
+        """Write what is taken, with the offsets added, into a block."""
+        assert self.offsets is not None
+        taken = self.pick(addresses)
+        self.pack(
+            block.buffer, block.offset,
+            *[a + offset if offset else a for a, offset in zip(taken, self.offsets, strict=True)],
+        )  # fmt: skip
 
-        def launch(stream: int, block: Any = block) -> None:
-            (status,) = submit(handle, grid, 1, 1, threads, 1, 1, shared, stream, parameters, 0)
+    def packed(self, addresses: tuple[Any, ...]) -> Callable[[int], None]:
+        """Return launch(stream) for addresses that stay; threads may call it side by side."""
+        submit, handle, to_stream = self.submit, self.handle, driver.api().CUstream
+        free = [self._filled(addresses)]
+
+        def launch(stream: int) -> None:
+            try:
+                block = free.pop()
+            except IndexError:
+                block = self._filled(addresses)
+            if block.stream != stream:
+                block.config.hStream, block.stream = to_stream(stream), stream
+            (status,) = submit(block.config, handle, block.address, 0)
             if status:
-                self(stream, *head)  # which knows what to do
+                self.retry(status, block.config, block.address)
+            free.append(block)
 
         return launch
 
-    def __call__(self, stream: int, *head: Any) -> None:
-        try:
-            block = self._free.pop()
-        except IndexError:
-            block = self._new_block()
-        self._pack(block[1], block[2], *head)
-        if driver.is_simple:
-            (status,) = self._submit(
-                self._handle, self.grid, 1, 1, self.threads, 1, 1, self.shared_bytes, stream,
-                block[0], 0,
-            )  # fmt: skip
-            if not status:
-                self._free.append(block)
-                return
-            if status != driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
-                driver.check((status,), f"launching {self.kernel.name}")
-        # Several devices, a forked child, or a thread that CUDA has not seen yet.
-        with driver.current_device(self.device):
-            result = self._submit(
-                self._handle, self.grid, 1, 1, self.threads, 1, 1, self.shared_bytes, stream,
-                block[0], 0,
-            )  # fmt: skip
-        driver.check(result, f"launching {self.kernel.name}")
-        self._free.append(block)
+    def _filled(self, addresses: tuple[Any, ...]) -> Block:
+        block = self.new_block()
+        if self.offsets is None:
+            self.pack(block.buffer, block.offset, *self.pick(addresses))
+        else:
+            self.fill(block, addresses)
+        return block
+
+    def retry(self, status: Any, config: Any, parameters: int) -> None:
+        """Launch once more in a thread that CUDA has not seen yet; raise where that is not it."""
+        if status == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
+            with driver.current_device(self.device):
+                (status,) = self.submit(config, self.handle, parameters, 0)
+        driver.check((status,), f"launching {self.kernel.name}")

@@ -146,6 +146,19 @@ def primary_context(device: int) -> Any:
     return check(api().cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
 
 
+def enter(device: int) -> Any:
+    """Make a device's context current; return the one before, for `leave`."""
+    check_process()
+    before = check(api().cuCtxGetCurrent(), "cuCtxGetCurrent")
+    check(api().cuCtxSetCurrent(primary_context(device)), "cuCtxSetCurrent")
+    return before
+
+
+def leave(before: Any) -> None:
+    """Bring back the context that was current before `enter`."""
+    api().cuCtxSetCurrent(before)
+
+
 class current_device:
     """A with block in which a device's context is current; the one before comes back."""
 
@@ -155,12 +168,10 @@ class current_device:
         self.device = device
 
     def __enter__(self) -> None:
-        check_process()
-        self.before = check(api().cuCtxGetCurrent(), "cuCtxGetCurrent")
-        check(api().cuCtxSetCurrent(primary_context(self.device)), "cuCtxSetCurrent")
+        self.before = enter(self.device)
 
     def __exit__(self, *exc: object) -> None:
-        api().cuCtxSetCurrent(self.before)
+        leave(self.before)
 
 
 _shared_lock = threading.Lock()

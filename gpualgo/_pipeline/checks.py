@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View, as_view, overlap
+from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes
 from gpualgo._driver.default_device import CPU
 
@@ -56,6 +56,12 @@ def flag(value: Any, name: str, where: str) -> bool:
     return bool(value)
 
 
+def element(view: View, name: str, where: str) -> None:
+    """Raise TypeError unless kernels hold elements of this dtype."""
+    if dtypes.name_of(view.dtype) is None:
+        dtypes.check(view.dtype, f"{where}: {name}")
+
+
 def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
     """Return the dtype that is accumulated in: dtype=, else a NumPy init's, else x's."""
     if dtype is not None:
@@ -75,13 +81,6 @@ def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
 def dtype_of(init: Any) -> Any:
     """Return a NumPy init's dtype; any other object is named by its type, and refused later."""
     return init.dtype if isinstance(init, (np.generic, np.ndarray)) else type(init)
-
-
-def axis_key(axis: Any) -> Any:
-    """Return axis for use in a key, where 1.0 and True must not pass for 1."""
-    if isinstance(axis, tuple):
-        return tuple(map(axis_key, axis))
-    return axis if axis is None or type(axis) is int else (type(axis), repr(axis))
 
 
 def init_value_dtype(init: Any, where: str) -> np.dtype[Any]:
@@ -128,6 +127,13 @@ def init_value(
     return value.reshape(()).astype(acc)
 
 
+def start_of(init: Any, like: View, where: str) -> Any:
+    """Return init, as a view if it is an array on a GPU."""
+    if type(init) in _WEAK_RANK or isinstance(init, (np.generic, np.ndarray)):
+        return init
+    return device_init(init, like, where)
+
+
 def device_init(init: Any, like: View, where: str) -> View:
     """Return the view of an init that is an array beside x on a GPU; refuse any other object."""
     if not (hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")):
@@ -141,11 +147,7 @@ def device_init(init: Any, like: View, where: str) -> View:
         )
     if math.prod(view.shape) != 1:
         raise ValueError(f"{where}: init must be one value, got shape {view.shape}; pass one")
-    if view.ptr % view.dtype.itemsize:
-        raise ValueError(
-            f"{where}: init starts at address {view.ptr:#x}, which is not a multiple of its item "
-            f"size {view.dtype.itemsize}; copy it to aligned memory"
-        )
+    aligned(view, "init", where)
     return view
 
 
@@ -166,7 +168,7 @@ def output(
     name: str = "out", viewer: Any = as_view,
 ) -> View:  # fmt: skip
     """Return the view of out= once it fits the result."""
-    view: View = viewer(out, f"{where}: {name}")
+    view: View = out if type(out) is View else viewer(out, f"{where}: {name}")
     apart = view.library is not like.library and is_foreign(view, like)
     if view.device != like.device or apart:
         raise TypeError(
@@ -184,15 +186,26 @@ def output(
     return view
 
 
+def aligned(view: View, name: str, where: str) -> None:
+    """Raise ValueError unless each item starts at a multiple of its size."""
+    itemsize = view.dtype.itemsize
+    if view.ptr % itemsize:
+        raise ValueError(
+            f"{where}: {name} starts at address {view.ptr:#x}, which is not a multiple of its item "
+            f"size {itemsize}; copy it to aligned memory"
+        )
+    for extent, stride in zip(view.shape, view.strides, strict=True):
+        if extent > 1 and stride % itemsize:
+            raise ValueError(
+                f"{where}: {name} has a stride of {stride} bytes, which is not a multiple of its "
+                f"item size {itemsize}; copy it to aligned memory"
+            )
+
+
 def has_duplicates(view: View) -> bool:
     """Return whether some stride is zero along an axis of several elements."""
     strides = zip(view.shape, view.strides, strict=True)
     return 0 not in view.shape and any(n > 1 and s == 0 for n, s in strides)
-
-
-def no_overlap(out: View, x: View, where: str) -> None:
-    if overlap(out, x):
-        raise ValueError(f"{where}: out shares memory with the input; pass a separate array")
 
 
 def is_foreign(view: View, like: View) -> bool:

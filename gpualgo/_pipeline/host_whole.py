@@ -16,6 +16,8 @@ from gpualgo._arrays import ordering, page_locked
 from gpualgo._arrays.view import NumPy, View, byte_bounds
 from gpualgo._base.extents import dense_strides
 from gpualgo._driver import driver, lifetime, staging
+from gpualgo._pipeline.decide import plan_for
+from gpualgo._pipeline.problem import Problem
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -183,3 +185,16 @@ def _download(source: int, array: np.ndarray[Any, Any], device: int, stream: int
 def _land(slot: staging.Slot, target: np.ndarray[Any, Any]) -> None:
     slot.wait()
     staging.copy(target, slot.array(target.shape, target.dtype))
+
+
+def queue(
+    problem: Problem, stream: int, sources: list[View], targets: list[View], op: Any, init: Any
+) -> None:
+    """Queue a problem for arrays that kernels see."""
+    views, outs = tuple(sources), tuple(targets)
+    if op is not None and op.arrays:  # copies of captured arrays lie somewhere else next time
+        plan = problem.cuda(views, op, outs)
+    else:
+        plan = plan_for(problem, views, op, outs, is_new=False)
+    addresses = [view.ptr for view in (*views, *outs)]
+    plan.queue(stream, (*problem.start(init), *addresses))

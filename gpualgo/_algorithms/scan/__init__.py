@@ -1,26 +1,15 @@
-"""The public functions `inclusive_scan` and `exclusive_scan`: checks, then the backend."""
+"""The public functions `inclusive_scan` and `exclusive_scan`."""
 
 from __future__ import annotations
 
-import contextlib
 import operator
-from functools import cache
 from typing import Any
 
-import numpy as np
-
-from gpualgo._algorithms.scan.problem import EXCLUSIVE, Call, check_output
-from gpualgo._arrays.view import View, as_view
-from gpualgo._base import recording
-from gpualgo._driver import default_device
-from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import Operator, as_operator, check_held, hot_key
+from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, Scan
+from gpualgo._arrays.view import view_of
 from gpualgo._pipeline import checks
-
-_INCLUSIVE, _EXCLUSIVE = "inclusive_scan", EXCLUSIVE
-_MAX_CALLS = 4096
-
-_calls: dict[Any, Call] = {}
+from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline.run import run
 
 
 def inclusive_scan(
@@ -95,7 +84,11 @@ def inclusive_scan(
     array([[3, 3, 4],
            [1, 5, 9]])
     """
-    return _scan(_INCLUSIVE, x, init, op, axis, reverse, dtype, out, stream)
+    view = view_of(x, "inclusive_scan: x")
+    if init is not None:
+        init = checks.start_of(init, view, INCLUSIVE)
+    problem = problem_of(Scan, (view,), op, init, (axis, reverse, dtype), INCLUSIVE)
+    return run(problem, (view,), op, init, out, stream)
 
 
 def exclusive_scan(
@@ -149,89 +142,8 @@ def exclusive_scan(
     >>> ga.exclusive_scan(np.array([3, 1, 4, 1]), 0, max, reverse=True)
     array([4, 4, 1, 0])
     """
-    return _scan(_EXCLUSIVE, x, init, op, axis, reverse, dtype, out, stream)
-
-
-_WEAK = (bool, int, float, complex)
-_X = {where: f"{where}: x" for where in (_INCLUSIVE, _EXCLUSIVE)}
-
-
-def _scan(
-    where: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any, out: Any,
-    stream: Any,
-) -> Any:  # fmt: skip
-    if recording.active and (graph := recording.current()) is not None:
-        function = inclusive_scan if where == _INCLUSIVE else exclusive_scan
-        return graph.call(
-            function, x, init, op, axis=axis, reverse=reverse, dtype=dtype, out=out, stream=stream
-        )
-    view = as_view(x, _X[where])
-    init_kind: Any = type(init)
-    first = 0
-    if init is not None and init_kind not in _WEAK:
-        if isinstance(init, (np.generic, np.ndarray)):
-            init_kind = init.dtype
-        else:
-            init = checks.device_init(init, view, where)
-            init_kind, first = (init.dtype, init.library), init.ptr
-    if reverse is not False and reverse is not True:
-        reverse = checks.flag(reverse, "reverse", where)
-    axis_key = axis if axis is None else checks.axis_key(axis)
-    key = (where, hot_key(op), view[1:6], axis_key, reverse, dtype, init_kind)
-    try:
-        call = _calls.get(key)
-    except TypeError:  # an unhashable axis or dtype
-        call = None
-    if call is None:
-        operator_ = as_operator(op, where, 2)
-        check_held(key[1], operator_, where)
-        call = _new_call(key, Call(view, operator_, init, axis, reverse, dtype, where))
-    if view.device == CPU:
-        return _scan_host(call, view, as_operator(op, where, 2, call.arrays), init, out, stream)
-    plan = call.plans.get(view.ptr & 15)
-    if plan is not None and out is None and stream is None:  # the warm call: nothing to decide
-        library, device = view.library, view.device
-        result = library.empty(call.result_shape, call.acc, device, None)
-        encoded = None if first else call.encode(init)
-        plan.launch(library.stream(device), encoded, first, view.ptr, library.pointer(result))
-        return result
-    return _cuda_run()(call, view, op, init, out, stream)
-
-
-@cache
-def _cuda_run() -> Any:
-    """Return run(call, view, op, init, out, stream), where a device array as init is its View."""
-    from gpualgo._algorithms.scan import cuda_run as cuda
-
-    return cuda.run
-
-
-def _new_call(key: Any, call: Call) -> Call:
-    if len(_calls) >= _MAX_CALLS:
-        _calls.clear()
-    with contextlib.suppress(TypeError):
-        _calls[key] = call
-    return call
-
-
-def _scan_host(call: Call, view: View, op: Operator, init: Any, out: Any, stream: Any) -> Any:
-    """Scan a host array, on the CPU or staged through the default GPU."""
-    device = default_device.current()
-    library = view.library
-    x = library.to_numpy(view.owner)
-    encoded = call.encode(init)
-    if out is None:
-        result = np.empty(call.result_shape, call.acc)
-    else:
-        result = library.to_numpy(check_output(call, out, view, init).owner)
-    if device == CPU:
-        checks.no_stream(stream, call.where)
-        from gpualgo._algorithms.scan import cpu
-
-        if result.size:
-            cpu.scan(x, result, op, encoded, call.axis, call.is_exclusive, call.is_reverse)
-    elif result.size:
-        from gpualgo._pipeline import host
-
-        host.scan(call, x, result, op, encoded, device, stream)
-    return library.from_numpy(result, x) if out is None else out
+    view = view_of(x, "exclusive_scan: x")
+    if init is not None:
+        init = checks.start_of(init, view, EXCLUSIVE)
+    problem = problem_of(Scan, (view,), op, init, (axis, reverse, dtype), EXCLUSIVE)
+    return run(problem, (view,), op, init, out, stream)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,12 +18,19 @@ from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
+from gpualgo._cuda.plan import FIRST, GIVEN, NONE, VALUE, Places, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, tagged_bytes
-from gpualgo._driver import driver, workspace
+from gpualgo._driver import driver
+from gpualgo._driver.storage import STATES, Piece
+from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import Operator
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.scan.problem import Scan
 
 _HEAD = struct.Struct("<16sq8xQQQQ")  # ScanCommon: init, its address, input, output, states
 _CONTROL_BYTES = 256  # LookbackControl
+_AT = Places(1, 1)
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,8 @@ class _Case:
     dtypes: tuple[np.dtype[Any], np.dtype[Any]]
     elements: Dims  # of a line, in the order of the scan
     lines: Dims
-    addresses: tuple[int, int]  # of the first line's first element, modulo 16
+    addresses: tuple[int, int]  # of the first line's first element
+    starts: tuple[int, int]  # where that lies from the arrays' own first elements on
     is_exclusive: bool
     is_reversed: bool  # lines are dense, and walked from their ends
     device: int
@@ -61,184 +69,150 @@ class _Case:
         return math.gcd(VECTOR_BYTES, self.addresses[side] + start, *offsets)
 
 
-class Plan:
-    """A kernel, its grid and its packed parameters, for one layout."""
+def plan_of(problem: Scan, view: View, op: Operator, target: View) -> Plan:
+    """Return the plan of a scan into a target that may have strides."""
+    dtypes = view.dtype, target.dtype
+    elements, lines = canonical(problem, view, target.strides)
+    kernel = lines_policy.kernel_of(elements, lines, *dtypes)
+    is_plain = is_dense(elements, dtypes) and len(lines) <= 1 and kernel in ("tiles", "rows")
+    starts = (0, 0)
+    if problem.is_reverse and not is_plain:
+        # The scan's first element is the last in memory order; a dense one is turned round by the
+        # kernel.
+        starts = _ends(elements, 0), _ends(elements, 1)
+        elements = [(extent, (-s[0], -s[1])) for extent, s in elements]
+    case = _Case(
+        op, dtypes, elements, lines, (view.ptr + starts[0], target.ptr + starts[1]), starts,
+        problem.is_exclusive, problem.is_reverse and is_plain, view.device,
+    )  # fmt: skip
+    return _KERNELS[kernel](case)
 
-    __slots__ = ("_input_start", "_launch", "_output_start", "device", "temp_storage_bytes")
 
-    def __init__(
-        self, call: Any, view: View, op: Operator, out_strides: tuple[int, ...] | None,
-        out_alignment: int,
-    ) -> None:  # fmt: skip
-        self.device = view.device
-        for name, address, dtype in (
-            ("x", view.ptr, view.dtype), ("out", out_alignment, call.acc),
-        ):  # fmt: skip
-            if address % dtype.itemsize:
-                raise ValueError(
-                    f"{call.where}: {name} starts at address {address:#x}, which is not a multiple "
-                    f"of its item size {dtype.itemsize}; copy it to aligned memory"
-                )
-        dtypes = view.dtype, call.acc
-        elements, lines = canonical(call, view, out_strides)
-        kernel = lines_policy.kernel_of(elements, lines, *dtypes)
-        self._input_start = self._output_start = self.temp_storage_bytes = 0
-        is_plain = is_dense(elements, dtypes) and len(lines) <= 1 and kernel in ("tiles", "rows")
-        if call.is_reverse and not is_plain:
-            # The scan's first element is the last in memory order; a dense one is turned round
-            # by the kernel.
-            self._input_start, self._output_start = (
-                sum((extent - 1) * strides[i] for extent, strides in elements) for i in (0, 1)
-            )
-            elements = [(extent, (-s[0], -s[1])) for extent, s in elements]
-        addresses = (view.ptr + self._input_start) % 16, (out_alignment + self._output_start) % 16
-        case = _Case(
-            op, dtypes, elements, lines, addresses, call.is_exclusive, call.is_reverse and is_plain,
-            view.device,
-        )  # fmt: skip
-        self._launch: Launch = getattr(self, f"_{kernel}")(case)
+def _ends(elements: Dims, side: int) -> int:
+    """Return the offset in bytes of a line's last element."""
+    return sum((extent - 1) * strides[side] for extent, strides in elements)
 
-    def _tiles(self, case: _Case) -> Launch:
-        """Few long lines."""
-        source, acc = case.dtypes
-        num_items, widest = case.num_items, max(source.itemsize, acc.itemsize)
-        cut = policy.tiles_policy(num_items * case.num_lines * widest, widest)
-        tiles_per_line = -(-num_items // cut.tile_items(widest))
-        num_tiles = tiles_per_line * case.num_lines
-        num_words = 0
-        if tiles_per_line > 1:
-            num_words = self._take_states(num_tiles * tagged_bytes(acc) // 8)
-        access, packed = _access(case)
-        tail = (
-            struct.pack(f"<qqq{DIVISOR}", num_tiles, num_items, num_words, *divisor(tiles_per_line))
-            + packed
+
+def _tiles(case: _Case) -> Plan:
+    """Few long lines."""
+    source, acc = case.dtypes
+    num_items, widest = case.num_items, max(source.itemsize, acc.itemsize)
+    cut = policy.tiles_policy(num_items * case.num_lines * widest, widest)
+    tiles_per_line = -(-num_items // cut.tile_items(widest))
+    num_tiles = tiles_per_line * case.num_lines
+    states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
+    access, packed = _access(case)
+    tail = (
+        struct.pack(f"<qqq{DIVISOR}", num_tiles, num_items, num_words, *divisor(tiles_per_line))
+        + packed
+    )
+    if isinstance(cut, policy.WavePolicy):
+        spec = policy.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
+        return _plan(case, spec, num_tiles, cut.block_threads, tail, states)
+    capability = driver.capability(case.device)
+    spec = policy.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
+    grid = min(num_tiles, driver.num_sms(case.device) * cut.blocks_per_sm)
+    threads = cut.block_threads + 2 * WARP
+    return _plan(case, spec, grid, threads, tail, states, cut.shared_bytes(source, acc))
+
+
+def _rows(case: _Case) -> Plan:
+    """Many lines of neighbours."""
+    source, acc = case.dtypes
+    cut = lines_policy.cut_rows(case.num_items, max(source.itemsize, acc.itemsize))
+    units = source.itemsize, acc.itemsize
+    if case.is_flat:
+        strides = case.lines[0][1]
+        sizes = case.num_items * source.itemsize, case.num_items * acc.itemsize
+        units = case.unit(0, (strides[0], sizes[0])), case.unit(1, (strides[1], sizes[1]))
+        access, packed = lines_policy.dense_rows(*units, case.is_reversed), b""
+    else:
+        strides = case.elements[0][1] if case.elements else (0, 0)
+        access, packed = lines_policy.spaced_rows(source, acc), pack_layout(case.lines, 2)
+    per_line = [
+        1 if cut.is_long else case.num_items * dtype.itemsize // unit
+        for dtype, unit in zip(case.dtypes, units, strict=True)
+    ]
+    divisors = [part for value in per_line for part in (value, -(-(1 << 31) // value))]
+    tail = struct.pack("<qq4Iqq", case.num_lines, case.num_items, *divisors, *strides) + packed
+    spec = lines_policy.rows_spec(
+        case.op, source, acc, access, cut, case.is_exclusive, case.is_async
+    )
+    grid = -(-case.num_lines // cut.block_lines)
+    return _plan(case, spec, grid, lines_policy.ROWS_THREADS, tail)
+
+
+def _walks(case: _Case) -> Plan:
+    """Very many or short lines side by side."""
+    source, acc = case.dtypes
+    num_columns, column_strides = case.lines[-1]
+    fitting = 1
+    if column_strides == (source.itemsize, acc.itemsize):
+        dims = [*case.elements, *case.lines[:-1]]
+        fitting = min(
+            case.unit(side, (strides[side] for _, strides in dims)) // dtype.itemsize
+            for side, dtype in enumerate(case.dtypes)
         )
-        if isinstance(cut, policy.WavePolicy):
-            spec = policy.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
-            return self._launch_of(spec, num_tiles, cut.block_threads, tail)
-        capability = driver.capability(self.device)
-        spec = policy.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
-        grid = min(num_tiles, driver.num_sms(self.device) * cut.blocks_per_sm)
-        threads = cut.block_threads + 2 * WARP
-        return self._launch_of(spec, grid, threads, tail, cut.shared_bytes(source, acc))
+    widest = max(source.itemsize, acc.itemsize)
+    items = lines_policy.walk_items(case.num_lines, num_columns, widest, fitting)
+    inner = (column_strides[0] * items, column_strides[1] * items)
+    walks = merge([*case.lines[:-1], (num_columns // items, inner)])
+    num_walks = case.num_lines // items
+    tail = struct.pack("<qqqq", case.num_items, num_walks, *case.elements[0][1])
+    spec = lines_policy.walks_spec(case.op, source, acc, items, case.is_exclusive)
+    threads, tail = lines_policy.WALKS_THREADS, tail + pack_layout(walks, 2)
+    return _plan(case, spec, -(-num_walks // threads), threads, tail)
 
-    def _rows(self, case: _Case) -> Launch:
-        """Many lines of neighbours."""
-        source, acc = case.dtypes
-        cut = lines_policy.cut_rows(case.num_items, max(source.itemsize, acc.itemsize))
-        units = source.itemsize, acc.itemsize
-        if case.is_flat:
-            strides = case.lines[0][1]
-            sizes = case.num_items * source.itemsize, case.num_items * acc.itemsize
-            units = case.unit(0, (strides[0], sizes[0])), case.unit(1, (strides[1], sizes[1]))
-            access, packed = lines_policy.dense_rows(*units, case.is_reversed), b""
-        else:
-            strides = case.elements[0][1] if case.elements else (0, 0)
-            access, packed = lines_policy.spaced_rows(source, acc), pack_layout(case.lines, 2)
-        per_line = [
-            1 if cut.is_long else case.num_items * dtype.itemsize // unit
-            for dtype, unit in zip(case.dtypes, units, strict=True)
-        ]
-        divisors = [part for value in per_line for part in (value, -(-(1 << 31) // value))]
-        tail = struct.pack("<qq4Iqq", case.num_lines, case.num_items, *divisors, *strides) + packed
-        spec = lines_policy.rows_spec(
-            case.op, source, acc, access, cut, case.is_exclusive, case.is_async
-        )
-        grid = -(-case.num_lines // cut.block_lines)
-        return self._launch_of(spec, grid, lines_policy.ROWS_THREADS, tail)
 
-    def _walks(self, case: _Case) -> Launch:
-        """Very many or short lines side by side."""
-        source, acc = case.dtypes
-        num_columns, column_strides = case.lines[-1]
-        fitting = 1
-        if column_strides == (source.itemsize, acc.itemsize):
-            dims = [*case.elements, *case.lines[:-1]]
-            fitting = min(
-                case.unit(side, (strides[side] for _, strides in dims)) // dtype.itemsize
-                for side, dtype in enumerate(case.dtypes)
-            )
-        widest = max(source.itemsize, acc.itemsize)
-        items = lines_policy.walk_items(case.num_lines, num_columns, widest, fitting)
-        inner = (column_strides[0] * items, column_strides[1] * items)
-        walks = merge([*case.lines[:-1], (num_columns // items, inner)])
-        num_walks = case.num_lines // items
-        tail = struct.pack("<qqqq", case.num_items, num_walks, *case.elements[0][1])
-        spec = lines_policy.walks_spec(case.op, source, acc, items, case.is_exclusive)
-        threads, tail = lines_policy.WALKS_THREADS, tail + pack_layout(walks, 2)
-        return self._launch_of(spec, -(-num_walks // threads), threads, tail)
+def _columns(case: _Case) -> Plan:
+    """Lines side by side, fewer and longer."""
+    source, acc = case.dtypes
+    num_columns, column_strides = case.lines[-1]
+    row_strides, batches = case.elements[0][1], case.lines[:-1]
+    num_batches = math.prod(extent for extent, _ in batches)
+    cut = lines_policy.cut_columns(case.num_items, num_columns, num_batches, source, acc)
+    units, is_flipped = _column_units(case, cut)
+    per_chunk = cut.strips * num_batches
+    num_tiles = per_chunk * cut.chunks
+    row_words = cut.width * -(-cut.items * acc.itemsize // 4)
+    states, num_words = _states(num_tiles * row_words if cut.chunks > 1 else 0)
+    tail = struct.pack(
+        f"<qqqqqqqqqq{DIVISOR * 3}", case.num_items, num_tiles, cut.chunks, num_words,
+        cut.segments, int(is_flipped), *row_strides, *column_strides, *divisor(num_columns),
+        *divisor(per_chunk), *divisor(cut.strips),
+    ) + pack_layout(batches, 2)  # fmt: skip
+    spec = lines_policy.columns_spec(
+        case.op, source, acc, cut, units, case.is_exclusive, case.is_async
+    )
+    resident = driver.num_sms(case.device) * lines_policy.COLUMNS_GRID
+    grid = num_tiles if cut.chunks == 1 else min(num_tiles, resident)
+    threads = lines_policy.COLUMNS_THREADS
+    return _plan(case, spec, grid, threads, tail, states, cut.shared_bytes(source, acc))
 
-    def _columns(self, case: _Case) -> Launch:
-        """Lines side by side, fewer and longer."""
-        source, acc = case.dtypes
-        num_columns, column_strides = case.lines[-1]
-        row_strides, batches = case.elements[0][1], case.lines[:-1]
-        num_batches = math.prod(extent for extent, _ in batches)
-        cut = lines_policy.cut_columns(case.num_items, num_columns, num_batches, source, acc)
-        units, is_flipped = _column_units(case, cut)
-        per_chunk = cut.strips * num_batches
-        num_tiles = per_chunk * cut.chunks
-        row_words = cut.width * -(-cut.items * acc.itemsize // 4)
-        num_words = self._take_states(num_tiles * row_words) if cut.chunks > 1 else 0
-        tail = struct.pack(
-            f"<qqqqqqqqqq{DIVISOR * 3}", case.num_items, num_tiles, cut.chunks, num_words,
-            cut.segments, int(is_flipped), *row_strides, *column_strides, *divisor(num_columns),
-            *divisor(per_chunk), *divisor(cut.strips),
-        ) + pack_layout(batches, 2)  # fmt: skip
-        spec = lines_policy.columns_spec(
-            case.op, source, acc, cut, units, case.is_exclusive, case.is_async
-        )
-        resident = driver.num_sms(self.device) * lines_policy.COLUMNS_GRID
-        grid = num_tiles if cut.chunks == 1 else min(num_tiles, resident)
-        threads = lines_policy.COLUMNS_THREADS
-        return self._launch_of(spec, grid, threads, tail, cut.shared_bytes(source, acc))
 
-    def _take_states(self, num_words: int) -> int:
-        """Ask for memory for a look-back; return how many words the kernel has to keep tidy."""
-        self.temp_storage_bytes = _CONTROL_BYTES + 8 * num_words
-        return max(num_words, (workspace.STATE_BYTES - _CONTROL_BYTES) // 8)
+_KERNELS = {"tiles": _tiles, "rows": _rows, "walks": _walks, "columns": _columns}
 
-    def _launch_of(
-        self, spec: build.Spec, grid: int, threads: int, tail: bytes, shared_bytes: int = 0
-    ) -> Launch:
-        kernel = build.kernel(spec, self.device)
-        return Launch(kernel, grid, threads, _HEAD, tail, self.device, shared_bytes)
 
-    def pack(
-        self, init: np.ndarray[Any, Any] | None, source: int, target: int
-    ) -> Callable[[int], None]:
-        """Return launch(stream) for these addresses; the plan takes no temporary storage."""
-        value, given = (b"", 0) if init is None else (init.tobytes(), 1)
-        source, target = source + self._input_start, target + self._output_start
-        return self._launch.packed(value, given, 0, source, target, 0)
+def _states(num_words: int) -> tuple[Piece | None, int]:
+    """Return memory for a look-back, and how many words the kernel has to keep tidy."""
+    if not num_words:
+        return None, 0
+    piece = Piece(_CONTROL_BYTES + 8 * num_words, STATES, is_zeroed=True)
+    return piece, max(num_words, (STATE_BYTES - _CONTROL_BYTES) // 8)
 
-    def launch(
-        self, stream: int, init: np.ndarray[Any, Any] | None, init_address: int, source: int,
-        target: int,
-    ) -> None:  # fmt: skip
-        """Queue the scan of the array at `source` into `target`."""
-        if driver.is_simple:
-            self._queue(stream, init, init_address, source, target)
-            return
-        with driver.current_device(self.device):  # stream 0 is the current device's
-            self._queue(stream, init, init_address, source, target)
 
-    def _queue(
-        self, stream: int, init: np.ndarray[Any, Any] | None, init_address: int, source: int,
-        target: int,
-    ) -> None:  # fmt: skip
-        value, given = (b"", 0) if init is None else (init.tobytes(), 1)
-        head = (value, given, init_address, source + self._input_start,
-                target + self._output_start)  # fmt: skip
-        if not self.temp_storage_bytes:
-            self._launch(stream, *head, 0)
-            return
-        states = workspace.kept_states(self.device, stream, self.temp_storage_bytes)
-        if states:
-            self._launch(stream, *head, states)
-            return
-        with workspace.own_states(self.device, stream, self.temp_storage_bytes) as states:
-            self._launch(stream, *head, states)
+def _plan(
+    case: _Case, spec: build.Spec, grid: int, threads: int, tail: bytes,
+    states: Piece | None = None, shared_bytes: int = 0,
+) -> Plan:  # fmt: skip
+    kernel = build.kernel(spec, case.device)
+    takes = (VALUE, GIVEN, FIRST, _AT.source(0), _AT.target(0), _AT.piece(0) if states else NONE)
+    offsets = (0, 0, 0, *case.starts, 0)
+    launch = Launch(
+        kernel, grid, threads, _HEAD, tail, case.device, takes, shared_bytes=shared_bytes,
+        offsets=offsets,
+    )  # fmt: skip
+    return Plan(case.device, [launch], [states] if states else [])
 
 
 def _access(case: _Case) -> tuple[str, bytes]:

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import Dims, dense_strides, merge
 
+if TYPE_CHECKING:
+    from gpualgo._algorithms.scan.problem import Scan
 
-def canonical(call: Any, view: View, out_strides: tuple[int, ...] | None) -> tuple[Dims, Dims]:
+
+def canonical(problem: Scan, view: View, target_strides: tuple[int, ...]) -> tuple[Dims, Dims]:
     """Return the dimensions of a line and those of all lines, each with two byte strides.
 
     Lines come in any order: here in that of memory.
     """
-    shape = call.shape
-    if out_strides is None or len(out_strides) != len(shape):  # new, or flattened
-        step = call.acc.itemsize if out_strides is None else out_strides[0]
-        out_strides = dense_strides(shape, step)
+    shape, out_strides = problem.shape, target_strides
+    if len(out_strides) != len(shape):  # flattened
+        out_strides = dense_strides(shape, out_strides[0])
     dims = [
         (extent, pair)
         for extent, pair in zip(shape, zip(view.strides, out_strides, strict=True), strict=True)
     ]
-    if call.axis is None:
+    if problem.axis is None:
         return merge(dims), []
-    line = [dims.pop(call.axis)]
+    line = [dims.pop(problem.axis)]
     dims.sort(key=lambda dim: -sum(map(abs, dim[1])))
     return merge(line), merge(dims)
 

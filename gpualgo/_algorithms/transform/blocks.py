@@ -1,17 +1,24 @@
-"""Transformation of host arrays in blocks, down two lanes in turn."""
+"""Transformation of pageable arrays on a GPU, in blocks that go down two lanes in turn."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import cuda as device_transform
+from gpualgo._algorithms.transform import cuda
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import dense_strides
+from gpualgo._cuda.plan import NO_START, Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import host_whole
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.transform.problem import Transformation
+
+Array = np.ndarray[Any, Any]
 
 
 def view_of(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
@@ -25,12 +32,12 @@ class _Lane:
 
     def __init__(self, stream: int, slot: staging.Slot, memory: int, share: int) -> None:
         self.stream, self.slot, self.memory, self.share = stream, slot, memory, share
-        self.waiting: np.ndarray[Any, Any] | None = None  # where the last block's result belongs
+        self.waiting: Array | None = None  # where the last block's result belongs
         self.is_busy = False
 
     def start(
         self, op: Operator, operands: Sequence[_Operand], index: Any, device: int,
-        plans: dict[Any, Any],
+        plans: dict[Any, Plan],
     ) -> None:  # fmt: skip
         """Queue one block, the first operand the output: up, through the kernel, and down."""
         views = [
@@ -47,8 +54,9 @@ class _Lane:
         target, sources, out = views[0], views[1:], operands[0].array[index]
         key = (target.shape, *(view.ptr & 15 for view in views))
         if key not in plans:
-            plans[key] = device_transform.Plan(op, sources, out.shape, out.dtype, target)
-        plans[key].launch(self.stream, *[view.ptr for view in views])
+            plans[key] = cuda.plan_of(op, sources, out.shape, target)
+        addresses = [view.ptr for view in (*sources, target)]
+        plans[key].queue(self.stream, (*NO_START, *addresses))
         if operands[0].place is None:
             staging.fetch(target.ptr, self.slot.address, out.nbytes, self.stream)
             self.waiting = out
@@ -68,7 +76,7 @@ class _Lane:
 class _Operand:
     """A host array of a transformation, and its view if kernels take it in place."""
 
-    def __init__(self, array: np.ndarray[Any, Any], place: View | None) -> None:
+    def __init__(self, array: Array, place: View | None) -> None:
         self.array, self.place = array, place
 
     def view(self, index: Any, staged: int, device: int) -> View:
@@ -83,9 +91,23 @@ class _Operand:
 
 
 def transform(
-    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any], device: int,
+    problem: Transformation, op: Operator, arrays: Sequence[Array], out: Array, stream: Any,
     places: list[View | None],
 ) -> None:  # fmt: skip
+    """Transform arrays of which some are pageable; the device is current."""
+    where, device = problem.where, problem.device
+    handle = host_whole.handle_on(device, stream, out, where)
+    if stream is not None:
+        is_input = places.index(None) < len(arrays)
+        driver.refuse_capture(handle, host_whole.pageable(is_input, where))
+    if stream is not None or any(places):  # what was queued there comes first
+        driver.synchronize(handle)
+    _run(op, arrays, out, device, places)
+
+
+def _run(
+    op: Operator, arrays: Sequence[Array], out: Array, device: int, places: list[View | None]
+) -> None:
     """Send blocks down two lanes in turn: one is filled while the other travels and computes."""
     limit = staging.CHUNK_BYTES // (len(arrays) + 1) & -256
     widest = max(out.dtype.itemsize, *(a.dtype.itemsize for a in arrays))
@@ -93,7 +115,7 @@ def transform(
     share = min(limit, -(-out.size * widest // 256) * 256)  # of the memory, for one operand
     streams = staging.lanes(device)[: len(blocks)]
     size = share * (len(arrays) + 1)
-    plans: dict[Any, Any] = {}
+    plans: dict[Any, Plan] = {}
     operands = [
         _Operand(array, place)
         for array, place in zip((out, *arrays), (places[-1], *places), strict=False)

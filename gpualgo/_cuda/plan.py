@@ -1,0 +1,109 @@
+"""Plans: what a problem queues on a GPU for arrays of some layouts, as data.
+
+A plan is a list of steps over one tuple of addresses. Each step names the places in it that it
+takes: the start value, whether there is one, its address on the device, and 0; then the sources,
+the targets, and the pieces of temporary storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from gpualgo._base import recording
+from gpualgo._cuda.launch import Launch
+from gpualgo._driver import driver, workspace
+from gpualgo._driver.storage import Piece, Storage
+
+VALUE, GIVEN, FIRST, NONE = range(4)
+Start: TypeAlias = tuple[bytes, int, int, int]
+"""What comes before the first element: its bytes, 1 if there are any, its device address, and 0."""
+NO_START: Start = (b"", 0, 0, 0)
+
+
+class Places(NamedTuple):
+    """Where the addresses of a plan stand."""
+
+    num_sources: int
+    num_targets: int
+
+    def source(self, i: int) -> int:
+        return 4 + i
+
+    def target(self, i: int) -> int:
+        return 4 + self.num_sources + i
+
+    def piece(self, i: int) -> int:
+        return 4 + self.num_sources + self.num_targets + i
+
+
+class Clear(NamedTuple):
+    """A step that sets so many bytes at a place to zero."""
+
+    place: int
+    num_bytes: int
+
+
+class Plan:
+    """Steps in order, and the temporary storage that they take. Nothing is decided any more."""
+
+    __slots__ = ("__weakref__", "device", "has_tables", "steps", "storage", "temp_storage_bytes")
+
+    def __init__(
+        self, device: int, steps: Sequence[Launch | Clear], pieces: Sequence[Piece] = (),
+        has_tables: bool = False,
+    ) -> None:  # fmt: skip
+        """`has_tables`: kernels read memory that lives as long as the plan."""
+        self.device, self.steps, self.has_tables = device, list(steps), has_tables
+        is_shared = sum(isinstance(step, Launch) for step in steps) > 1
+        self.storage = Storage(device, pieces, is_shared) if pieces else None
+        self.temp_storage_bytes = self.storage.num_bytes if self.storage is not None else 0
+
+    def queue(self, stream: int, addresses: tuple[Any, ...]) -> None:
+        """Queue all steps on a stream: start, sources and targets are given."""
+        before = None if driver.is_simple else driver.enter(self.device)
+        lent = None
+        try:
+            if self.has_tables and driver.is_capturing(stream):
+                recording.hold(self)
+            storage = self.storage
+            if storage is not None:
+                pieces = storage.kept(stream)
+                if pieces is None:
+                    lent = storage.lend(stream)
+                    pieces = lent.pieces
+                addresses += pieces
+            for step in self.steps:
+                if isinstance(step, Clear):
+                    workspace.clear(addresses[step.place], step.num_bytes, stream)
+                    continue
+                try:
+                    block = step.free.pop()
+                except IndexError:
+                    block = step.new_block()
+                if step.offsets is None:
+                    step.pack(block.buffer, block.offset, *step.pick(addresses))
+                else:
+                    step.fill(block, addresses)
+                if block.stream != stream:
+                    block.config.hStream = driver.api().CUstream(stream)
+                    block.stream = stream
+                (status,) = step.submit(block.config, step.handle, block.address, 0)
+                if status:
+                    step.retry(status, block.config, block.address)
+                step.free.append(block)
+        finally:
+            if lent is not None:
+                lent.release()
+            if before is not None:
+                driver.leave(before)
+
+    def packed(self, addresses: tuple[Any, ...]) -> Callable[[int], None] | None:
+        """Return launch(stream) for addresses that stay, None where each call has to take storage.
+
+        For one device, on which no launch needs a closer look.
+        """
+        (step, *others) = self.steps
+        if others or self.storage is not None or self.has_tables or isinstance(step, Clear):
+            return None
+        return step.packed(addresses)

@@ -1,0 +1,117 @@
+"""Temporary storage of a plan: pieces in what is kept for a stream, or in one allocation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from gpualgo._driver import workspace
+from gpualgo._driver.workspace import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned
+
+TICKETS, KEPT, STATES = 0, TICKET_BYTES, TICKET_BYTES + KEPT_BYTES  # of a stream's workspace
+_ENDS = {TICKETS: TICKET_BYTES, KEPT: STATES, STATES: STATES + STATE_BYTES}
+
+
+class Piece(NamedTuple):
+    """Temporary storage for one purpose."""
+
+    num_bytes: int
+    kept_at: int | None = None  # where it may lie in a stream's workspace, if it fits there
+    is_zeroed: bool = False  # zero at first, and left so by the kernels
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the workspace has room for it."""
+        if self.kept_at is None:
+            return False
+        start = max(start for start in _ENDS if start <= self.kept_at)
+        return self.kept_at + self.num_bytes <= _ENDS[start]
+
+
+class Lent(NamedTuple):
+    """Pieces for one call, and how they are given back."""
+
+    pieces: tuple[int, ...]
+    address: int  # of what was allocated, or 0
+    stream: int
+    turn: AbstractContextManager[int] | None  # of the workspace, where others have to wait
+
+    def release(self) -> None:
+        """Give back what is lent, in the order of the stream."""
+        if self.address:
+            workspace.free(self.address, self.stream)
+        if self.turn is not None:
+            self.turn.__exit__(None, None, None)
+
+
+class Storage:
+    """Where a plan's pieces lie: in a stream's workspace, or one after another, zeroed ones first.
+
+    A piece that is never kept (`kept_at` is None) is allocated in both cases.
+    """
+
+    __slots__ = ("_device", "_is_kept", "_is_shared", "_kept", "_large_bytes", "_own",
+                 "_zeroed_bytes", "num_bytes")  # fmt: skip
+
+    def __init__(self, device: int, pieces: Sequence[Piece], is_shared: bool) -> None:
+        """`is_shared`: several launches use the pieces one after the other."""
+        self._device, self._is_shared = device, is_shared
+        order = sorted(range(len(pieces)), key=lambda i: not pieces[i].is_zeroed)
+        own = [0] * len(pieces)
+        end = self._zeroed_bytes = 0
+        for i in order:
+            own[i] = aligned(end)
+            end = own[i] + pieces[i].num_bytes
+            if pieces[i].is_zeroed:
+                self._zeroed_bytes = end
+        self._own, self.num_bytes = tuple(own), end
+        large = [piece for piece in pieces if piece.kept_at is None]
+        self._is_kept = all(piece.fits for piece in pieces if piece.kept_at is not None)
+        self._is_kept &= len(large) < len(pieces) and not any(piece.is_zeroed for piece in large)
+        self._large_bytes = sum(aligned(piece.num_bytes) for piece in large)
+        # Where each lies in the workspace; negative: so far, and one more, within the large ones.
+        self._kept: list[int] = []
+        position = 0
+        for piece in pieces:
+            if piece.kept_at is None:
+                self._kept.append(-1 - position)
+                position += aligned(piece.num_bytes)
+            else:
+                self._kept.append(piece.kept_at)
+
+    def kept(self, stream: int) -> tuple[int, ...] | None:
+        """Return the pieces in the stream's workspace; None: they have to be lent.
+
+        Launches on one stream follow each other, so that plans of one launch share a workspace.
+        """
+        if not self._is_kept or self._is_shared or self._large_bytes:
+            return None
+        base = workspace.kept_workspace(self._device, stream, 0)
+        return tuple([base + start for start in self._kept]) if base else None
+
+    def lend(self, stream: int) -> Lent:
+        """Return pieces for one call, in the stream's second workspace or allocated."""
+        if self._is_kept and self._is_shared:
+            turn = workspace.kept_for_several(self._device, stream, 0)
+            base = turn.__enter__()
+            if base:
+                try:
+                    large = self._allocate(self._large_bytes, stream) if self._large_bytes else 0
+                except BaseException:
+                    turn.__exit__(None, None, None)
+                    raise
+                pieces = [base + at if at >= 0 else large - 1 - at for at in self._kept]
+                return Lent(tuple(pieces), large, stream, turn)
+            turn.__exit__(None, None, None)
+        address = self._allocate(self.num_bytes, stream)
+        try:
+            if self._zeroed_bytes:
+                workspace.clear(address, self._zeroed_bytes, stream)
+        except BaseException:
+            workspace.free(address, stream)
+            raise
+        return Lent(tuple([address + start for start in self._own]), address, stream, None)
+
+    def _allocate(self, num_bytes: int, stream: int) -> int:
+        return workspace.allocate(num_bytes, stream, self._device)

@@ -1,0 +1,112 @@
+"""What a call on a device has to decide: outputs, streams, and a plan if there is none yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from gpualgo._arrays import fill, ordering
+from gpualgo._arrays.view import View, byte_bounds, layout_of
+from gpualgo._cuda.plan import Plan
+from gpualgo._pipeline import checks, outputs
+from gpualgo._pipeline.problem import Problem
+
+_MAX_PLANS = 64  # of a problem: for alignments and outputs
+
+
+class Decided(NamedTuple):
+    """All that is left to do is to queue the plan, if there is one, and to finish."""
+
+    plan: Plan | None
+    stream: int
+    targets: tuple[int, ...]
+    result: Any
+    finish: Callable[[], None] | None
+
+
+def decide(
+    problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any
+) -> Decided:
+    """Decide all about a call on device arrays; results are made, nothing is queued but fills."""
+    first, where = views[0], problem.where
+    library, device = first.library, first.device
+    outs = () if out is None else outputs.check(problem, views, init, out)
+    value = (init,) if type(init) is View else ()
+    given = None
+    if stream is not None or library.has_homes:
+        given = ordering.handle_for(stream, first, where, *views[1:], *value, outs=outs)
+    targets = outs or outputs.new(problem, first, given)
+    result = outputs.result_of(targets, out)
+    handle = library.stream(device) if given is None else given
+    finish = None
+    if library.has_homes:
+        finish = partial(ordering.keep, handle, first, *views[1:], *value, *targets, outs=outs)
+    if all(0 in target.shape for target in targets):
+        return Decided(None, handle, (), result, None)
+    if problem.is_empty:
+        content = problem.of_empty(op, init)
+        for target in targets:
+            fill.fill(target, content, handle)
+        if finish is not None:
+            finish()
+        return Decided(None, handle, (), result, None)
+    plan = plan_for(problem, views, op, targets, is_new=out is None)
+    return Decided(plan, handle, tuple([target.ptr for target in targets]), result, finish)
+
+
+def plan_for(
+    problem: Problem, views: tuple[View, ...], op: Any, targets: tuple[View, ...], is_new: bool
+) -> Plan:
+    """Return the plan for arrays where they lie, made and kept if there is none yet.
+
+    `is_new`: the targets are new results of the library, which start at multiples of 16.
+    """
+    alignment = 0
+    for view in views:
+        alignment = alignment << 4 | view.ptr & 15
+    if is_new:
+        plan = problem.plans.get(alignment)
+        if plan is None:
+            plan = _new_plan(problem, views, op, targets)
+            _keep(problem.plans, alignment, plan)
+            if problem.is_direct and not problem.makers:
+                problem.makers = [
+                    views[0].library.maker(result.shape, result.dtype, problem.device)
+                    for result in problem.results
+                ]
+        return plan
+    key: tuple[Any, ...] = (alignment,)
+    for target in targets:
+        same = [view.ptr == target.ptr for view in views]
+        key = (*key, layout_of(target), target.ptr & 15, *same)
+    known = problem.plans_into.get(key)
+    if known is None:
+        plan = _new_plan(problem, views, op, targets)
+        extents = tuple([_extent(view) for view in views])
+        known = (plan, _extent(targets[0]), extents)
+        _keep(problem.plans_into, key, known)
+    return known[0]
+
+
+def _extent(view: View) -> tuple[int, int]:
+    """Return a view's first byte and the one past its last, from its pointer on."""
+    low, high = byte_bounds(view)
+    return low - view.ptr, high - view.ptr
+
+
+def _new_plan(
+    problem: Problem, views: tuple[View, ...], op: Any, targets: tuple[View, ...]
+) -> Plan:
+    if problem.needs_alignment:
+        for name, view in zip(problem.inputs, views, strict=False):
+            checks.aligned(view, name, problem.where)
+        for target in targets:
+            checks.aligned(target, "out", problem.where)
+    return problem.cuda(views, problem.held(op), targets)
+
+
+def _keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
+    while len(plans) >= _MAX_PLANS:
+        plans.pop(next(iter(plans), None), None)
+    plans[key] = plan

@@ -1,0 +1,81 @@
+"""out=: checked against a problem's results, or made in the caller's library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpualgo._arrays.view import View, address_of, as_bytes_view, as_view, is_contiguous, overlap
+from gpualgo._base.extents import dense_strides
+from gpualgo._operators.captured import check_apart
+from gpualgo._pipeline import checks
+from gpualgo._pipeline.problem import Problem
+
+_make = tuple.__new__  # builds a View without its Python-level constructor
+
+
+def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tuple[View, ...]:
+    """Return the views of out= once they fit, and lie apart or where a result may be in place."""
+    where, results = problem.where, problem.results
+    given: tuple[Any, ...] = (out,)
+    names: tuple[str, ...] = ("out",)
+    if len(results) > 1:
+        if not isinstance(out, tuple) or len(out) != len(results):
+            raise TypeError(
+                f"{where}: out must be a tuple of {len(results)} arrays, one for each result"
+            )
+        given, names = out, tuple(f"out[{i}]" for i in range(len(results)))
+    viewer = as_bytes_view if problem.takes_any_items else as_view
+    targets = tuple(
+        checks.output(array, views[0], result.shape, result.dtype, where, name, viewer)
+        for array, result, name in zip(given, results, names, strict=True)
+    )
+    for target, name, result in zip(targets, names, results, strict=True):
+        for i, source in enumerate(views):
+            may_be_same = i in result.in_place_of
+            if not (may_be_same and is_same(target, source)) and overlap(target, source):
+                way = f", or {problem.inputs[i]} itself to work in place" if may_be_same else ""
+                raise ValueError(
+                    f"{where}: {name} overlaps {problem.inputs[i]}; pass a separate array{way}"
+                )
+        if type(init) is View and overlap(target, init):
+            raise ValueError(f"{where}: {name} shares memory with init; pass a separate array")
+        check_apart(problem.arrays, target, where)
+    if len(targets) == 2 and overlap(*targets):
+        raise ValueError(f"{where}: out[0] and out[1] share memory; pass two separate arrays")
+    return targets
+
+
+def is_same(out: View, x: View) -> bool:
+    """Return whether each element of out lies where that of x does."""
+    if address_of(out) != address_of(x) or out.dtype != x.dtype:
+        return False
+    if out.shape == x.shape and out.strides == x.strides:
+        return True
+    sizes = [a.dtype.itemsize * _size(a.shape) for a in (out, x)]
+    return sizes[0] == sizes[1] and is_contiguous(out) and is_contiguous(x)
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def new(problem: Problem, like: View, stream: int | None) -> tuple[View, ...]:
+    """Return new results on the device of an input, in its library."""
+    library, device = like.library, like.device
+    made = []
+    for shape, dtype, _ in problem.results:
+        x = library.empty(shape, dtype, device, stream)
+        strides = dense_strides(shape, dtype.itemsize)
+        pointer = library.pointer(x)
+        made.append(_make(View, (pointer, shape, strides, dtype, device, library, False, x)))
+    return tuple(made)
+
+
+def result_of(targets: tuple[View, ...], out: Any) -> Any:
+    """Return what the caller gets: out itself, or the new arrays."""
+    if out is not None:
+        return out.owner if type(out) is View else out
+    return targets[0].owner if len(targets) == 1 else tuple([target.owner for target in targets])

@@ -1,0 +1,185 @@
+"""A problem: an algorithm's arguments but for the memory, checked once; what equal calls share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from gpualgo._arrays.view import View, layout_of
+from gpualgo._base.memo import Memo
+from gpualgo._cuda.plan import NO_START, Plan, Start
+from gpualgo._driver import default_device
+from gpualgo._driver.default_device import CPU
+from gpualgo._operators.captured import ownerless
+from gpualgo._operators.operator import Operator, as_operator, check_held, hot_key
+from gpualgo._pipeline import checks
+
+Array = np.ndarray[Any, Any]
+
+Extent = tuple[int, int]
+_UNKNOWN = object()
+_PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
+
+
+class Result(NamedTuple):
+    """One output: its shape, its dtype, and the inputs in whose place it may be written."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    in_place_of: tuple[int, ...] = ()
+
+
+class Problem:
+    """What an algorithm tells the pipeline: a subclass for each algorithm.
+
+    Its __init__ checks the arguments: the device that it runs on, the inputs' views, the operator
+    (None: it has none), the start value, `rest` (all other arguments, hashable and told apart by
+    ==), and the public function's name. It sets `results` and, where inputs may hold nothing to
+    combine, `is_empty`.
+    """
+
+    max_kept: ClassVar[int] = 4096  # problems of an algorithm
+    problems: ClassVar[Memo]
+    inputs: Sequence[str] = ("x",)  # names of the inputs, for messages
+    needs_alignment = True  # kernels load whole items
+    copies_page_locked = False  # on a GPU: arrays of the host are never used in place
+    gives_scalars = False  # for a result of no dimensions, in NumPy
+    takes_any_items = False  # of outputs: plain bytes of any dtype
+
+    results: tuple[Result, ...]
+    is_empty = False  # no element is read
+
+    def __init_subclass__(cls) -> None:
+        cls.problems = Memo(cls.max_kept)
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        self.device, self.rest, self.where = device, rest, where
+        self.num_arguments = 2  # of the operator
+        self.arrays = () if op is None else ownerless(op.arrays)  # that op captures
+        self._kept = None if op is None else op.identity  # its id is in the key
+        library, self.views_on_host = views[0].library, views[0].device == CPU
+        # Device arrays of a library that has a current stream: calls need no order between streams.
+        self.is_direct = not self.views_on_host and not library.has_homes
+        if self.is_direct:
+            self.stream: Callable[[int], int] = library.stream
+            self.pointer: Callable[[Any], int] = library.pointer
+        self.out_name = f"{where}: out"
+        self.plans: dict[int, Plan] = {}  # into new results, by the inputs' alignment
+        # Into outputs that were given, with how far the output and the inputs reach.
+        self.plans_into: dict[Any, tuple[Plan, Extent, tuple[Extent, ...]]] = {}
+        self.default_start: Array | None = None  # where no init is given
+        self.last_start: tuple[Any, Start] = (_UNKNOWN, NO_START)
+        self.makers: list[Callable[[], Any]] = []  # of new results, once there is a plan for them
+
+    # What an algorithm defines.
+
+    def of_empty(self, op: Any, init: Any) -> Array:
+        """Return what all results hold where no element is read, 0-d."""
+        raise NotImplementedError
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        """Return the plan for arrays of these layouts and alignments."""
+        raise NotImplementedError
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        """Run on the CPU's cores."""
+        raise NotImplementedError
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        """Run arrays of the host on a GPU, one block at a time; False: they go there as a whole.
+
+        `places`: arrays and results as kernels see them, None for pageable ones.
+        """
+        return False
+
+    # What follows from that.
+
+    def encode(self, init: Any) -> Array | None:
+        """Return init as a 0-d array of the result's dtype; None: there is none, on the host."""
+        if init is None:
+            return self.default_start
+        return checks.init_value(init, self.results[0].dtype, self.where)
+
+    def start(self, init: Any) -> Start:
+        """Return init as kernels take it; the last one is remembered."""
+        if type(init) is View:
+            return b"", 0, init.ptr, 0
+        encoded = self.encode(init)
+        found: Start = NO_START if encoded is None else (encoded.tobytes(), 1, 0, 0)
+        if type(init) in _PLAIN:
+            self.last_start = (init, found)
+        return found
+
+    def identity(self, op: Operator, hint: str) -> Array:
+        """Return op's identity in the result's dtype; raise ValueError, with a hint, if none."""
+        dtype = self.results[0].dtype
+        identity = op.identity_for(dtype)
+        if identity is None:
+            raise ValueError(f"{self.where}: {hint}; pass init= or ga.Operator(op, identity=...)")
+        if op.identity is None:  # a recognised operator's: 0, 1 and -1 fit every dtype
+            return np.array(identity).astype(dtype)
+        return checks.init_value(identity, dtype, self.where, "identity")
+
+    def held(self, op: Any) -> Operator | None:
+        """Return the operator of a call that has begun, with the arrays that it captures."""
+        if op is None:
+            return None
+        return as_operator(op, self.where, self.num_arguments, self.arrays)
+
+
+class Request(NamedTuple):
+    """A call with everything decided but the memory: what plans and graphs keep."""
+
+    problem: Problem
+    views: tuple[View, ...]
+    op: Any
+    init: Any
+    out: Any
+    stream: Any
+
+
+def problem_of(
+    kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...],
+    where: str, num_arguments: int = 2,
+) -> Problem:  # fmt: skip
+    """Return the problem of a call; its arguments are checked when they are new.
+
+    Equal problems have equal operators, layouts and `rest`, and inits of one kind.
+    """
+    first = views[0]
+    hot = None if op is None else hot_key(op)
+    start: Any = type(init)
+    if start not in _PLAIN:
+        start = layout_of(init)[2:] if start is View else checks.dtype_of(init)
+    layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
+    kinds: tuple[Any, ...] = tuple(map(type, rest))  # True and 1.0 must not pass for 1
+    if tuple in kinds:
+        kinds = _kinds(rest)
+    key: tuple[Any, ...] = (layouts, hot, start, rest, kinds, where)
+    if first.device == CPU:
+        key = (*key, default_device.current())
+    found = kind.problems.get(key)
+    if found is not None:
+        problem: Problem = found
+        return problem
+    operator = None
+    if op is not None:
+        operator = as_operator(op, where, num_arguments)
+        check_held(hot, operator, where)
+    device = default_device.current() if first.device == CPU else first.device
+    problem = kind(device, views, operator, init, rest, where)
+    problem.num_arguments = num_arguments
+    kind.problems.add(key, problem)
+    return problem
+
+
+def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([_kinds(v) if type(v) is tuple else type(v) for v in values])

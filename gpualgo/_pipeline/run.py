@@ -1,0 +1,77 @@
+"""The one path of every call: what was decided before is looked up, the rest is decided; queue.
+
+A warm call on a device passes `run` and `Plan.queue` and nothing else. Whatever is new, given by
+the caller or in need of order between streams is decided first, by `decide`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpualgo._arrays.view import View, layout_of, view_of
+from gpualgo._base import recording
+from gpualgo._cuda.plan import Plan
+from gpualgo._pipeline.problem import Problem, Request
+
+
+def run(
+    problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any
+) -> Any:
+    """Solve a problem for arrays of its layouts; return the results in the caller's library."""
+    if recording.active and (recorder := recording.current()) is not None:
+        return recorder.call(Request(problem, views, op, init, out, stream))
+    plan: Plan | None = None
+    if problem.is_direct and stream is None:
+        alignment = 0
+        for view in views:
+            alignment = alignment << 4 | view.ptr & 15
+        if out is None:
+            plan = problem.plans.get(alignment)
+            if plan is not None:
+                made = [make() for make in problem.makers]
+                result = made[0] if len(made) == 1 else tuple(made)
+                targets: Any = map(problem.pointer, made)
+        elif (known := _known(problem, alignment, views, init, out)) is not None:
+            plan, target = known
+            targets, result = (target.ptr,), target.owner
+    finish = None
+    if plan is None:
+        if problem.views_on_host:
+            from gpualgo._pipeline import host
+
+            return host.run(problem, views, op, init, out, stream)
+        from gpualgo._pipeline.decide import decide
+
+        plan, handle, targets, result, finish = decide(problem, views, op, init, out, stream)
+        if plan is None:
+            return result
+    else:
+        handle = problem.stream(problem.device)
+    known_init, start = problem.last_start
+    if known_init is not init:
+        start = problem.start(init)
+    plan.queue(handle, (*start, *[view.ptr for view in views], *targets))
+    if finish is not None:
+        finish()
+    return result
+
+
+def _known(
+    problem: Problem, alignment: int, views: tuple[View, ...], init: Any, out: Any
+) -> tuple[Plan, View] | None:
+    """Return the plan for an output like one before, and its view; None: a closer look decides."""
+    if type(out) is tuple or problem.arrays or type(init) is View:
+        return None
+    target: View = out if type(out) is View else view_of(out, problem.out_name)
+    pointer = target.ptr
+    key = (alignment, layout_of(target), pointer & 15, *[view.ptr == pointer for view in views])
+    found = problem.plans_into.get(key)
+    if found is None or target.readonly:
+        return None
+    plan, (low, high), extents = found
+    low, high = low + pointer, high + pointer
+    for view, (start, stop) in zip(views, extents, strict=True):
+        ptr = view.ptr
+        if ptr + start < high and low < ptr + stop and ptr != pointer:
+            return None
+    return plan, target
