@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
 from gpualgo._arrays.view import View
-from gpualgo._base import recording as _recording
+from gpualgo._base import recording
 from gpualgo._driver import driver, lifetime, streams, workspace
 from gpualgo._driver.default_device import CPU
+from gpualgo._pipeline.problem import Request
+from gpualgo._pipeline.run import run
 
 _MIN_CHUNK_BYTES = 1 << 20
 
@@ -76,12 +78,12 @@ class Recording:
             self._stream = int(self.builder.stream.handle)
         return self
 
-    def record(self, function: Callable[..., Any], bound: Any) -> Any:
+    def record(self, request: Request) -> Any:
         """Record a call and return its result."""
         self.arena.restart()
-        kwargs = bound.kwargs | {"stream": self._stream}
-        with _recording.taking_down(self.held), workspace.supplied(self.arena):
-            return function(*bound.args, **kwargs)
+        problem, views, op, init, out, _ = request
+        with recording.capturing(self.held), workspace.supplied(self.arena):
+            return run(problem, views, op, init, out, self._stream)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
@@ -104,14 +106,14 @@ class Recording:
 class Executable:
     """An instantiated graph with all that it touches."""
 
-    def __init__(self, recording: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
-        self._device = recording.device
+    def __init__(self, recorded: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
+        self._device = recorded.device
         self._look_at(views)
         with driver.current_device(self._device):
-            self._graph = recording.builder.complete()
+            self._graph = recorded.builder.complete()
             self._ran = driver.check(driver.api().cuEventCreate(2), "cuEventCreate")
         # Arguments and results; then the operators' and kernels' own.
-        self._held: list[Any] = [self._graph, recording.builder, list(calls), recording.held]
+        self._held: list[Any] = [self._graph, recorded.builder, list(calls), recorded.held]
         weakref.finalize(self, _let_go, self._ran, self._held).atexit = False
 
     def _look_at(self, views: Sequence[View]) -> None:
@@ -128,23 +130,23 @@ class Executable:
         with driver.current_device(self._device):
             self._graph.launch(streams.core_stream(handle))
             if driver.is_capturing(handle):  # a part of another graph, of whose end nobody tells
-                _recording.hold(self._held)
+                recording.keep_alive(self._held)
                 return
             driver.check(driver.api().cuEventRecord(self._ran, handle), "cuEventRecord")
             if stream is None and self._has_host_arrays:
                 driver.synchronize(handle)
 
-    def replace(self, recording: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
+    def replace(self, recorded: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
         """Become another recording of the same calls; what runs already is not disturbed."""
         self._look_at(views)
         with driver.current_device(self._device):
             # The old arrays may go once no launch uses them.
             driver.check(driver.api().cuEventSynchronize(self._ran), "cuEventSynchronize")
             try:
-                self._graph.update(recording.builder)
+                self._graph.update(recorded.builder)
             except Exception:  # other kernels, as for another alignment
-                self._graph = recording.builder.complete()
-        self._held[:] = [self._graph, recording.builder, list(calls), recording.held]
+                self._graph = recorded.builder.complete()
+        self._held[:] = [self._graph, recorded.builder, list(calls), recorded.held]
 
 
 def _let_go(ran: Any, held: list[Any]) -> None:

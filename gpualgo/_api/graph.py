@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View, as_bytes_view
+from gpualgo._arrays.view import View, as_bytes_view, view_of
 from gpualgo._base import recording as _recording
 from gpualgo._base.errors import NoDeviceError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-
-
-class _Call(NamedTuple):
-    """A recorded call: its arguments by name, `out` among them being what it writes."""
-
-    function: Callable[..., Any]
-    arguments: dict[str, Any]
+from gpualgo._pipeline.problem import Request
 
 
 class Graph:
@@ -34,25 +27,26 @@ class Graph:
         from gpualgo._api import cuda_graph as graph
 
         self._device = device
-        self._calls: list[_Call] = []
+        self._calls: list[Request] = []
         self._recording = graph.Recording(device)
         self._failure: BaseException | None = None
         self._executable: graph.Executable | None = None
 
-    def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Record a call and return its result; the public functions do that by themselves."""
-        if kwargs.pop("stream") is not None:
+    is_graph = True
+
+    def call(self, request: Request) -> Any:
+        """Record a call and return its result; the calls' own path does that by itself."""
+        if request.stream is not None:
             raise ValueError(
-                f"{function.__name__}: stream= cannot be given while a graph is recorded; "
+                f"{request.problem.where}: stream= cannot be given while a graph is recorded; "
                 "pass it to the graph's launch"
             )
-        bound = inspect.signature(function).bind(*args, **kwargs)
         try:
-            result = self._recording.record(function, bound)
+            result = self._recording.record(request)
         except BaseException as error:  # some of the call may be recorded
             self._failure = error
             raise
-        self._calls.append(_Call(function, bound.arguments | {"out": result}))
+        self._calls.append(request._replace(out=result))
         return result
 
     def launch(self, stream: Any = None) -> None:
@@ -96,12 +90,10 @@ class Graph:
         recording = graph.Recording(self._device)
         calls = []
         with recording:
-            for function, before in self._calls:
-                arguments = {name: _replaced(value, pairs) for name, value in before.items()}
-                bound = inspect.signature(function).bind_partial()
-                bound.arguments.update(arguments)
-                recording.record(function, bound)
-                calls.append(_Call(function, arguments))
+            for request in self._calls:
+                successor = _with_arrays(request, pairs)
+                recording.record(successor)
+                calls.append(successor)
         executable.replace(recording, calls, _views(calls))
         self._calls = calls
 
@@ -122,7 +114,7 @@ class Graph:
         self._executable = self._recording.finish(self._calls, _views(self._calls))
 
     def _check_successor(self, old: Any, new: Any) -> None:
-        if not any(value is old for value in _values(self._calls)):
+        if not any(value is old for value in _arrays(self._calls)):
             raise ValueError(
                 "Graph.update: the graph does not touch an old array; pass an array that was "
                 "an argument or a result of one of its calls"
@@ -136,27 +128,40 @@ class Graph:
             )
 
 
+def _with_arrays(request: Request, pairs: tuple[tuple[Any, Any], ...]) -> Request:
+    """Return a call with old arrays replaced by new ones."""
+
+    def view(old: View) -> View:
+        new = _replaced(old.owner, pairs)
+        return old if new is old.owner else view_of(new, "Graph.update: new")
+
+    problem, views, op, init, out, stream = request
+    views = tuple(view(old) for old in views)
+    init = view(init) if type(init) is View else init
+    out = _replaced(out, pairs)
+    return Request(problem.again(views, op, init), views, op, init, out, stream)
+
+
 def _replaced(value: Any, pairs: tuple[tuple[Any, Any], ...]) -> Any:
     if isinstance(value, tuple):
         return tuple(_replaced(item, pairs) for item in value)
     return next((new for old, new in pairs if value is old), value)
 
 
-def _values(calls: list[_Call]) -> Iterator[Any]:
-    """Yield the calls' arguments, one by one."""
-    for call in calls:
-        for argument in call.arguments.values():
-            yield from argument if isinstance(argument, tuple) else (argument,)
+def _arrays(calls: list[Request]) -> Iterator[Any]:
+    """Yield the calls' arrays, one by one."""
+    for request in calls:
+        for view in request.views:
+            yield view.owner
+        if type(request.init) is View:
+            yield request.init.owner
+        yield from request.out if isinstance(request.out, tuple) else (request.out,)
 
 
-def _views(calls: list[_Call]) -> list[View]:
-    """Return views of the calls' arrays."""
-    return [
-        as_bytes_view(value, "graph: an array")
-        for value in _values(calls)
-        if not isinstance(value, np.generic)
-        and (hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__"))
-    ]
+def _views(calls: list[Request]) -> list[View]:
+    """Return views of the calls' arrays that a launch reads or writes."""
+    arrays = (x for x in _arrays(calls) if not isinstance(x, np.generic))
+    return [as_bytes_view(x, "graph: an array") for x in arrays]
 
 
 @contextmanager

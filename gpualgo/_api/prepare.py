@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpualgo._arrays.view import View, as_bytes_view, byte_bounds, is_contiguous, overlap
+from gpualgo._api.describe import cuda_plan, describe
+from gpualgo._arrays.view import (
+    View,
+    as_bytes_view,
+    byte_bounds,
+    is_contiguous,
+    layout_of,
+    overlap,
+    view_of,
+)
 from gpualgo._base import recording
+from gpualgo._driver import driver, workspace
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import hot_key
+from gpualgo._operators.operator import Operator, as_operator, hot_key
+from gpualgo._pipeline.problem import Problem, Request
+from gpualgo._pipeline.run import known_plan, run
 
-if TYPE_CHECKING:
-    from gpualgo._api.prepared import Prepared
+
+class _Repeat:
+    """A call on two arrays of CuPy, to be launched again while both are where they were."""
+
+    __slots__ = ("device", "launch", "out", "out_ptr", "out_shape", "stream", "x", "x_ptr",
+                 "x_shape")  # fmt: skip
+
+    def __init__(self, x: Any, out: Any, view: View, launch: Callable[[int], None]) -> None:
+        self.x, self.x_ptr, self.x_shape = weakref.ref(x), x.data.ptr, x.shape
+        self.out, self.out_ptr, self.out_shape = weakref.ref(out), out.data.ptr, out.shape
+        self.launch, self.stream, self.device = launch, view.library.stream, view.device
 
 
 class Plan:
@@ -29,21 +48,34 @@ class Plan:
         What a call needs as `temp_storage`; 0 for arrays on the host.
     """
 
-    __slots__ = ("_found", "_function", "_key", "_last", "_layouts", "_op", "temp_storage_bytes")
+    __slots__ = (
+        "_key",
+        "_layouts",
+        "_may_repeat",
+        "_op",
+        "_repeat",
+        "_request",
+        "temp_storage_bytes",
+    )
 
-    def __init__(self, function: Callable[..., Any], found: Prepared) -> None:
-        self._function, self._found = function, found
-        self._layouts = [view[1:6] for view in found.views]
-        self.temp_storage_bytes = found.temp_storage_bytes
-        # A function whose key may change; a recognised operator's does not.
-        self._op = None if found.op is None or found.op.name is not None else found.op.fn
+    def __init__(self, request: Request) -> None:
+        found = cuda_plan(request)
+        self.temp_storage_bytes = 0 if found is None else found.temp_storage_bytes
+        # Arrays are let go: they only stood for those to come.
+        views = tuple(view._replace(owner=None) for view in request.views)
+        self._request = request._replace(views=views, out=None, stream=None)
+        self._layouts = [layout_of(view) for view in views]
+        self._op = _changeable(request.op, request.problem)
         self._key = None if self._op is None else hot_key(self._op)
-        # Two weak references, addresses, shapes, a launch, where its stream comes from, the device.
-        self._last: tuple[Any, ...] | None = None
+        self._repeat: _Repeat | None = None
+        self._may_repeat = (
+            len(views) == 1 and request.problem.is_direct and driver.is_simple
+            and views[0].library.name == "cupy" and not request.problem.arrays
+        )  # fmt: skip
 
     def __repr__(self) -> str:
-        arrays = ", ".join(f"{view.dtype}{list(view.shape)}" for view in self._found.views)
-        return f"Plan({self._function.__name__}, {arrays})"
+        arrays = ", ".join(f"{view.dtype}{list(view.shape)}" for view in self._request.views)
+        return f"Plan({self._request.problem.where}, {arrays})"
 
     def __call__(
         self, *arrays: Any, out: Any = None, temp_storage: Any = None, stream: Any = None
@@ -69,65 +101,54 @@ class Plan:
         TypeError, ValueError
             An array has another layout, `temp_storage` is too small, or as the function raises.
         """
-        last = self._last
+        repeat = self._repeat
         if (
-            last is not None and out is not None and temp_storage is None and stream is None
+            repeat is not None and out is not None and temp_storage is None and stream is None
             and len(arrays) == 1
         ):  # fmt: skip
             x = arrays[0]
-            # The same two arrays, where they were and as they were.
             if (
-                x is not None and last[0]() is x and last[1]() is out and x.data.ptr == last[2]
-                and out.data.ptr == last[3] and x.shape == last[4] and out.shape == last[5]
+                x is not None and repeat.x() is x and repeat.out() is out
+                and x.data.ptr == repeat.x_ptr and out.data.ptr == repeat.out_ptr
+                and x.shape == repeat.x_shape and out.shape == repeat.out_shape
                 and not recording.active
                 and (self._op is None or hot_key(self._op) == self._key)
             ):  # fmt: skip
-                last[6](last[7](last[8]))
+                repeat.launch(repeat.stream(repeat.device))
                 return out
-        found = self._found
-        views = [found.view_of(x) for x in arrays]
-        if [view[1:6] for view in views] != self._layouts:
+        problem, _, op, init, _, _ = self._request
+        views = tuple([view_of(x, problem.where) for x in arrays])
+        if [layout_of(view) for view in views] != self._layouts:
             self._refuse(views)
-        run = found.run
-        if (
-            run is not None and temp_storage is None and stream is None and not recording.active
-            and (self._op is None or hot_key(self._op) == self._key)
-        ):  # fmt: skip
-            ran, result = run(views, out)
-            if ran:
-                if run.pack is not None and out is not None:
-                    self._remember(run.pack, arrays[0], views[0], out)
-                return result
-        return self._call(arrays, views, out, temp_storage, stream)
+        if self._op is not None and hot_key(self._op) != self._key:  # it captures other values now
+            problem = problem.again(views, op, init)
+        if temp_storage is not None:
+            with self._supplied(views, out, temp_storage):
+                return run(problem, views, op, init, out, stream)
+        if out is not None and stream is None and self._may_repeat and not recording.active:
+            self._remember(problem, arrays[0], views, init, out)
+        return run(problem, views, op, init, out, stream)
 
     def _remember(
-        self, pack: Callable[[int, int], Callable[[int], None]], x: Any, view: View, out: Any
+        self, problem: Problem, x: Any, views: tuple[View, ...], init: Any, out: Any
     ) -> None:
-        """Keep a call's parameters for a call with the same two arrays of CuPy."""
-        from gpualgo._driver import driver
+        """Keep a call's parameters for a call with the same two arrays of CuPy.
 
-        if view.library.name != "cupy" or not driver.is_simple:
+        Where the plan for this output is not known yet, the next call keeps them.
+        """
+        known = known_plan(problem, views, init, out)
+        if known is None:
             return
-        target = out.data.ptr
-        launch = pack(view.ptr, target)
-        self._last = (
-            weakref.ref(x), weakref.ref(out), view.ptr, target, view.shape, out.shape, launch,
-            view.library.stream, view.device,
-        )  # fmt: skip
+        plan, target = known
+        launch = plan.packed((*problem.start(init), views[0].ptr, target.ptr))
+        if launch is None:
+            self._may_repeat = False
+        else:
+            self._repeat = _Repeat(x, out, views[0], launch)
 
-    def _call(
-        self, arrays: tuple[Any, ...], views: list[View], out: Any, temp_storage: Any, stream: Any
-    ) -> Any:
-        """Go through the function, which looks at everything again."""
-        given: Any = contextlib.nullcontext()
-        if temp_storage is not None:
-            given = self._supplied(views, out, temp_storage)
-        with given:
-            return self._found.call(arrays, out, stream)
-
-    def _supplied(self, views: list[View], out: Any, temp_storage: Any) -> Any:
+    def _supplied(self, views: tuple[View, ...], out: Any, temp_storage: Any) -> Any:
         """Return the context in which temporary storage is the caller's."""
-        name = self._function.__name__
+        name = self._request.problem.where
         storage = as_bytes_view(temp_storage, f"{name}: temp_storage")
         place = views[0].device
         if recording.active and recording.current() is not None:
@@ -149,13 +170,11 @@ class Plan:
         others = [*views, *(as_bytes_view(x, f"{name}: out") for x in outs)]
         if any(overlap(storage, view) for view in others):
             raise ValueError(f"{name}: temp_storage shares memory with an array; pass memory apart")
-        from gpualgo._driver import workspace
-
         return workspace.supplied(workspace.Given(low, high - low))
 
-    def _refuse(self, views: list[View]) -> None:
+    def _refuse(self, views: tuple[View, ...]) -> None:
         """Raise unless the views have the prepared layouts but for their streams at home."""
-        name, wanted = self._function.__name__, self._found.views
+        name, wanted = self._request.problem.where, self._request.views
         if len(views) != len(wanted):
             raise TypeError(f"{name}: the plan takes {len(wanted)} array(s), got {len(views)}")
         for view, prepared in zip(views, wanted, strict=True):
@@ -211,19 +230,12 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     >>> float(plan(np.array([1.0, 2.0, 3.0])))
     6.0
     """
-    return Plan(function, describe("prepare", function, args, kwargs))
+    return Plan(describe("prepare", function, args, kwargs))
 
 
-def describe(
-    where: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Prepared:
-    """Return a call with everything but the memory decided."""
-    from gpualgo._api import prepared as _prepared
-
-    find = _prepared.FINDERS.get(function)
-    if find is None:
-        name = getattr(function, "__name__", repr(function))
-        raise TypeError(f"{where}: function must be an algorithm of gpualgo, got {name}")
-    bound = inspect.signature(function).bind(*args, **kwargs)
-    bound.apply_defaults()
-    return find(function, bound.arguments)
+def _changeable(op: Any, problem: Problem) -> Any:
+    """Return the function whose key may change from call to call; None: it cannot."""
+    if op is None:
+        return None
+    found: Operator = as_operator(op, problem.where, problem.num_arguments)
+    return None if found.name is not None else found.fn

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpualgo._api.prepare import describe
-from gpualgo._driver.default_device import CPU
+from gpualgo._api.describe import cuda_plan, describe
 
 
 def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
@@ -45,11 +44,11 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
         ...
     TypeError: temp_storage_bytes: function must be an algorithm of gpualgo, got sorted
     """
-    found = describe("temp_storage_bytes", function, args, kwargs)
-    for view in found.views:
-        if view.device == CPU:
-            raise TypeError(
-                f"temp_storage_bytes: an array of {function.__name__} is on the CPU; "
-                "pass arrays that are on a GPU"
-            )
-    return found.temp_storage_bytes
+    request = describe("temp_storage_bytes", function, args, kwargs)
+    if request.problem.views_on_host:
+        raise TypeError(
+            f"temp_storage_bytes: an array of {function.__name__} is on the CPU; "
+            "pass arrays that are on a GPU"
+        )
+    plan = cuda_plan(request)
+    return 0 if plan is None else plan.temp_storage_bytes

@@ -31,7 +31,7 @@ class Protocol:
         self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None
     ) -> DeviceArray:
         # A graph's stream is of its recording alone: its launches run elsewhere.
-        if stream is None or recording.is_taking_down():
+        if stream is None or recording.is_capturing():
             stream = self.home
         return device_array.empty(shape, dtype, device, stream)
 

@@ -1,4 +1,4 @@
-"""What is recorded into graphs: the hook of the public functions, and what graphs hold."""
+"""What takes calls down instead of running them: graphs and `prepare`; and what graphs hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 
 class Recorder(Protocol):
-    """A graph that is being recorded."""
+    """What takes down the calls of a thread."""
+
+    is_graph: bool  # calls are recorded, to be run later
 
     def call(self, request: Any) -> Any:
         """Take down a call; return its result, which need not be there yet."""
@@ -20,7 +22,7 @@ class _Thread(threading.local):
     held: list[Any] | None = None  # by the graph whose call is being taken down
 
 
-active = 0  # recordings under way in all threads: public functions look here first
+active = 0  # recordings under way in all threads: every call looks here first
 _thread = _Thread()
 _lock = threading.Lock()
 _held: list[Any] = []  # by graphs that others record, which never tell when they die
@@ -35,7 +37,8 @@ def current() -> Recorder | None:
 def recording(recorder: Recorder) -> Iterator[None]:
     """Let a recorder take down this thread's calls."""
     global active
-    if _thread.recorder is not None:
+    before = _thread.recorder
+    if recorder.is_graph and before is not None:
         raise RuntimeError("graph: another graph is being recorded; leave its `with` block first")
     with _lock:
         active += 1
@@ -43,27 +46,37 @@ def recording(recorder: Recorder) -> Iterator[None]:
     try:
         yield
     finally:
-        _thread.recorder = None
+        _thread.recorder = before
         with _lock:
             active -= 1
 
 
 @contextmanager
-def taking_down(held: list[Any]) -> Iterator[None]:
-    """Let calls run as usual while a graph records them; what they need to keep goes to held."""
-    before = _thread.recorder, _thread.held
-    _thread.recorder, _thread.held = None, held
+def suspended() -> Iterator[None]:
+    """Let calls run as usual, whatever takes down this thread's."""
+    before, _thread.recorder = _thread.recorder, None
     try:
         yield
     finally:
-        _thread.recorder, _thread.held = before
+        _thread.recorder = before
 
 
-def is_taking_down() -> bool:
-    """Return whether a graph of ours records what this thread calls."""
+@contextmanager
+def capturing(held: list[Any]) -> Iterator[None]:
+    """Let calls run as usual while a graph captures them; what they need to keep goes to held."""
+    before, _thread.held = _thread.held, held
+    try:
+        with suspended():
+            yield
+    finally:
+        _thread.held = before
+
+
+def is_capturing() -> bool:
+    """Return whether a graph of ours captures what this thread calls."""
     return _thread.held is not None
 
 
-def hold(thing: Any) -> None:
+def keep_alive(thing: Any) -> None:
     """Keep what a captured kernel reads: as long as our graph lives, for good in another's."""
     (_held if _thread.held is None else _thread.held).append(thing)

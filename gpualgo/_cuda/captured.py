@@ -75,7 +75,7 @@ class BoundKernel(driver.Kernel):
                     return result
                 held = loaded, [owner for owner, _ in owners]
                 if is_recorded:
-                    recording.hold(held)
+                    recording.keep_alive(held)
                 else:
                     lifetime.keep_until_done(stream, self._device, held)
             return result

@@ -65,7 +65,7 @@ class Plan:
         lent = None
         try:
             if self.has_tables and driver.is_capturing(stream):
-                recording.hold(self)
+                recording.keep_alive(self)
             storage = self.storage
             if storage is not None:
                 pieces = storage.kept(stream)

@@ -62,10 +62,10 @@ def plan_for(
 
     `is_new`: the targets are new results of the library, which start at multiples of 16.
     """
-    alignment = 0
-    for view in views:
-        alignment = alignment << 4 | view.ptr & 15
     if is_new:
+        alignment = 0
+        for view in views:
+            alignment = alignment << 4 | view.ptr & 15
         plan = problem.plans.get(alignment)
         if plan is None:
             plan = _new_plan(problem, views, op, targets)
@@ -76,10 +76,12 @@ def plan_for(
                     for result in problem.results
                 ]
         return plan
-    key: tuple[Any, ...] = (alignment,)
+    parts: list[Any] = []
     for target in targets:
-        same = [view.ptr == target.ptr for view in views]
-        key = (*key, layout_of(target), target.ptr & 15, *same)
+        parts += (layout_of(target), target.ptr & 15)
+        for view in views:
+            parts += (view.ptr & 15, view.ptr == target.ptr)
+    key = tuple(parts)
     known = problem.plans_into.get(key)
     if known is None:
         plan = _new_plan(problem, views, op, targets)

@@ -128,6 +128,10 @@ class Problem:
             return np.array(identity).astype(dtype)
         return checks.init_value(identity, dtype, self.where, "identity")
 
+    def again(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
+        """Return the same call's problem for other arrays, and for op as it is now."""
+        return problem_of(type(self), views, op, init, self.rest, self.where, self.num_arguments)
+
     def held(self, op: Any) -> Operator | None:
         """Return the operator of a call that has begun, with the arrays that it captures."""
         if op is None:

@@ -22,16 +22,16 @@ def run(
         return recorder.call(Request(problem, views, op, init, out, stream))
     plan: Plan | None = None
     if problem.is_direct and stream is None:
-        alignment = 0
-        for view in views:
-            alignment = alignment << 4 | view.ptr & 15
         if out is None:
+            alignment = 0
+            for view in views:
+                alignment = alignment << 4 | view.ptr & 15
             plan = problem.plans.get(alignment)
             if plan is not None:
                 made = [make() for make in problem.makers]
                 result = made[0] if len(made) == 1 else tuple(made)
                 targets: Any = map(problem.pointer, made)
-        elif (known := _known(problem, alignment, views, init, out)) is not None:
+        elif (known := known_plan(problem, views, init, out)) is not None:
             plan, target = known
             targets, result = (target.ptr,), target.owner
     finish = None
@@ -56,16 +56,18 @@ def run(
     return result
 
 
-def _known(
-    problem: Problem, alignment: int, views: tuple[View, ...], init: Any, out: Any
+def known_plan(
+    problem: Problem, views: tuple[View, ...], init: Any, out: Any
 ) -> tuple[Plan, View] | None:
     """Return the plan for an output like one before, and its view; None: a closer look decides."""
     if type(out) is tuple or problem.arrays or type(init) is View:
         return None
     target: View = out if type(out) is View else view_of(out, problem.out_name)
     pointer = target.ptr
-    key = (alignment, layout_of(target), pointer & 15, *[view.ptr == pointer for view in views])
-    found = problem.plans_into.get(key)
+    key: list[Any] = [layout_of(target), pointer & 15]
+    for view in views:
+        key += (view.ptr & 15, view.ptr == pointer)
+    found = problem.plans_into.get(tuple(key))
     if found is None or target.readonly:
         return None
     plan, (low, high), extents = found

@@ -145,7 +145,7 @@ class Plan:
     def _queue(self, stream: int, source: int, target: int) -> None:
         source += self._input_start
         if self._has_table and driver.is_capturing(stream):
-            recording.hold(self)
+            recording.keep_alive(self)
         if self._result == _WRITE_ROWS:
             self._launch(stream, source, target, 0, 0)
         elif self._result == _ADD_TO_ROWS:

@@ -1,0 +1,53 @@
+"""A call of an algorithm, taken down instead of run: what `prepare` and others start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gpualgo._algorithms import ALGORITHMS
+from gpualgo._arrays.view import View
+from gpualgo._base import recording
+from gpualgo._base.extents import dense_strides
+from gpualgo._cuda.plan import Plan
+from gpualgo._pipeline import outputs
+from gpualgo._pipeline.decide import plan_for
+from gpualgo._pipeline.problem import Request
+
+
+class _Describer:
+    is_graph = False
+
+    def call(self, request: Any) -> Any:
+        return request
+
+
+def describe(
+    where: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Request:
+    """Return a call with all its arguments checked; nothing is run."""
+    if function not in ALGORITHMS:
+        name = getattr(function, "__name__", repr(function))
+        raise TypeError(f"{where}: function must be an algorithm of gpualgo, got {name}")
+    with recording.recording(_Describer()):
+        found: Request = function(*args, **kwargs)
+    return found
+
+
+def cuda_plan(request: Request) -> Plan | None:
+    """Return the plan of a call on device arrays; None where there is nothing to launch."""
+    problem, views, op, init, out, _ = request
+    if problem.views_on_host or problem.is_empty:
+        return None
+    if out is not None:
+        targets = outputs.check(problem, views, init, out)
+    else:
+        library = views[0].library
+        targets = tuple(
+            View(0, shape, dense_strides(shape, dtype.itemsize), dtype, problem.device, library,
+                 False, None)
+            for shape, dtype, _ in problem.results
+        )  # fmt: skip
+    if all(0 in target.shape for target in targets):
+        return None
+    return plan_for(problem, views, op, targets, is_new=out is None)
