@@ -31,8 +31,10 @@ class _Repeat:
                  "x_shape")  # fmt: skip
 
     def __init__(self, x: Any, out: Any, view: View, launch: Callable[[int], None]) -> None:
-        self.x, self.x_ptr, self.x_shape = weakref.ref(x), x.data.ptr, x.shape
-        self.out, self.out_ptr, self.out_shape = weakref.ref(out), out.data.ptr, out.shape
+        self.x: Callable[[], Any] = weakref.ref(x)
+        self.out: Callable[[], Any] = weakref.ref(out)
+        self.x_ptr, self.x_shape = x.data.ptr, x.shape
+        self.out_ptr, self.out_shape = out.data.ptr, out.shape
         self.launch, self.stream, self.device = launch, view.library.stream, view.device
 
 
