@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gate import Gate
 from support import LAYOUTS, Array, Backend, count_gpus
 
 import gpualgo as ga
@@ -67,6 +68,16 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 def cuda(request: pytest.FixtureRequest) -> Backend:
     """The CUDA backend, with CuPy's arrays."""
     return _backend(request.param)
+
+
+@pytest.fixture
+def gate(cuda: Backend) -> Iterator[Gate]:
+    """A gate that holds a stream; it is open when the test has ended, however it ended."""
+    made = Gate(cuda.xp)
+    try:
+        yield made
+    finally:
+        made.close_down()
 
 
 def _backend(name: str) -> Backend:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gate import Gate
 from support import DTYPES, LAYOUTS, Backend, assert_same, random_array
 
 import gpualgo as ga
@@ -88,7 +89,7 @@ def test_changed_values_are_seen(cuda: Backend) -> None:
         assert_same(cuda.to_host(ga.transform(op, x)), np.full(2, float(value)))
 
 
-def test_a_table_lives_until_the_call_has_run(cuda: Backend) -> None:
+def test_a_table_lives_until_the_call_has_run(cuda: Backend, gate: Gate) -> None:
     """Its memory is not handed out again while kernels that read it wait."""
     xp, size = cuda.xp, 1 << 20
     x = cuda.to_device(np.arange(size))
@@ -100,14 +101,17 @@ def test_a_table_lives_until_the_call_has_run(cuda: Backend) -> None:
         table = xp.arange(size, dtype=np.float64) + turn
         alive.append(weakref.ref(table))
         xp.cuda.Device().synchronize()
-        with stream:
-            busy = xp.arange(1 << 24, dtype=np.float64)
-            for _ in range(50):
-                busy = xp.sqrt(busy + 1)
-        got = ga.transform(_lookup(table), x, stream=stream.ptr)
-        del table
-        gc.collect()
-        clobber = xp.full(size, -1.0)  # would take the freed memory
+        # Loads the copy of the kernel that reads this table; leaves a block to be taken below.
+        ga.transform(_lookup(table), x, stream=stream.ptr)
+        xp.full(size, -1.0)
+        with gate.hold(stream):
+            got = ga.transform(_lookup(table), x, stream=stream.ptr)
+            del table
+            gc.collect()
+            assert alive[-1]() is not None
+            clobber = xp.full(size, -1.0)  # would take the freed memory
+            gate.settle(xp.cuda.Stream.null)
+            assert gate.holds(stream)
         stream.synchronize()
         assert_same(cuda.to_host(got), np.arange(size) + float(turn))
         del clobber
@@ -120,19 +124,26 @@ def test_a_table_lives_until_the_call_has_run(cuda: Backend) -> None:
     assert sum(reference() is not None for reference in alive) <= 1
 
 
-def test_a_table_that_is_still_being_written(cuda: Backend) -> None:
+def test_a_table_that_is_still_being_written(cuda: Backend, gate: Gate) -> None:
     xp = cuda.xp
     x = np.arange(1000)
-    ga.transform(_lookup(xp.zeros(1000)), x)
     stream = xp.cuda.Stream(non_blocking=True)
     with stream:
         table = xp.zeros(1000)
-        busy = xp.arange(1 << 24, dtype=np.float64)
-        for _ in range(50):
-            busy = xp.sqrt(busy + 1)
-        table[...] = busy[0] * 0 + 7
-        got = ga.transform(_lookup(table), x)  # staged, on streams of the library's own
-    assert_same(got, np.full(1000, 7.0))
+        table[...] = 1
+
+    def call() -> Any:
+        with ga.default_device("cuda"), stream:  # both are a thread's own
+            return ga.transform(_lookup(table), x)  # staged, on streams of the library's own
+
+    assert_same(call(), np.ones(1000))
+    with ThreadPoolExecutor(1) as pool:
+        with gate.hold(stream):
+            with stream:
+                table[...] = 7
+            got = pool.submit(call)
+            assert gate.blocks(got)
+        assert_same(got.result(), np.full(1000, 7.0))
 
 
 def test_threads_with_tables_of_their_own(cuda: Backend) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gate import Gate
 from support import Backend, count_gpus
 
 import gpualgo as ga
@@ -106,22 +107,28 @@ def test_outlives_the_function_that_made_it(cuda: Backend) -> None:
     assert all(ref() is None for ref in kept)
 
 
-def test_dropped_while_it_runs(cuda: Backend) -> None:
-    n = 1 << 26
-    x = cuda.xp.ones(n, np.float64)
-    out = cuda.xp.zeros(n, np.float64)
-
-    def run() -> None:
-        y = x.copy()
-        with ga.graph() as g:
-            z = ga.inclusive_scan(y)
-            ga.inclusive_scan(z, out=out)
-        for _ in range(5):
-            g.launch()
-
-    run()
-    gc.collect()
+def test_dropped_while_it_runs(cuda: Backend, gate: Gate) -> None:
+    n, stream = 1 << 20, cuda.xp.cuda.Stream(non_blocking=True)
+    out, y = cuda.xp.zeros(n, np.float64), cuda.xp.ones(n, np.float64)
+    with ga.graph() as g:
+        z = ga.inclusive_scan(y)
+        ga.inclusive_scan(z, out=out)
+    g.launch(stream)  # the first one loads what the graph needs
+    held = weakref.ref(y)
     junk = [cuda.xp.full(n, 3.0) for _ in range(3)]
+    del junk  # leaves blocks to be taken below
+    cuda.xp.cuda.Device().synchronize()
+    out[...] = 0
+    with gate.hold(stream):
+        for _ in range(5):
+            g.launch(stream)
+        del g, y, z
+        gc.collect()
+        assert held() is not None
+        junk = [cuda.xp.full(n, 3.0) for _ in range(3)]
+        gate.settle(cuda.xp.cuda.Stream.null)
+        assert gate.holds(stream)
+    stream.synchronize()
     assert float(out[9]) == 55.0
     assert float(out[-1]) == n * (n + 1) / 2
     del junk

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from gate import Gate
 from support import Backend
 
 import gpualgo as ga
@@ -34,21 +36,29 @@ def test_arrays_of_torch_and_raw_memory(cuda: Backend) -> None:
     np.testing.assert_array_equal(ordered.copy_to_host(), np.sort(sample()))
 
 
-def test_results_known_by_protocol_wait_for_the_launch(cuda: Backend) -> None:
-    n = 1 << 24
+@pytest.mark.parametrize("is_default", [True, False])
+def test_results_known_by_protocol_wait_for_the_launch(
+    cuda: Backend, gate: Gate, is_default: bool
+) -> None:
+    n, home = 1 << 20, cuda.xp.cuda.Stream.null
+    if not is_default:
+        home = cuda.xp.cuda.Stream(non_blocking=True)
     x = cuda.xp.ones(n, np.int64)
-    view = ga.from_pointer(x.data.ptr, n, np.int64, owner=x)
+    cuda.xp.cuda.Device().synchronize()
+    view = ga.from_pointer(x.data.ptr, n, np.int64, owner=x, stream=home)
     with ga.graph() as g:
         y = ga.inclusive_scan(view)
         for _ in range(20):
             y = ga.inclusive_scan(y)
     g.launch()
-    first = y[:3].copy_to_host()
-    assert first.tolist() == [1, 22, 253]
+    assert y[:3].copy_to_host().tolist() == [1, 22, 253]
     x[...] = 2
-    cuda.xp.cuda.Device().synchronize()
-    g.launch()
-    assert y[:3].copy_to_host().tolist() == [2, 44, 506]
+    with ThreadPoolExecutor(1) as pool:
+        with gate.hold(home):
+            g.launch()
+            call = pool.submit(y[:3].copy_to_host)
+            assert gate.blocks(call)
+        assert call.result().tolist() == [2, 44, 506]
 
 
 def test_capture_by_others(cuda: Backend) -> None:

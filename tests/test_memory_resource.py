@@ -169,7 +169,7 @@ def test_running_out(cuda: Backend, step: int) -> None:
 
 OUT_OF_MEMORY = """
 import numpy as np, cupy as cp, gpualgo as ga
-from gpualgo._cuda import driver, pools
+from gpualgo._driver import driver, pools
 x = cp.arange(1 << 24, dtype=cp.uint32)[::-1].copy()
 out = cp.full_like(x, 7)
 api = driver.api()

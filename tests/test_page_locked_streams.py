@@ -5,37 +5,18 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from gate import Gate
 from support import Backend, assert_same
 from test_page_locked import RUNS, VALUES
 
 import gpualgo as ga
 
-
-def spin(n: int) -> float:
-    """Take n steps, each after the last: some seconds for 2**28 on one thread of a GPU."""
-    s = 0.5
-    for _ in range(n):
-        s = s * 0.999 + 0.25
-    return s
-
-
-@pytest.fixture
-def delay(cuda: Backend) -> Callable[[Any], None]:
-    """Keep a stream busy for a while."""
-    steps, out = cuda.xp.full(1, 1 << 25, np.int64), cuda.xp.zeros(1)
-    short = cuda.xp.ones(1, np.int64)
-    ga.transform(spin, short, out=out)  # compiles
-    cuda.xp.cuda.Device().synchronize()
-
-    def queue(stream: Any, is_long: bool = True) -> None:
-        ga.transform(spin, steps if is_long else steps // 64, out=out, stream=stream)
-        assert not (is_long and stream.done)
-
-    return queue
+OTHERS = np.full_like(VALUES, -1)
 
 
 def pinned(values: Any) -> Any:
@@ -55,45 +36,56 @@ def new_stream(cuda: Backend) -> Any:
     return cuda.xp.cuda.Stream(non_blocking=True)
 
 
+def on_cuda(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call in another thread, which has a default device of its own."""
+    with ga.default_device("cuda"):
+        return call(*args, **kwargs)
+
+
 def expected(cuda: Backend, run: Callable[..., Any]) -> Any:
     return cuda.to_host(run(cuda.to_device(VALUES)))
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_a_call_does_not_wait(cuda: Backend, delay: Any, run: Callable[..., Any]) -> None:
+def test_a_call_does_not_wait(cuda: Backend, gate: Gate, run: Callable[..., Any]) -> None:
     want, stream = expected(cuda, run), new_stream(cuda)
     x, out = pinned(VALUES), pinned(np.zeros_like(want))
-    run(x, out=out, stream=stream)  # compiles
+    run(x, out=out, stream=stream)  # compiles, loads, takes memory
     stream.synchronize()
     out[...] = 77
-    delay(stream)
-    assert run(x, out=out, stream=stream) is out
-    assert not stream.done
-    assert np.all(out == 77)
+    with gate.hold(stream):
+        assert run(x, out=out, stream=stream) is out
+        assert gate.holds(stream)
+        assert np.all(out == 77)
     stream.synchronize()
     assert_same(out, want)
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_dropped_arrays_are_kept(cuda: Backend, delay: Any, run: Callable[..., Any]) -> None:
+def test_dropped_arrays_are_kept(cuda: Backend, gate: Gate, run: Callable[..., Any]) -> None:
     want, stream = expected(cuda, run), new_stream(cuda)
     x, other, out = pinned(VALUES), pinned(VALUES), pinned(np.zeros_like(want))
-    run(other, out=out, stream=stream)  # compiles
+    run(other, out=out, stream=stream)  # compiles, loads, takes memory
     stream.synchronize()
     out[...] = 0
     owner = weakref.ref(memory_of(x))
-    delay(stream)
-    run(x, out=out, stream=stream)
-    del x
-    gc.collect()
-    assert not stream.done
-    assert owner() is not None
-    _ = [pinned(np.full_like(VALUES, -1)) for _ in range(8)]  # would take the memory's place
+    with ThreadPoolExecutor(1) as pool:
+        with gate.hold(stream):
+            run(x, out=out, stream=stream)
+            del x
+            gc.collect()
+            assert gate.holds(stream)
+            assert owner() is not None
+            # Would take the memory's place; whether it waits for the stream, the driver decides.
+            call = pool.submit(on_cuda, lambda: [pinned(OTHERS) for _ in range(8)])
+            gate.blocks(call)
+        others = call.result()
     stream.synchronize()
     assert_same(out, want)
     run(other, out=out, stream=stream)  # lets go of what is done
     gc.collect()
     assert owner() is None
+    assert len(others) == 8
     stream.synchronize()
 
 
@@ -111,20 +103,28 @@ def test_memory_is_freed(cuda: Backend) -> None:
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_pageable_results_wait(cuda: Backend, delay: Any, run: Callable[..., Any]) -> None:
+def test_pageable_results_wait(cuda: Backend, gate: Gate, run: Callable[..., Any]) -> None:
     """What the stream does before the call counts, and the result is there when it returns."""
     stream = new_stream(cuda)
     x, device = pinned(np.zeros_like(VALUES)), cuda.to_device(VALUES)
     want = expected(cuda, run)
-    delay(stream, is_long=False)
-    with stream:
-        device.get(stream, out=x, blocking=False)
-    assert_same(run(x, stream=stream), want)
-    x[...] = 0
     out = pinned(np.zeros_like(want))
-    delay(stream, is_long=False)
+    run(x, stream=stream)  # compiles, so that a call is soon where it has to wait
     run(VALUES, out=out, stream=stream)
-    assert_same(out, want)
+    out[...] = 0
+    with ThreadPoolExecutor(1) as pool:
+        with gate.hold(stream):
+            with stream:
+                device.get(stream, out=x, blocking=False)
+            call = pool.submit(on_cuda, run, x, stream=stream)
+            assert gate.blocks(call)
+        assert_same(call.result(), want)
+        with gate.hold(stream):
+            call = pool.submit(on_cuda, run, VALUES, out=out, stream=stream)
+            assert gate.blocks(call)
+            assert not out.any()
+        call.result()
+        assert_same(out, want)
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
@@ -169,17 +169,20 @@ def test_host_work_is_not_recorded(cuda: Backend) -> None:
             stream.end_capture()
 
 
-def test_managed_memory_on_a_stream(cuda: Backend, delay: Any) -> None:
+def test_managed_memory_on_a_stream(cuda: Backend, gate: Gate) -> None:
     numba_cuda = pytest.importorskip("numba.cuda")
     stream = new_stream(cuda)
     x, out = (np.asarray(numba_cuda.managed_array(VALUES.shape, np.float32)) for _ in range(2))
     x[...] = VALUES
     run = RUNS["transform"]
+    want = expected(cuda, run)
     run(x, out=out, stream=stream)
-    delay(stream)
-    run(x, out=out, stream=stream)
-    assert not stream.done
-    del x
-    gc.collect()
     stream.synchronize()
-    assert_same(out, expected(cuda, run))
+    out[...] = 0
+    with gate.hold(stream):
+        run(x, out=out, stream=stream)
+        del x
+        gc.collect()
+        assert gate.holds(stream)
+    stream.synchronize()
+    assert_same(out, want)

@@ -1,44 +1,17 @@
-"""Work on several streams of a GPU: its order, without waiting, and how long memory lives."""
+"""Work on several streams of a GPU: its order, without waiting."""
 
 from __future__ import annotations
 
-import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from gate import Gate
 from support import Backend, assert_same, count_gpus
 
 import gpualgo as ga
-
-SPIN = r"""
-extern "C" __global__ void spin(long long cycles) {
-    const long long start = clock64();
-    while (clock64() - start < cycles) {
-    }
-}
-"""
-CYCLES = 1_000_000_000  # half a second
-
-
-class Slow:
-    """A stream that runs beside all others, and work on it that takes a while."""
-
-    def __init__(self, cuda: Backend) -> None:
-        self.stream = cuda.xp.cuda.Stream(non_blocking=True)
-        self._kernel = cuda.xp.RawKernel(SPIN, "spin")
-        with self.stream:
-            self._kernel((1,), (1,), (np.int64(0),))
-        cuda.xp.cuda.Device().synchronize()
-
-    def spin(self) -> None:
-        with self.stream:
-            self._kernel((1,), (1,), (np.int64(CYCLES),))
-
-    @property
-    def is_busy(self) -> bool:
-        return not self.stream.done
 
 
 class OnStream:
@@ -66,6 +39,11 @@ class ByDLPack:
 
 
 N = 1 << 16
+
+
+def new_stream(cuda: Backend) -> Any:
+    """Return a stream that runs beside all others."""
+    return cuda.xp.cuda.Stream(non_blocking=True)
 
 
 def test_every_kind_of_stream(cuda: Backend) -> None:
@@ -105,64 +83,77 @@ def test_every_kind_of_stream(cuda: Backend) -> None:
         assert_same(held.copy_to_host(), np.full(N, 2, np.float32))
 
 
-def test_work_runs_at_home_without_waiting(cuda: Backend) -> None:
-    slow = Slow(cuda)
-    x = cuda.xp.zeros(N, cuda.xp.int64)
-    for _ in range(2):  # the first round compiles
-        cuda.xp.cuda.Device().synchronize()
-        x[...] = 0
-        cuda.xp.cuda.Device().synchronize()
-        slow.spin()
-        with slow.stream:
+def test_work_runs_at_home_without_waiting(cuda: Backend, gate: Gate) -> None:
+    home, x = new_stream(cuda), cuda.xp.zeros(N, cuda.xp.int64)
+    array = OnStream(x, home)
+
+    def run() -> tuple[Any, Any]:
+        with home:
             x[...] = 1
-        array = OnStream(x, slow.stream)
-        total, doubled = ga.reduce(array), ga.transform(lambda a: a * 2, array)
-        was_busy = slow.is_busy
-        assert total.stream == doubled.stream == slow.stream.ptr
-        assert int(total.copy_to_host()) == N
-        assert_same(doubled.copy_to_host(), np.full(N, 2))
-    assert was_busy
+        return ga.reduce(array), ga.transform(lambda a: a * 2, array)
 
-
-def test_a_given_stream_waits_for_home(cuda: Backend) -> None:
-    slow, other = Slow(cuda), cuda.xp.cuda.Stream(non_blocking=True)
-    x = cuda.xp.zeros(N, cuda.xp.int64)
     cuda.xp.cuda.Device().synchronize()
-    slow.spin()
-    with slow.stream:
-        x[...] = 1
-    array = OnStream(x, slow.stream)
+    run()
+    home.synchronize()
+    x[...] = 0
+    with gate.hold(home):
+        total, doubled = run()
+        assert gate.holds(home)
+    assert total.stream == doubled.stream == home.ptr
+    assert int(total.copy_to_host()) == N
+    assert_same(doubled.copy_to_host(), np.full(N, 2))
+
+
+def test_a_given_stream_waits_for_home(cuda: Backend, gate: Gate) -> None:
+    home, other = new_stream(cuda), new_stream(cuda)
+    x = cuda.xp.zeros(N, cuda.xp.int64)
+    array = OnStream(x, home)
     out = ga.transform(lambda a: a, OnStream(cuda.xp.zeros(N, cuda.xp.int64), None))
-    results = [
-        ga.reduce(array, stream=other),
-        ga.inclusive_scan(array, stream=other)[-1],
-        ga.reduce(ga.radix_sort(array, stream=other)),
-        ga.histogram(array, 2, (0, 2), stream=other)[1],
-        ga.reduce(ga.transform(lambda a: a, array, stream=other)),
-        ga.reduce(ga.transform(lambda a: a, array, out=out, stream=other), stream=other),
-    ]
+
+    def run() -> list[Any]:
+        with home:
+            x[...] = 1
+        return [
+            ga.reduce(array, stream=other),
+            ga.inclusive_scan(array, stream=other)[-1],
+            ga.reduce(ga.radix_sort(array, stream=other)),
+            ga.histogram(array, 2, (0, 2), stream=other)[1],
+            ga.reduce(ga.transform(lambda a: a, array, stream=other)),
+            ga.reduce(ga.transform(lambda a: a, array, out=out, stream=other), stream=other),
+        ]
+
+    cuda.xp.cuda.Device().synchronize()
+    run()
+    cuda.xp.cuda.Device().synchronize()
+    x[...] = 0
+    with gate.hold(home):
+        results = run()
+        assert gate.holds(other)
     assert [int(result.copy_to_host()) for result in results] == [N] * len(results)
 
 
-def test_streams_at_home_are_joined(cuda: Backend) -> None:
-    slow, other = Slow(cuda), cuda.xp.cuda.Stream(non_blocking=True)
+def test_streams_at_home_are_joined(cuda: Backend, gate: Gate) -> None:
+    home, other = new_stream(cuda), new_stream(cuda)
     x, y = cuda.xp.zeros(N, cuda.xp.int64), cuda.xp.ones(N, cuda.xp.int64)
     first = cuda.xp.zeros(1, cuda.xp.int64)
-    cuda.xp.cuda.Device().synchronize()
-    for _ in range(2):
-        slow.spin()
-        with slow.stream:
-            x += 1
-            first += 10
-        late, here = OnStream(x, slow.stream), OnStream(y, other)
+    late, here = OnStream(x, home), OnStream(y, other)
+
+    def run() -> tuple[Any, Any]:
+        with home:
+            cuda.xp.add(x, 1, out=x)
+            cuda.xp.add(first, 10, out=first)
         total = ga.reduce(ga.transform(lambda a, b: b * 100 + a, here, late))
-        assert total.stream == other.ptr
-        scanned = ga.exclusive_scan(here, OnStream(first, slow.stream))
-        slow.stream.synchronize()
-        expected = int(first.get()[0]), int(x.get()[0])
-        assert int(total.copy_to_host()) == N * (100 * expected[1] + 1)
-        assert int(scanned[0].copy_to_host()) == expected[0]
-    out = OnStream(cuda.xp.zeros(N, cuda.xp.int64), slow.stream)
+        return total, ga.exclusive_scan(here, OnStream(first, home))
+
+    cuda.xp.cuda.Device().synchronize()
+    run()
+    with gate.hold(home):
+        total, scanned = run()
+        assert gate.holds(other)
+    assert total.stream == other.ptr
+    assert int(total.copy_to_host()) == N * (100 * 2 + 1)
+    assert int(scanned[0].copy_to_host()) == 20
+    out = OnStream(cuda.xp.zeros(N, cuda.xp.int64), home)
     plain = OnStream(y, other)
     for call in (
         lambda: ga.transform(lambda a: a, plain, out=out),
@@ -175,64 +166,53 @@ def test_streams_at_home_are_joined(cuda: Backend) -> None:
         ga.transform(lambda a: a, plain, out=out, stream=other)  # a plan that must not be used
 
 
-def test_dlpack_producers_are_waited_for(cuda: Backend) -> None:
-    slow = Slow(cuda)
-    x = cuda.xp.zeros(N, cuda.xp.int64)
-    assert int(ga.reduce(ByDLPack(x)).copy_to_host()) == 0
+def test_dlpack_producers_are_waited_for(cuda: Backend, gate: Gate) -> None:
+    stream, x = new_stream(cuda), cuda.xp.zeros(N, cuda.xp.int64)
+
+    def run() -> Any:
+        with stream:
+            x[...] = 1
+            return ga.reduce(ByDLPack(x))  # CuPy exports for its current stream
+
     cuda.xp.cuda.Device().synchronize()
-    slow.spin()
-    with slow.stream:
-        x[...] = 1
-        total = ga.reduce(ByDLPack(x))  # CuPy exports for its current stream
-        was_busy = slow.is_busy
+    run()
+    cuda.xp.cuda.Device().synchronize()
+    x[...] = 0
+    with gate.hold(stream):
+        total = run()
+        assert gate.holds(stream)
+        assert gate.holds(cuda.xp.cuda.Stream.null)  # where the call runs
     assert int(total.copy_to_host()) == N
-    assert was_busy
 
 
-def test_dlpack_consumers_wait(cuda: Backend) -> None:
-    slow, other = Slow(cuda), cuda.xp.cuda.Stream(non_blocking=True)
-    x = cuda.xp.ones(N, cuda.xp.int64)
-    ga.transform(lambda a: a * 3, OnStream(x, None))
-    cuda.xp.cuda.Device().synchronize()
-    for way in (cuda.xp.from_dlpack, cuda.xp.asarray):
-        slow.spin()
-        result = ga.transform(lambda a: a * 3, OnStream(x, slow.stream))
+@pytest.mark.parametrize("way", ["from_dlpack", "asarray", "torch"])
+def test_dlpack_consumers_wait(cuda: Backend, gate: Gate, way: str) -> None:
+    home, other = new_stream(cuda), new_stream(cuda)
+    x = cuda.xp.zeros(N, cuda.xp.int64)
+    torch: Any = None
+    if way == "torch":
+        reason = "PyTorch is not installed: its tensors go untested"
+        torch = pytest.importorskip("torch", reason=reason)
+
+    def run(value: int) -> Any:
+        with home:
+            x[...] = value
+        return ga.transform(lambda a: a * 3, OnStream(x, home))
+
+    def total(result: Any) -> int:
+        if way == "torch":
+            with torch.cuda.stream(torch.cuda.Stream()):
+                return int(torch.from_dlpack(result).sum())
         with other:
-            total = way(result).sum()
-        other.synchronize()
-        assert int(total.get()) == 3 * N
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: its tensors go untested")
-    slow.spin()
-    result = ga.transform(lambda a: a * 3, OnStream(x, slow.stream))
-    with torch.cuda.stream(torch.cuda.Stream()):
-        assert int(torch.from_dlpack(result).sum()) == 3 * N
+            return int(getattr(cuda.xp, way)(result).sum().get())
 
-
-def test_memory_is_not_reused_too_early(cuda: Backend) -> None:
-    slow, home = Slow(cuda), cuda.xp.cuda.Stream(non_blocking=True)
-    ones = cuda.xp.ones(1 << 20, cuda.xp.int64)
-    ga.reduce(ga.transform(lambda a: a * 3, OnStream(ones, home)))
     cuda.xp.cuda.Device().synchronize()
-    x = ga.transform(lambda a: a * 3, OnStream(ones, home))
-    slow.spin()
-    total = ga.reduce(x, stream=slow.stream)
-    del x
-    gc.collect()
-    others = [ga.transform(lambda a: a * 5, OnStream(ones, home)) for _ in range(4)]
-    home.synchronize()
-    assert int(total.copy_to_host()) == 3 << 20
-    assert len(others) == 4
-
-
-def test_a_result_outlives_its_stream(cuda: Backend) -> None:
-    x = OnStream(cuda.xp.ones(N, cuda.xp.int64), None)
-    for _ in range(20):
-        stream = cuda.xp.cuda.Stream(non_blocking=True)
-        result = ga.transform(lambda a: a + 1, x, stream=stream)
-        del stream
-        gc.collect()
-        assert int(ga.reduce(result).copy_to_host()) == 2 * N
-        del result
+    assert total(run(1)) == 3 * N
+    with ThreadPoolExecutor(1) as pool:
+        with gate.hold(home):
+            call = pool.submit(total, run(2))
+            assert gate.blocks(call)
+        assert call.result() == 6 * N
 
 
 def test_threads_on_streams_of_their_own(cuda: Backend) -> None:
@@ -274,21 +254,3 @@ def test_streams_of_another_device_are_refused(cuda: Backend, device: int) -> No
         assert float(total) == 10
     for default in (0, 1, 2):
         assert float(ga.reduce(OnStream(y, None), stream=default).copy_to_host()) == 10
-
-
-def test_results_that_die_early_are_not_used_again(cuda: Backend) -> None:
-    """Of a call that ran at home, whose memory is no stream's to free in order."""
-    slow = Slow(cuda)
-    n = 1 << 20
-    ones = cuda.xp.ones(n, cuda.xp.int64)
-    array = OnStream(ones, slow.stream)
-    ga.reduce(ga.transform(lambda a: a * 3, array))
-    cuda.xp.cuda.Device().synchronize()
-    slow.spin()
-    total = ga.reduce(ga.transform(lambda a: a * 3, array))  # the array between dies at once
-    gc.collect()
-    free = cuda.xp.cuda.Stream(non_blocking=True)
-    others = [ga.transform(lambda a: a * 5, OnStream(ones, free)) for _ in range(4)]
-    free.synchronize()
-    assert int(total.copy_to_host()) == 3 * n
-    assert len(others) == 4
