@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from gpualgo._base import recording as _recording
 from gpualgo._base.errors import NoDeviceError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 
 class _Call(NamedTuple):
@@ -55,7 +58,7 @@ class Graph:
         self._calls.append(_Call(function, bound.arguments | {"out": result}))
         return result
 
-    def launch(self, stream: Any = None) -> None:
+    def launch(self, stream: ty.Stream | None = None) -> None:
         """Run the recorded calls, in order.
 
         Parameters
@@ -71,7 +74,7 @@ class Graph:
         """
         self._finished("launch").launch(stream)
 
-    def update(self, *pairs: tuple[Any, Any]) -> None:
+    def update(self, *pairs: tuple[ty.AnyArray, ty.AnyArray]) -> None:
         """Replace arrays: each pair is an array that the graph touches, and its successor.
 
         All calls are checked and recorded anew, so a successor may differ in strides and alignment.

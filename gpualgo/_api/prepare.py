@@ -15,6 +15,7 @@ from gpualgo._operators.operator import hot_key
 
 if TYPE_CHECKING:
     from gpualgo._api.prepared import Prepared
+    from gpualgo._base import annotations as ty
 
 
 class Plan:
@@ -46,7 +47,11 @@ class Plan:
         return f"Plan({self._function.__name__}, {arrays})"
 
     def __call__(
-        self, *arrays: Any, out: Any = None, temp_storage: Any = None, stream: Any = None
+        self,
+        *arrays: ty.AnyArray,
+        out: ty.AnyArray | tuple[ty.AnyArray, ty.AnyArray] | None = None,
+        temp_storage: ty.AnyArray | None = None,
+        stream: ty.Stream | None = None,
     ) -> Any:
         """Run the algorithm on arrays of the layout that it was prepared for.
 

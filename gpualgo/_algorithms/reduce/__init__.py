@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import check_apart, ownerless
 from gpualgo._operators.operator import Operator, as_operator, check_dtype, check_held, hot_key
 from gpualgo._pipeline import checks
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 _WHERE = "reduce"
 _MAX_CALLS = 4096
@@ -72,6 +75,19 @@ class Call:
 _calls: dict[Any, Call] = {}
 
 
+@overload
+def reduce(
+    x: ty.Same, init: ty.Scalar | None = None, op: ty.BinaryFunction | Operator = operator.add, *,
+    axis: ty.Axes = None, keepdims: bool = False, dtype: ty.DType | None = None,
+    out: ty.Same | None = None, stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def reduce(  # a NumPy array gives an array, or a scalar where no axis is left
+    x: ty.AnyArray, init: ty.Scalar | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axes = None,
+    keepdims: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def reduce(
     x: Any,
     init: Any = None,

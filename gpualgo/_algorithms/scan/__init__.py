@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -17,12 +17,36 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, as_operator, check_held, hot_key
 from gpualgo._pipeline import checks
 
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+
 _INCLUSIVE, _EXCLUSIVE = "inclusive_scan", EXCLUSIVE
 _MAX_CALLS = 4096
 
 _calls: dict[Any, Call] = {}
 
 
+@overload
+def inclusive_scan(
+    x: ty.Same, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def inclusive_scan(
+    x: ty.Foreign, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def inclusive_scan(
+    x: ty.Host, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Host | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.NumPyArray: ...  # fmt: skip
 def inclusive_scan(
     x: Any,
     init: Any = None,
@@ -98,6 +122,27 @@ def inclusive_scan(
     return _scan(_INCLUSIVE, x, init, op, axis, reverse, dtype, out, stream)
 
 
+@overload
+def exclusive_scan(
+    x: ty.Same, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def exclusive_scan(
+    x: ty.Foreign, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def exclusive_scan(
+    x: ty.Host, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Host | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.NumPyArray: ...  # fmt: skip
 def exclusive_scan(
     x: Any,
     init: Any = None,
