@@ -59,15 +59,16 @@ _LAZY = {
     "temp_storage_bytes": "_api.temp_storage",
 }
 
+if not TYPE_CHECKING:  # to which every name would be known then
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'gpualgo' has no attribute {name!r}")
-    from importlib import import_module
+    def __getattr__(name: str) -> Any:
+        if name not in _LAZY:
+            raise AttributeError(f"module 'gpualgo' has no attribute {name!r}")
+        from importlib import import_module
 
-    found = getattr(import_module(f"gpualgo.{_LAZY[name]}"), name)
-    globals()[name] = found
-    return found
+        found = getattr(import_module(f"gpualgo.{_LAZY[name]}"), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

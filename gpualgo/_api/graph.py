@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from gpualgo._base.errors import NoDeviceError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline.problem import Request
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 
 class Graph:
@@ -49,7 +52,7 @@ class Graph:
         self._calls.append(request._replace(out=result))
         return result
 
-    def launch(self, stream: Any = None) -> None:
+    def launch(self, stream: ty.Stream | None = None) -> None:
         """Run the recorded calls, in order.
 
         Parameters
@@ -65,7 +68,7 @@ class Graph:
         """
         self._finished("launch").launch(stream)
 
-    def update(self, *pairs: tuple[Any, Any]) -> None:
+    def update(self, *pairs: tuple[ty.AnyArray, ty.AnyArray]) -> None:
         """Replace arrays: each pair is an array that the graph touches, and its successor.
 
         All calls are checked and recorded anew, so a successor may differ in strides and alignment.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 _WHERE = "set_memory_resource"
 _NAMES = ("cupy", "torch", "rmm")
 
 
-def set_memory_resource(resource: Any, *, device: int | None = None) -> None:
+def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> None:
     """Take temporary storage, and results that have no library of their own, from a resource.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpualgo._api.describe import cuda_plan, describe
 from gpualgo._arrays.view import (
@@ -22,6 +22,9 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, as_operator, hot_key
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, run
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 
 class _Repeat:
@@ -80,7 +83,11 @@ class Plan:
         return f"Plan({self._request.problem.where}, {arrays})"
 
     def __call__(
-        self, *arrays: Any, out: Any = None, temp_storage: Any = None, stream: Any = None
+        self,
+        *arrays: ty.AnyArray,
+        out: ty.AnyArray | tuple[ty.AnyArray, ty.AnyArray] | None = None,
+        temp_storage: ty.AnyArray | None = None,
+        stream: ty.Stream | None = None,
     ) -> Any:
         """Run the algorithm on arrays of the layout that it was prepared for.
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._driver import default_device
 
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+
 _WHERE = "empty_pinned"
 
 
-def empty_pinned(shape: Any, dtype: Any = np.float64) -> np.ndarray[Any, Any]:
+def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray[Any, Any]:
     """Return a new NumPy array in page-locked memory, which GPUs read and write in place.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -13,21 +13,24 @@ from gpualgo._base.extents import bounds, dense_strides
 from gpualgo._driver import streams
 
 if TYPE_CHECKING:  # else loaded by the first call
+    from collections.abc import Sequence
+
     from gpualgo._arrays.device_array import DeviceArray
+    from gpualgo._base import annotations as ty
 
 _WHERE = "from_pointer"
 _MAX_BYTES = 1 << 63
 
 
 def from_pointer(
-    ptr: Any,
-    shape: Any,
-    dtype: Any,
+    ptr: ty.Address,
+    shape: ty.Shape,
+    dtype: ty.DType | ty.AnyDType,
     *,
-    owner: Any = None,
-    strides: tuple[int, ...] | None = None,
+    owner: object = None,
+    strides: Sequence[SupportsIndex] | None = None,
     readonly: bool = False,
-    stream: Any = None,
+    stream: ty.Stream | None = None,
 ) -> DeviceArray:
     """View memory that a GPU can use as an array: element i lies at ``ptr + i · strides``.
 

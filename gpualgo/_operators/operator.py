@@ -6,7 +6,7 @@ import builtins
 import operator
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._operators.captured import Captured, note, ownerless
 from gpualgo._operators.key import call_key, examine, intern, key_of, python_function
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 MAX_ARITY = 8
 _CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
@@ -77,7 +80,7 @@ class Operator:
     __slots__ = ("_captured", "commutative", "fn", "identity", "name")
 
     def __init__(
-        self, fn: Callable[..., Any], *, identity: Any = None, commutative: bool = False
+        self, fn: ty.Function, *, identity: ty.Scalar | None = None, commutative: bool = False
     ) -> None:
         if isinstance(fn, Operator):
             raise TypeError("Operator: fn is an Operator already; pass the function itself")

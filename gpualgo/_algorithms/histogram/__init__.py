@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from gpualgo._base.extents import dense_strides
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 _WHERE = "histogram"
 _MAX_CALLS = 256  # fewer than elsewhere: a range taken from the data makes a call of its own
@@ -60,6 +63,21 @@ class Call:
 _calls: dict[Any, Call] = {}
 
 
+@overload
+def histogram(
+    x: ty.Same, bins: ty.Bins, range: ty.Range | None = None, *, axis: ty.Axes = None,
+    dtype: ty.DType | None = None, out: ty.Same | None = None, stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def histogram(
+    x: ty.Foreign, bins: ty.Bins, range: ty.Range | None = None, *, axis: ty.Axes = None,
+    dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def histogram(
+    x: ty.Host, bins: ty.Bins, range: ty.Range | None = None, *, axis: ty.Axes = None,
+    dtype: ty.DType | None = None, out: ty.Host | None = None, stream: ty.Stream | None = None,
+) -> ty.NumPyArray: ...  # fmt: skip
 def histogram(
     x: Any,
     bins: Any,

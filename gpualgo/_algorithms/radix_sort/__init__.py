@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -16,20 +16,60 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+
 _MAX_CALLS = 4096
 _make = tuple.__new__  # builds a View without its Python-level constructor
 
 _calls: dict[Any, Call] = {}
 
 
+@overload
+def radix_sort(
+    keys: np.ndarray[Any, ty.Kind], values: None = None, *, descending: bool = False,
+    begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None, axis: ty.Axis = -1,
+    out: ty.NumPyArray | None = None, stream: ty.Stream | None = None,
+) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
+@overload
+def radix_sort(
+    keys: ty.Same, values: None = None, *, descending: bool = False,
+    begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None, axis: ty.Axis = -1,
+    out: ty.Same | None = None, stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def radix_sort(
+    keys: ty.Foreign | ty.HashableHost, values: None = None, *, descending: bool = False,
+    begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None, axis: ty.Axis = -1,
+    out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def radix_sort(
+    keys: np.ndarray[Any, ty.Kind], values: np.ndarray[Any, ty.ValueKind], *,
+    descending: bool = False, begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None,
+    axis: ty.Axis = -1, out: tuple[ty.NumPyArray, ty.NumPyArray] | None = None,
+    stream: ty.Stream | None = None,
+) -> tuple[np.ndarray[Any, ty.Kind], np.ndarray[Any, ty.ValueKind]]: ...  # fmt: skip
+@overload
+def radix_sort(
+    keys: ty.Same, values: ty.Same, *, descending: bool = False,
+    begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None, axis: ty.Axis = -1,
+    out: tuple[ty.Same, ty.Same] | None = None, stream: ty.Stream | None = None,
+) -> tuple[ty.Same, ty.Same]: ...  # fmt: skip
+@overload
+def radix_sort(
+    keys: ty.Foreign | ty.HashableHost, values: ty.AnyArray, *, descending: bool = False,
+    begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None, axis: ty.Axis = -1,
+    out: tuple[ty.AnyArray, ty.AnyArray] | None = None, stream: ty.Stream | None = None,
+) -> tuple[Any, Any]: ...  # fmt: skip
 def radix_sort(
     keys: Any,
     values: Any = None,
     *,
     descending: bool = False,
-    begin_bit: int = 0,
-    end_bit: int | None = None,
-    axis: int | None = -1,
+    begin_bit: SupportsIndex = 0,
+    end_bit: SupportsIndex | None = None,
+    axis: ty.Axis = -1,
     out: Any = None,
     stream: Any = None,
 ) -> Any:
@@ -103,11 +143,26 @@ def radix_sort(
     return _run(call, view, moved, out, stream)
 
 
+@overload
+def argsort(
+    keys: ty.Same, *, descending: bool = False, axis: ty.Axis = -1,
+    dtype: ty.DType | None = None, out: ty.Same | None = None, stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def argsort(
+    keys: ty.Foreign, *, descending: bool = False, axis: ty.Axis = -1,
+    dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def argsort(
+    keys: ty.Host, *, descending: bool = False, axis: ty.Axis = -1,
+    dtype: ty.DType | None = None, out: ty.Host | None = None, stream: ty.Stream | None = None,
+) -> ty.NumPyArray: ...  # fmt: skip
 def argsort(
     keys: Any,
     *,
     descending: bool = False,
-    axis: int | None = -1,
+    axis: ty.Axis = -1,
     dtype: Any = None,
     out: Any = None,
     stream: Any = None,

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import view_of
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+    from gpualgo._operators.operator import Operator
 
+
+@overload
+def reduce(
+    x: ty.Same, init: ty.Scalar | None = None, op: ty.BinaryFunction | Operator = operator.add, *,
+    axis: ty.Axes = None, keepdims: bool = False, dtype: ty.DType | None = None,
+    out: ty.Same | None = None, stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def reduce(  # a NumPy array gives an array, or a scalar where no axis is left
+    x: ty.AnyArray, init: ty.Scalar | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axes = None,
+    keepdims: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def reduce(
     x: Any,
     init: Any = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, Scan
 from gpualgo._arrays.view import view_of
@@ -11,7 +11,32 @@ from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+    from gpualgo._operators.operator import Operator
 
+
+@overload
+def inclusive_scan(
+    x: ty.Same, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def inclusive_scan(
+    x: ty.Foreign, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def inclusive_scan(
+    x: ty.Host, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Host | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.NumPyArray: ...  # fmt: skip
 def inclusive_scan(
     x: Any,
     init: Any = None,
@@ -91,6 +116,27 @@ def inclusive_scan(
     return run(problem, (view,), op, init, out, stream)
 
 
+@overload
+def exclusive_scan(
+    x: ty.Same, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def exclusive_scan(
+    x: ty.Foreign, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def exclusive_scan(
+    x: ty.Host, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DType | None = None, out: ty.Host | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.NumPyArray: ...  # fmt: skip
 def exclusive_scan(
     x: Any,
     init: Any = None,

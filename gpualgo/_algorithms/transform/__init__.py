@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -13,10 +13,29 @@ from gpualgo._operators.operator import MAX_ARITY
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+    from gpualgo._operators.operator import Operator
+
 _WHERE = "transform"
 _ARGUMENT = "transform: an argument"
 
 
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.Same, /, *arrays: ty.Same,
+    dtype: ty.DType | None = None, out: ty.Same | None = None, stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.Foreign, /, *arrays: ty.Foreign,
+    dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.Host, /, *arrays: ty.Host,
+    dtype: ty.DType | None = None, out: ty.Host | None = None, stream: ty.Stream | None = None,
+) -> ty.NumPyArray: ...  # fmt: skip
 def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream: Any = None) -> Any:
     """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
 

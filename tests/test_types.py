@@ -1,0 +1,121 @@
+"""What type checkers say of a user's script: tests/typed_script.py, and no line more or less."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from support import REPOSITORY
+
+# Where one of the development tools is, all have to be: then a missing one fails.
+pytestmark = pytest.mark.skipif(
+    not any(find_spec(name) for name in ("mypy", "pyright", "build")),
+    reason="type checkers come with the extra dev",
+)
+
+SCRIPT = REPOSITORY / "tests" / "typed_script.py"
+
+# What PyTorch's own types say of what the script uses; CuPy's say nothing.
+TORCH = """
+from enum import IntEnum
+from typing import Any
+from torch import cuda as cuda
+
+class dtype:
+    is_floating_point: bool
+    is_complex: bool
+    is_signed: bool
+    itemsize: int
+
+float32: dtype
+
+class Tensor:
+    requires_grad: bool
+    def data_ptr(self) -> int: ...
+    def is_floating_point(self) -> bool: ...
+    @property
+    def __cuda_array_interface__(self): ...
+    def __dlpack__(
+        self, *, stream: Any | None = -1, max_version: tuple[int, int] | None = None,
+        dl_device: tuple[IntEnum, int] | None = None, copy: bool | None = None,
+    ): ...
+    def __dlpack_device__(self) -> tuple[IntEnum, int]: ...
+
+def arange(end: int) -> Tensor: ...
+"""
+TORCH_CUDA = """
+class Stream:
+    cuda_stream: int
+    def synchronize(self) -> None: ...
+"""
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the types of libraries that are not installed here."""
+    folder = tmp_path_factory.mktemp("stubs")
+    for path, text in (
+        ("torch/__init__.pyi", TORCH),
+        ("torch/cuda.pyi", TORCH_CUDA),
+        ("cupy/__init__.pyi", "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"),
+    ):
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+def marked() -> set[int]:
+    """Return the numbers of the lines that are wrong."""
+    lines = SCRIPT.read_text(encoding="utf-8").splitlines()
+    found = {number for number, line in enumerate(lines, 1) if line.endswith("  # error")}
+    assert len(found) > 40
+    return found
+
+
+def check(reported: dict[int, str]) -> None:
+    missed = sorted(marked() - set(reported))
+    wrong = {line: text for line, text in sorted(reported.items()) if line not in marked()}
+    assert (missed, wrong) == ([], {})
+
+
+def test_mypy(stubs: Path, tmp_path: Path) -> None:
+    config = tmp_path / "mypy.ini"
+    config.write_text("[mypy]\nstrict = true\n[mypy-numba.*]\nignore_missing_imports = true\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(config), "--no-error-summary",
+         "--hide-error-context", "--cache-dir", str(REPOSITORY / ".mypy_cache" / "script"),
+         "--follow-imports", "silent", str(SCRIPT)],
+        cwd=REPOSITORY, env={**os.environ, "MYPYPATH": str(stubs)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    pattern = re.compile(r"^(?:.*[/\\])?(\w+\.py):(\d+): error: (.*)$", re.MULTILINE)
+    found = pattern.findall(done.stdout)
+    assert {name for name, _, _ in found} == {SCRIPT.name}
+    check({int(line): text for _, line, text in found})
+
+
+def test_pyright(stubs: Path, tmp_path: Path) -> None:
+    """Its wheel, with that of node, is all that pyright needs: see `pyright[nodejs]`."""
+    config = tmp_path / "pyrightconfig.json"
+    settings = {
+        "include": [os.path.relpath(SCRIPT, tmp_path)],
+        "extraPaths": [str(stubs), str(REPOSITORY)],
+        "reportMissingModuleSource": False,
+        "reportUnusedExpression": False,
+    }
+    config.write_text(json.dumps(settings))
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--project", str(config),
+         "--pythonpath", sys.executable],
+        cwd=REPOSITORY, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("{"), done.stdout + done.stderr
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    assert {Path(each["file"]).name for each in found} == {SCRIPT.name}
+    check({each["range"]["start"]["line"] + 1: each["message"] for each in found})
