@@ -13,9 +13,6 @@ from gpualgo._algorithms import (
     histogram as _histogram,
 )
 from gpualgo._algorithms import (
-    radix_sort as _radix_sort,
-)
-from gpualgo._algorithms import (
     reduce as _reduce,
 )
 from gpualgo._algorithms import (
@@ -24,7 +21,6 @@ from gpualgo._algorithms import (
 from gpualgo._algorithms import (
     transform as _transform,
 )
-from gpualgo._algorithms.radix_sort import problem as _radix_sort_call
 from gpualgo._algorithms.scan import problem as _scan_call
 from gpualgo._arrays.view import View, as_bytes_view, as_view, byte_bounds
 from gpualgo._base.extents import dense_strides
@@ -190,41 +186,6 @@ def _of_scan(function: Callable[..., Any], given: Given) -> Prepared:
     )
 
 
-def _of_sort(function: Callable[..., Any], given: Given) -> Prepared:
-    where = function.__name__
-    names = ("keys",) if given.get("values") is None else ("keys", "values")
-    views = [as_bytes_view(given[name], f"{where}: {name}") for name in names]
-    checks.same_place(views, where)
-    keys, values = views[0], views[1] if len(views) == 2 else None
-    dtype = (given["dtype"] or "int64") if where == "argsort" else None
-    call = _radix_sort_call.Call(
-        where, keys, values, given["descending"], given.get("begin_bit", 0), given.get("end_bit"),
-        given["axis"], dtype,
-    )  # fmt: skip
-    outs = None
-    if given["out"] is not None:
-        outs = _radix_sort_call.check_outputs(call, tuple(views), given["out"])
-    again = _call(function, given, names)
-    if keys.device == CPU or 0 in call.shape:
-        return Prepared(views, lambda x: as_bytes_view(x, where), again)
-    from gpualgo._algorithms.radix_sort import cuda
-
-    found = outs or tuple(
-        View(0, call.result_shape, strides, dtype, keys.device, keys.library, False, None)
-        for dtype, strides in zip(call.dtypes, call.strides, strict=True)
-    )
-    plan = cuda.Plan(call, keys, values, found)
-
-    def queue(stream: int, sources: list[int], targets: list[int]) -> None:
-        plan.launch(stream, *(*sources, 0)[:2], targets[0], targets[-1])
-
-    results = [(call.result_shape, dtype) for dtype in call.dtypes]
-    return Prepared(
-        views, lambda x: as_bytes_view(x, where), again, None, plan.temp_storage_bytes,
-        Run(views, results, queue) if outs is None and _is_direct(keys) else None,
-    )  # fmt: skip
-
-
 def _of_histogram(function: Callable[..., Any], given: Given) -> Prepared:
     view = as_view(given["x"], "histogram: x")
     out = None if given["out"] is None else as_view(given["out"], "histogram: out")
@@ -285,8 +246,6 @@ FINDERS: dict[Any, Callable[[Callable[..., Any], Given], Prepared]] = {
     _reduce.reduce: _of_reduce,
     _scan.inclusive_scan: _of_scan,
     _scan.exclusive_scan: _of_scan,
-    _radix_sort.radix_sort: _of_sort,
-    _radix_sort.argsort: _of_sort,
     _histogram.histogram: _of_histogram,
     _transform.transform: _of_transform,
 }
