@@ -94,16 +94,16 @@ def axes(shape: tuple[int, ...]) -> None:
 
 def counted(n: int) -> None:
     """Narrow keys sorted by counting, however few."""
-    from gpualgo._algorithms import radix_sort as _radix_sort
     from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
+    from gpualgo._algorithms.radix_sort.problem import Sort
+    from gpualgo._base.memo import Memo
 
     before, counting_sort._FEW_KEYS = counting_sort._FEW_KEYS, {1: 0, 2: 0}
-    _radix_sort._calls.clear()
+    problems, Sort.problems = Sort.problems, Memo(Sort.max_kept)
     for dtype in (np.int8, np.uint16):
         h = RNG.integers(0, 100, n).astype(dtype)
         same(ga.radix_sort(xp.asarray(h)), np.sort(h))
-    counting_sort._FEW_KEYS = before
-    _radix_sort._calls.clear()
+    counting_sort._FEW_KEYS, Sort.problems = before, problems
 
 
 def long_lines(n: int) -> None:

@@ -53,8 +53,10 @@ class Machine:
 
     def launch(
         self, spec: Any, grid: int, threads: int, head: Any, tail: bytes, device: int,
-        shared_bytes: int = 0,
+        takes: Any = 0, shared_bytes: int = 0, **others: Any,
     ) -> None:  # fmt: skip
+        if isinstance(takes, int):
+            shared_bytes = takes
         assert 0 < grid < 1 << 31
         assert shared_bytes <= SHARED_BYTES[self.capability]
         self.launched.append(Launched(spec, head.size + len(tail), shared_bytes))
@@ -75,8 +77,7 @@ class Machine:
 
     def sort(self, name: str, num_items: int) -> None:
         dtype = sass.dtype_of(name)
-        view = View(0, (num_items,), (dtype.itemsize,), dtype, 0, None, False, None)
-        counting_sort.Plan(view, view, num_items, False)
+        counting_sort.steps_of(0, dtype, num_items, False, (4, 5), 6)
 
     def check(self, folder: Path) -> None:
         """Assert that the kernels planned hold no fault, and load as widely as they can."""

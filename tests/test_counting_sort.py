@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from support import Backend, random_array
 
 import gpualgo as ga
-from gpualgo._algorithms import radix_sort as _radix_sort
 from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
+from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._base.memo import Memo
 
 
 @pytest.fixture(autouse=True)
-def _always_count(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _always_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting_sort, "_FEW_KEYS", {1: 0, 2: 0})
-    _radix_sort._calls.clear()
-    yield
-    _radix_sort._calls.clear()
+    monkeypatch.setattr(Sort, "problems", Memo(Sort.max_kept))
 
 
 @pytest.mark.parametrize("descending", [False, True])

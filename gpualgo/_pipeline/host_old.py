@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.histogram import cuda as device_histogram
-from gpualgo._algorithms.radix_sort import cuda as device_radix_sort
 from gpualgo._algorithms.reduce import cuda as device_reduce
 from gpualgo._algorithms.scan import cuda_run as device_scan
 from gpualgo._algorithms.transform import cuda as device_transform
@@ -218,33 +217,3 @@ def histogram(
             plan = device_histogram.Plan(call, source, out.strides, is_on_host)
             call.plans[key] = plan
         plan.launch(handle, source.ptr, out.ptr)
-
-
-def radix_sort(
-    call: Any, keys: np.ndarray[Any, Any], values: np.ndarray[Any, Any] | None,
-    outs: tuple[np.ndarray[Any, Any], ...], device: int, stream: Any,
-) -> None:  # fmt: skip
-    """Sort host arrays of at least one key into outs.
-
-    Its passes would cross the bus again and again, so that page-locked arrays are copied as well:
-    by one asynchronous copy, or by the kernel that closes their gaps.
-    """
-    inputs = [keys] if values is None else [keys, values]
-    found = whole.on_device(device, stream, inputs, outs, call.where, is_copied=True)
-    with found as (handle, sources, targets):
-        views = [*sources, *targets]
-        addresses = [view.ptr for view in views]
-        # Which of them are one array decides, too.
-        key = (
-            device, *((view.ptr & 15, view.strides) for view in views),
-            *(addresses.index(address) for address in addresses),
-        )  # fmt: skip
-        plan = call.plans.get(key)
-        moved = None if values is None else sources[1]
-        if plan is None:
-            plan = device_radix_sort.Plan(call, sources[0], moved, tuple(targets))
-            call.plans[key] = plan
-        plan.launch(
-            handle, sources[0].ptr, 0 if moved is None else moved.ptr, targets[0].ptr,
-            targets[-1].ptr,
-        )  # fmt: skip

@@ -20,9 +20,7 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
     names: tuple[str, ...] = ("out",)
     if len(results) > 1:
         if not isinstance(out, tuple) or len(out) != len(results):
-            raise TypeError(
-                f"{where}: out must be a tuple of {len(results)} arrays, one for each result"
-            )
+            raise TypeError(f"{where}: out must be a tuple of two arrays, one for each result")
         given, names = out, tuple(f"out[{i}]" for i in range(len(results)))
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(

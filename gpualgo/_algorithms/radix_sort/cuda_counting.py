@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,22 +12,20 @@ import numpy as np
 from gpualgo._algorithms.histogram import policy
 from gpualgo._algorithms.histogram.cuda import machine_of
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
-from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor
-from gpualgo._driver import driver
-from gpualgo._driver import workspace as memory
+from gpualgo._cuda.plan import Clear
+from gpualgo._driver.storage import KEPT, TICKETS, Piece
+from gpualgo._driver.workspace import TICKET_BYTES
 
 _COUNT_HEAD = struct.Struct("<QQQQ")  # CountingSortCount: input, counters, offsets, ticket
 _FILL_HEAD = struct.Struct("<QQ")  # CountingSortFill: output, offsets
 _FILL = policy.Policy(512, 4, 4)
 _TICKET_BYTES = 256  # what follows in the kept tickets holds the counters of 8-bit keys
 _SCAN_WORDS = 64  # of shared memory that the last block needs for its scan, at least
-
-
 _FEW_KEYS = {1: 1 << 18, 2: 1 << 21}  # by their bytes: so many are sorted faster digit by digit
 
 
@@ -36,70 +36,57 @@ def applies(dtype: np.dtype[Any], begin_bit: int, end_bit: int, num_items: int) 
     return begin_bit == 0 and end_bit == 8 * dtype.itemsize
 
 
-class Plan:
-    """Two kernels, their grids and packed parameters, for one length of gapless keys."""
+def steps_of(
+    device: int, dtype: np.dtype[Any], num_items: int, descending: bool, arrays: tuple[int, int],
+    first_piece: int,
+) -> tuple[list[Launch | Clear], list[Piece]]:  # fmt: skip
+    """Return the steps that sort gapless keys, and the pieces that they take.
 
-    __slots__ = ("_clears", "_count", "_counter_bytes", "_fill", "_table_bytes", "device",
-                 "temp_storage_bytes")  # fmt: skip
+    `arrays`: the places of input and output, which may be the same memory.
+    """
+    source, target = arrays
+    tickets, tables = first_piece, first_piece + 1
+    offset_bytes = 4 if num_items < 1 << 32 else 8
+    counter_bytes = table_bytes = (1 << 8 * dtype.itemsize) * offset_bytes
+    if dtype.itemsize == 1:
+        counters, offsets = (tickets, _TICKET_BYTES), (tables, 0)
+    else:
+        counters, offsets = (tables, 0), (tables, counter_bytes)
+        table_bytes += counter_bytes
+    work = struct.pack("<qq", num_items, flip_of(dtype, descending))
+    count, fill = _launches(device, dtype, num_items, offset_bytes, work)
+    steps: list[Launch | Clear] = [
+        count((source, counters[0], offsets[0], tickets), offsets=(0, counters[1], offsets[1], 0)),
+        fill((target, offsets[0]), offsets=(0, offsets[1])),
+    ]
+    if dtype.itemsize > 1:  # 8-bit keys have their counters among the tickets
+        steps.insert(0, Clear(tables, counter_bytes))
+    pieces = [
+        Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(table_bytes + offset_bytes, KEPT),
+    ]  # fmt: skip
+    return steps, pieces
 
-    def __init__(self, keys: View, out: View, num_items: int, descending: bool) -> None:
-        self.device = keys.device
-        for name, place in (("keys", keys), ("out", out)):
-            if place.ptr % place.dtype.itemsize:
-                raise ValueError(
-                    f"radix_sort: {name} start at address {place.ptr:#x}, which is not a multiple "
-                    f"of their item size {place.dtype.itemsize}; copy them to aligned memory"
-                )
-        dtype = keys.dtype
-        machine = machine_of(self.device)
-        cut = cut_keys(machine, dtype.itemsize, num_items)
-        num_ranks = 1 << 8 * dtype.itemsize
-        offset_bytes = 4 if num_items < 1 << 32 else 8
-        self._counter_bytes = num_ranks * offset_bytes
-        self._clears = dtype.itemsize > 1  # 8-bit keys have their counters among the kept tickets
-        self._table_bytes = self._counter_bytes * (1 + self._clears) + offset_bytes
-        self.temp_storage_bytes = memory.TICKET_BYTES + self._table_bytes
-        work = struct.pack("<qq", num_items, flip_of(dtype, descending))
-        count = count_spec(machine, dtype.itemsize, cut, offset_bytes)
-        self._count = Launch(
-            build.kernel(count, self.device), cut.parts, cut.policy.block_threads, _COUNT_HEAD,
-            work + struct.pack(
-                f"<qqq{DIVISOR}", num_ranks, cut.replicas, cut.words, *divisor(cut.parts)
-            ), self.device,
-            policy.SHARED_HEAD_BYTES + 4 * max(cut.words, _SCAN_WORDS),
-        )  # fmt: skip
-        items = policy.VECTOR_BYTES // dtype.itemsize
-        tile = _FILL.block_threads * _FILL.loads * items
-        fill = fill_spec(machine, dtype.itemsize, offset_bytes)
-        self._fill = Launch(
-            build.kernel(fill, self.device), -(-(num_items + items - 1) // tile),
-            _FILL.block_threads, _FILL_HEAD, work, self.device,
-        )  # fmt: skip
 
-    def launch(self, stream: int, source: int, target: int) -> None:
-        """Queue the sort of the keys at `source` into `target`, which may be the same."""
-        if driver.is_simple:
-            self._queue(stream, source, target)
-            return
-        with driver.current_device(self.device):  # stream 0 is the current device's
-            self._queue(stream, source, target)
-
-    def _queue(self, stream: int, source: int, target: int) -> None:
-        with memory.kept_for_several(self.device, stream, self._table_bytes) as workspace:
-            if workspace:
-                self._queue_in(workspace, stream, source, target)
-                return
-        with memory.own_workspace(self.device, stream, self._table_bytes) as workspace:
-            self._queue_in(workspace, stream, source, target)
-
-    def _queue_in(self, workspace: int, stream: int, source: int, target: int) -> None:
-        counters = workspace + _TICKET_BYTES
-        offsets = workspace + memory.TICKET_BYTES
-        if self._clears:
-            counters, offsets = offsets, offsets + self._counter_bytes
-            memory.clear(counters, self._counter_bytes, stream)
-        self._count(stream, source, counters, offsets, workspace)
-        self._fill(stream, target, offsets)
+def _launches(
+    device: int, dtype: np.dtype[Any], num_items: int, offset_bytes: int, work: bytes
+) -> tuple[Callable[..., Launch], Callable[..., Launch]]:
+    """Return the launches that count and that write, which lack the places that they take."""
+    machine = machine_of(device)
+    cut = cut_keys(machine, dtype.itemsize, num_items)
+    tail = work + struct.pack(
+        f"<qqq{DIVISOR}", 1 << 8 * dtype.itemsize, cut.replicas, cut.words, *divisor(cut.parts)
+    )
+    kernel = build.kernel(count_spec(machine, dtype.itemsize, cut, offset_bytes), device)
+    count = partial(
+        Launch, kernel, cut.parts, cut.policy.block_threads, _COUNT_HEAD, tail, device,
+        shared_bytes=policy.SHARED_HEAD_BYTES + 4 * max(cut.words, _SCAN_WORDS),
+    )  # fmt: skip
+    items = policy.VECTOR_BYTES // dtype.itemsize
+    tile = _FILL.block_threads * _FILL.loads * items
+    grid = -(-(num_items + items - 1) // tile)
+    kernel = build.kernel(fill_spec(machine, dtype.itemsize, offset_bytes), device)
+    fill = partial(Launch, kernel, grid, _FILL.block_threads, _FILL_HEAD, work, device)
+    return count, fill
 
 
 def flip_of(dtype: np.dtype[Any], descending: bool) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,7 +14,9 @@ from gpualgo._algorithms.radix_sort import policy
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor
+from gpualgo._cuda.plan import NONE, Clear
 from gpualgo._driver import driver, workspace
+from gpualgo._driver.storage import KEPT, STATES, TICKETS, Piece
 from gpualgo._driver.workspace import aligned
 
 _HISTOGRAM_HEAD = struct.Struct("<5Q")  # keys, RadixTables
@@ -21,6 +25,27 @@ _MAX_PASSES = 12
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
 _KEPT_TILES = (workspace.STATE_BYTES - _CONTROL_BYTES) // (8 * policy.NUM_DIGITS)
 _TABLE_BYTES = 8 << 20  # what the digits' tables of rows sorted at once may take
+
+Steps: TypeAlias = list[Launch | Clear]
+_Address: TypeAlias = tuple[int, int]  # a place, and an offset in bytes
+
+
+class Arrays(NamedTuple):
+    """The places of what is sorted, NONE for what is not there."""
+
+    keys: int
+    values: int
+    out_keys: int
+    out_values: int
+
+
+class _Storage(NamedTuple):
+    """The places of the pieces of temporary storage."""
+
+    control: int
+    states: int
+    tables: int
+    sides: int
 
 
 @dataclass(frozen=True)
@@ -93,55 +118,47 @@ class Layout:
 
 
 class Batch:
-    """The launches that sort so many rows."""
+    """The launches that sort so many rows, which lack the places that they take."""
 
     def __init__(self, job: Job, num_rows: int) -> None:
         self.job, self.num_rows = job, num_rows
-        limit, sms = driver.shared_limit(job.device), driver.num_sms(job.device)
+        self._limit, self._sms = driver.shared_limit(job.device), driver.num_sms(job.device)
         digits = policy.digits_of(
             job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place
         )
         num_keys = num_rows * job.row_items
-        cut = policy.pass_policy(num_keys, job.key_bytes, job.value_bytes, job.index_bytes, limit)
+        cut = policy.pass_policy(
+            num_keys, job.key_bytes, job.value_bytes, job.index_bytes, self._limit
+        )
         tiles_per_row = -(-job.row_items // cut.tile_items)
         num_tiles = tiles_per_row * num_rows
         ring = min(policy.RING, 1 << max(4, (num_tiles - 1).bit_length()))
         stored = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
         self.layout = Layout(job, num_rows, len(digits), max(16, stored))
-        self._histogram = self._histogram_launch(digits, limit, sms)
-        overlaps = driver.may_overlap(job.device)
-        spec = policy.pass_spec(
-            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1,
-            overlaps,
-        )  # fmt: skip
-        kernel = build.kernel(spec, job.device)
-        grid = min(num_tiles, sms * cut.blocks_per_sm)
-        shared = cut.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
         num_words = (max(self.layout.state_bytes, workspace.STATE_BYTES) - _CONTROL_BYTES) // 8
         if not self.layout.is_kept:
             num_words = (self.layout.state_bytes - _CONTROL_BYTES) // 8
         common = struct.pack(
             f"<qq{DIVISOR}q", num_tiles, job.row_items, *divisor(tiles_per_row), num_words
         )
-        self._passes = []
-        for number, digit in enumerate(digits):
-            tail = common + struct.pack(
+        tails = [
+            common + struct.pack(
                 "<IIIIIII4xQ", ring, job.makes_indices, number, len(digits),
                 digit.shift, digit.mask, digit.flip, digit.padding,
-            )  # fmt: skip
-            self._passes.append(
-                Launch(
-                    kernel, grid, cut.block_threads, _PASS_HEAD, tail, job.device, shared, overlaps
-                )
             )
+            for number, digit in enumerate(digits)
+        ]  # fmt: skip
+        self._histogram = self._histogram_launch(digits)
+        self._passes = self._pass_launches(cut, num_tiles, tails)
 
-    def _histogram_launch(self, digits: list[policy.Digit], limit: int, sms: int) -> Launch:
+    def _histogram_launch(self, digits: list[policy.Digit]) -> Callable[..., Launch]:
         job = self.job
         row_bytes = job.row_items * job.key_bytes
-        cut = policy.histogram_policy(row_bytes * self.num_rows, len(digits), limit)
+        cut = policy.histogram_policy(row_bytes * self.num_rows, len(digits), self._limit)
         items = policy.VECTOR_BYTES // job.key_bytes
         least = cut.block_threads * cut.loads * items
-        per_row = max(1, min(-(-job.row_items // least), sms * cut.blocks_per_sm // self.num_rows))
+        resident = self._sms * cut.blocks_per_sm
+        per_row = max(1, min(-(-job.row_items // least), resident // self.num_rows))
         chunk = -(-job.row_items // (per_row * items)) * items
         per_row = -(-job.row_items // chunk)
         words = [word for d in digits for word in (d.shift, d.mask, d.flip)]
@@ -152,108 +169,110 @@ class Batch:
         )  # fmt: skip
         overlaps = driver.may_overlap(job.device)
         spec = policy.histogram_spec(job.dtype, len(digits), job.index_bytes, cut, overlaps)
-        return Launch(
-            build.kernel(spec, job.device), per_row * self.num_rows, cut.block_threads,
-            _HISTOGRAM_HEAD, tail, job.device, cut.shared_bytes(len(digits)),
+        return partial(
+            Launch, build.kernel(spec, job.device), per_row * self.num_rows, cut.block_threads,
+            _HISTOGRAM_HEAD, tail, job.device, shared_bytes=cut.shared_bytes(len(digits)),
         )  # fmt: skip
 
-    def queue(
-        self, stream: int, keys: int, values: int, out_keys: int, out_values: int,
-        storage: tuple[int, int, int, int],
-    ) -> None:  # fmt: skip
-        """Launch; `storage`: the addresses of control, states, tables and sides."""
-        control, states, tables, sides = storage
+    def _pass_launches(
+        self, cut: policy.Policy, num_tiles: int, tails: list[bytes]
+    ) -> list[Callable[..., Launch]]:
+        job, overlaps = self.job, driver.may_overlap(self.job.device)
+        spec = policy.pass_spec(
+            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, self.num_rows > 1,
+            overlaps,
+        )  # fmt: skip
+        kernel = build.kernel(spec, job.device)
+        grid = min(num_tiles, self._sms * cut.blocks_per_sm)
+        shared = cut.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
+        return [
+            partial(
+                Launch, kernel, grid, cut.block_threads, _PASS_HEAD, tail, job.device,
+                shared_bytes=shared, overlaps=overlaps,
+            )
+            for tail in tails
+        ]  # fmt: skip
+
+    def launches(self, arrays: Arrays, storage: _Storage, first_row: int) -> list[Launch]:
+        """Return the launches for the rows from one on."""
         layout = self.layout
-        described = (control, control + layout.counts, tables, tables + layout.schedule)
-        self._histogram(stream, keys, *described)
-        second_keys, second_values = out_keys, out_values
-        if not self.job.keeps_keys:
-            second_keys = out_values + layout.lent_keys
-            if layout.second_keys >= 0:
-                second_keys = sides + layout.second_keys
-            if layout.second_values >= 0:
-                second_values = sides + layout.second_values
-        for launch in self._passes:
-            launch(
-                stream, keys, values, out_keys, out_values, sides, sides + layout.first_values,
-                second_keys, second_values, states, *described,
-            )  # fmt: skip
+        given = self._rows_of(arrays, first_row)
+        control, states, tables, sides = ((place, 0) for place in storage)
+        described = (
+            control, (storage.control, layout.counts), tables, (storage.tables, layout.schedule),
+        )  # fmt: skip
+        first = (sides, (storage.sides, layout.first_values))
+        moves = (*given, *first, *self._second(given, storage), states, *described)
+        return [
+            _launch(self._histogram, (given[0], *described)),
+            *[_launch(launch, moves) for launch in self._passes],
+        ]
 
-
-class Sorter:
-    """Sorts a job's rows, as many at a time as their digits' tables may be."""
-
-    __slots__ = ("_batches", "_side_bytes", "_small_bytes", "job", "temp_storage_bytes")
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        per_row = 8 * 2 * policy.TABLE_BYTES * job.index_bytes // 4
-        budget = max(_TABLE_BYTES, job.num_rows * job.row_items * job.key_bytes // 100)
-        most = min(job.num_rows, max(1, budget // per_row))
-        full, rest = divmod(job.num_rows, most)
-        self._batches = [(0, full, Batch(job, most))]
-        if rest:
-            self._batches.append((full * most, 1, Batch(job, rest)))
-        layouts = [batch.layout for _, _, batch in self._batches]
-        self._side_bytes = max(layout.side_bytes for layout in layouts)
-        self._small_bytes = max(
-            aligned(layout.control_bytes + layout.state_bytes) + layout.table_bytes
-            for layout in layouts
-        )
-        self.temp_storage_bytes = self._small_bytes + self._side_bytes
-
-    def queue(self, stream: int, keys: int, values: int, out_keys: int, out_values: int) -> None:
-        """Queue the sort on a stream; the device is current."""
-        if len(self._batches) == 1 and self._batches[0][1] == 1:
-            batch = self._batches[0][2]
-            if batch.layout.is_kept:
-                with workspace.kept_for_several(self.job.device, stream, 0) as kept:
-                    if kept:
-                        addresses = keys, values, out_keys, out_values
-                        self._queue_in_kept(batch, kept, stream, addresses)
-                        return
-        self._queue_in_own(stream, keys, values, out_keys, out_values)
-
-    def _queue_in_kept(
-        self, batch: Batch, kept: int, stream: int, addresses: tuple[int, int, int, int]
-    ) -> None:
-        layout = batch.layout
-        tables = kept + workspace.TICKET_BYTES
-        states = tables + workspace.KEPT_BYTES
-        if layout.table_bytes + layout.side_bytes <= workspace.KEPT_BYTES:
-            storage = kept, states, tables, tables + layout.table_bytes
-            batch.queue(stream, *addresses, storage)
-            return
-        sides = workspace.allocate(layout.side_bytes, stream, self.job.device)
-        try:
-            batch.queue(stream, *addresses, (kept, states, tables, sides))
-        finally:
-            workspace.free(sides, stream)
-
-    def _queue_in_own(
-        self, stream: int, keys: int, values: int, out_keys: int, out_values: int
-    ) -> None:
+    def _rows_of(self, arrays: Arrays, first_row: int) -> list[_Address]:
+        """Return where the rows from one on lie in keys, values and their outputs."""
         job = self.job
         sizes = job.key_bytes, job.value_bytes, job.key_bytes, job.result_bytes
-        own = workspace.allocate(self.temp_storage_bytes, stream, job.device)
-        try:
-            for first_row, repeats, batch in self._batches:
-                layout = batch.layout
-                zeroed = layout.state_bytes + layout.control_bytes
-                for row in range(first_row, first_row + repeats * batch.num_rows, batch.num_rows):
-                    # Once for each batch: the layouts of full and last batch differ.
-                    if row == first_row:
-                        workspace.clear(own, zeroed, stream)
-                    storage = (
-                        own + layout.state_bytes, own, own + aligned(zeroed),
-                        own + self._small_bytes,
-                    )  # fmt: skip
-                    k, v, k_out, v_out = [
-                        address + row * job.row_items * size if address else 0
-                        for address, size in zip(
-                            (keys, values, out_keys, out_values), sizes, strict=True
-                        )
-                    ]
-                    batch.queue(stream, k, v, k_out, v_out, storage)
-        finally:
-            workspace.free(own, stream)
+        return [
+            (place, 0 if place == NONE else first_row * job.row_items * size)
+            for place, size in zip(arrays, sizes, strict=True)
+        ]
+
+    def _second(self, given: list[_Address], storage: _Storage) -> tuple[_Address, _Address]:
+        """Return the second places of keys and values; the first are the sides."""
+        layout, (_, _, out_keys, out_values) = self.layout, given
+        if self.job.keeps_keys:
+            return out_keys, out_values
+        place, start = out_values
+        keys, values = (place, start + layout.lent_keys), out_values
+        if layout.second_keys >= 0:
+            keys = storage.sides, layout.second_keys
+        if layout.second_values >= 0:
+            values = storage.sides, layout.second_values
+        return keys, values
+
+
+def _launch(launch: Callable[..., Launch], addresses: Sequence[_Address]) -> Launch:
+    takes, offsets = zip(*addresses, strict=True)
+    return launch(takes, offsets=offsets)
+
+
+def steps_of(
+    job: Job, arrays: Arrays, first_piece: int, may_be_kept: bool
+) -> tuple[Steps, list[Piece]]:
+    """Return the steps that sort a job's rows, and the pieces that they take.
+
+    So many rows are sorted at a time as their digits' tables may be, in the same storage.
+    """
+    per_row = 8 * 2 * policy.TABLE_BYTES * job.index_bytes // 4
+    budget = max(_TABLE_BYTES, job.num_rows * job.row_items * job.key_bytes // 100)
+    most = min(job.num_rows, max(1, budget // per_row))
+    rest = job.num_rows % most
+    full, last = Batch(job, most), Batch(job, rest) if rest else None
+    storage = _Storage(*range(first_piece, first_piece + 4))
+    steps: Steps = []
+    for row in range(0, job.num_rows - rest, most):
+        steps += full.launches(arrays, storage, row)
+    layouts = [full.layout]
+    if last is not None:  # its layout differs: what was left tidy is not zero where it looks
+        layout = last.layout
+        layouts.append(layout)
+        steps.append(Clear(storage.control, layout.control_bytes))
+        steps.append(Clear(storage.states, layout.state_bytes))
+        steps += last.launches(arrays, storage, job.num_rows - rest)
+    is_kept = may_be_kept and most == job.num_rows and full.layout.is_kept
+    return steps, _pieces(layouts, is_kept)
+
+
+def _pieces(layouts: list[Layout], is_kept: bool) -> list[Piece]:
+    """Return control, states, tables and sides, large enough for each layout."""
+    control = max(layout.control_bytes for layout in layouts)
+    states = max(layout.state_bytes for layout in layouts)
+    tables = max(layout.table_bytes for layout in layouts)
+    sides = max(layout.side_bytes for layout in layouts)
+    fits = is_kept and tables + sides <= workspace.KEPT_BYTES
+    return [
+        Piece(control, TICKETS if is_kept else None, is_zeroed=True),
+        Piece(states, STATES if is_kept else None, is_zeroed=True),
+        Piece(tables, KEPT if is_kept else None),
+        Piece(sides, KEPT + tables if fits else None),
+    ]

@@ -1,52 +1,90 @@
-"""A sort with everything but the memory decided, and the checks that decide it."""
+"""A sort: which keys have an order, along which axis, which of their bits decide."""
 
 from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View, address_of, as_bytes_view, is_contiguous, overlap
+from gpualgo._arrays.view import View, check_items
 from gpualgo._base import dtypes
-from gpualgo._base.extents import dense_strides
+from gpualgo._cuda.plan import Plan
+from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
+from gpualgo._pipeline.problem import Array, Problem, Result
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 
 
-class Call:
-    """A sort with everything but the memory decided: what equal calls share."""
+class Sort(Problem):
+    """What equal calls of `radix_sort` or `argsort` share."""
 
-    __slots__ = (
-        "axis", "begin_bit", "descending", "dtypes", "end_bit", "index_dtype", "key_dtype",
-        "plans", "result_shape", "shape", "strides", "value_dtype", "where",
-    )  # fmt: skip
+    inputs = ("keys", "values")
+    needs_alignment = False  # copies with gaps closed are aligned
+    copies_page_locked = True  # passes would cross the bus again and again
+    takes_any_items = True
 
     def __init__(
-        self, where: str, keys: View, values: View | None, descending: Any, begin_bit: Any,
-        end_bit: Any, axis: Any, index_dtype: Any,
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        self.where, self.shape = where, keys.shape
-        self.key_dtype = _key_dtype(keys.dtype, where)
+        super().__init__(device, views, op, init, rest, where)
+        descending, begin_bit, end_bit, axis, index_dtype = rest
+        for view, name in zip(views, self.inputs, strict=False):
+            check_items(view, f"{where}: {name}")
+        checks.same_place(list(views), where)
+        keys = views[0]
+        self.shape, self.key_dtype = keys.shape, _key_dtype(keys.dtype, where)
         self.descending = checks.flag(descending, "descending", where)
         self.begin_bit, self.end_bit = _bits(begin_bit, end_bit, self.key_dtype, where)
-        self.axis: int | None = checks.axis_of(axis, len(keys.shape), where)  # None: flattened
+        self.axis = checks.axis_of(axis, len(keys.shape), where)  # None: flattened
+        for values in views[1:]:
+            if values.shape != keys.shape:
+                raise ValueError(
+                    f"{where}: values has shape {values.shape} but keys has {keys.shape}; "
+                    "pass one value for each key"
+                )
         size = math.prod(keys.shape)
-        self.result_shape = (size,) if self.axis is None else keys.shape
-        self.value_dtype = None if values is None else values.dtype
-        if values is not None and values.shape != keys.shape:
-            raise ValueError(
-                f"{where}: values has shape {values.shape} but keys has {keys.shape}; "
-                "pass one value for each key"
+        self.row_items = size if self.axis is None else keys.shape[self.axis]
+        shape = (size,) if self.axis is None else keys.shape
+        self.index_dtype: np.dtype[Any] | None = None
+        if index_dtype is None:
+            self.results = tuple(
+                Result(shape, view.dtype, in_place_of=(i,)) for i, view in enumerate(views)
             )
-        extent = size if self.axis is None else keys.shape[self.axis]
-        self.index_dtype = None if index_dtype is None else _index_dtype(index_dtype, extent, where)
-        outputs = (self.key_dtype, self.value_dtype) if index_dtype is None else (self.index_dtype,)
-        self.dtypes = tuple(dtype for dtype in outputs if dtype is not None)
-        self.strides = tuple(dense_strides(self.result_shape, d.itemsize) for d in self.dtypes)
-        self.plans: dict[Any, Any] = {}  # of the CUDA backend
+        else:
+            self.index_dtype = _index_dtype(index_dtype, self.row_items, where)
+            self.results = (Result(shape, self.index_dtype),)
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.radix_sort import cuda
+
+        return cuda.plan_of(self, views, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.radix_sort import cpu
+
+        sources, axis = list(arrays), self.axis
+        if axis is None:
+            axis = 0
+            for i, source in enumerate(sources):
+                if source.flags.c_contiguous or self.index_dtype is not None:
+                    sources[i] = source.reshape(-1)
+                else:  # a copy that is needed anyway, sorted in place
+                    results[i].reshape(source.shape)[...] = source
+                    sources[i] = results[i]
+        if self.index_dtype is not None:
+            cpu.argsort(sources[0], results[0], axis, self.descending)
+            return
+        (keys, values), (out_keys, out_values) = (*sources, None)[:2], (*results, None)[:2]
+        assert keys is not None
+        assert out_keys is not None
+        cpu.radix_sort(
+            keys, values, out_keys, out_values, axis, self.descending, self.begin_bit, self.end_bit
+        )
 
 
 def _key_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
@@ -102,39 +140,3 @@ def _index_dtype(value: Any, extent: int, where: str) -> np.dtype[Any]:
             "pass dtype=np.int64"
         )
     return dtype
-
-
-def check_outputs(call: Call, inputs: tuple[View, ...], out: Any) -> tuple[View, ...]:
-    """Return the views of out= once they fit; each may be its input, and else must lie apart."""
-    where = call.where
-    names = ("out",) if len(call.dtypes) == 1 else ("out[0]", "out[1]")
-    given: tuple[Any, ...] = (out,)
-    if len(names) == 2:
-        if not isinstance(out, tuple) or len(out) != 2:
-            raise TypeError(f"{where}: out must be a tuple of two arrays, for keys and values")
-        given = out
-    targets = tuple(
-        checks.output(array, inputs[0], call.result_shape, dtype, where, name, as_bytes_view)
-        for array, dtype, name in zip(given, call.dtypes, names, strict=True)
-    )
-    for i, target in enumerate(targets):
-        for j, source in enumerate(inputs):
-            in_place = i == j and call.index_dtype is None and _is_same(target, source)
-            if not in_place and overlap(target, source):
-                way = "" if call.index_dtype else ", or to sort in place the input itself"
-                raise ValueError(
-                    f"{where}: {names[i]} overlaps {'values' if j else 'keys'}; "
-                    f"pass a separate array{way}"
-                )
-    if len(targets) == 2 and overlap(*targets):
-        raise ValueError(f"{where}: out[0] and out[1] share memory; pass two separate arrays")
-    return targets
-
-
-def _is_same(out: View, x: View) -> bool:
-    """Return whether each element of out lies where that of x does."""
-    if address_of(out) != address_of(x) or out.dtype != x.dtype:
-        return False
-    if out.shape != x.shape or out.strides != x.strides:
-        return is_contiguous(out) and is_contiguous(x)
-    return True
