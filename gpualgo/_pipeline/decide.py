@@ -80,6 +80,8 @@ def plan_for(
     for target in targets:
         same = [view.ptr == target.ptr for view in views]
         key = (*key, layout_of(target), target.ptr & 15, *same)
+    if problem.views_on_host:  # kernels see them in place, or copies without gaps
+        key = (*key, *[view.strides for view in views])
     known = problem.plans_into.get(key)
     if known is None:
         plan = _new_plan(problem, views, op, targets)
