@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms import (
-    histogram as _histogram,
-)
-from gpualgo._algorithms import (
     radix_sort as _radix_sort,
 )
 from gpualgo._algorithms import (
@@ -225,28 +222,6 @@ def _of_sort(function: Callable[..., Any], given: Given) -> Prepared:
     )  # fmt: skip
 
 
-def _of_histogram(function: Callable[..., Any], given: Given) -> Prepared:
-    view = as_view(given["x"], "histogram: x")
-    out = None if given["out"] is None else as_view(given["out"], "histogram: out")
-    dtype = given["dtype"] if given["dtype"] is not None or out is None else out.dtype
-    call = _histogram.call_of(
-        view, given["bins"], given["range"], given["axis"], dtype, given["stream"]
-    )
-    views, again = [view], _call(function, given | {"dtype": dtype}, ("x",))
-    has_range = given["range"] is not None or not isinstance(given["bins"], int)
-    if view.device == CPU or call.num_samples == 0 or 0 in call.shape_kept:
-        return Prepared(views, lambda x: as_view(x, "histogram: x"), again)
-    from gpualgo._algorithms.histogram.cuda import Plan
-
-    plan = Plan(call, view, call.strides if out is None else out.strides)
-    run = Run(views, [(call.result_shape, call.dtype)],
-              lambda h, s, t: plan.launch(h, s[0], t[0]))  # fmt: skip
-    return Prepared(
-        views, lambda x: as_view(x, "histogram: x"), again, None, plan.temp_storage_bytes,
-        run if out is None and has_range and _is_direct(view) else None,
-    )  # fmt: skip
-
-
 def _of_transform(function: Callable[..., Any], given: Given) -> Prepared:
     arrays, raw_op, dtype = given["arrays"], given["op"], given["dtype"]
     views = [as_view(x, "transform: an argument") for x in arrays]
@@ -287,6 +262,5 @@ FINDERS: dict[Any, Callable[[Callable[..., Any], Given], Prepared]] = {
     _scan.exclusive_scan: _of_scan,
     _radix_sort.radix_sort: _of_sort,
     _radix_sort.argsort: _of_sort,
-    _histogram.histogram: _of_histogram,
     _transform.transform: _of_transform,
 }

@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 
 class Recorder(Protocol):
-    """A graph that is being recorded."""
+    """What takes down calls instead of running them: a graph, or who wants to know what they do."""
+
+    is_graph: bool  # calls run later, as often as the graph is launched
 
     def call(self, request: Any) -> Any:
         """Take down a call; return its result, which need not be there yet."""
@@ -46,6 +48,16 @@ def recording(recorder: Recorder) -> Iterator[None]:
         _thread.recorder = None
         with _lock:
             active -= 1
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Let this thread's calls run though a recorder takes down others."""
+    before, _thread.recorder = _thread.recorder, None
+    try:
+        yield
+    finally:
+        _thread.recorder = before
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Host arrays on the GPU: page-locked ones in place, pageable ones through page-locked buffers.
 
 Reduction and transformation take pageable arrays one block at a time, so that they may exceed the
-GPU's memory; a scan, a sort and a histogram have theirs there whole.
+GPU's memory; a scan and a sort have theirs there whole.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cuda as device_histogram
 from gpualgo._algorithms.radix_sort import cuda as device_radix_sort
 from gpualgo._algorithms.reduce import cuda as device_reduce
 from gpualgo._algorithms.scan import cuda_run as device_scan
@@ -204,20 +203,6 @@ def scan(
         if plan is None:
             plan = plans[key] = device_scan.Plan(call, source, op, out.strides, out.ptr & 15)
         plan.launch(handle, init, 0, source.ptr, out.ptr)
-
-
-def histogram(
-    call: Any, x: np.ndarray[Any, Any], result: np.ndarray[Any, Any], device: int, stream: Any
-) -> None:
-    """Count a host array of at least one sample into result."""
-    with whole.on_device(device, stream, [x], [result], "histogram") as (handle, (source,), (out,)):
-        is_on_host = out.owner is not None
-        key = device, source.strides, out.strides, is_on_host
-        plan = call.plans.get(key)
-        if plan is None:
-            plan = device_histogram.Plan(call, source, out.strides, is_on_host)
-            call.plans[key] = plan
-        plan.launch(handle, source.ptr, out.ptr)
 
 
 def radix_sort(
