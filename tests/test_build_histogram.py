@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 import sass
 from sass import Capability, needs_cuobjdump
 
-from gpualgo._algorithms.histogram import Call
 from gpualgo._algorithms.histogram import cuda as histogram
+from gpualgo._algorithms.histogram.arguments import Edges
+from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
@@ -27,6 +29,7 @@ MANY = 1 << 28  # samples
 SHARED_BYTES = {(7, 5): 64 << 10, (8, 0): 163 << 10, (9, 0): 227 << 10, (10, 0): 227 << 10,
                 (12, 0): 99 << 10}  # fmt: skip
 REALS = [name for name in dtypes.NAMES if not name.startswith("complex")]
+LIBRARY = SimpleNamespace(has_homes=True)  # of arrays that nobody reads
 PARAMETERS_BEGIN = 0x210  # in the constant memory of sm_90
 
 
@@ -53,7 +56,7 @@ class Machine:
 
     def launch(
         self, spec: Any, grid: int, threads: int, head: Any, tail: bytes, device: int,
-        takes: Any = 0, shared_bytes: int = 0, **others: Any,
+        takes: Any = (), *, shared_bytes: int = 0, offsets: Any = None,
     ) -> None:  # fmt: skip
         if isinstance(takes, int):
             shared_bytes = takes
@@ -71,9 +74,12 @@ class Machine:
             dtype.itemsize * step * int(np.prod(shape[i + 1 :], dtype=int))
             for i in range(len(shape))
         )
-        view = View(0, shape, strides, dtype, 0, None, False, None)
-        call = Call(view, bins, ends if isinstance(bins, int) else None, axis, None)
-        histogram.Plan(call, view, call.strides)
+        view = View(0, shape, strides, dtype, 0, LIBRARY, False, None)
+        found = (bins, *ends) if isinstance(bins, int) else Edges(bins)
+        problem = Histogram(0, (view,), None, None, (found, axis, None), "histogram")
+        (result,) = problem.results
+        target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
+        histogram.plan_of(problem, view, target)
 
     def sort(self, name: str, num_items: int) -> None:
         dtype = sass.dtype_of(name)

@@ -81,6 +81,8 @@ def plan_for(
         parts += (layout_of(target), target.ptr & 15)
         for view in views:
             parts += (view.ptr & 15, view.ptr == target.ptr)
+    if problem.views_on_host:  # kernels see them in place, or copies without gaps
+        parts += [view.strides for view in views]
     key = tuple(parts)
     known = problem.plans_into.get(key)
     if known is None:

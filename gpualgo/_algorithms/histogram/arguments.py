@@ -10,13 +10,58 @@ import numpy as np
 
 from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View, address_of, as_view, byte_bounds
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, recording
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
+from gpualgo._pipeline import checks
 
 Array = np.ndarray[Any, Any]
 
 MAX_BINS = (1 << 31) - 2  # kernels number bins, and places beyond them, in 32 bits
+_MAX_KEY_BYTES = 1 << 20  # longer edges are not remembered
+
+
+class Edges:
+    """Edges that nobody else changes, told apart by their dtype and bytes."""
+
+    __slots__ = ("_key", "array")
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        is_short = array.nbytes <= _MAX_KEY_BYTES
+        self._key = (array.dtype, array.tobytes()) if is_short else None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Edges) and self._key is not None and self._key == other._key
+        )
+
+    def __hash__(self) -> int:
+        if self._key is None:
+            raise TypeError("edges this long are not remembered")
+        return hash(self._key)
+
+
+def check_samples(view: View) -> None:
+    """Raise TypeError unless x holds real numbers that kernels read."""
+    checks.element(view, "x", "histogram")
+    if dtypes.kind(view.dtype) == "c":
+        raise TypeError(
+            f"histogram: x has dtype {view.dtype}, which has no order; "
+            "pass x.real, x.imag or numpy.abs(x)"
+        )
+
+
+def bins_of(bins: Any, range: Any, view: View, stream: Any) -> tuple[int, Any, Any] | Edges:
+    """Return the number of even bins and their ends, or edges; hashable, unless edges are long."""
+    is_number = type(bins) is int and 0 < bins <= MAX_BINS
+    counts = bins if is_number else parse_bins(bins, stream)
+    if isinstance(counts, int):
+        lo, hi = detect_range(view, stream) if range is None else parse_range(range)
+        return counts, lo, hi
+    if range is not None:
+        raise ValueError("histogram: range= is for a number of bins; leave it out beside edges")
+    return Edges(counts)
 
 
 def parse_bins(bins: Any, stream: Any) -> int | Array:
@@ -136,8 +181,10 @@ def widen(lo: Any, hi: Any) -> tuple[Any, Any]:
 
 def detect_range(view: View, stream: Any) -> tuple[Any, Any]:
     """Return the least and the greatest sample, widened; a device array is waited for."""
+    check_samples(view)
     if 0 in view.shape:
         return 0, 1
+    _refuse_graph("range= was not given, so the host reads x's")
     if view.device == CPU:
         x = view.library.to_numpy(view.owner)
         if stream is not None and default_device.current() != CPU:
@@ -147,23 +194,7 @@ def detect_range(view: View, stream: Any) -> tuple[Any, Any]:
             whole.before_host_on(default_device.current(), stream, x, "histogram", reason)
         lo, hi = _ends_of(x)
     else:
-        from gpualgo._algorithms.reduce import reduce
-        from gpualgo._base import recording
-        from gpualgo._driver import driver
-
-        if recording.current() is not None:  # a plan that is prepared meanwhile
-            raise RuntimeError(
-                "histogram: range= was not given, so the host reads x's, which cannot be recorded "
-                "in a graph; prepare the plan before"
-            )
-        handle = _handle(stream, view)
-        driver.refuse_capture(handle, "histogram: range= was not given, so the host reads x's")
-        lo, hi = (
-            to_host(as_view(reduce(view.owner, None, op, stream=stream), "histogram: x"), stream)[
-                ()
-            ]
-            for op in (np.minimum, np.maximum)
-        )
+        lo, hi = _device_ends_of(view, stream)
     if isinstance(lo, np.bool_):
         lo, hi = np.uint8(lo), np.uint8(hi)
     if not (math.isfinite(lo) and math.isfinite(hi)):
@@ -186,6 +217,28 @@ def _ends_of(x: Array) -> tuple[Any, Any]:
     return lo, hi
 
 
+def _device_ends_of(view: View, stream: Any) -> tuple[Any, Any]:
+    """Return the least and the greatest element of a device array, which is waited for."""
+    from gpualgo._algorithms.reduce import reduce
+    from gpualgo._driver import driver
+
+    handle = _handle(stream, view)
+    driver.refuse_capture(handle, "histogram: range= was not given, so the host reads x's")
+    with recording.suspended():  # a plan that is prepared needs the range now
+        ends = [reduce(view.owner, None, op, stream=stream) for op in (np.minimum, np.maximum)]
+    lo, hi = (to_host(as_view(end, "histogram: x"), stream)[()] for end in ends)
+    return lo, hi
+
+
+def _refuse_graph(reason: str) -> None:
+    """Raise RuntimeError while a graph is recorded: what the host reads is read once."""
+    recorder = recording.current()
+    if recorder is not None and recorder.is_graph:
+        raise RuntimeError(
+            f"histogram: {reason}, which cannot be recorded in a graph; prepare the plan before"
+        )
+
+
 def _handle(stream: Any, view: View) -> int:
     """Return the stream on which a call reads a device array."""
     handle = None if stream is None else ordering.handle_for(stream, view, "histogram")
@@ -198,6 +251,7 @@ def to_host(view: View, stream: Any) -> Array:
         return np.array(view.library.to_numpy(view.owner))
     from gpualgo._driver import driver, staging
 
+    _refuse_graph("the host reads edges that lie on the GPU")
     low, high = byte_bounds(view)
     raw = np.empty(high - low, np.uint8)
     handle = _handle(stream, view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from gpualgo._base import threads
 from gpualgo._cpu.kernels import get_kernel, scratch
 from gpualgo._cpu.layout import address, merge, packer, table
 from gpualgo._cpu.pointers import storage
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.histogram.problem import Histogram
 
 Array = np.ndarray[Any, Any]
 
@@ -26,25 +29,25 @@ _SHARED_BYTES = 1 << 22  # of the tables that each thread has for all rows
 _TASK_RUNS = 8
 
 
-def histogram(x: Array, out: Array, call: Any) -> None:
-    """Write the counts of x to out, of call's shape and any integer dtype and strides.
+def histogram(x: Array, out: Array, problem: Histogram) -> None:
+    """Write the counts of x to out, of the result's shape and any integer dtype and strides.
 
-    x has at least one element and any strides; `call` has its axes and bins. Every argument has
-    been checked. Reads x once.
+    x has at least one element and any strides; the problem has its axes and bins. Every argument
+    has been checked. Reads x once.
     """
     if x.dtype.kind == "b":
         x = x.view(np.uint8)
-    finder = finder_for(call.bins, x.size, call.plans)
+    finder = finder_for(problem.bins, x.size, problem.finders)
     if finder is None:  # no bin can hold a sample of this dtype
         out[...] = 0
         return
     if finder.dtype != x.dtype:
         x = x.astype(finder.dtype)
     # Rows in memory's order, then samples in memory's order: counts do not depend on it.
-    kept = sorted(set(range(x.ndim)).difference(call.axes), key=lambda i: -abs(x.strides[i]))
+    kept = sorted(set(range(x.ndim)).difference(problem.axes), key=lambda i: -abs(x.strides[i]))
     rank = {axis: place for place, axis in enumerate(sorted(kept))}
     out = out.transpose([*(rank[axis] for axis in kept), len(kept)])
-    counted = sorted(call.axes, key=lambda i: -abs(x.strides[i]))
+    counted = sorted(problem.axes, key=lambda i: -abs(x.strides[i]))
     x = x.transpose(kept + counted)
     turned = (slice(None, None, -1 if stride < 0 else 1) for stride in x.strides[len(kept) :])
     _count(x[(*[slice(None)] * len(kept), *turned)], len(kept), out, finder)

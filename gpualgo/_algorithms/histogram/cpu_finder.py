@@ -33,14 +33,12 @@ class Finder:
     keep: tuple[Array, ...] = ()  # what the table points to
 
 
-def finder_for(bins: Bins, num_samples: int, plans: dict[Any, Any]) -> Finder | None:
-    """Return the finder of these bins, kept in plans; None if no sample can be in a bin."""
+def finder_for(bins: Bins, num_samples: int, finders: dict[bool, Finder | None]) -> Finder | None:
+    """Return the finder of these bins, kept in finders; None if no sample can be in a bin."""
     is_few = bins.sample_dtype.itemsize == 2 and num_samples < _FEW_PATTERNS
-    key = ("cpu", is_few)
-    if key not in plans:
-        plans[key] = _finder(bins, is_few)
-    found: Finder | None = plans[key]
-    return found
+    if is_few not in finders:
+        finders[is_few] = _finder(bins, is_few)
+    return finders[is_few]
 
 
 def _finder(bins: Bins, is_few: bool) -> Finder | None:

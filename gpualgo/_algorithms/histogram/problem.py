@@ -1,0 +1,67 @@
+"""A histogram: over which axes, in which bins, which dtype counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.histogram import arguments
+from gpualgo._algorithms.histogram.arguments import Edges
+from gpualgo._algorithms.histogram.bins import Bins
+from gpualgo._arrays.view import View
+from gpualgo._base.extents import dense_strides
+from gpualgo._cuda.plan import Plan
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks
+from gpualgo._pipeline.problem import Array, Problem, Result
+
+
+class Histogram(Problem):
+    """What equal calls of `histogram` share.
+
+    `rest` holds the bins, (their number, the first edge, the last one) or `Edges`; then the axis
+    and the dtype.
+    """
+
+    max_kept = 256  # fewer than elsewhere: a range taken from the data makes a call of its own
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        super().__init__(device, views, op, init, rest, where)
+        (view,), (bins, axis, dtype) = views, rest
+        arguments.check_samples(view)
+        self.axes = axes = checks.axes_of(axis, len(view.shape), where)
+        kept = tuple(n for i, n in enumerate(view.shape) if i not in axes)
+        self.num_samples = math.prod(view.shape[i] for i in axes)  # of each histogram
+        self.dtype = arguments.counter_dtype(dtype, self.num_samples)
+        if isinstance(bins, Edges):
+            arguments.check_edges(bins.array)
+            self.bins = Bins(view.dtype, bins.array.size - 1, bins.array, None, None)
+        else:
+            number, lo, hi = bins
+            self.bins = Bins(view.dtype, number, None, lo, hi)
+        self.num_bins = self.bins.num_bins
+        shape = (*kept, self.num_bins)
+        self.results = (Result(shape, self.dtype),)
+        self.strides = dense_strides(shape, self.dtype.itemsize)  # a new result's
+        self.is_empty = self.num_samples == 0
+        self.finders: dict[Any, Any] = {}  # of bins, on the CPU
+
+    def of_empty(self, op: Any, init: Any) -> Array:
+        return np.zeros((), self.dtype)
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.histogram import cuda
+
+        return cuda.plan_of(self, views[0], targets[0])
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.histogram import cpu
+
+        (x,), (result,) = arrays, results
+        cpu.histogram(x, result, self)
