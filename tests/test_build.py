@@ -254,11 +254,16 @@ def test_a_changed_source_is_another_kernel(
     folder = tmp_path / "cuda_src"
     shutil.copytree(build.source_folder(), folder)
     monkeypatch.setattr(build, "source_folder", lambda: folder)
-    for count, path in enumerate(sorted(folder.iterdir()), 1):
+    for count, path in enumerate(sorted(folder.rglob("*.cuh")), 1):
         build._source_digest.cache_clear()
         build.cubin(_spec(operator.add), MAIN)
         assert len(built) == count
         path.write_text(path.read_text() + "\n")
+    for name in ("parts", "pieces"):  # where a header lies counts, too
+        (folder / "parts").rename(folder / name)
+        build._source_digest.cache_clear()
+        build.cubin(_spec(operator.add), MAIN)
+    assert len(built) == count + 2
     build._source_digest.cache_clear()
 
 
