@@ -134,8 +134,9 @@ def test_closures_are_constants(tmp_path: Path) -> None:
 PROCESS = """if True:
     import hashlib, operator, sys
     import numpy as np
-    from gpualgo._cuda import build, reduce_policy as rows
-    from gpualgo._operator import Operator
+    from gpualgo._algorithms.reduce import policy as rows
+    from gpualgo._cuda import build
+    from gpualgo._operators.operator import Operator
     def halved(a): return a * 0.5
     def joined(a, b): return halved(a) + halved(b)
     op, dtype = Operator({op}), np.dtype(np.float32)
@@ -178,8 +179,8 @@ def test_a_known_kernel_loads_no_compiler(tmp_path: Path) -> None:
 def _forget(patch: pytest.MonkeyPatch) -> None:
     """Empty the memory caches, as in a new process."""
     for name, value in list(vars(build).items()):
-        if isinstance(value, build._Once):
-            patch.setattr(build, name, build._Once())
+        if isinstance(value, build.Once):
+            patch.setattr(build, name, build.Once())
 
 
 def _spec(fn: Callable[..., Any], dtype: Dtype = FLOAT32, **options: Any) -> build.Spec:
@@ -253,11 +254,16 @@ def test_a_changed_source_is_another_kernel(
     folder = tmp_path / "cuda_src"
     shutil.copytree(build.source_folder(), folder)
     monkeypatch.setattr(build, "source_folder", lambda: folder)
-    for count, path in enumerate(sorted(folder.iterdir()), 1):
+    for count, path in enumerate(sorted(folder.rglob("*.cuh")), 1):
         build._source_digest.cache_clear()
         build.cubin(_spec(operator.add), MAIN)
         assert len(built) == count
         path.write_text(path.read_text() + "\n")
+    for name in ("parts", "pieces"):  # where a header lies counts, too
+        (folder / "parts").rename(folder / name)
+        build._source_digest.cache_clear()
+        build.cubin(_spec(operator.add), MAIN)
+    assert len(built) == count + 2
     build._source_digest.cache_clear()
 
 

@@ -128,7 +128,7 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
         check(spec, capability, tmp_path, may_spill=True)
 
 
-# --- the digits' order, as radix_keys.cuh sees it ---------------------------------------------
+# --- the digits' order, as radix_sort/keys.cuh sees it ----------------------------------------
 
 
 def ordered(keys: np.ndarray[Any, Any]) -> list[int]:

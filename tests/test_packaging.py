@@ -37,8 +37,9 @@ def metadata_of(wheel: zipfile.ZipFile) -> Any:
 
 def test_wheel_holds_kernels_types_and_licence(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
-    sources = {f"gpualgo/cuda_src/{path.name}" for path in (REPOSITORY / "cuda_src").glob("*.cuh")}
-    assert sources
+    kernels = (REPOSITORY / "cuda_src").rglob("*.cuh")
+    sources = {f"gpualgo/{path.relative_to(REPOSITORY).as_posix()}" for path in kernels}
+    assert "gpualgo/cuda_src/parts/types.cuh" in sources
     assert sources <= names
     assert "gpualgo/py.typed" in names
     assert f"gpualgo-{ga.__version__}.dist-info/licenses/LICENSE" in names

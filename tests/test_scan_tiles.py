@@ -14,7 +14,7 @@ import gpualgo as ga
 from gpualgo._algorithms import scan as _scan
 
 TILE = 192 * 11 * 2  # of 8-byte types
-LAST_EPOCH = (1 << 30) - (1 << 24)  # of lookback.cuh
+LAST_EPOCH = (1 << 30) - (1 << 24)  # of parts/lookback.cuh
 
 
 @pytest.fixture

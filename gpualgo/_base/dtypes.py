@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-# C++ names as cuda_src/types.cuh declares them; bfloat16 is looked up by name (`cpp_name`).
+# C++ names as cuda_src/parts/types.cuh declares them; bfloat16 is looked up by name (`cpp_name`).
 _CPP_NAMES = {
     "bool": "bool",
     "int8": "gpualgo::int8",

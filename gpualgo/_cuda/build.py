@@ -30,7 +30,7 @@ _HINT = "pip install 'gpualgo[cu13]'"
 
 @dataclass(frozen=True)
 class Spec:
-    """A kernel: its header, its name with template arguments, and the operator it calls."""
+    """A kernel: its header in cuda_src, its name with template arguments, and its operator."""
 
     header: str
     expression: str
@@ -61,8 +61,11 @@ def _source_digest() -> str:
         *sorted((package / "_operators").rglob("*.py")), *sorted((package / "_base").rglob("*.py")),
         package / "_arrays/view.py", package / "_cuda/operator.py",
     ]  # fmt: skip
-    for path in [*sorted(source_folder().rglob("*.cuh")), *rules]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    sources = source_folder()
+    for folder, paths in ((sources, sorted(sources.rglob("*.cuh"))), (package, rules)):
+        for path in paths:
+            name = path.relative_to(folder).as_posix()
+            digest.update(name.encode() + b"\0" + path.read_bytes())
     # numba reads bytecode, and numba's own version decides what it makes of it.
     digest.update(f"{sys.implementation.cache_tag} {_numba_versions()}".encode())
     return digest.hexdigest()

@@ -30,13 +30,13 @@ def _word(size: int) -> str:
 def copy_spec(word: int) -> Spec:
     """Return the kernel that copies words between layouts."""
     expression = f"gpualgo::copy_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}>"
-    return Spec("rearrange.cuh", expression)
+    return Spec("copy.cuh", expression)
 
 
 def gather_spec(word: int, index_bytes: int) -> Spec:
     """Return the kernel that gathers words."""
     return Spec(
-        "rearrange.cuh",
+        "copy.cuh",
         f"gpualgo::gather_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}, "
         f"{_word(index_bytes)}>",
     )

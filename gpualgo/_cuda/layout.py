@@ -1,4 +1,4 @@
-"""Shapes and strides made canonical, and packed as the kernels read them (layout.cuh)."""
+"""Shapes and strides made canonical, and packed as the kernels read them (parts/layout.cuh)."""
 
 from __future__ import annotations
 

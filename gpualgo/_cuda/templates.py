@@ -20,7 +20,7 @@ ROWS_PER_WARP = 2112
 
 
 def tagged_bytes(dtype: np.dtype[Any]) -> int:
-    """Return what a value takes that blocks hand each other (tagged.cuh)."""
+    """Return what a value takes that blocks hand each other (parts/tagged.cuh)."""
     return 8 * -(-dtype.itemsize // 4)
 
 

@@ -116,7 +116,7 @@ def own_workspace(device: int, stream: int, partial_bytes: int) -> Iterator[int]
 
 
 def kept_states(device: int, stream: int, state_bytes: int) -> int:
-    """Return a stream's look-back states (lookback.cuh); 0 where the call needs its own."""
+    """Return a stream's look-back states (parts/lookback.cuh); 0 where the call needs its own."""
     if state_bytes > STATE_BYTES:
         return 0
     workspace = kept_workspace(device, stream, 0)

@@ -19,7 +19,7 @@ from gpualgo._arrays.view import View, address_of, as_view, is_contiguous, overl
 from gpualgo._base import dtypes
 from gpualgo._driver.default_device import CPU
 
-STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # as in operator.cuh
+STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # as in parts/operator.cuh
 _WHERE = "op: a captured array"
 _PROTOCOLS = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
 

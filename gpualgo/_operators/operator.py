@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_ARITY = 8
 _CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
 
-# Recognised callables -> the name of the functor in cuda_src/operator.cuh.
+# Recognised callables -> the name of the functor in cuda_src/parts/operator.cuh.
 _NAMES: dict[Any, str] = {
     operator.add: "add",
     operator.mul: "multiply",

@@ -1,4 +1,4 @@
-"""Bins as kernels take them (histogram_bins.cuh): the type, its parameters, what it reads."""
+"""Bins as kernels take them (histogram/bins.cuh): the type, its parameters, what it reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SEARCH_SHARED_BYTES = 48 << 10
 
 @dataclass(frozen=True)
 class DeviceBins:
-    """A type of histogram_bins.cuh and what its objects hold."""
+    """A type of histogram/bins.cuh and what its objects hold."""
 
     cpp: str
     pack: Callable[[int], bytes]  # given the address of `table`
@@ -99,7 +99,7 @@ def fit(bins: Bins, dtype: Dtype) -> Fit | None:
 
     The least and the greatest sample of every bin b (and the nearest ones outside) are put
     through the kernel's arithmetic: then v >= b * 2^k and v < (b + 1) * 2^k + near_width hold
-    for them, hence, as v is monotone, for all samples (see histogram_bins.cuh).
+    for them, hence, as v is monotone, for all samples (see histogram/bins.cuh).
     """
     bits = fraction_bits(dtype, bins.num_bins)
     lower, upper = bins.thresholds()

@@ -19,7 +19,7 @@ SHARED_HEAD_BYTES = 16  # HistogramShared before its words
 
 @dataclass(frozen=True)
 class Policy:
-    """Template arguments of a kernel (HistogramPolicy of histogram.cuh)."""
+    """Template arguments of a kernel (HistogramPolicy of histogram/kernel.cuh)."""
 
     block_threads: int
     loads: int  # vectors that a thread has under way, one tile ahead
@@ -165,7 +165,7 @@ def _sample(dtype: np.dtype[Any], bins: DeviceBins) -> str:
 def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Cut) -> Spec:
     """Return the kernel for rows without gaps."""
     return Spec(
-        "histogram.cuh",
+        "histogram/kernel.cuh",
         f"gpualgo::histogram_flat_kernel<{found.policy.cpp(machine.capability)}, "
         f"{_sample(dtype, bins)}, {bins.cpp}, {found.table}, {found.channels}>",
     )
@@ -174,7 +174,7 @@ def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: C
 def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Cut) -> Spec:
     """Return the kernel for samples of any strides."""
     return Spec(
-        "histogram.cuh",
+        "histogram/kernel.cuh",
         f"gpualgo::histogram_strided_kernel<{found.policy.cpp(machine.capability)}, "
         f"{_sample(dtype, bins)}, {bins.cpp}, {found.table}>",
     )

@@ -109,7 +109,7 @@ def _key(itemsize: int) -> str:
 def count_spec(machine: policy.Machine, itemsize: int, cut: policy.Cut, offset_bytes: int) -> Spec:
     """Return the kernel that counts."""
     return Spec(
-        "counting_sort.cuh",
+        "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_count_kernel<{cut.policy.cpp(machine.capability)}, "
         f"{_key(itemsize)}, {cut.table}, {_key(offset_bytes)}>",
     )
@@ -118,7 +118,7 @@ def count_spec(machine: policy.Machine, itemsize: int, cut: policy.Cut, offset_b
 def fill_spec(machine: policy.Machine, itemsize: int, offset_bytes: int) -> Spec:
     """Return the kernel that writes."""
     return Spec(
-        "counting_sort.cuh",
+        "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_fill_kernel<{_FILL.cpp(machine.capability)}, {_key(itemsize)}, "
         f"{_key(offset_bytes)}>",
     )

@@ -21,7 +21,7 @@ WORDS = (1, 2, 4, 8, 16)  # sizes of values that move as they are
 
 @dataclass(frozen=True)
 class Policy:
-    """Template arguments of radix_pass_kernel (RadixPolicy of radix_sort.cuh)."""
+    """Template arguments of radix_pass_kernel (RadixPolicy of radix_sort/passes.cuh)."""
 
     block_threads: int
     items: int  # keys per thread
@@ -108,7 +108,7 @@ def histogram_policy(num_bytes: int, num_passes: int, shared_limit: int) -> Hist
 
 @dataclass(frozen=True)
 class RowPolicy:
-    """Template arguments of sort_rows_kernel (BlockSortPolicy of block_sort.cuh)."""
+    """Template arguments of sort_rows_kernel (BlockSortPolicy of radix_sort/rows.cuh)."""
 
     warps: int  # that share a row
     items: int  # keys per thread
@@ -164,7 +164,7 @@ def _power_of_two(value: int) -> int:
 
 @dataclass(frozen=True)
 class Digit:
-    """Where a pass finds its digit (Digit of radix_keys.cuh), and a key for empty places."""
+    """Where a pass finds its digit (Digit of radix_sort/keys.cuh), and a key for empty places."""
 
     shift: int
     mask: int
@@ -245,7 +245,7 @@ def histogram_spec(
     """Return the kernel that counts the digits and plans the passes."""
     arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
     return Spec(
-        "radix_histogram.cuh",
+        "radix_sort/histogram.cuh",
         "gpualgo::radix_histogram_kernel<gpualgo::RadixHistogramPolicy"
         f"<{', '.join(map(str, arguments))}>, {num_passes}, {_order(dtype)}, {word(index_bytes)}>",
     )
@@ -265,7 +265,7 @@ def pass_spec(
         str(overlaps).lower(),
     )  # fmt: skip
     return Spec(
-        "radix_sort.cuh",
+        "radix_sort/passes.cuh",
         f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
         f"{str(has_rows).lower()}, {_order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, "
         f"{word(index_bytes)}>",
@@ -279,7 +279,7 @@ def rows_spec(dtype: np.dtype[Any], value_bytes: int, policy: RowPolicy) -> Spec
         policy.warps, policy.items, policy.rows_per_block, policy.blocks_per_sm, shared,
     )  # fmt: skip
     return Spec(
-        "block_sort.cuh",
+        "radix_sort/rows.cuh",
         f"gpualgo::sort_rows_kernel<gpualgo::BlockSortPolicy<{', '.join(map(str, arguments))}>, "
         f"{_order(dtype)}, {word(value_bytes)}>",
     )
@@ -291,7 +291,7 @@ SMALL_ROWS_THREADS = 256
 def small_rows_spec(dtype: np.dtype[Any], value_bytes: int, width: int) -> Spec:
     """Return the kernel that sorts rows of at most `width` keys, one to a lane."""
     return Spec(
-        "block_sort.cuh",
+        "radix_sort/rows.cuh",
         f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, {_order(dtype)}, "
         f"{word(value_bytes)}>",
     )

@@ -19,7 +19,7 @@ from gpualgo._operators.operator import Operator
 
 @dataclass(frozen=True)
 class Policy:
-    """Template arguments of a kernel (ReducePolicy of reduce.cuh)."""
+    """Template arguments of a kernel (ReducePolicy of reduce/rows.cuh)."""
 
     block_threads: int
     loads: int  # vectors that a thread loads before it combines any
@@ -64,7 +64,7 @@ def blocks_policy(op: Operator, num_bytes: int, itemsize: int) -> Policy:
 
 
 def row_items(dtype: np.dtype[Any]) -> int:
-    """Return the neighbours that a lane takes (`row_items` of reduce.cuh)."""
+    """Return the neighbours that a lane takes (`row_items` of reduce/rows.cuh)."""
     return max(1, VECTOR_BYTES // dtype.itemsize)
 
 
@@ -108,7 +108,7 @@ def _min_blocks(op: Operator, source: np.dtype[Any], access: str, cut: RowsCut) 
 def rows_spec(
     op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, cut: RowsCut
 ) -> Spec:
-    """Return the kernel that reduces rows through `access`, a template of reduce.cuh."""
+    """Return the kernel that reduces rows through `access`, a template of reduce/rows.cuh."""
     element = dtypes.cpp_name(source)
     policy = cut.policy.cpp(_min_blocks(op, source, access, cut))
     kernel = (
@@ -120,7 +120,7 @@ def rows_spec(
         f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {dtypes.cpp_name(acc)}, {element}, "
         f"gpualgo::{access.replace('T', element, 1)}>"
     )
-    return spec_of("reduce.cuh", expression, op, acc)
+    return spec_of("reduce/rows.cuh", expression, op, acc)
 
 
 def flat(aligned: bool) -> str:
@@ -184,4 +184,4 @@ def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: C
         f"{functor(op, (acc, acc), acc)}, "
         f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
     )
-    return spec_of("reduce_columns.cuh", expression, op, acc)
+    return spec_of("reduce/columns.cuh", expression, op, acc)

@@ -15,13 +15,13 @@ from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, functor, spec_of
 from gpualgo._operators.operator import Operator
 
-STAGES = 3  # of scan.cuh
+STAGES = 3  # of scan/tiles.cuh
 WINDOW = 2 * WARP  # tiles whose aggregates a warp reads at once
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Template arguments of scan_tiles_kernel (ScanPolicy of scan.cuh)."""
+    """Template arguments of scan_tiles_kernel (ScanPolicy of scan/tiles.cuh)."""
 
     block_threads: int
     vectors: int  # of 16 bytes per thread and tile; odd, so that shared memory has no conflicts
@@ -36,7 +36,7 @@ class Policy:
         return self.block_threads * self.lane_items(widest)
 
     def shared_bytes(self, source: np.dtype[Any], acc: np.dtype[Any]) -> int:
-        """Return the size of ScanShared (scan.cuh), which checks it, with its padding."""
+        """Return the size of ScanShared (scan/tiles.cuh), which checks it, with its padding."""
         items = self.tile_items(max(source.itemsize, acc.itemsize))
         results = 0 if source.itemsize == acc.itemsize else items * acc.itemsize
         warps = self.block_threads // WARP
@@ -52,7 +52,7 @@ LARGE_WIDE = Policy(192, 11, 2)  # 8 bytes and more: 3740 (float64)
 
 @dataclass(frozen=True)
 class WavePolicy:
-    """Template arguments of scan_wave_kernel (ScanWavePolicy of scan_wave.cuh)."""
+    """Template arguments of scan_wave_kernel (ScanWavePolicy of scan/wave.cuh)."""
 
     block_threads: int
     rows: int  # of a warp: each 32 vectors of 16 bytes
@@ -86,7 +86,7 @@ def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
 
 
 def transfer(capability: tuple[int, int]) -> str:
-    """Return how elements travel (Transfer of scan_tile.cuh)."""
+    """Return how elements travel (Transfer of scan/lines.cuh)."""
     if capability < (8, 0):
         return "direct"
     return "bulk" if capability >= (9, 0) else "asynchronous"
@@ -118,7 +118,7 @@ def tiles_spec(
         policy.blocks_per_sm, policy.shared_bytes(source, acc),
     )  # fmt: skip
     kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"
-    return _spec("scan.cuh", kernel, op, source, acc, access, is_exclusive)
+    return _spec("scan/tiles.cuh", kernel, op, source, acc, access, is_exclusive)
 
 
 def wave_spec(
@@ -129,7 +129,7 @@ def wave_spec(
     arguments = policy.block_threads, policy.rows, policy.blocks_per_sm
     policy_type = f"gpualgo::ScanWavePolicy<{', '.join(map(str, arguments))}>"
     kernel = f"scan_wave_kernel<{policy_type}"
-    return _spec("scan_wave.cuh", kernel, op, source, acc, access, is_exclusive)
+    return _spec("scan/wave.cuh", kernel, op, source, acc, access, is_exclusive)
 
 
 def _spec(

@@ -67,13 +67,13 @@ def _kernel(
     is_exclusive: bool, *more: str,
 ) -> Spec:  # fmt: skip
     values = ", ".join(str(int(value)) for value in arguments)
-    policy = "".join(part.capitalize() for part in name.split("_")) + "Policy"
+    policy = f"Scan{name.capitalize()}Policy"
     types = [functor(op, (acc, acc), acc), dtypes.cpp_name(acc), dtypes.cpp_name(source), *more]
     expression = (
-        f"gpualgo::{name}_kernel<gpualgo::{policy}<{values}>, {str(is_exclusive).lower()}, "
+        f"gpualgo::scan_{name}_kernel<gpualgo::{policy}<{values}>, {str(is_exclusive).lower()}, "
         f"{', '.join(types)}>"
     )
-    return spec_of(f"{name}.cuh", expression, op, acc)
+    return spec_of(f"scan/{name}.cuh", expression, op, acc)
 
 
 # --- rows ---------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def _kernel(
 
 @dataclass(frozen=True)
 class RowsCut:
-    """How a warp takes lines of neighbours (ScanRowsPolicy of scan_rows.cuh)."""
+    """How a warp takes lines of neighbours (ScanRowsPolicy of scan/rows.cuh)."""
 
     vectors: int  # of 16 bytes to a lane; odd
     width: int  # lanes to a line
@@ -126,7 +126,7 @@ def rows_spec(
     arguments = (
         ROWS_THREADS, cut.vectors, cut.width, cut.rounds, cut.is_long, is_async, ROWS_BLOCKS,
     )  # fmt: skip
-    return _kernel("scan_rows", arguments, op, source, acc, is_exclusive, access)
+    return _kernel("rows", arguments, op, source, acc, is_exclusive, access)
 
 
 # --- columns ------------------------------------------------------------------------------
@@ -144,12 +144,12 @@ def walks_spec(op: Operator, source: Dtype, acc: Dtype, items: int, is_exclusive
     """Return the kernel whose threads walk down columns."""
     blocks = WALKS_BLOCKS if items <= 4 else PACKED_WALKS_BLOCKS
     arguments = (WALKS_THREADS, items, WALKS_LOADS, blocks)
-    return _kernel("scan_walks", arguments, op, source, acc, is_exclusive)
+    return _kernel("walks", arguments, op, source, acc, is_exclusive)
 
 
 @dataclass(frozen=True)
 class ColumnsCut:
-    """How columns are cut into tiles (ScanColumnsPolicy of scan_columns.cuh)."""
+    """How columns are cut into tiles (ScanColumnsPolicy of scan/columns.cuh)."""
 
     is_narrow: bool  # a tile has all columns, and a thread one
     width: int  # threads across
@@ -209,4 +209,4 @@ def columns_spec(
         COLUMNS_THREADS, 0 if cut.is_narrow else cut.width, cut.items, cut.segment_rows, cut.looks,
         *units, is_async, COLUMNS_BLOCKS, cut.shared_bytes(source, acc),
     )  # fmt: skip
-    return _kernel("scan_columns", arguments, op, source, acc, is_exclusive)
+    return _kernel("columns", arguments, op, source, acc, is_exclusive)

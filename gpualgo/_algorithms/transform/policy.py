@@ -69,5 +69,5 @@ def _spec(
     expression: str, op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any]
 ) -> Spec:
     if op.name is not None and all(dtype == result for dtype in inputs):
-        return Spec("transform.cuh", expression)
-    return Spec("transform.cuh", expression, op, tuple(inputs), result)
+        return Spec("transform/kernel.cuh", expression)
+    return Spec("transform/kernel.cuh", expression, op, tuple(inputs), result)

@@ -1,0 +1,54 @@
+// From a linear index to a byte offset, for arrays of any strides.
+#ifndef GPUALGO_PARTS_LAYOUT_CUH
+#define GPUALGO_PARTS_LAYOUT_CUH
+
+#include "parts/types.cuh"
+
+namespace gpualgo {
+
+constexpr int max_dims = 12;
+
+// Division by a number that the host knows: one multiplication and a shift, exact for every
+// non-negative dividend (Granlund and Montgomery 1994, doi:10.1145/178243.178249).
+struct Divisor {
+  int64 value;
+  uint64 magic;  // 0 stands for division by one
+  int64 shift;
+
+  __device__ int64 divide(int64 dividend) const {
+    return magic == 0 ? dividend : int64(__umul64hi(uint64(dividend), magic) >> shift);
+  }
+};
+
+// The offsets of `Operands` arrays that are walked together, outermost dimension first.
+template <int Operands>
+struct Layout {
+  int64 num_dims;
+  Divisor extents[max_dims];
+  int64 strides[Operands][max_dims];  // bytes
+
+  __device__ void offsets(int64 index, int64 (&result)[Operands]) const {
+#pragma unroll
+    for (int operand = 0; operand < Operands; ++operand) result[operand] = 0;
+    for (int dim = int(num_dims) - 1; dim >= 0; --dim) {
+      int64 rest = dim == 0 ? 0 : extents[dim].divide(index);
+      int64 position = index - rest * extents[dim].value;
+#pragma unroll
+      for (int operand = 0; operand < Operands; ++operand) {
+        result[operand] += position * strides[operand][dim];
+      }
+      index = rest;
+    }
+  }
+
+  __device__ int64 offset(int64 index) const {
+    static_assert(Operands == 1);
+    int64 result[1];
+    offsets(index, result);
+    return result[0];
+  }
+};
+
+}  // namespace gpualgo
+
+#endif

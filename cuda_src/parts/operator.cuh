@@ -1,0 +1,155 @@
+// Operators: the recognised ones as functors, and the caller's own, which arrives at link time.
+// An operator has `apply(a, b)` and `commutative`. It is called as older (+) newer, and never on
+// an element that is not in the input.
+#ifndef GPUALGO_PARTS_OPERATOR_CUH
+#define GPUALGO_PARTS_OPERATOR_CUH
+
+#include "parts/types.cuh"
+
+// The caller's operator, compiled from Python (docs/adr/0001). `result` and each of `args` point
+// to one element as it lies in memory; after linking the call is inlined and no pointer is left.
+extern "C" __device__ void gpualgo_operator(void* result, const void* state,
+                                            const void* const* args);
+
+#ifdef GPUALGO_CAPTURES
+// Where the operator finds the arrays that it captures: for each its address, extents and strides
+// in bytes. Read by the code compiled from Python, written by the host before the first launch.
+extern "C" {
+__constant__ unsigned long long gpualgo_state[64];
+}
+#endif
+
+namespace gpualgo {
+
+template <bool commutative_, class Result, class... Args>
+struct UserOperator {
+  static constexpr bool commutative = commutative_;
+  __device__ static Result apply(const Args&... args) {
+    const void* pointers[] = {&args...};
+    Result result;
+    gpualgo_operator(&result, nullptr, pointers);
+    return result;
+  }
+};
+
+// What every recognised operator shares: it commutes, and 16-bit floats are computed in float.
+template <class Derived>
+struct Recognised {
+  static constexpr bool commutative = true;
+  template <class T>
+  __device__ static T apply(const T& a, const T& b) {
+    if constexpr (is_narrow<T>) {
+      return convert<T>(Derived::compute(widen(a), widen(b)));
+    } else {
+      return Derived::compute(a, b);
+    }
+  }
+};
+
+struct Add : Recognised<Add> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    if constexpr (is_complex<T>) {
+      return {a.real + b.real, a.imag + b.imag};
+    } else if constexpr (is_same<T, bool>) {
+      return a || b;
+    } else {
+      return T(a + b);
+    }
+  }
+};
+
+struct Multiply : Recognised<Multiply> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    if constexpr (is_complex<T>) {
+      return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+    } else if constexpr (is_same<T, bool>) {
+      return a && b;
+    } else if constexpr (is_same<T, uint16>) {
+      return T(uint32(a) * b);  // as int the product could overflow
+    } else {
+      return T(a * b);
+    }
+  }
+};
+
+struct BitwiseAnd : Recognised<BitwiseAnd> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    return T(a & b);
+  }
+};
+
+struct BitwiseOr : Recognised<BitwiseOr> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    return T(a | b);
+  }
+};
+
+struct BitwiseXor : Recognised<BitwiseXor> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    return T(a ^ b);
+  }
+};
+
+// A NaN wins from either side, the first of two, as in NumPy.
+struct Minimum : Recognised<Minimum> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    return a <= b || a != a ? a : b;
+  }
+};
+
+struct Maximum : Recognised<Maximum> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    return a >= b || a != a ? a : b;
+  }
+};
+
+template <class T>
+__device__ inline bool truth(const T& x) {
+  if constexpr (is_complex<T>) {
+    return x.real != 0 || x.imag != 0;
+  } else {
+    return x != T(0);
+  }
+}
+
+template <class T>
+__device__ inline T from_truth(bool x) {
+  if constexpr (is_complex<T>) {
+    using Real = decltype(T{}.real);
+    return {Real(x), Real(0)};
+  } else {
+    return T(x);
+  }
+}
+
+struct LogicalAnd : Recognised<LogicalAnd> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    return from_truth<T>(truth(a) && truth(b));
+  }
+};
+
+struct LogicalOr : Recognised<LogicalOr> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    return from_truth<T>(truth(a) || truth(b));
+  }
+};
+
+struct LogicalXor : Recognised<LogicalXor> {
+  template <class T>
+  __device__ static T compute(const T& a, const T& b) {
+    return from_truth<T>(truth(a) != truth(b));
+  }
+};
+
+}  // namespace gpualgo
+
+#endif

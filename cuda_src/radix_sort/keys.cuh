@@ -1,0 +1,112 @@
+// Keys of a radix sort: words that are moved as they are, and the digits that put them in order.
+#ifndef GPUALGO_RADIX_SORT_KEYS_CUH
+#define GPUALGO_RADIX_SORT_KEYS_CUH
+
+#include "parts/types.cuh"
+
+namespace gpualgo {
+
+constexpr int digit_bits = 8;  // at most; a range of bits may end with a narrower digit
+constexpr int num_digits = 1 << digit_bits;
+
+// What keys without values move along.
+struct NoValue {};
+
+namespace detail {
+
+template <int bytes>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using type = uint8;
+};
+template <>
+struct WordOf<2> {
+  using type = uint16;
+};
+template <>
+struct WordOf<4> {
+  using type = uint32;
+};
+template <>
+struct WordOf<8> {
+  using type = uint64;
+};
+
+template <class T>
+inline constexpr uint64 infinity_bits = 0;
+template <>
+inline constexpr uint64 infinity_bits<float16> = 0x7c00;
+template <>
+inline constexpr uint64 infinity_bits<bfloat16> = 0x7f80;
+template <>
+inline constexpr uint64 infinity_bits<double> = 0x7ff0000000000000;
+
+}  // namespace detail
+
+// Key: the word that holds a T. ordered(key): an unsigned number, the larger the later. Signed
+// integers and descending order need no more than inverted bits, which a Digit sees to.
+template <class T>
+struct KeyOrder {
+  using Key = typename detail::WordOf<sizeof(T)>::type;
+  using Ordered = typename detail::WordOf<(sizeof(T) < 4 ? 4 : sizeof(T))>::type;
+  static constexpr int bits = 8 * sizeof(T);
+
+  __device__ static Ordered ordered(Key key) {
+    constexpr Ordered infinity = Ordered(detail::infinity_bits<T>);
+    if constexpr (is_same<T, float>) {
+      // The sum makes every NaN the canonical one, 0x7fffffff, and -0 the same as +0.
+      const uint32 canonical = __float_as_uint(__uint_as_float(key) + 0.0f);
+      return canonical ^ (uint32(int32(canonical) >> 31) | 0x80000000u);
+    } else if constexpr (infinity != 0) {
+      // Counted from -inf on, negative NaNs wrap to the top, where all NaNs become the highest
+      // number; -0, the one number below +0, is lifted.
+      constexpr Ordered all = Ordered(~uint64(0) >> (64 - bits));
+      constexpr Ordered sign = Ordered(1) << (bits - 1);
+      const Ordered mapped = key & sign ? ~Ordered(key) & all : key | sign;
+      const Ordered shifted = (mapped - (~(sign | infinity) & all)) & all;
+      const Ordered number = shifted < 2 * infinity + 2 ? shifted : all;
+      return number == infinity ? number + 1 : number;
+    } else {
+      return key;
+    }
+  }
+};
+
+// Where a pass finds its digit.
+struct Digit {
+  uint32 shift, mask;
+  uint32 flip;  // the digit's bits that are inverted
+
+  // The digit, not yet flipped, times 2 to the power `scale`.
+  template <int scale>
+  __device__ uint32 scaled(uint32 ordered) const {
+    return __funnelshift_r(ordered, ordered, shift - scale) & (mask << scale);
+  }
+  template <int scale>
+  __device__ uint32 scaled(uint64 ordered) const {
+    return (uint32(ordered >> shift) & mask) << scale;
+  }
+};
+
+// A table in shared memory with a word of 32 bits for each digit. It lies at a multiple of its
+// size, so that a key's word is found in two instructions.
+struct DigitTable {
+  Digit digit;
+  uint32 base;  // its address, flipped
+
+  __device__ DigitTable(const Digit& digit, const uint32* table)
+      : digit(digit), base(uint32(__cvta_generic_to_shared(table)) ^ (digit.flip << 2)) {}
+
+  template <class Ordered>
+  __device__ uint32 address(Ordered ordered) const {
+    return digit.scaled<2>(ordered) ^ base;
+  }
+  __device__ static uint32& word(uint32 address) {
+    return *reinterpret_cast<uint32*>(__cvta_shared_to_generic(address));
+  }
+};
+
+}  // namespace gpualgo
+
+#endif

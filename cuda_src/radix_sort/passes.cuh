@@ -1,0 +1,342 @@
+// Least-significant-digit radix sort of one or many long rows, with values or to indices; stable.
+//
+// Algorithm  "Onesweep" (Adinets and Merrill 2022, arXiv:2206.01784): radix_sort/histogram.cuh
+//            counts the digits of all passes; then each pass reads a tile, publishes its counts,
+//            ranks its keys (parts/block_rank.cuh), looks back for what precedes it
+//            (parts/lookback.cuh), puts the tile in order in shared memory and writes each digit's
+//            run to its place. Blocks stay and load their next tile while they write one.
+// Bytes      k + passes * 2 (k + v) per key of k bytes with a value of v; launches: 1 + passes. A
+//            pass that would change nothing returns at once.
+// Storage    A copy of keys and values; a table of `ring` tile states, of 256 words of 8 bytes
+//            each, that the tiles of a pass use in turn.
+// Keys       move as the bits they are; the order is radix_sort/keys.cuh's.
+#ifndef GPUALGO_RADIX_SORT_PASSES_CUH
+#define GPUALGO_RADIX_SORT_PASSES_CUH
+
+#include "parts/block_rank.cuh"
+#include "parts/lookback.cuh"
+#include "radix_sort/histogram.cuh"
+#include "radix_sort/ring.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int items_, int min_blocks_, int window_, int shared_bytes_,
+          bool overlaps_>
+struct RadixPolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int items = items_;            // keys per thread
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor
+  static constexpr int window = window_;          // tile states that a thread reads at once
+  static constexpr int shared_bytes = shared_bytes_;
+  static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
+};
+
+// Keys and their values; values may be missing, keys where only indices are wanted.
+struct RadixBuffer {
+  unsigned char* keys;
+  unsigned char* values;
+};
+
+template <class Index>
+struct RadixPassParams {
+  RadixBuffer input, output;
+  RadixBuffer sides[2];  // where passes that are not the last write; the second may be the output
+  unsigned char* states;
+  RadixTables<Index> tables;
+  int64 num_tiles, row_items;
+  Divisor tiles_per_row;
+  int64 num_words;      // of all states, of whatever kernel
+  uint32 ring;          // tile states that lie side by side; a power of two
+  uint32 makes_values;  // the first pass: the keys' positions in their row
+  uint32 pass, num_passes;
+  Digit digit;
+  uint64 padding;  // a key that no key's digit lies behind
+};
+
+namespace detail {
+
+// A pointer that the compiler takes as it is, and does not put together anew at each use.
+template <class T>
+__device__ inline T* as_is(T* pointer) {
+  uint64 address = __cvta_generic_to_global(pointer);
+  asm("" : "+l"(address));
+  return reinterpret_cast<T*>(__cvta_global_to_generic(address));
+}
+
+}  // namespace detail
+
+template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
+struct RadixPass {
+  static constexpr int items = Policy::items;
+  static constexpr int threads = Policy::block_threads;
+  static constexpr int warps = threads / warp_threads;
+  static constexpr int tile_items = threads * items;
+  static constexpr bool has_values = !is_same<Value, NoValue>;
+  using Key = typename Order::Key;
+  using Rank = Ranking<warps>;
+
+  struct Shared {
+    RankTables<warps> tables;
+    // Where the digit's keys go, less their position in the tile: the low and high words.
+    uint32 targets[sizeof(Index) / 4][num_digits];
+    alignas(16) Key keys[tile_items];
+    alignas(16) Value values[has_values ? tile_items : 1];
+    RankSums sums;
+    uint32 next_tile;
+  };
+  static_assert(sizeof(Shared) <= Policy::shared_bytes);
+  struct Tile {
+    uint32 index, part;  // of all, of its row
+    int64 row_begin;
+    int count;
+
+    __device__ int64 begin() const { return int64(part) * tile_items; }
+  };
+
+  const RadixPassParams<Index>& params;
+  Shared& shared;
+  TileRing ring;
+  Rank ranking;
+  DigitTable counters, targets;
+  uint32 action;
+  const Key* input_keys;
+  const Value* input_values;
+  Key* output_keys;  // null: not wanted
+  Value* output_values;
+  Key keys[items];  // of the tile at hand, then of the next one
+
+  __device__ RadixPass(const RadixPassParams<Index>& params, Shared& shared, uint32 action)
+      : params(params),
+        shared(shared),
+        ring(params.states, params.tables.control, params.ring),
+        ranking(shared.tables, shared.sums),
+        counters(ranking.table(params.digit)),
+        targets(params.digit, shared.targets[0]),
+        action(action) {
+    const int side = action & pass_writes_second ? 1 : 0;
+    const RadixBuffer& from = action & pass_is_first ? params.input : params.sides[1 - side];
+    const RadixBuffer& to = action & pass_is_last ? params.output : params.sides[side];
+    input_keys = reinterpret_cast<const Key*>(from.keys);
+    input_values = reinterpret_cast<const Value*>(from.values);
+    output_keys = reinterpret_cast<Key*>(to.keys);
+    output_values = reinterpret_cast<Value*>(to.values);
+  }
+
+  __device__ bool is_tile(uint32 index) const { return index < params.num_tiles; }
+
+  __device__ int64 row_of(uint32 index) const {
+    return has_rows ? params.tiles_per_row.divide(index) : 0;
+  }
+  __device__ Tile tile_at(uint32 index) const {
+    const int64 row = row_of(index);
+    Tile tile;
+    tile.index = index;
+    tile.part = index - uint32(row) * uint32(params.tiles_per_row.value);
+    tile.row_begin = row * params.row_items;
+    const int64 rest = params.row_items - tile.begin();
+    tile.count = rest < tile_items ? int(rest) : tile_items;
+    return tile;
+  }
+  __device__ bool is_last_of_row(const Tile& tile) const {
+    return tile.part == uint32(params.tiles_per_row.value) - 1;
+  }
+
+  // This thread's first key: a warp's keys are neighbours, 32 at a time.
+  __device__ int first_item() const {
+    return int(threadIdx.x / warp_threads) * (items * warp_threads) + threadIdx.x % warp_threads;
+  }
+
+  template <class T>
+  __device__ void load(const T* source, const Tile& tile, const T& padding, T (&target)[items]) {
+    source += tile.row_begin + tile.begin() + first_item();
+    if (tile.count == tile_items) {
+#pragma unroll
+      for (int i = 0; i < items; ++i) target[i] = source[i * warp_threads];
+    } else {
+      const int count = tile.count - first_item();
+#pragma unroll
+      for (int i = 0; i < items; ++i) {
+        target[i] = padding;
+        if (i * warp_threads < count) target[i] = source[i * warp_threads];
+      }
+    }
+  }
+  __device__ void load_keys(uint32 index) {
+    if (is_tile(index)) load(input_keys, tile_at(index), Key(params.padding), keys);
+  }
+  __device__ void load_values(const Tile& tile, Value (&values)[items]) {
+    if constexpr (has_values) {
+      if (!params.makes_values || !(action & pass_is_first)) {
+        load(input_values, tile, Value{}, values);
+      } else if constexpr (is_same<Value, uint32> || is_same<Value, uint64>) {
+#pragma unroll
+        for (int i = 0; i < items; ++i) {
+          values[i] = Value(tile.begin() + first_item() + i * warp_threads);
+        }
+      }
+    }
+  }
+  __device__ void set_target(int digit, Index target) {
+    shared.targets[0][digit] = uint32(target);
+    if constexpr (sizeof(Index) == 8) shared.targets[1][digit] = uint32(target >> 32);
+  }
+  __device__ Index target_of(Key key) const {
+    const uint32 address = targets.address(Order::ordered(key));
+    Index target = DigitTable::word(address);
+    if constexpr (sizeof(Index) == 8) {
+      target |= Index(DigitTable::word(address + sizeof(shared.targets[0]))) << 32;
+    }
+    return target;
+  }
+
+  // Publishes the tile's counts and begins to make the counters ready for ranking.
+  __device__ uint32 count_tile(const Tile& tile, uint32 (&counts)[Rank::digits],
+                               Index (&before)[Rank::digits]) {
+    ranking.totals(counts);
+#pragma unroll
+    for (int i = 0; i < Rank::digits; ++i) {
+      const int digit = ranking.first_digit() + i;
+      if (tile.part == 0) {
+        before[i] =
+            params.tables
+                .starts[(row_of(tile.index) * params.num_passes + params.pass) * num_digits +
+                        digit];
+        if (!is_last_of_row(tile))
+          ring.publish(tile.index, digit, Index(before[i] + counts[i]), prefix);
+      } else if (!is_last_of_row(tile)) {
+        ring.publish(tile.index, digit, Index(counts[i]), aggregate);
+      }
+    }
+    return ranking.sum_up(counts);
+  }
+
+  // Finds where the tile's digits go.
+  __device__ void place_tile(const Tile& tile, const uint32 (&counts)[Rank::digits],
+                             const uint32 (&starts)[Rank::digits], Index (&before)[Rank::digits]) {
+#pragma unroll
+    for (int i = 0; i < Rank::digits; ++i) {
+      const int digit = ranking.first_digit() + i;
+      if (tile.part > 0) {
+        before[i] = ring.template look_back<Policy::window, Index>(tile.index, tile.part, digit);
+        if (!is_last_of_row(tile))
+          ring.publish(tile.index, digit, Index(before[i] + counts[i]), prefix);
+      }
+      set_target(digit, before[i] - starts[i]);
+    }
+  }
+
+  template <bool is_full>
+  __device__ void write(const Tile& tile) const {
+    Key* const to_keys = detail::as_is(output_keys + tile.row_begin);
+    Value* const to_values = detail::as_is(output_values + tile.row_begin);
+    Result* const to_results =
+        detail::as_is(reinterpret_cast<Result*>(output_values) + tile.row_begin);
+    // A few at a time: the next loads from shared memory wait for stores to global memory.
+    constexpr int batch = sizeof(Key) + sizeof(Value) > 8 ? 2 : 4;
+#pragma unroll
+    for (int first = 0; first < items; first += batch) {
+      Key sorted[batch];
+      Index targets[batch];
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        sorted[k] = shared.keys[(first + k) * threads + threadIdx.x];
+      }
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        targets[k] = target_of(sorted[k]) + (first + k) * threads + threadIdx.x;
+      }
+      Value values[batch];
+      if constexpr (has_values) {
+#pragma unroll
+        for (int k = 0; k < batch && first + k < items; ++k) {
+          values[k] = shared.values[(first + k) * threads + threadIdx.x];
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        if (!is_full && (first + k) * threads + int(threadIdx.x) >= tile.count) break;
+        if (!has_values || output_keys) to_keys[targets[k]] = sorted[k];
+        if constexpr (is_same<Value, Result>) {
+          if (has_values) to_values[targets[k]] = values[k];
+        } else if (action & pass_is_last) {
+          to_results[targets[k]] = Result(values[k]);
+        } else {
+          to_values[targets[k]] = values[k];
+        }
+      }
+    }
+  }
+
+  // Sorts a tile whose keys are loaded; returns the next one, whose keys are then under way.
+  __device__ uint32 sort_tile(const Tile& tile) {
+#pragma unroll
+    for (int i = 0; i < items; ++i) ranking.count(counters.address(Order::ordered(keys[i])));
+    Value values[items];
+    load_values(tile, values);
+    if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
+    __syncthreads();
+    uint32 counts[Rank::digits], starts[Rank::digits], sum = 0;
+    Index before[Rank::digits];
+    if (ranking.has_digits()) sum = count_tile(tile, counts, before);
+    __syncthreads();
+    if (ranking.has_digits()) ranking.place(counts, sum, starts);
+    __syncthreads();
+    if (ranking.has_digits()) place_tile(tile, counts, starts, before);
+    uint32 next = 0;
+    if (threadIdx.x == 0) next = ring.states.take();  // used only after the ranking
+#pragma unroll
+    for (int i = 0; i < items; ++i) {
+      const uint32 position = ranking.rank(counters.address(Order::ordered(keys[i])));
+      shared.keys[position] = keys[i];
+      if constexpr (has_values) shared.values[position] = values[i];
+    }
+    ranking.clear();
+    if (threadIdx.x == 0) shared.next_tile = next;
+    __syncthreads();
+    next = shared.next_tile;
+    if (threadIdx.x == 0) ring.done(tile.index);
+    load_keys(next);
+    if (tile.count == tile_items) {
+      write<true>(tile);
+    } else {
+      write<false>(tile);
+    }
+    return next;
+  }
+
+  __device__ void run() {
+    if (threadIdx.x == 0) shared.next_tile = ring.states.take();
+    ranking.clear();
+    __syncthreads();
+    uint32 index = shared.next_tile;
+    load_keys(index);
+    while (is_tile(index)) index = sort_tile(tile_at(index));
+    if (threadIdx.x == 0) finish();
+  }
+
+  __device__ void finish() {
+    const uint32 laps = uint32((params.num_tiles - 1) >> ring.shift) + 1;
+    if (ring.states.finish(params.num_words, laps)) {
+      for (int i = 0; i < TileRing::groups; ++i) ring.control->groups_done[i] = 0;
+    }
+  }
+};
+
+// has_rows: there may be more than one.
+template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    radix_pass_kernel(const __grid_constant__ RadixPassParams<Index> params) {
+  using Work = RadixPass<Policy, has_rows, Order, Value, Result, Index>;
+  if constexpr (Policy::overlaps) {
+    allow_next_kernel();
+    await_previous_kernel();
+  }
+  const uint32 action = params.tables.schedule[params.pass];
+  if (!(action & pass_runs)) return;
+  auto& shared = dynamic_shared_memory<typename Work::Shared>();
+  Work(params, shared, action).run();
+}
+
+}  // namespace gpualgo
+
+#endif

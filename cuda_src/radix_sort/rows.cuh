@@ -1,0 +1,241 @@
+// Sorting many short rows in one launch: keys, with values, or to indices; stable.
+//
+// Algorithm  sort_rows_kernel: a group of warps keeps a row in registers and goes through its
+//            digits, the lowest first, putting the row in order in shared memory each time
+//            (parts/block_rank.cuh). A row of one warp needs no barrier. sort_small_rows_kernel: a
+//            lane per key counts the keys of its row that come before its own.
+// Bytes      2 (k + v) per key of k bytes with a value of v; launches: one; temporary storage:
+//            none. Values are fetched when the order is known.
+// In place   safe: a row is read whole before any of it is written.
+#ifndef GPUALGO_RADIX_SORT_ROWS_CUH
+#define GPUALGO_RADIX_SORT_ROWS_CUH
+
+#include "parts/block_rank.cuh"
+#include "parts/layout.cuh"
+#include "parts/tile_io.cuh"
+
+namespace gpualgo {
+
+template <int warps_, int items_, int rows_per_block_, int min_blocks_, int shared_bytes_>
+struct BlockSortPolicy {
+  static constexpr int warps = warps_;                    // that share a row
+  static constexpr int items = items_;                    // keys per thread
+  static constexpr int rows_per_block = rows_per_block_;  // one, unless a row has one warp
+  static constexpr int min_blocks = min_blocks_;
+  static constexpr int shared_bytes = shared_bytes_;
+};
+
+constexpr int max_row_passes = 8;
+
+struct SortRowsParams {
+  const unsigned char* keys;
+  const unsigned char* values;  // null: positions in the row are wanted
+  unsigned char* output_keys;   // null: not wanted
+  unsigned char* output_values;
+  int64 num_rows, row_items;
+  uint64 padding;  // a key that comes after all others
+  // Whether its digit is the highest in every pass: then the padding stays behind, and a pass is
+  // idle if all keys but the padding agree.
+  uint32 is_padding_highest;
+  uint32 num_passes;
+  Digit digits[max_row_passes];
+};
+
+template <class Policy, class Order, class Value>
+struct RowSort {
+  static constexpr int warps = Policy::warps;
+  static constexpr int items = Policy::items;
+  static constexpr int capacity = warps * warp_threads * items;
+  static constexpr bool has_values = !is_same<Value, NoValue>;
+  using Key = typename Order::Key;
+  using Rank = Ranking<warps>;
+  static_assert(capacity <= 1 << 16);
+
+  struct Shared {
+    RankTables<warps> tables;
+    alignas(16) Key keys[capacity];
+    alignas(16) uint16 indices[has_values ? capacity : 1];
+    RankSums sums;
+    uint32 idle_pass;  // the last one that would change nothing
+  };
+
+  const SortRowsParams& params;
+  Shared& shared;
+  int64 row_begin;
+  Rank ranking;
+  Key keys[items];
+  uint32 indices[items];
+
+  __device__ RowSort(const SortRowsParams& params, Shared& shared, int64 row)
+      : params(params),
+        shared(shared),
+        row_begin(row * params.row_items),
+        ranking(shared.tables, shared.sums) {}
+
+  // Where this thread's i-th key lies: a warp's keys are neighbours, 32 at a time.
+  __device__ int place_of(int i) const {
+    return ranking.warp * (items * warp_threads) + i * warp_threads + threadIdx.x % warp_threads;
+  }
+
+  __device__ void load() {
+    const Key* source = reinterpret_cast<const Key*>(params.keys) + row_begin;
+#pragma unroll
+    for (int i = 0; i < items; ++i) {
+      keys[i] = Key(params.padding);
+      if (place_of(i) < params.row_items) keys[i] = source[place_of(i)];
+      indices[i] = place_of(i);
+    }
+  }
+
+  __device__ void sort_by(const Digit& digit, uint32 pass) {
+    const DigitTable table = ranking.table(digit);
+#pragma unroll
+    for (int i = 0; i < items; ++i) ranking.count(table.address(Order::ordered(keys[i])));
+    Rank::sync();
+    uint32 counts[Rank::digits], before = 0;
+    if (ranking.has_digits()) {
+      ranking.totals(counts);
+      before = ranking.sum_up(counts);
+    }
+    Rank::sync();
+    if (ranking.has_digits()) {
+      uint32 starts[Rank::digits];
+      ranking.place(counts, before, starts);
+#pragma unroll
+      for (int i = 0; i < Rank::digits; ++i) {
+        const bool is_padded =
+            !params.is_padding_highest || ranking.first_digit() + i == digit.mask;
+        if (counts[i] == (is_padded ? capacity : params.row_items)) shared.idle_pass = pass;
+      }
+    }
+    Rank::sync();
+    // Else all keys have the same digit. By a vote, so that the compiler knows that warps stay
+    // whole.
+    if (__any_sync(all_lanes, shared.idle_pass != pass)) {
+#pragma unroll
+      for (int i = 0; i < items; ++i) {
+        const uint32 position = ranking.rank(table.address(Order::ordered(keys[i])));
+        shared.keys[position] = keys[i];
+        if constexpr (has_values) shared.indices[position] = uint16(indices[i]);
+      }
+      Rank::sync();
+#pragma unroll
+      for (int i = 0; i < items; ++i) {
+        keys[i] = shared.keys[place_of(i)];
+        if constexpr (has_values) indices[i] = shared.indices[place_of(i)];
+      }
+    }
+    ranking.clear();
+    __syncwarp();
+  }
+
+  __device__ void write() const {
+    if (!has_values || params.output_keys) {
+      Key* target = reinterpret_cast<Key*>(params.output_keys) + row_begin;
+#pragma unroll
+      for (int i = 0; i < items; ++i) {
+        if (place_of(i) < params.row_items) target[place_of(i)] = keys[i];
+      }
+    }
+    if constexpr (has_values) {
+      Value* target = reinterpret_cast<Value*>(params.output_values) + row_begin;
+      Value values[items];
+      if (params.values) {
+        const Value* source = reinterpret_cast<const Value*>(params.values) + row_begin;
+#pragma unroll
+        for (int i = 0; i < items; ++i) {
+          if (place_of(i) < params.row_items) values[i] = source[indices[i]];
+        }
+        Rank::sync();  // all are read before any is written, which may be in place
+      } else if constexpr (sizeof(Value) == 4 || sizeof(Value) == 8) {
+#pragma unroll
+        for (int i = 0; i < items; ++i) values[i] = indices[i];
+      }
+#pragma unroll
+      for (int i = 0; i < items; ++i) {
+        if (place_of(i) < params.row_items) target[place_of(i)] = values[i];
+      }
+    }
+  }
+
+  __device__ void run() {
+    load();
+    shared.idle_pass = max_row_passes;
+    ranking.clear();
+    __syncwarp();
+#pragma unroll 1
+    for (uint32 pass = 0; pass < params.num_passes; ++pass) sort_by(params.digits[pass], pass);
+    write();
+  }
+};
+
+template <class Policy, class Order, class Value>
+__global__ void __launch_bounds__(Policy::warps* Policy::rows_per_block * 32, Policy::min_blocks)
+    sort_rows_kernel(const __grid_constant__ SortRowsParams params) {
+  using Work = RowSort<Policy, Order, Value>;
+  static_assert(Policy::warps == 1 || Policy::rows_per_block == 1);
+  struct Shared {
+    typename Work::Shared rows[Policy::rows_per_block];
+  };
+  static_assert(sizeof(Shared) <= Policy::shared_bytes);
+  auto& shared = dynamic_shared_memory<Shared>();
+  const int part = Policy::warps == 1 ? threadIdx.x / warp_threads : 0;
+  const int64 row = int64(blockIdx.x) * Policy::rows_per_block + part;
+  if (row < params.num_rows) Work(params, shared.rows[part], row).run();
+}
+
+struct SortSmallRowsParams {
+  const unsigned char* keys;
+  const unsigned char* values;  // null: positions in the row are wanted
+  unsigned char* output_keys;   // null: not wanted
+  unsigned char* output_values;
+  int64 num_rows, row_items;
+  uint64 mask, flip;  // of the bits that decide, once shifted
+  int64 shift;
+};
+
+// `width` lanes share a row of at most so many keys.
+template <int block_threads, int width, class Order, class Value>
+__global__ void __launch_bounds__(block_threads)
+    sort_small_rows_kernel(const __grid_constant__ SortSmallRowsParams params) {
+  using Key = typename Order::Key;
+  using Ordered = typename Order::Ordered;
+  constexpr bool has_values = !is_same<Value, NoValue>;
+  const int lane = threadIdx.x % warp_threads;
+  const int place = lane % width;
+  const int64 row = int64(blockIdx.x) * (block_threads / width) + threadIdx.x / width;
+  const bool is_key = row < params.num_rows && place < params.row_items;
+  const int64 row_begin = row * params.row_items;
+  Key key{};
+  Value value{};
+  Ordered number = ~Ordered(0);  // without a key: after all others
+  if (is_key) {
+    key = reinterpret_cast<const Key*>(params.keys)[row_begin + place];
+    number = ((Order::ordered(key) >> params.shift) & Ordered(params.mask)) ^ Ordered(params.flip);
+    if constexpr (has_values) {
+      if (params.values) {
+        value = reinterpret_cast<const Value*>(params.values)[row_begin + place];
+      } else if constexpr (sizeof(Value) == 4 || sizeof(Value) == 8) {
+        value = place;
+      }
+    }
+  }
+  int rank = 0;
+#pragma unroll
+  for (int step = 1; step < width; ++step) {
+    const int other_place = (place + step) % width;
+    const Ordered other = shuffle(number, lane - place + other_place);
+    rank += other < number || (other == number && other_place < place);
+  }
+  if (!is_key) return;
+  if (!has_values || params.output_keys) {
+    reinterpret_cast<Key*>(params.output_keys)[row_begin + rank] = key;
+  }
+  if constexpr (has_values) {
+    reinterpret_cast<Value*>(params.output_values)[row_begin + rank] = value;
+  }
+}
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,155 @@
+// Reduction over rows that lie side by side: result[c] = init (+) x[0][c] (+) … (+) x[n-1][c].
+//
+// Algorithm  As reduce/rows.cuh, but a thread owns `items` neighbouring columns and a block is
+//            `width` such threads wide and `slots` rows tall. A slot takes a contiguous range of
+//            the block's rows (every slots-th row if the operator commutes); slots join as a tree
+//            in shared memory, blocks of one set of columns through `partials`.
+// Bytes, operator, bits: as reduce/rows.cuh.
+#ifndef GPUALGO_REDUCE_COLUMNS_CUH
+#define GPUALGO_REDUCE_COLUMNS_CUH
+
+#include "reduce/rows.cuh"
+
+namespace gpualgo {
+
+struct ColumnsParams {
+  ReduceCommon common;
+  int64 num_rows, rows_per_block, num_columns;
+  Divisor num_blocks;  // that share a set of columns
+  Divisor num_column_tiles;
+  int64 column_stride, output_column_stride;  // bytes
+  Layout<1> rows;                             // the reduced dimensions
+  Layout<2> batch;                            // the kept ones but the columns: input, output
+};
+
+template <class A, int slots, int columns>
+struct ColumnsShared {
+  A values[slots][columns];
+  uint32 is_last;
+};
+
+template <class Op, class A, class T, int items>
+__device__ inline void append_pack(A (&totals)[items], const Pack<T, items>& pack, bool is_first) {
+#pragma unroll
+  for (int i = 0; i < items; ++i) {
+    A value = convert<A>(pack.items[i]);
+    totals[i] = is_first ? value : Op::apply(totals[i], value);
+  }
+}
+
+// Reduces this thread's columns over its slot's share of rows [begin, end); `load(row)` gives
+// `items` elements. Returns the share: slot s has a value if s * share < end - begin.
+template <int slots, int loads, class Op, class A, int items, class Load>
+__device__ inline int64 reduce_slot(int64 begin, int64 end, Load load, A (&totals)[items]) {
+  const int slot = threadIdx.x / (blockDim.x / slots);
+  const int64 count = end - begin;
+  const int64 share = (count + slots - 1) / slots;
+  const int64 first = Op::commutative ? begin + slot : begin + slot * share;
+  const int64 step = Op::commutative ? slots : 1;
+  const int64 limit = Op::commutative || first + share > end ? end : first + share;
+  int64 row = first;
+  for (; row + (loads - 1) * step < limit; row += loads * step) {
+    decltype(load(row)) packs[loads];
+#pragma unroll
+    for (int k = 0; k < loads; ++k) packs[k] = load(row + k * step);
+#pragma unroll
+    for (int k = 0; k < loads; ++k) append_pack<Op>(totals, packs[k], row == first && k == 0);
+  }
+  for (; row < limit; row += step) append_pack<Op>(totals, load(row), row == first);
+  return Op::commutative ? 1 : share;
+}
+
+// Joins the slots' totals of `count` rows in order; slot 0 gets the block's. All threads call it.
+template <int slots, class Op, class A, int items, int columns>
+__device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
+                                  A (&shared)[slots][columns]) {
+  const int width = blockDim.x / slots;
+  const int slot = threadIdx.x / width;
+  const int column = (threadIdx.x % width) * items;
+#pragma unroll
+  for (int i = 0; i < items; ++i) shared[slot][column + i] = totals[i];
+  __syncthreads();
+  for (int distance = 1; distance < slots; distance *= 2) {
+    if (slot % (2 * distance) == 0 && (slot + distance) * share < count) {
+#pragma unroll
+      for (int i = 0; i < items; ++i) {
+        totals[i] = Op::apply(totals[i], shared[slot + distance][column + i]);
+        shared[slot][column + i] = totals[i];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+template <class Policy, int width, int items, class Op, class A, class T>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    reduce_columns_kernel(const __grid_constant__ ColumnsParams params) {
+  constexpr int slots = Policy::block_threads / width;
+  constexpr int columns = width * items;
+  constexpr int loads = Policy::loads_in_flight;
+  auto& shared = shared_memory<ColumnsShared<A, slots, columns>>();
+  const int64 num_blocks = params.num_blocks.value;
+  const int64 tile = params.num_blocks.divide(blockIdx.x);  // of batch and columns
+  const int64 block = int64(blockIdx.x) - tile * num_blocks;
+  const int64 batch = params.num_column_tiles.divide(tile);
+  const int64 column =
+      (tile - batch * params.num_column_tiles.value) * columns + (threadIdx.x % width) * items;
+  const bool is_inside = column < params.num_columns;
+  const int slot = threadIdx.x / width;
+  int64 offsets[2];
+  params.batch.offsets(batch, offsets);
+
+  const unsigned char* input = params.common.input + offsets[0] + column * params.column_stride;
+  const int64 begin = block * params.rows_per_block;
+  const int64 limit = begin + params.rows_per_block;
+  // A thread outside the columns has no rows.
+  const int64 end = !is_inside ? begin : limit < params.num_rows ? limit : params.num_rows;
+  A totals[items];
+  auto load = [&](int64 row) { return load_pack<T, items>(input + params.rows.offset(row)); };
+  int64 share = reduce_slot<slots, loads, Op>(begin, end, load, totals);
+  join_slots<slots, Op>(end - begin, share, totals, shared.values);
+
+  auto store = [&] {
+    if (slot != 0 || !is_inside) return;
+    unsigned char* output = params.common.output + offsets[1];
+#pragma unroll
+    for (int i = 0; i < items; ++i) {
+      A result = with_init<Op>(params.common.init, totals[i]);
+      *reinterpret_cast<A*>(output + (column + i) * params.output_column_stride) = result;
+    }
+  };
+  if (num_blocks == 1) {
+    store();
+    return;
+  }
+  // Partials lie as [tile][block][column].
+  A* partials = reinterpret_cast<A*>(params.common.partials) + tile * num_blocks * columns +
+                (threadIdx.x % width) * items;
+  if (slot == 0 && is_inside) {
+#pragma unroll
+    for (int i = 0; i < items; ++i) partials[block * columns + i] = totals[i];
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    shared.is_last = arrive(params.common.tickets + tile) == num_blocks - 1;
+  }
+  __syncthreads();
+  if (!shared.is_last) return;
+  auto load_partial = [&](int64 index) {
+    Pack<A, items> pack;
+#pragma unroll
+    for (int i = 0; i < items; ++i) {
+      pack.items[i] = load_shared_result(partials + index * columns + i);
+    }
+    return pack;
+  };
+  const int64 num_partials = is_inside ? num_blocks : 0;
+  share = reduce_slot<slots, loads, Op>(0, num_partials, load_partial, totals);
+  join_slots<slots, Op>(num_partials, share, totals, shared.values);
+  store();
+  if (threadIdx.x == 0) params.common.tickets[tile] = 0;
+}
+
+}  // namespace gpualgo
+
+#endif

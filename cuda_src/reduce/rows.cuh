@@ -1,0 +1,296 @@
+// Reduction: result = init (+) x[0] (+) x[1] (+) … (+) x[n-1], for one or many independent rows.
+//
+// Algorithm  reduce_rows_kernel: a group of lanes walks a whole row in tiles, each loaded before
+//            any of it is combined. reduce_blocks_kernel, for few long rows: a row is cut into one
+//            contiguous chunk per block, its warps take the chunk's tiles in turn (so the whole
+//            GPU reads one moving window) and join in shared memory (Harris 2007, "Optimizing
+//            parallel reduction in CUDA"); each leaves its value in a word that a row's last block
+//            waits for and empties, so that neither a second launch nor a counter is needed.
+//            reduce/columns.cuh serves elements that are not neighbours while the rows are.
+//            The last block is the last to begin: all that it waits for run or have run.
+// Bytes      sizeof(T) per element; launches: one. Temporary storage: 8 bytes per block for each
+//            32 bits of a value.
+// Operator   Associative. Unless it says that it commutes, elements are combined in order. It is
+//            never called on anything but elements, init and its own results.
+// Bits       The ranges depend on the lengths and types alone, partials are joined by index:
+//            the association is the same on every run and every GPU.
+#ifndef GPUALGO_REDUCE_ROWS_CUH
+#define GPUALGO_REDUCE_ROWS_CUH
+
+#include "parts/fold.cuh"
+#include "parts/layout.cuh"
+#include "parts/memory_order.cuh"
+#include "parts/operator.cuh"
+#include "parts/tagged.cuh"
+#include "parts/tile_io.cuh"
+#include "parts/warp.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int loads_in_flight_, int max_tiles_, int min_blocks_>
+struct ReducePolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int loads_in_flight = loads_in_flight_;  // vectors per thread; a power of two
+  static constexpr int max_tiles = max_tiles_;              // of a warp of reduce_blocks_kernel
+  static constexpr int min_blocks = min_blocks_;            // per multiprocessor; 0: any
+};
+
+struct ReduceCommon {
+  Init init;
+  const unsigned char* input;
+  unsigned char* output;
+  unsigned char* partials;
+  uint32* tickets;  // all zero before and after, as are the partials of reduce_blocks_kernel
+};
+
+// --- rows: the elements to combine follow each other --------------------------------------
+
+// A lane takes a vector's worth of neighbours, whether or not they can be loaded as one: so the
+// association, and with it the bits of the result, does not depend on alignment or strides.
+template <class T>
+inline constexpr int row_items = sizeof(T) < vector_bytes ? vector_bytes / sizeof(T) : 1;
+
+// Rows at a fixed distance, elements without gaps.
+template <class T, bool is_aligned>
+struct FlatRows {
+  static constexpr int items = row_items<T>;
+  int64 row_stride;  // bytes
+
+  __device__ Pack<T, items> load(const unsigned char* row, int64 index) const {
+    const unsigned char* address = row + index * int64(sizeof(T));
+    if constexpr (is_aligned) {
+      return load_pack<T, items>(address);
+    } else {
+      Pack<T, items> pack;
+#pragma unroll
+      for (int i = 0; i < items; ++i) pack.items[i] = load_item<T>(address + i * sizeof(T));
+      return pack;
+    }
+  }
+  __device__ T load_one(const unsigned char* row, int64 index) const {
+    return load_item<T>(row + index * int64(sizeof(T)));
+  }
+  __device__ int64 input_offset(int64 row) const { return row * row_stride; }
+  template <class A>
+  __device__ int64 output_offset(int64 row) const {
+    return row * int64(sizeof(A));
+  }
+};
+
+// Rows and elements of any strides.
+template <class T>
+struct StridedRows {
+  static constexpr int items = row_items<T>;
+  Layout<2> rows;  // operand 0: the input, 1: the output
+  Layout<1> elements;
+
+  __device__ Pack<T, items> load(const unsigned char* row, int64 index) const {
+    Pack<T, items> pack;
+#pragma unroll
+    for (int i = 0; i < items; ++i) pack.items[i] = load_one(row, index + i);
+    return pack;
+  }
+  __device__ T load_one(const unsigned char* row, int64 index) const {
+    return load_item<T>(row + elements.offset(index));
+  }
+  __device__ int64 input_offset(int64 row) const {
+    int64 offsets[2];
+    rows.offsets(row, offsets);
+    return offsets[0];
+  }
+  template <class A>
+  __device__ int64 output_offset(int64 row) const {
+    int64 offsets[2];
+    rows.offsets(row, offsets);
+    return offsets[1];
+  }
+};
+
+template <class Access>
+struct RowsParams {
+  ReduceCommon common;
+  int64 num_rows, num_items;  // items per row
+  int64 chunk_items;          // of a block; a multiple of the tile, num_items where a group has all
+  Divisor blocks_per_row;
+  Access access;
+};
+
+// Joins this lane's count of a tile's elements with its group's; all lanes of a group call it.
+template <int width, class Op, class A, class T, class Access, class Index>
+__device__ inline A reduce_tail_vector(const Access& access, const unsigned char* row, int64 origin,
+                                       Index begin, Index end) {
+  constexpr int items = Access::items;
+  // All in ints: at most one vector per lane is looked at.
+  const Index rest = end - begin;
+  const int left = rest < width * items ? int(rest) : width * items;
+  const int mine = int(threadIdx.x % width) * items;
+  A value{};
+  if (mine < left) {
+    value = convert<A>(access.load_one(row, origin + begin + mine));
+#pragma unroll
+    for (int i = 1; i < items; ++i) {
+      if (mine + i < left) {
+        value = Op::apply(value, convert<A>(access.load_one(row, origin + begin + mine + i)));
+      }
+    }
+  }
+  return reduce_group_partial<width, Op>(value, (left + items - 1) / items);
+}
+
+// Loads one tile of `loads` vectors per lane and folds each vector.
+template <int width, int loads, class Op, class A, class T, class Access, class Index>
+__device__ inline void load_tile(const Access& access, const unsigned char* row, int64 origin,
+                                 Index begin, A (&sums)[loads]) {
+  constexpr int items = Access::items;
+  const Index mine = begin + Index(threadIdx.x % width) * items;
+  Pack<T, items> packs[loads];
+#pragma unroll
+  for (int k = 0; k < loads; ++k) packs[k] = access.load(row, origin + (mine + k * width * items));
+#pragma unroll
+  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
+}
+
+// Reduces every `step`-th tile of [begin, end), counted from `origin`: `begin` starts the first.
+// Index is as narrow as the caller can make it: the addresses live in registers. Lane 0 of the
+// group gets the result. `finish(tile_start, value)` is called, if the operator does not commute,
+// after each tile; otherwise once at the end of the full tiles, and once for a partial tile.
+template <int width, int loads, class Op, class A, class T, class Access, class Index, class Finish>
+__device__ inline void reduce_tiles(const Access& access, const unsigned char* row, int64 origin,
+                                    Index begin, Index end, Index step, Finish finish) {
+  constexpr Index vector = width * Access::items;
+  constexpr Index tile = loads * vector;
+  if (begin + tile <= end) {
+    const Index first = begin;
+    A sums[loads];
+    for (; begin + tile <= end; begin += step) {
+      A next[loads];
+      load_tile<width, loads, Op, A, T>(access, row, origin, begin, next);
+      if constexpr (Op::commutative) {
+#pragma unroll
+        for (int k = 0; k < loads; ++k) {
+          sums[k] = begin == first ? next[k] : Op::apply(sums[k], next[k]);
+        }
+      } else {
+        finish(begin, reduce_group<width, Op>(next));
+      }
+    }
+    if constexpr (Op::commutative) finish(first, reduce_group<width, Op>(sums));
+  }
+  if (begin < end) {
+    Running<Op, A> running;
+#pragma unroll 1
+    for (Index position = begin; position < end; position += vector) {
+      const A value = reduce_tail_vector<width, Op, A, T>(access, row, origin, position, end);
+      if (threadIdx.x % width == 0) running.append(value);  // others have no result
+    }
+    finish(begin, running.total);
+  }
+}
+
+// Joins the first `count` of a block's values (at least one) in order; called by one warp, whose
+// lane 0 gets the result.
+template <class Op, class A>
+__device__ inline A join_slots_of_warp(const A* values, int count) {
+  const int lane = threadIdx.x % warp_threads;
+  const int piece = (count + warp_threads - 1) / warp_threads;
+  const int begin = lane * piece;
+  const int end = begin + piece < count ? begin + piece : count;
+  A value{};
+  if (begin < end) {
+    value = values[begin];
+#pragma unroll 1
+    for (int i = begin + 1; i < end; ++i) value = Op::apply(value, values[i]);
+  }
+  const int active = __popc(__ballot_sync(all_lanes, begin < end));
+  return reduce_group_partial<warp_threads, Op>(value, active);
+}
+
+template <class Op, class A, class Access>
+__device__ inline void store_row(const RowsParams<Access>& params, int64 row, const A& total) {
+  A result = with_init<Op>(params.common.init, total);
+  unsigned char* address = params.common.output + params.access.template output_offset<A>(row);
+  *reinterpret_cast<A*>(address) = result;
+}
+
+// A group of `width` lanes reduces a whole row.
+template <class Policy, int width, class Op, class A, class T, class Access>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    reduce_rows_kernel(const __grid_constant__ RowsParams<Access> params) {
+  constexpr int groups = Policy::block_threads / width;
+  constexpr int loads = width < warp_threads ? 1 : Policy::loads_in_flight;
+  const int64 row = int64(blockIdx.x) * groups + threadIdx.x / width;
+  // Lanes of a warp shuffle together: a group past the last row repeats the last one's work.
+  const int64 safe_row = row < params.num_rows ? row : params.num_rows - 1;
+  const unsigned char* input = params.common.input + params.access.input_offset(safe_row);
+  constexpr int64 tile = int64(width) * Access::items * loads;
+  Running<Op, A> running;
+  reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, int64(0), params.num_items, tile,
+                                       [&](int64, const A& value) {
+                                         if (threadIdx.x % width == 0) running.append(value);
+                                       });
+  if (row < params.num_rows && threadIdx.x % width == 0) {
+    store_row<Op>(params, row, running.total);
+  }
+}
+
+template <class A, int slots, int warps>
+struct BlocksShared {
+  A values[slots];
+  A joined[warps];
+};
+
+// A block reduces one chunk of a row; Policy::max_tiles tiles per warp at most.
+template <class Policy, class Op, class A, class T, class Access>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    reduce_blocks_kernel(const __grid_constant__ RowsParams<Access> params) {
+  constexpr int warps = Policy::block_threads / warp_threads;
+  constexpr int loads = Policy::loads_in_flight;
+  constexpr int tile = warp_threads * Access::items * loads;
+  constexpr int slots = warps * (Op::commutative ? 2 : Policy::max_tiles);
+  auto& shared = shared_memory<BlocksShared<A, slots, warps>>();
+  // Grids have fewer than 2^31 blocks; narrow numbers leave registers for loads.
+  const int blocks_per_row = int(params.blocks_per_row.value);
+  const int row = int(params.blocks_per_row.divide(blockIdx.x));
+  const int part = int(blockIdx.x) - row * blocks_per_row;
+  const unsigned char* input = params.common.input + params.access.input_offset(row);
+  const int64 begin = part * params.chunk_items;
+  const int64 rest = params.num_items - begin;
+  const int size = int(rest < params.chunk_items ? rest : params.chunk_items);
+  const int warp = threadIdx.x / warp_threads;
+
+  // A tile's value goes to the slot of its position. If the operator commutes a warp has one
+  // value for its full tiles, in slot `warp`, and perhaps the row's last, partial tile.
+  const int full_tiles = size / tile;
+  const int num_full = Op::commutative && full_tiles > warps ? warps : full_tiles;
+  auto keep = [&](int position, const A& value) {
+    const bool is_partial = position + tile > size;
+    if (threadIdx.x % warp_threads == 0) {
+      shared.values[is_partial ? num_full : position / tile] = value;
+    }
+  };
+  reduce_tiles<warp_threads, loads, Op, A, T>(params.access, input, begin, warp * tile, size,
+                                              warps * tile, keep);
+  __syncthreads();
+  const int count = num_full + (full_tiles * tile < size);
+  A value{};
+  if (warp == 0) value = join_slots_of_warp<Op>(shared.values, count);
+  if (blocks_per_row == 1) {
+    if (threadIdx.x == 0) store_row<Op>(params, row, value);
+    return;
+  }
+  constexpr uint32 is_there = 1;
+  const int before = blocks_per_row - 1;  // the blocks that the last one joins with its own
+  uint64* partials = reinterpret_cast<uint64*>(params.common.partials) +
+                     int64(row) * blocks_per_row * tagged_words<A>;
+  if (part < before) {
+    if (threadIdx.x == 0) store_tagged(partials, part, value, is_there);
+    return;
+  }
+  const A joined =
+      join_tagged<true, Op, Policy::block_threads>(partials, before, is_there, shared.joined);
+  if (threadIdx.x == 0) store_row<Op>(params, row, Op::apply(joined, value));
+}
+
+}  // namespace gpualgo
+
+#endif

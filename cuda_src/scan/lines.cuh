@@ -1,0 +1,321 @@
+// What the kernels of a scan share: a warp and its stretch of a line in shared memory.
+//
+// A line is one of the sequences to scan. A warp takes a stretch of `warp_items` elements; each of
+// its lanes folds and later scans the same number of neighbours, in vectors of 16 bytes. That
+// number of vectors is odd, so that the accesses of a warp fall into different banks.
+#ifndef GPUALGO_SCAN_LINES_CUH
+#define GPUALGO_SCAN_LINES_CUH
+
+#include "parts/bulk_copy.cuh"
+#include "parts/fold.cuh"
+#include "parts/layout.cuh"
+#include "parts/warp.cuh"
+
+namespace gpualgo {
+
+struct ScanCommon {
+  Init init;
+  const unsigned char* init_address;  // where not null, of the value to start from
+  const unsigned char* input;
+  unsigned char* output;
+  unsigned char* states;
+};
+
+// Of lines that are cut into tiles.
+template <class Access>
+struct ScanTilesParams {
+  ScanCommon common;
+  int64 num_tiles, num_items;  // of all lines; of a line
+  int64 num_words;             // of the states
+  Divisor tiles_per_line;
+  Access access;
+};
+
+__device__ inline bool has_init(const ScanCommon& common) {
+  return common.init.is_given || common.init_address != nullptr;
+}
+
+// Returns the value that lines start from, if there is one.
+template <class A>
+__device__ inline A read_init(const ScanCommon& common) {
+  if (common.init_address != nullptr) return load_item<A>(common.init_address);
+  A value;
+  memcpy(&value, common.init.value, sizeof(A));
+  return value;
+}
+
+// How a warp's stretch lies in shared memory: in the order of memory, which a reversed scan walks
+// from its end.
+template <class A, class T, int vectors, bool is_reversed>
+struct Stretch {
+  static constexpr int widest = sizeof(T) > sizeof(A) ? sizeof(T) : sizeof(A);
+  static constexpr int vector_items = vector_bytes / widest;
+  static constexpr int lane_items = vectors * vector_items;
+  static constexpr int warp_items = warp_threads * lane_items;
+
+  // Where the element lies that is scanned as number `position` of the stretch.
+  __device__ static int slot(int position) {
+    return is_reversed ? warp_items - 1 - position : position;
+  }
+
+  // This lane's vector number `v`, in the order of the scan.
+  template <class U>
+  __device__ static Pack<U, vector_items> load(const U* stretch, int v) {
+    const int first = int(threadIdx.x % warp_threads) * lane_items + v * vector_items;
+    Pack<U, vector_items> raw = load_pack<U, vector_items>(
+        stretch + (is_reversed ? slot(first + vector_items - 1) : first));
+    return is_reversed ? reverse(raw) : raw;
+  }
+  template <class U>
+  __device__ static void store(U* stretch, int v, const Pack<U, vector_items>& pack) {
+    const int first = int(threadIdx.x % warp_threads) * lane_items + v * vector_items;
+    store_pack(stretch + (is_reversed ? slot(first + vector_items - 1) : first),
+               is_reversed ? reverse(pack) : pack);
+  }
+  template <class U>
+  __device__ static Pack<U, vector_items> reverse(const Pack<U, vector_items>& pack) {
+    Pack<U, vector_items> result;
+#pragma unroll
+    for (int i = 0; i < vector_items; ++i) result.items[i] = pack.items[vector_items - 1 - i];
+    return result;
+  }
+
+  // How many of the stretch's `count` elements are this lane's, and how many lanes have any.
+  __device__ static int items_of_lane(int count) {
+    const int rest = count - int(threadIdx.x % warp_threads) * lane_items;
+    return rest <= 0 ? 0 : rest < lane_items ? rest : lane_items;
+  }
+  __device__ static int active_lanes(int count) {
+    return count >= warp_items ? warp_threads : (count + lane_items - 1) / lane_items;
+  }
+};
+
+// Folds this lane's `count` elements (at least one).
+template <class S, class Op, class A, class T>
+__device__ inline A fold_lane(const T* stretch, int count) {
+  if (count == S::lane_items) {
+    A value = fold_pack<Op, A>(S::load(stretch, 0));
+#pragma unroll 4
+    for (int v = 1; v < S::lane_items / S::vector_items; ++v) {
+      value = Op::apply(value, fold_pack<Op, A>(S::load(stretch, v)));
+    }
+    return value;
+  }
+  const int first = int(threadIdx.x % warp_threads) * S::lane_items;
+  A value = convert<A>(stretch[S::slot(first)]);
+#pragma unroll 1
+  for (int i = 1; i < count; ++i) {
+    value = Op::apply(value, convert<A>(stretch[S::slot(first + i)]));
+  }
+  return value;
+}
+
+// Writes the scan of this lane's `count` elements, which starts from `before`, to `result`; that
+// may be where the elements lie, if both types have one size.
+template <class S, bool is_exclusive, class Op, class A, class T>
+__device__ inline void scan_lane(const T* stretch, A* result, int count, Running<Op, A> before) {
+  auto step = [&](const T& item) {
+    const A old = before.total;
+    before.append(convert<A>(item));
+    return is_exclusive ? old : before.total;
+  };
+  // Only a line's first element may have nothing before it.
+  if (count == S::lane_items && !before.is_empty) {
+#pragma unroll 3
+    for (int v = 0; v < S::lane_items / S::vector_items; ++v) {
+      Pack<T, S::vector_items> pack = S::load(stretch, v);
+      Pack<A, S::vector_items> scanned;
+#pragma unroll
+      for (int i = 0; i < S::vector_items; ++i) {
+        before.is_empty = false;  // which the compiler cannot see
+        scanned.items[i] = step(pack.items[i]);
+      }
+      S::store(result, v, scanned);
+    }
+    return;
+  }
+  const int first = int(threadIdx.x % warp_threads) * S::lane_items;
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) {
+    const int slot = S::slot(first + i);
+    result[slot] = step(stretch[slot]);
+  }
+}
+
+// --- from global memory and back ------------------------------------------------------------
+
+// How stretches travel: by loads and stores; loaded past the registers (sm_80); or both ways in
+// bulk (sm_90).
+enum class Transfer { direct, asynchronous, bulk };
+
+// Ends the copies of a stretch that the warp's own threads made.
+template <Transfer transfer>
+__device__ inline void end_load(CopyBarrier& barrier) {
+  if constexpr (transfer == Transfer::bulk) {
+    __syncwarp();
+    if (threadIdx.x % warp_threads == 0) barrier.announce(0);
+  } else {
+    end_copies<transfer == Transfer::asynchronous>();
+  }
+}
+
+// Whether waiting for a stretch would be short.
+template <Transfer transfer>
+__device__ inline bool has_arrived(CopyBarrier& barrier, uint32 phase) {
+  return transfer != Transfer::bulk || barrier.has_ended(phase % 2);
+}
+
+// Waits for a stretch. `phase` counts the loads that its barrier saw before, `later` those that
+// this thread has begun since, two at most.
+template <Transfer transfer>
+__device__ inline void await_load(CopyBarrier& barrier, uint32 phase, int later) {
+  if constexpr (transfer == Transfer::bulk) {
+    barrier.wait(phase % 2);
+  } else if (later == 0) {
+    wait_copies<transfer == Transfer::asynchronous, 0>();
+  } else if (later == 1) {
+    wait_copies<transfer == Transfer::asynchronous, 1>();
+  } else {
+    wait_copies<transfer == Transfer::asynchronous, 2>();
+  }
+  __syncwarp();
+}
+
+// Lines without gaps between their elements, all forward or all reversed, at fixed distances.
+// in_bytes and out_bytes: what both addresses and distances are multiples of, 16 or an element.
+template <class A, class T, int in_bytes, int out_bytes, bool is_reversed_>
+struct FlatLines {
+  static constexpr bool is_reversed = is_reversed_;
+  static constexpr bool is_flat = true;
+  static constexpr bool stores_vectors = out_bytes == vector_bytes;
+  int64 input_stride, output_stride;  // of lines, in bytes
+  int64 num_items;                    // of a line
+
+  __device__ int64 input_offset(int64 line) const { return line * input_stride; }
+  __device__ int64 output_offset(int64 line) const { return line * output_stride; }
+
+  // This lane's vector of the stretch of one vector per lane that begins with element `begin`.
+  template <class S>
+  __device__ Pack<T, S::vector_items> load_vector(const unsigned char* line, int64 begin) const {
+    const unsigned char* source = line + vector_at<S>(begin) * int64(sizeof(T));
+    Pack<T, S::vector_items> raw;
+    if constexpr (in_bytes == vector_bytes) {
+      raw = load_pack<T, S::vector_items>(source);
+    } else {
+#pragma unroll
+      for (int i = 0; i < S::vector_items; ++i) raw.items[i] = load_item<T>(source + i * sizeof(T));
+    }
+    return is_reversed ? S::reverse(raw) : raw;
+  }
+  template <class S>
+  __device__ void store_vector(unsigned char* line, int64 begin,
+                               const Pack<A, S::vector_items>& pack) const {
+    store_pack(line + vector_at<S>(begin) * int64(sizeof(A)),
+               is_reversed ? S::reverse(pack) : pack);
+  }
+
+  // Starts loading the line's `count` elements from number `begin` on into a warp's stretch.
+  template <class S, Transfer transfer>
+  __device__ void load(T* stretch, const unsigned char* line, int64 begin, int count,
+                       CopyBarrier& barrier) const {
+    const int lane = threadIdx.x % warp_threads;
+    const unsigned char* source = line + lowest(begin, count) * int64(sizeof(T));
+    constexpr int bytes = S::warp_items * sizeof(T);
+    constexpr bool in_bulk = transfer == Transfer::bulk && in_bytes == 16;
+    if (in_bulk && count == S::warp_items) {
+      if (lane == 0) {
+        barrier.announce(bytes);
+        bulk_load(stretch, source, bytes, barrier);
+      }
+      return;
+    }
+    if (count == S::warp_items) {
+      auto* target = reinterpret_cast<unsigned char*>(stretch);
+      constexpr bool is_async = transfer == Transfer::asynchronous && in_bytes >= 4;
+#pragma unroll
+      for (int i = 0; i < bytes; i += warp_threads * in_bytes) {
+        const int at = i + lane * in_bytes;
+        if (bytes % (warp_threads * in_bytes) == 0 || at < bytes) {
+          copy_to_shared<is_async, in_bytes>(target + at, source + at);
+        }
+      }
+    } else {
+      T* target = stretch + (is_reversed ? S::warp_items - count : 0);
+      for (int i = lane; i < count; i += warp_threads) {
+        target[i] = load_item<T>(source + i * int64(sizeof(T)));
+      }
+    }
+    end_load<transfer>(barrier);
+  }
+
+  // Writes a warp's stretch of results, which all its lanes see.
+  template <class S, Transfer transfer>
+  __device__ void store(const A* stretch, unsigned char* line, int64 begin, int count) const {
+    const int lane = threadIdx.x % warp_threads;
+    unsigned char* target = line + lowest(begin, count) * int64(sizeof(A));
+    if (transfer == Transfer::bulk && out_bytes == 16 && count == S::warp_items) {
+      if (lane == 0) bulk_store(target, stretch, S::warp_items * sizeof(A));
+    } else if (count == S::warp_items) {
+      constexpr int items = out_bytes / sizeof(A);
+#pragma unroll
+      for (int i = 0; i < S::warp_items; i += warp_threads * items) {
+        const int at = i + lane * items;
+        if (S::warp_items % (warp_threads * items) == 0 || at < S::warp_items) {
+          store_pack(target + at * sizeof(A), load_pack<A, items>(stretch + at));
+        }
+      }
+    } else {
+      const A* source = stretch + (is_reversed ? S::warp_items - count : 0);
+      for (int i = lane; i < count; i += warp_threads) {
+        store_pack(target + i * int64(sizeof(A)), load_pack<A, 1>(source + i));
+      }
+    }
+  }
+
+ private:
+  template <class S>
+  __device__ int64 vector_at(int64 begin) const {
+    const int lane = threadIdx.x % warp_threads;
+    return lowest(begin + lane * S::vector_items, S::vector_items);
+  }
+  // The element with the lowest address among `count` from number `begin` on.
+  __device__ int64 lowest(int64 begin, int count) const {
+    return is_reversed ? num_items - begin - count : begin;
+  }
+};
+
+// Lines of any strides; a reversed scan is one whose strides are.
+template <class A, class T>
+struct StridedLines {
+  static constexpr bool is_reversed = false, is_flat = false, stores_vectors = false;
+  Layout<2> lines, elements;  // operand 0: the input, 1: the output
+
+  __device__ int64 input_offset(int64 line) const { return both(lines, line, 0); }
+  __device__ int64 output_offset(int64 line) const { return both(lines, line, 1); }
+
+  template <class S, Transfer transfer>
+  __device__ void load(T* stretch, const unsigned char* line, int64 begin, int count,
+                       CopyBarrier& barrier) const {
+    for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
+      stretch[i] = load_item<T>(line + both(elements, begin + i, 0));
+    }
+    end_load<transfer>(barrier);
+  }
+  template <class S, Transfer transfer>
+  __device__ void store(const A* stretch, unsigned char* line, int64 begin, int count) const {
+    for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
+      store_pack(line + both(elements, begin + i, 1), load_pack<A, 1>(stretch + i));
+    }
+  }
+
+ private:
+  __device__ static int64 both(const Layout<2>& layout, int64 index, int operand) {
+    int64 offsets[2];
+    layout.offsets(index, offsets);
+    return operand == 0 ? offsets[0] : offsets[1];
+  }
+};
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,301 @@
+// Scan of many lines whose elements are neighbours: a warp to several short lines, or to one.
+//
+// Algorithm  `width` lanes share a line; each has as many 16-byte vectors of it, side by side in
+//            shared memory, an odd number so that the accesses of a warp fall into different banks.
+//            A lane folds what it has, the lanes of a line scan their folds, a lane scans what it
+//            has from there. Longer lines are walked in chunks, the next one on its way meanwhile.
+//            No warp waits for another.
+// Bytes      sizeof(T) + sizeof(A) per element; launches: one. Temporary storage: none.
+// Operator   As scan/tiles.cuh. Padding between lines never reaches it.
+// Bits       The number of lanes and of their elements follows from length and types alone.
+#ifndef GPUALGO_SCAN_ROWS_CUH
+#define GPUALGO_SCAN_ROWS_CUH
+
+#include "parts/memory_order.cuh"
+#include "scan/lines.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int vectors_, int width_, int rounds_, bool is_long_, bool is_async_,
+          int min_blocks_>
+struct ScanRowsPolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int vectors = vectors_;     // of a lane; odd
+  static constexpr int width = width_;         // lanes to a line
+  static constexpr int rounds = rounds_;       // times 32 / width lines that a warp loads at once
+  static constexpr bool is_long = is_long_;    // more than one chunk of a warp to a line
+  static constexpr bool is_async = is_async_;  // loads past the registers (sm_80)
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor
+};
+
+// Division of small numbers: both below 2^15.
+struct SmallDivisor {
+  uint32 value, magic;  // magic: 2^31 / value, rounded up
+
+  __device__ int divide(int dividend) const { return int(__umulhi(2 * uint32(dividend), magic)); }
+};
+
+// Lines without gaps between their elements, at fixed distances, all forward or all reversed.
+// They travel in units of in_bytes and out_bytes, of which lengths, addresses and distances are
+// multiples.
+template <int in_bytes_, int out_bytes_, bool is_reversed_>
+struct DenseRows {
+  static constexpr int in_bytes = in_bytes_, out_bytes = out_bytes_;
+  static constexpr bool is_reversed = is_reversed_;
+  static constexpr int unroll = 4;
+  int64 strides[2];  // of lines in bytes: input, output
+
+  __device__ int64 input_offset(int64 line, int64 unit) const {
+    return line * strides[0] + unit * in_bytes;
+  }
+  __device__ int64 output_offset(int64 line, int64 unit) const {
+    return line * strides[1] + unit * out_bytes;
+  }
+};
+
+// Lines of any strides, whose units are elements; a reversed scan is one whose strides are.
+template <int in_bytes_, int out_bytes_>
+struct SpacedRows {
+  static constexpr int in_bytes = in_bytes_, out_bytes = out_bytes_;
+  static constexpr bool is_reversed = false;
+  static constexpr int unroll = 1;  // of loops over units: there is much to compute for each
+  int64 strides[2];                 // of elements in bytes: input, output
+  Layout<2> lines;
+
+  __device__ int64 input_offset(int64 line, int64 unit) const {
+    int64 offsets[2];
+    lines.offsets(line, offsets);
+    return offsets[0] + unit * strides[0];
+  }
+  __device__ int64 output_offset(int64 line, int64 unit) const {
+    int64 offsets[2];
+    lines.offsets(line, offsets);
+    return offsets[1] + unit * strides[1];
+  }
+};
+
+template <class Access>
+struct ScanRowsParams {
+  ScanCommon common;
+  int64 num_lines, num_items;        // of all; of a line
+  SmallDivisor in_units, out_units;  // of a line; unused if lines are long
+  Access access;
+};
+
+template <class A, class T, int warps, int stages, int items>
+struct ScanRowsShared {
+  alignas(16) T elements[warps][stages][items];
+  // Results take their elements' place where they fit.
+  alignas(16) A results[sizeof(A) == sizeof(T) ? 1 : warps][sizeof(A) == sizeof(T) ? 1 : items];
+};
+
+// Folds this lane's `count` elements (at least one), vector by vector.
+template <class S, class Op, class A, class T>
+__device__ inline A fold_vectors(const T* stretch, int count) {
+  Running<Op, A> running;
+  auto append = [&](int v) {
+    const Pack<T, S::vector_items> pack = S::load(stretch, v);
+    const int rest = count - v * S::vector_items;
+    if (rest >= S::vector_items) {
+      running.append(fold_pack<Op, A>(pack));
+    } else {
+#pragma unroll
+      for (int i = 0; i < S::vector_items; ++i) {
+        if (i < rest) running.append(convert<A>(pack.items[i]));
+      }
+    }
+  };
+  append(0);
+  running.is_empty = false;  // which the compiler cannot see
+#pragma unroll 1
+  for (int v = 1; v * S::vector_items < count; ++v) append(v);
+  return running.total;
+}
+
+// Writes the scan of this lane's `count` elements (at least one), which starts from `before`, to
+// `results`. What it writes past them is padding.
+template <class S, bool is_exclusive, class Op, class A, class T>
+__device__ inline void scan_vectors(const T* stretch, A* results, int count,
+                                    Running<Op, A> before) {
+  auto scan = [&](int v) {
+    const Pack<T, S::vector_items> pack = S::load(stretch, v);
+    const int rest = count - v * S::vector_items;
+    Pack<A, S::vector_items> scanned;
+    auto step = [&](int i) {
+      if (is_exclusive) scanned.items[i] = before.total;
+      before.append(convert<A>(pack.items[i]));
+      if (!is_exclusive) scanned.items[i] = before.total;
+    };
+    if (rest >= S::vector_items) {
+#pragma unroll
+      for (int i = 0; i < S::vector_items; ++i) step(i);
+    } else {
+#pragma unroll
+      for (int i = 0; i < S::vector_items; ++i) {
+        if (i < rest) step(i);
+      }
+    }
+    S::store(results, v, scanned);
+  };
+  scan(0);
+  before.is_empty = false;  // which the compiler cannot see
+#pragma unroll 1
+  for (int v = 1; v * S::vector_items < count; ++v) scan(v);
+}
+
+// What one warp does with its lines.
+template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
+struct ScanRows {
+  using S = Stretch<A, T, Policy::vectors, Access::is_reversed>;
+  static constexpr int warps = Policy::block_threads / warp_threads;
+  static constexpr int width = Policy::width;
+  static constexpr int groups = warp_threads / width;
+  static constexpr int lines_per_warp = groups * Policy::rounds;
+  static constexpr int pitch = width * S::lane_items;  // from line to line in shared memory
+  static constexpr int stages = Policy::is_long ? 2 : 1;
+  using Shared = ScanRowsShared<A, T, warps, stages, lines_per_warp * pitch>;
+
+  const ScanRowsParams<Access>& params;
+  Shared& shared;
+  int64 first_line;
+  int num_lines;  // of this warp
+  int warp = threadIdx.x / warp_threads;
+  int lane = threadIdx.x % warp_threads;
+
+  // The element with the lowest address among `count` from number `begin` on.
+  __device__ int64 lowest(int64 begin, int count) const {
+    return Access::is_reversed ? params.num_items - begin - count : begin;
+  }
+  // Where a line's `count` elements begin in shared memory.
+  __device__ static int slot(int line, int count) {
+    return line * pitch + (Access::is_reversed ? pitch - count : 0);
+  }
+  __device__ static int line_of(const SmallDivisor& units, int at) {
+    return lines_per_warp == 1 ? 0 : units.divide(at);
+  }
+
+  // Starts loading `count` elements of each line from number `begin` on.
+  __device__ void load(T* elements, int64 begin, int count) const {
+    constexpr int bytes = Access::in_bytes;
+    constexpr bool is_async = Policy::is_async && bytes >= 4;
+    const int units = count * int(sizeof(T)) / bytes;
+    const int64 first = lowest(begin, count) * int64(sizeof(T)) / bytes;
+#pragma unroll Access::unroll
+    for (int at = lane; at < units * num_lines; at += warp_threads) {
+      const int line = line_of(params.in_units, at);
+      const int unit = at - line * units;
+      copy_to_shared<is_async, bytes>(
+          reinterpret_cast<unsigned char*>(elements + slot(line, count)) + unit * bytes,
+          params.common.input + params.access.input_offset(first_line + line, first + unit));
+    }
+    end_copies<Policy::is_async>();
+  }
+
+  __device__ void store(const A* results, int64 begin, int count) const {
+    constexpr int bytes = Access::out_bytes;
+    const int units = count * int(sizeof(A)) / bytes;
+    const int64 first = lowest(begin, count) * int64(sizeof(A)) / bytes;
+#pragma unroll Access::unroll
+    for (int at = lane; at < units * num_lines; at += warp_threads) {
+      const int line = line_of(params.out_units, at);
+      const int unit = at - line * units;
+      store_pack(
+          params.common.output + params.access.output_offset(first_line + line, first + unit),
+          load_pack<uint8, bytes>(
+              reinterpret_cast<const unsigned char*>(results + slot(line, count)) + unit * bytes));
+    }
+  }
+
+  // Scans `count` elements of each line in shared memory from `carry` on. If lines are long, the
+  // carry then holds their fold.
+  __device__ void scan(const T* elements, A* results, int count, Running<Op, A>& carry) const {
+#pragma unroll 1
+    for (int round = 0; round < Policy::rounds; ++round) {
+      const int offset = round * S::warp_items;
+      // Reversed, a warp's first lane has the last element of its last line.
+      const int group = lane / width;
+      const int line = round * groups + (Access::is_reversed ? groups - 1 - group : group);
+      const int of_line = line < num_lines ? count : 0;
+      const int rest = of_line - lane % width * S::lane_items;
+      const int mine = rest < S::lane_items ? rest : S::lane_items;
+      Running<Op, A> before = carry;
+      if constexpr (width > 1) {
+        A value{};
+        if (mine > 0) value = fold_vectors<S, Op, A>(elements + offset, mine);
+        const int active = (of_line + S::lane_items - 1) / S::lane_items;
+        value = scan_group<width, Op>(value, active);
+        const A before_lane = shuffle_up(value, 1);
+        if (lane % width > 0 && mine > 0) before.append(before_lane);
+        if constexpr (Policy::is_long) carry.append(shuffle(value, active - 1));
+      }
+      if (mine > 0)
+        scan_vectors<S, is_exclusive>(elements + offset, results + offset, mine, before);
+    }
+  }
+
+  __device__ T* stage(int number) const { return shared.elements[warp][number % stages]; }
+  __device__ A* results_of(T* elements) const {
+    if constexpr (sizeof(A) == sizeof(T)) {
+      return reinterpret_cast<A*>(elements);
+    } else {
+      return shared.results[warp];
+    }
+  }
+
+  __device__ void finish(T* elements, int64 begin, int count, Running<Op, A>& carry) const {
+    __syncwarp();
+    scan(elements, results_of(elements), count, carry);
+    __syncwarp();
+    store(results_of(elements), begin, count);
+  }
+
+  __device__ void short_lines(Running<Op, A> start) const {
+    load(stage(0), 0, int(params.num_items));
+    wait_copies<Policy::is_async, 0>();
+    finish(stage(0), 0, int(params.num_items), start);
+  }
+
+  __device__ void long_line(Running<Op, A> carry) const {
+    auto count_at = [&](int64 begin) {
+      const int64 rest = params.num_items - begin;
+      return rest < pitch ? int(rest) : pitch;
+    };
+    load(stage(0), 0, count_at(0));
+    int number = 0;
+    for (int64 begin = 0; begin < params.num_items; begin += pitch, ++number) {
+      const int64 next = begin + pitch;
+      if (next < params.num_items) {
+        load(stage(number + 1), next, count_at(next));
+        wait_copies<Policy::is_async, 1>();
+      } else {
+        wait_copies<Policy::is_async, 0>();
+      }
+      finish(stage(number), begin, count_at(begin), carry);
+      __syncwarp();  // before the stage is loaded anew
+    }
+  }
+};
+
+template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    scan_rows_kernel(const __grid_constant__ ScanRowsParams<Access> params) {
+  using Work = ScanRows<Policy, is_exclusive, Op, A, T, Access>;
+  auto& shared = shared_memory<typename Work::Shared>();
+  const int64 first =
+      (int64(blockIdx.x) * Work::warps + threadIdx.x / warp_threads) * Work::lines_per_warp;
+  const int64 rest = params.num_lines - first;
+  if (rest <= 0) return;
+  const Work work{params, shared, first,
+                  rest < Work::lines_per_warp ? int(rest) : Work::lines_per_warp};
+  Running<Op, A> start;
+  if (has_init(params.common)) start.append(read_init<A>(params.common));
+  if constexpr (Policy::is_long) {
+    work.long_line(start);
+  } else {
+    work.short_lines(start);
+  }
+}
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,368 @@
+// Scan: y[i] = init (+) x[0] (+) … (+) x[i], or without the last: one pass over memory.
+//
+// Algorithm  scan_tiles_kernel, for few long lines: blocks take tiles in order and keep three in
+//            shared memory: one that waits for what precedes it, one whose aggregate is computed
+//            and published before that wait, one that is being loaded (single-pass scan; Merrill
+//            and Garland, "Single-pass parallel prefix scan with decoupled look-back", NVIDIA
+//            NVR-2016-002, 2016). Instead of every block looking back over its predecessors, one
+//            further warp of the first block reads all aggregates in order and hands each tile
+//            its prefix: hundreds of blocks that poll the same lines of L2 wait for each other,
+//            one does not. scan/wave.cuh serves lines that are small together,
+//            scan/rows.cuh serves many lines of neighbours, scan/columns.cuh lines that lie side
+//            by side.
+// Bytes      sizeof(T) + sizeof(A) per element; launches: one. Temporary storage: 8 bytes per tile
+//            for each 32 bits of A, and 256.
+// Operator   Associative. Elements are combined in order; it is never called on anything but
+//            elements, init and its own results.
+// Bits       Aggregates are folded strictly from left to right, and a tile depends on length and
+//            types alone: so does the association.
+#ifndef GPUALGO_SCAN_TILES_CUH
+#define GPUALGO_SCAN_TILES_CUH
+
+#include "parts/block.cuh"
+#include "parts/lookback.cuh"
+#include "scan/lines.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int vectors_, Transfer transfer_, int min_blocks_, int shared_bytes_>
+struct ScanPolicy {
+  static constexpr int block_threads = block_threads_;  // that scan; one more warp hands out
+  static constexpr int vectors = vectors_;              // of 16 bytes per thread and tile; odd
+  static constexpr Transfer transfer = transfer_;
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor
+  static constexpr int shared_bytes = shared_bytes_;
+};
+
+namespace detail {
+
+constexpr int scan_stages = 3;
+constexpr int scanning = 1;  // the barrier of the warps that scan
+enum Action { summarise_tile, finish_tile, take_tile, end };
+constexpr int scan_window = 2;  // states that a lane reads at once
+constexpr int scan_span = scan_window * warp_threads;
+
+template <class A, class T, int warps, int stretch_items>
+struct ScanShared {
+  alignas(16) T stages[scan_stages][warps][stretch_items];
+  // Results take their elements' place where they fit.
+  alignas(
+      16) A results[sizeof(A) == sizeof(T) ? 1 : warps][sizeof(A) == sizeof(T) ? 1 : stretch_items];
+  alignas(16) A aggregates[scan_span];
+  alignas(16) A prefixes[scan_span];
+  A within[scan_stages][warps * warp_threads];
+  A totals[warps];
+  // One more than stages: a warp may still read a tile's while the next tile of its stage is taken.
+  A prefix[scan_stages + 1];
+  uint32 tiles[scan_stages + 1];
+  int actions[2];
+  volatile int num_known;   // tiles that were taken
+  volatile int num_handed;  // tiles whose prefix is there
+  volatile int num_all;     // tiles of this block, once that is known
+  volatile bool is_first;   // this block has the first tile of all
+  CopyBarrier arrivals[scan_stages][warps];
+};
+
+}  // namespace detail
+
+template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
+struct ScanTiles {
+  using S = Stretch<A, T, Policy::vectors, Access::is_reversed>;
+  static constexpr int warps = Policy::block_threads / warp_threads;
+  static constexpr int tile_items = warps * S::warp_items;
+  static constexpr int stages = detail::scan_stages;
+  static constexpr int slots = stages + 1;
+  using Shared = detail::ScanShared<A, T, warps, S::warp_items>;
+  static_assert(sizeof(Shared) <= Policy::shared_bytes);
+
+  const ScanTilesParams<Access>& params;
+  Shared& shared;
+  TileStates states;
+  int warp = threadIdx.x / warp_threads;
+
+  struct Tile {
+    int64 line, begin;
+    int part, count;  // elements of the tile
+    bool is_last;     // of its line
+  };
+
+  __device__ Tile tile_at(uint32 index) const {
+    Tile tile;
+    tile.line = params.tiles_per_line.divide(index);
+    tile.part = int(index - tile.line * params.tiles_per_line.value);
+    tile.begin = int64(tile.part) * tile_items;
+    const int64 rest = params.num_items - tile.begin;
+    tile.is_last = rest <= tile_items;
+    tile.count = tile.is_last ? int(rest) : tile_items;
+    return tile;
+  }
+  __device__ bool is_tile(uint32 index) const { return index < params.num_tiles; }
+  // Elements of a tile that are this warp's.
+  __device__ int count_of_warp(const Tile& tile) const {
+    const int rest = tile.count - warp * S::warp_items;
+    return rest <= 0 ? 0 : rest < S::warp_items ? rest : S::warp_items;
+  }
+
+  __device__ void load(uint32 index, int number) {
+    if (!is_tile(index)) return;
+    const Tile tile = tile_at(index);
+    const int count = count_of_warp(tile);
+    CopyBarrier& arrival = shared.arrivals[number % stages][warp];
+    if (count > 0) {
+      params.access.template load<S, Policy::transfer>(
+          shared.stages[number % stages][warp],
+          params.common.input + params.access.input_offset(tile.line),
+          tile.begin + warp * S::warp_items, count, arrival);
+    } else {
+      end_load<Policy::transfer>(arrival);  // nothing came, but the phases go on
+    }
+  }
+
+  // Folds a tile and publishes its aggregate. Keeps, for each thread, the fold of the tile's
+  // elements before its own.
+  __device__ void summarise(int number, int later) {
+    const uint32 index = shared.tiles[number % slots];
+    const Tile tile = tile_at(index);
+    const int count = count_of_warp(tile);
+    const int mine = S::items_of_lane(count);
+    A value{};
+    if (count > 0) {
+      await_load<Policy::transfer>(shared.arrivals[number % stages][warp], number / stages, later);
+    }
+    if (mine > 0) value = fold_lane<S, Op, A>(shared.stages[number % stages][warp], mine);
+    const int active = S::active_lanes(count);
+    value = scan_group<warp_threads, Op>(value, active);
+    if (int(threadIdx.x % warp_threads) == active - 1) shared.totals[warp] = value;
+    const A before_lane = shuffle_up(value, 1);
+    sync_warps(detail::scanning, Policy::block_threads);
+    Running<Op, A> within;
+    if (count > 0) {
+#pragma unroll 1
+      for (int i = 0; i < warp; ++i) within.append(shared.totals[i]);
+    }
+    // The last warp that has elements knows the whole.
+    const bool is_end = count > 0 && tile.count <= (warp + 1) * S::warp_items;
+    if (is_end && threadIdx.x % warp_threads == 0 && is_chained()) {
+      Running<Op, A> whole = within;
+      whole.append(shared.totals[warp]);
+      states.publish(index, whole.total, aggregate);
+    }
+    if (mine > 0 && threadIdx.x % warp_threads > 0) within.append(before_lane);
+    shared.within[number % stages][threadIdx.x] = within.total;
+  }
+
+  // Scans a tile whose prefix is there, and writes it.
+  __device__ void finish(int number) {
+    const uint32 index = shared.tiles[number % slots];
+    const Tile tile = tile_at(index);
+    const int count = count_of_warp(tile);
+    if (count == 0) return;
+    T* stretch = shared.stages[number % stages][warp];
+    A* results = result_stretch(stretch);
+    const int mine = S::items_of_lane(count);
+    Running<Op, A> before;
+    if (mine > 0) {  // else what precedes this lane is not known
+      if (tile.part > 0 || has_init(params.common)) before.append(shared.prefix[number % slots]);
+      if (threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);
+    }
+    if (sizeof(A) != sizeof(T)) release();
+    if (mine > 0) scan_lane<S, is_exclusive>(stretch, results, mine, before);
+    if constexpr (Policy::transfer == Transfer::bulk) fence_before_bulk();
+    __syncwarp();
+    params.access.template store<S, Policy::transfer>(
+        results, params.common.output + params.access.output_offset(tile.line),
+        tile.begin + warp * S::warp_items, count);
+  }
+
+  // Waits until a stretch that was written may be loaded anew.
+  __device__ static void release() {
+    if constexpr (Policy::transfer == Transfer::bulk) wait_bulk_stores();
+    __syncwarp();
+  }
+
+  __device__ A* result_stretch(T* stretch) {
+    if constexpr (sizeof(A) == sizeof(T)) {
+      return reinterpret_cast<A*>(stretch);
+    } else {
+      return shared.results[warp];
+    }
+  }
+
+  // The warps that scan. Whatever can be done is done, aggregates first: others wait for them.
+  __device__ void scan_warps() {
+    int num_taken = 0, num_summarised = 0, num_finished = 0;
+    bool may_take = true;
+    for (int turn = 0;; ++turn) {
+      if (threadIdx.x == 0) {
+        shared.actions[turn % 2] = choose(num_taken, num_summarised, num_finished, may_take);
+      }
+      __syncwarp();
+      sync_warps(detail::scanning, Policy::block_threads);
+      const int action = shared.actions[turn % 2];
+      if (action == detail::summarise_tile) {
+        summarise(num_summarised, num_taken - num_summarised - 1);
+        ++num_summarised;
+      } else if (action == detail::finish_tile) {
+        finish(num_finished);
+        ++num_finished;
+      } else if (action == detail::take_tile) {
+        release();
+        const uint32 index = shared.tiles[num_taken % slots];
+        may_take = is_tile(index);
+        if (may_take) load(index, num_taken++);
+      } else {
+        break;
+      }
+    }
+    release();
+  }
+
+  // Takes the block's next tile. Where tiles wait for no other, any order will do.
+  __device__ uint32 take(int num_taken) const {
+    return is_chained() ? states.take() : blockIdx.x + num_taken * gridDim.x;
+  }
+  __device__ bool is_chained() const { return params.tiles_per_line.value > 1; }
+
+  // Decides what the warps do next; called by thread 0.
+  __device__ int choose(int num_taken, int num_summarised, int num_finished, bool may_take) {
+    while (true) {
+      if (num_summarised < num_taken &&
+          has_arrived<Policy::transfer>(shared.arrivals[num_summarised % stages][0],
+                                        num_summarised / stages)) {
+        return detail::summarise_tile;
+      }
+      if (may_take && num_taken < num_finished + stages) {
+        // Taken when its loading can begin, so that aggregates come in the order of tiles.
+        const uint32 index = take(num_taken);
+        shared.tiles[num_taken % slots] = index;
+        if (index == 0) shared.is_first = true;
+        __threadfence_block();
+        if (is_tile(index)) {
+          shared.num_known = num_taken + 1;
+        } else {
+          shared.num_all = num_taken;
+        }
+        return detail::take_tile;
+      }
+      if (num_finished < num_summarised && shared.num_handed > num_finished) {
+        __threadfence_block();
+        return detail::finish_tile;
+      }
+      if (!may_take && num_finished == num_taken) return detail::end;
+    }
+  }
+
+  // The warp that finds what precedes the block's tiles, one after the other.
+  __device__ void find_prefixes() {
+    for (int number = 0;; ++number) {
+      if (!await_tile(number)) break;
+      const Running<Op, A> before = find_prefix(shared.tiles[number % slots]);
+      if (threadIdx.x % warp_threads == 0) {
+        if (!before.is_empty) shared.prefix[number % slots] = before.total;
+        __threadfence_block();
+        shared.num_handed = number + 1;
+      }
+      __syncwarp();
+    }
+    // Nothing is read from the states any more. The last tile may still be on its way out.
+    if (is_chained() && threadIdx.x % warp_threads == 0) states.finish(params.num_words);
+  }
+
+  // Waits until the block's tile of this number was taken; false if there is none.
+  __device__ bool await_tile(int number) const {
+    while (shared.num_known <= number && shared.num_all > number) __nanosleep(32);
+    __threadfence_block();
+    return shared.num_known > number;
+  }
+
+  __device__ Running<Op, A> find_prefix(uint32 index) {
+    Running<Op, A> before;
+    if (tile_at(index).part == 0) {
+      if (has_init(params.common)) before.append(read_init<A>(params.common));
+      return before;
+    }
+    A value;
+    while (states.read(states.load<A>(index), value) != prefix) {
+    }
+    before.append(value);
+    return before;
+  }
+
+  // The warp that hands out prefixes: replaces each tile's aggregate by what precedes the tile.
+  __device__ void hand_out() {
+    await_tile(0);
+    if (!shared.is_first) return;
+    const int lane = threadIdx.x % warp_threads;
+    const int64 tiles_per_line = params.tiles_per_line.value;
+    Running<Op, A> start;
+    if (has_init(params.common)) start.append(read_init<A>(params.common));
+    Running<Op, A> carry = start;
+    int64 part = 0;
+    StateWindow<A, detail::scan_window> window;
+    window.start(states, 0, params.num_tiles);
+    for (int64 begin = 0; begin < params.num_tiles;) {
+      const int64 line_end = begin - part + tiles_per_line;
+      const int count = window.finish(states, begin, line_end, shared.aggregates);
+      // The next look is on its way while this one's tiles are served.
+      if (begin + count < params.num_tiles) window.start(states, begin + count, params.num_tiles);
+      if (count == 0) continue;
+      int i = 0;
+      auto step = [&](const A& own) {
+        shared.prefixes[i++] = carry.total;
+        carry.append(own);
+      };
+      if (carry.is_empty) step(shared.aggregates[0]);
+      constexpr int batch = 8;  // read before any is written: the chain is what all tiles wait for
+      while (i + batch <= count) {
+        A next[batch];
+#pragma unroll
+        for (int k = 0; k < batch; ++k) next[k] = shared.aggregates[i + k];
+        carry.is_empty = false;
+#pragma unroll
+        for (int k = 0; k < batch; ++k) step(next[k]);
+      }
+#pragma unroll 1
+      while (i < count) step(shared.aggregates[i]);
+      part += count;
+      if (part == tiles_per_line) {
+        part = 0;
+        carry = start;
+      }
+      __syncwarp();
+      for (int i = lane; i < count; i += warp_threads) {
+        states.publish(begin + i, shared.prefixes[i], prefix);
+      }
+      __syncwarp();
+      begin += count;
+    }
+  }
+};
+
+template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
+__global__ void __launch_bounds__(Policy::block_threads + 2 * warp_threads, Policy::min_blocks)
+    scan_tiles_kernel(const __grid_constant__ ScanTilesParams<Access> params) {
+  using Work = ScanTiles<Policy, is_exclusive, Op, A, T, Access>;
+  auto& shared = dynamic_shared_memory<typename Work::Shared>();
+  Work work{params, shared, TileStates(params.common.states)};
+  if (Policy::transfer == Transfer::bulk && threadIdx.x < Work::stages * Work::warps) {
+    shared.arrivals[threadIdx.x / Work::warps][threadIdx.x % Work::warps].init();
+    CopyBarrier::fence_init();
+  }
+  if (threadIdx.x == 0) {
+    shared.num_known = shared.num_handed = 0;
+    shared.num_all = 1 << 30;
+    shared.is_first = false;
+  }
+  __syncthreads();
+  if (threadIdx.x < Policy::block_threads) {
+    work.scan_warps();
+  } else if (threadIdx.x < Policy::block_threads + warp_threads) {
+    work.find_prefixes();
+  } else if (work.is_chained()) {
+    work.hand_out();
+  }
+}
+
+}  // namespace gpualgo
+
+#endif

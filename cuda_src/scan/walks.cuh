@@ -1,0 +1,111 @@
+// Scan of lines that lie side by side, where they are very many or short: a thread walks down a
+// vector's width of neighbouring lines.
+//
+// Bytes      sizeof(T) + sizeof(A) per element; launches: one. Temporary storage: none.
+// Operator   As scan/tiles.cuh.
+// Bits       Each line is folded element by element.
+#ifndef GPUALGO_SCAN_WALKS_CUH
+#define GPUALGO_SCAN_WALKS_CUH
+
+#include "scan/lines.cuh"
+
+namespace gpualgo {
+
+// An operator on neighbouring columns.
+template <class Op>
+struct Each {
+  template <class A, int items>
+  __device__ static Pack<A, items> apply(const Pack<A, items>& a, const Pack<A, items>& b) {
+    Pack<A, items> result;
+#pragma unroll
+    for (int i = 0; i < items; ++i) result.items[i] = Op::apply(a.items[i], b.items[i]);
+    return result;
+  }
+};
+
+template <class A, class T, int items>
+__device__ inline Pack<A, items> convert_pack(const Pack<T, items>& pack) {
+  Pack<A, items> result;
+#pragma unroll
+  for (int i = 0; i < items; ++i) result.items[i] = convert<A>(pack.items[i]);
+  return result;
+}
+
+template <class Op, class A, int items>
+__device__ inline Running<Each<Op>, Pack<A, items>> start_of(const ScanCommon& common) {
+  Running<Each<Op>, Pack<A, items>> start;
+  if (has_init(common)) {
+    const A value = read_init<A>(common);
+    Pack<A, items> pack;
+#pragma unroll
+    for (int i = 0; i < items; ++i) pack.items[i] = value;
+    start.append(pack);
+  }
+  return start;
+}
+
+// Scans rows [begin, end) of some columns: load(row) gives their elements, store(row, results)
+// takes the results. Loads of several rows are under way before the first store.
+template <int loads, bool is_exclusive, class Op, class A, class T, int items, class Index,
+          class Load, class Store>
+__device__ inline void scan_column(Index begin, Index end, Running<Each<Op>, Pack<A, items>> before,
+                                   Load load, Store store) {
+  auto step = [&](const Pack<T, items>& elements) {
+    const Pack<A, items> old = before.total;
+    before.append(convert_pack<A>(elements));
+    return is_exclusive ? old : before.total;
+  };
+  Index row = begin;
+  if (before.is_empty && row < end) {
+    store(row, step(load(row)));
+    ++row;
+  }
+  before.is_empty = false;  // which the compiler cannot see
+#pragma unroll 1
+  for (; row + loads <= end; row += loads) {
+    Pack<T, items> elements[loads];
+#pragma unroll
+    for (int k = 0; k < loads; ++k) elements[k] = load(row + k);
+#pragma unroll
+    for (int k = 0; k < loads; ++k) store(row + k, step(elements[k]));
+  }
+#pragma unroll 1
+  for (; row < end; ++row) store(row, step(load(row)));
+}
+
+template <int block_threads_, int items_, int loads_, int min_blocks_>
+struct ScanWalksPolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int items = items_;            // neighbouring columns of a thread
+  static constexpr int loads = loads_;            // rows that a thread loads at once
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor
+};
+
+struct ScanWalksParams {
+  ScanCommon common;
+  int64 num_rows, num_walks;  // a walk: `items` neighbouring columns
+  int64 row_strides[2];       // bytes: input, output
+  Layout<2> walks;
+};
+
+template <class Policy, bool is_exclusive, class Op, class A, class T>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    scan_walks_kernel(const __grid_constant__ ScanWalksParams params) {
+  constexpr int items = Policy::items;
+  const int64 walk = int64(blockIdx.x) * Policy::block_threads + threadIdx.x;
+  if (walk >= params.num_walks) return;
+  int64 offsets[2];
+  params.walks.offsets(walk, offsets);
+  const unsigned char* input = params.common.input + offsets[0];
+  unsigned char* output = params.common.output + offsets[1];
+  scan_column<Policy::loads, is_exclusive, Op, A, T, items>(
+      int64(0), params.num_rows, start_of<Op, A, items>(params.common),
+      [&](int64 row) { return load_pack<T, items>(input + row * params.row_strides[0]); },
+      [&](int64 row, const Pack<A, items>& results) {
+        store_pack(output + row * params.row_strides[1], results);
+      });
+}
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,143 @@
+// Element-wise transformation: output[i] = op(a[i], b[i], …), one to eight inputs.
+//
+// Algorithm  One tile per block and no loop: a thread loads `loads_in_flight` packs of each input,
+//            applies the operator and stores. With aligned, gapless operands a pack is up to 16
+//            bytes; otherwise it is one element and addresses go through a Layout.
+// Bytes      the sizes of all operands, per element; launches: one; temporary storage: none.
+// In place   safe where output and input are the same elements: a thread loads before it stores.
+// Operator   nothing is asked of it; each call stands alone, so results do not depend on the cut.
+#ifndef GPUALGO_TRANSFORM_KERNEL_CUH
+#define GPUALGO_TRANSFORM_KERNEL_CUH
+
+#include "parts/layout.cuh"
+#include "parts/operator.cuh"
+#include "parts/tile_io.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int loads_in_flight_, int items_>
+struct TransformPolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int loads_in_flight = loads_in_flight_;  // packs per thread
+  static constexpr int items = items_;                      // elements per pack
+};
+
+template <int inputs>
+struct TransformPointers {
+  unsigned char* output;
+  const unsigned char* input[inputs];
+};
+
+// Operands without gaps.
+template <int inputs>
+struct FlatOperands {
+  TransformPointers<inputs> pointers;
+  int64 num_items;
+};
+
+// Operands of any strides; operand 0 of the layout is the output.
+template <int inputs>
+struct StridedOperands {
+  TransformPointers<inputs> pointers;
+  int64 num_items;
+  Layout<inputs + 1> layout;
+};
+
+// 0, 1, …, N - 1 as a parameter pack.
+template <int... values>
+struct Indices {};
+template <int N, int... values>
+struct MakeIndices : MakeIndices<N - 1, N - 1, values...> {};
+template <int... values>
+struct MakeIndices<0, values...> {
+  using type = Indices<values...>;
+};
+
+template <class Policy, class Op, class Output, class... Inputs>
+struct FlatTransform {
+  static constexpr int items = Policy::items;
+  static constexpr int loads = Policy::loads_in_flight;
+
+  // The packs of one input that a thread holds.
+  template <class T>
+  struct Held {
+    Pack<T, items> packs[loads];
+  };
+
+  template <int... k>
+  __device__ static void run(const FlatOperands<sizeof...(Inputs)>& operands, Indices<k...>) {
+    const int64 tile = int64(Policy::block_threads) * items * loads;
+    const int64 begin = int64(blockIdx.x) * tile + threadIdx.x * items;
+    const auto& pointers = operands.pointers;
+    if (int64(blockIdx.x + 1) * tile <= operands.num_items) {
+      run_tile(begin, pointers, load<Inputs>(pointers.input[k], begin)...);
+      return;
+    }
+    for (int load = 0; load < loads; ++load) {
+      const int64 first = begin + int64(load) * Policy::block_threads * items;
+      for (int64 i = first; i < first + items && i < operands.num_items; ++i) {
+        Output value =
+            Op::apply(load_item<Inputs>(pointers.input[k] + i * int64(sizeof(Inputs)))...);
+        store_pack<Output, 1>(pointers.output + i * int64(sizeof(Output)), {{value}});
+      }
+    }
+  }
+
+  template <class T>
+  __device__ static Held<T> load(const unsigned char* input, int64 begin) {
+    Held<T> held;
+#pragma unroll
+    for (int load = 0; load < loads; ++load) {
+      const int64 first = begin + int64(load) * Policy::block_threads * items;
+      held.packs[load] = load_pack<T, items>(input + first * int64(sizeof(T)));
+    }
+    return held;
+  }
+
+  template <class... Helds>
+  __device__ static void run_tile(int64 begin, const TransformPointers<sizeof...(Inputs)>& pointers,
+                                  const Helds&... helds) {
+#pragma unroll
+    for (int load = 0; load < loads; ++load) {
+      Pack<Output, items> result;
+#pragma unroll
+      for (int i = 0; i < items; ++i) result.items[i] = Op::apply(helds.packs[load].items[i]...);
+      const int64 first = begin + int64(load) * Policy::block_threads * items;
+      store_pack(pointers.output + first * int64(sizeof(Output)), result);
+    }
+  }
+};
+
+template <class Policy, class Op, class Output, class... Inputs>
+__global__ void __launch_bounds__(Policy::block_threads)
+    transform_flat_kernel(const __grid_constant__ FlatOperands<sizeof...(Inputs)> operands) {
+  using Run = FlatTransform<Policy, Op, Output, Inputs...>;
+  Run::run(operands, typename MakeIndices<sizeof...(Inputs)>::type{});
+}
+
+template <class Op, class Output, class... Inputs, int count, int... k>
+__device__ inline void transform_item(const TransformPointers<sizeof...(Inputs)>& pointers,
+                                      const int64 (&offsets)[count], Indices<k...>) {
+  Output value = Op::apply(load_item<Inputs>(pointers.input[k] + offsets[k + 1])...);
+  store_pack<Output, 1>(pointers.output + offsets[0], {{value}});
+}
+
+template <class Policy, class Op, class Output, class... Inputs>
+__global__ void __launch_bounds__(Policy::block_threads)
+    transform_strided_kernel(const __grid_constant__ StridedOperands<sizeof...(Inputs)> operands) {
+  constexpr int loads = Policy::loads_in_flight;
+  const int64 begin = int64(blockIdx.x) * Policy::block_threads * loads + threadIdx.x;
+#pragma unroll
+  for (int load = 0; load < loads; ++load) {
+    const int64 item = begin + load * Policy::block_threads;
+    if (item >= operands.num_items) return;
+    int64 offsets[sizeof...(Inputs) + 1];
+    operands.layout.offsets(item, offsets);
+    transform_item<Op, Output, Inputs...>(operands.pointers, offsets,
+                                          typename MakeIndices<sizeof...(Inputs)>::type{});
+  }
+}
+
+}  // namespace gpualgo
+
+#endif
