@@ -76,6 +76,7 @@ class Plan:
         self._may_repeat = (
             len(views) == 1 and request.problem.is_direct and driver.is_simple
             and views[0].library.name == "cupy" and not request.problem.arrays
+            and not request.problem.reads_data
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -131,6 +132,8 @@ class Plan:
             self._refuse(views)
         if self._op is not None and hot_key(self._op) != self._key:  # it captures other values now
             problem = problem.again(views, op, init)
+        if problem.reads_data:
+            problem = problem.for_data(views, stream)
         if temp_storage is not None:
             with self._supplied(views, out, temp_storage):
                 return run(problem, views, op, init, out, stream)

@@ -46,6 +46,7 @@ class Problem:
     needs_alignment = True  # kernels load whole items
     copies_page_locked = False  # on a GPU: arrays of the host are never used in place
     gives_scalars = False  # for a result of no dimensions, in NumPy
+    reads_data = False  # elements decide the problem: a plan's call looks at them
     takes_any_items = False  # of outputs: plain bytes of any dtype
 
     results: tuple[Result, ...]
@@ -89,6 +90,10 @@ class Problem:
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         """Run on the CPU's cores."""
         raise NotImplementedError
+
+    def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
+        """Return the same call's problem for other arrays, where it `reads_data`."""
+        return self
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
@@ -134,7 +139,7 @@ class Problem:
 
     def held(self, op: Any) -> Operator | None:
         """Return the operator of a call that has begun, with the arrays that it captures."""
-        if op is None:
+        if not self.num_arguments:
             return None
         return as_operator(op, self.where, self.num_arguments, self.arrays)
 
@@ -156,10 +161,11 @@ def problem_of(
 ) -> Problem:  # fmt: skip
     """Return the problem of a call; its arguments are checked when they are new.
 
-    Equal problems have equal operators, layouts and `rest`, and inits of one kind.
+    Equal problems have equal operators, layouts and `rest`, and inits of one kind. An algorithm
+    whose operator takes no arguments has none.
     """
     first = views[0]
-    hot = None if op is None else hot_key(op)
+    hot = hot_key(op) if num_arguments else None
     start: Any = type(init)
     if start not in _PLAIN:
         start = layout_of(init)[2:] if start is View else checks.dtype_of(init)
@@ -175,7 +181,7 @@ def problem_of(
         problem: Problem = found
         return problem
     operator = None
-    if op is not None:
+    if num_arguments:
         operator = as_operator(op, where, num_arguments)
         check_held(hot, operator, where)
     device = default_device.current() if first.device == CPU else first.device

@@ -103,5 +103,5 @@ def histogram(
         out = as_view(out, "histogram: out")
         dtype = out.dtype
     rest = arguments.bins_of(bins, range, view, stream), axis, dtype
-    problem = problem_of(Histogram, (view,), None, None, rest, "histogram")
+    problem = problem_of(Histogram, (view,), None, None, rest, "histogram", 0)
     return run(problem, (view,), None, None, out, stream)

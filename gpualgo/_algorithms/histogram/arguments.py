@@ -52,13 +52,16 @@ def check_samples(view: View) -> None:
         )
 
 
-def bins_of(bins: Any, range: Any, view: View, stream: Any) -> tuple[int, Any, Any] | Edges:
-    """Return the number of even bins and their ends, or edges; hashable, unless edges are long."""
+def bins_of(bins: Any, range: Any, view: View, stream: Any) -> tuple[int, Any, Any, bool] | Edges:
+    """Return even bins, as their number, their ends and whether those are the data's; or edges.
+
+    They are hashable, unless edges are long.
+    """
     is_number = type(bins) is int and 0 < bins <= MAX_BINS
     counts = bins if is_number else parse_bins(bins, stream)
     if isinstance(counts, int):
         lo, hi = detect_range(view, stream) if range is None else parse_range(range)
-        return counts, lo, hi
+        return counts, lo, hi, range is None
     if range is not None:
         raise ValueError("histogram: range= is for a number of bins; leave it out beside edges")
     return Edges(counts)

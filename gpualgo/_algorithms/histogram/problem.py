@@ -16,14 +16,13 @@ from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import Array, Problem, Result
+from gpualgo._pipeline.problem import Array, Problem, Result, problem_of
 
 
 class Histogram(Problem):
     """What equal calls of `histogram` share.
 
-    `rest` holds the bins, (their number, the first edge, the last one) or `Edges`; then the axis
-    and the dtype.
+    `rest` holds the bins (see `arguments.bins_of`), the axis and the dtype.
     """
 
     max_kept = 256  # fewer than elsewhere: a range taken from the data makes a call of its own
@@ -43,7 +42,7 @@ class Histogram(Problem):
             arguments.check_edges(bins.array)
             self.bins = Bins(view.dtype, bins.array.size - 1, bins.array, None, None)
         else:
-            number, lo, hi = bins
+            number, lo, hi, self.reads_data = bins
             self.bins = Bins(view.dtype, number, None, lo, hi)
         self.num_bins = self.bins.num_bins
         shape = (*kept, self.num_bins)
@@ -51,6 +50,11 @@ class Histogram(Problem):
         self.strides = dense_strides(shape, self.dtype.itemsize)  # a new result's
         self.is_empty = self.num_samples == 0
         self.finders: dict[Any, Any] = {}  # of bins, on the CPU
+
+    def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
+        bins, axis, dtype = self.rest
+        rest = arguments.bins_of(bins[0], None, views[0], stream), axis, dtype
+        return problem_of(type(self), views, None, None, rest, self.where, 0)
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)

@@ -124,7 +124,7 @@ def radix_sort(
     if values is not None:
         views = (*views, view_of(values, "radix_sort: values"))
     rest = (descending, begin_bit, end_bit, axis, None)
-    problem = problem_of(Sort, views, None, None, rest, "radix_sort")
+    problem = problem_of(Sort, views, None, None, rest, "radix_sort", 0)
     return run(problem, views, None, None, out, stream)
 
 
@@ -201,5 +201,5 @@ def argsort(
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
     rest = (descending, 0, None, axis, dtype)
-    problem = problem_of(Sort, views, None, None, rest, "argsort")
+    problem = problem_of(Sort, views, None, None, rest, "argsort", 0)
     return run(problem, views, None, None, out, stream)

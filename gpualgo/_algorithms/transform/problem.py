@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, check_dtype
@@ -29,7 +30,8 @@ class Transformation(Problem):
             checks.element(view, name, where)
             check_dtype(op, view.dtype, where)
         self.shape = _broadcast(views)
-        dtype = _result_dtype(op, tuple(view.dtype for view in views), rest[0], device)
+        wanted = None if rest[0] is None else dtypes.as_dtype(rest[0], where)
+        dtype = _result_dtype(op, tuple(view.dtype for view in views), wanted, device)
         self.results = (Result(self.shape, dtype, tuple(range(len(views)))),)
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
