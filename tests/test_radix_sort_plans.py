@@ -1,0 +1,298 @@
+"""Plans of sorts, made without a GPU: their steps, the addresses these take, temporary storage."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from gpualgo._algorithms.radix_sort import cuda
+from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
+from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._arrays.view import View
+from gpualgo._base.extents import dense_strides
+from gpualgo._cuda import build
+from gpualgo._cuda.plan import NONE, Clear, Plan
+from gpualgo._driver import driver, pools, storage, workspace
+from gpualgo._driver.storage import Piece
+
+OWN, KEPT = 1 << 56, 1 << 57  # where storage lies
+STREAM = 7
+
+
+class Library:
+    """Of device arrays that are never touched."""
+
+    has_homes = False
+
+    @staticmethod
+    def stream(device: int) -> int:
+        return STREAM
+
+    @staticmethod
+    def pointer(x: Any) -> int:
+        return 0
+
+
+class Made(NamedTuple):
+    plan: Plan
+    pieces: Sequence[Piece]
+    arrays: tuple[int, ...]  # addresses
+
+    def lend(self) -> tuple[int, ...]:
+        """Return where the pieces lie in a call."""
+        return () if self.plan.storage is None else self.plan.storage.lend(STREAM).pieces
+
+    def run(self) -> list[tuple[str, Any]]:
+        """Return each step's kernel with the addresses it gets, or ("clear", (address, bytes))."""
+        addresses = (b"", 0, 0, 0, *self.arrays, *self.lend())
+        steps: list[tuple[str, Any]] = []
+        for step in self.plan.steps:
+            if isinstance(step, Clear):
+                steps.append(("clear", (addresses[step.place], step.num_bytes)))
+                continue
+            taken = step.pick(addresses)
+            offsets = step.offsets or (0,) * len(taken)
+            numbers = tuple(a + o for a, o in zip(taken, offsets, strict=True))
+            steps.append((step.kernel.name.partition("_kernel")[0].split("::")[1], numbers))
+        return steps
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.run()]
+
+
+class Kernel:
+    """A kernel by its name."""
+
+    handle = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def allow_shared(self, num_bytes: int, device: int) -> None:
+        assert num_bytes <= 227 << 10
+
+    def wrapped(self, submit: Any) -> Any:
+        return submit
+
+
+def view_of(
+    number: int, shape: tuple[int, ...], dtype: np.dtype[Any], step: int, shift: int
+) -> View:
+    strides = tuple(step * stride for stride in dense_strides(shape, dtype.itemsize))
+    return View((number << 44) + shift, shape, strides, dtype, 0, Library, False, None)
+
+
+class Machine:
+    """A GPU for which plans are made, and whose storage is addresses alone."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.is_kept = True
+        self.allocated: list[int] = []
+        self._made: list[Sequence[Piece]] = []
+        patch.setattr(driver, "num_sms", lambda _: 132)
+        patch.setattr(driver, "capability", lambda _: (9, 0))
+        patch.setattr(driver, "shared_limit", lambda _: 227 << 10)
+        patch.setattr(driver, "may_overlap", lambda _: True)
+        patch.setattr(driver, "api", lambda: SimpleNamespace(cuLaunchKernelEx=None))
+        patch.setattr(build, "kernel", lambda spec, _: Kernel(spec.expression))
+        patch.setattr(workspace, "kept_for_several", self._kept_for_several)
+        patch.setattr(workspace, "clear", lambda *_: None)
+        patch.setattr(pools, "allocate", self._allocate)
+        patch.setattr(cuda, "Plan", self._plan)
+
+    @contextmanager
+    def _kept_for_several(self, device: int, stream: int, size: int) -> Iterator[int]:
+        yield KEPT if self.is_kept else 0
+
+    def _allocate(self, size: int, stream: int, device: int) -> int:
+        self.allocated.append(size)
+        return OWN
+
+    def _plan(self, device: int, steps: Any, pieces: Sequence[Piece]) -> Plan:
+        self._made.append(pieces)
+        return Plan(device, steps, pieces)
+
+    def sort(
+        self, dtype: str, shape: tuple[int, ...], values: str | None = None, axis: int | None = -1,
+        index: str | None = None, step: int = 1, out_step: int = 1, shift: int = 0,
+        in_place: bool = False,
+    ) -> Made:  # fmt: skip
+        """Plan a sort of arrays that lie far apart; `step`: how far their items are, in items."""
+        dtypes = [np.dtype(name) for name in (dtype, values) if name is not None]
+        views = [view_of(i + 1, shape, d, step, shift) for i, d in enumerate(dtypes)]
+        where = "radix_sort" if index is None else "argsort"
+        problem = Sort(0, tuple(views), None, None, (False, 0, None, axis, index), where)
+        targets = views
+        if not in_place:
+            targets = [
+                view_of(i + 5, result.shape, result.dtype, out_step, 0)
+                for i, result in enumerate(problem.results)
+            ]
+        plan = problem.cuda(views, None, targets)
+        return Made(plan, self._made[-1], tuple(view.ptr for view in (*views, *targets)))
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(monkeypatch)
+
+
+# --- any plan -----------------------------------------------------------------------------------
+
+KEYS = ["bool", "int8", "uint16", "float16", "int32", "float32", "uint64", "float64"]
+VALUES = ["int8", "float32", "complex128", "V3", "V24"]
+SHAPES: list[tuple[int, ...]] = [(20,), (3000,), (100_000,), (1 << 23,), (1 << 28,),
+          ((1 << 32) + 5,), (4, 70_000), (1029, 70_000), (70_000, 8)]  # fmt: skip
+LAYOUTS: list[dict[str, Any]] = [{}, {"step": 2}, {"out_step": 3}, {"shift": 1},
+           {"in_place": True}, {"axis": 0}, {"axis": None}]  # fmt: skip
+
+
+def check(made: Made, machine: Machine) -> None:
+    """Assert that launches get what their kernels take, from places that there are."""
+    pieces, num_given = made.pieces, 4 + len(made.arrays)
+    for step in made.plan.steps:
+        if isinstance(step, Clear):
+            assert step.num_bytes <= pieces[step.place - num_given].num_bytes
+            continue
+        places = step.pick(range(num_given + len(pieces)))  # raises where there is no such place
+        offsets = step.offsets or (0,) * len(places)
+        assert len(places) == len(offsets) == step._head.size // 8
+        assert set(places) <= {NONE, *range(4, num_given + len(pieces))}
+        for place, offset in zip(places, offsets, strict=True):
+            assert offset == 0 or place != NONE
+            if place >= num_given:
+                size = pieces[place - num_given].num_bytes
+                assert 0 <= offset <= size or not size  # one pass alone reaches no sides
+    assert (made.plan.storage is not None) == bool(pieces)
+    for machine.is_kept in (True, False) if pieces else ():
+        check_storage(made, machine)
+
+
+def check_storage(made: Made, machine: Machine) -> None:
+    """Assert that pieces lie apart, and within what they are lent."""
+    machine.allocated.clear()
+    places, pieces = made.lend(), made.pieces
+    found = sorted(
+        (a, a + piece.num_bytes) for a, piece in zip(places, pieces, strict=True) if piece.num_bytes
+    )
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(found))
+    assert all(place % workspace.ALIGNMENT == 0 for place in places)
+    for place, piece in zip(places, pieces, strict=True):
+        if place >= KEPT:
+            assert piece.kept_at is not None
+            part = max(start for start in storage._ENDS if start <= piece.kept_at)
+            assert place + piece.num_bytes <= KEPT + storage._ENDS[part]
+        elif piece.num_bytes:
+            (size,) = machine.allocated
+            assert place >= OWN
+            assert place + piece.num_bytes <= OWN + size
+    if not machine.is_kept:
+        assert machine.allocated == [made.plan.temp_storage_bytes]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("dtype", KEYS)
+def test_every_plan_is_sound(dtype: str, layout: dict[str, Any], machine: Machine) -> None:
+    for shape in SHAPES:
+        check(machine.sort(dtype, shape, **layout), machine)
+        for values in VALUES:
+            check(machine.sort(dtype, shape, values, **layout), machine)
+        if "in_place" not in layout:
+            for index in ("int64", "uint32") if math.prod(shape) < 1 << 32 else ("int64",):
+                check(machine.sort(dtype, shape, index=index, **layout), machine)
+
+
+# --- which steps --------------------------------------------------------------------------------
+
+PASSES = ["radix_histogram", *["radix_pass"] * 4]
+
+
+def test_steps_in_their_order(machine: Machine) -> None:
+    n = (1 << 22,)
+    assert machine.sort("float32", n).names() == PASSES
+    assert machine.sort("float32", (20,)).names() == ["sort_small_rows"]
+    assert machine.sort("float32", (99, 3000)).names() == ["sort_rows"]
+    assert machine.sort("int8", n).names() == ["counting_sort_count", "counting_sort_fill"]
+    counted = ["clear", "counting_sort_count", "counting_sort_fill"]
+    assert machine.sort("uint16", n).names() == counted
+    assert machine.sort("float32", n, step=2).names() == ["copy", *PASSES]
+    assert machine.sort("float32", n, step=2, out_step=2).names() == ["copy", *PASSES, "copy"]
+    pairs = machine.sort("float32", n, "int64", step=2, out_step=2)
+    assert pairs.names() == ["copy", "copy", *PASSES, "copy", "copy"]
+    assert machine.sort("float32", n, "V24").names() == [*PASSES, "gather"]
+    items = machine.sort("float32", n, "V24", step=2, out_step=2)
+    assert items.names() == ["copy", *PASSES, "copy", "gather", "copy", "copy"]
+    assert machine.sort("float32", n, index="int64", shift=2).names() == ["copy", *PASSES]
+    assert machine.sort("bool", (100_000,), in_place=True).names() == PASSES[:3]
+
+
+def test_what_a_stream_keeps(machine: Machine) -> None:
+    """Few keys take what is kept; more allocate a copy of them, and beside copies all of it."""
+    machine.sort("float32", (30_000,)).run()
+    assert not machine.allocated
+    machine.sort("float32", (1 << 20,)).run()
+    assert machine.allocated == [4 << 20]
+    made = machine.sort("float32", (1 << 20,), out_step=2)
+    made.run()
+    assert machine.allocated == [4 << 20, made.plan.temp_storage_bytes]
+
+
+# --- addresses ----------------------------------------------------------------------------------
+
+
+def test_rows_in_batches(machine: Machine) -> None:
+    """1029 rows are sorted 512 at a time, all in the same storage."""
+    row = 70_000
+    made = machine.sort("uint32", (1029, row), "float64")
+    steps = made.run()
+    assert [name for name, _ in steps] == [*PASSES * 2, "clear", "clear", *PASSES]
+    keys, values, out_keys, out_values = made.arrays
+    control, states, tables, sides = made.lend()
+    assert min(control, states) == OWN  # nothing is kept
+    for first, rows, batch in ((0, 512, steps[:5]), (512, 512, steps[5:10]), (1024, 5, steps[12:])):
+        job = Job(0, np.dtype("u4"), 1029, row, False, 0, 32, value_bytes=8, result_bytes=8)
+        layout = Layout(job, rows, 4, 2048)
+        needed = (layout.control_bytes, 0, layout.table_bytes, layout.side_bytes)
+        assert all(p.num_bytes >= n for p, n in zip(made.pieces, needed, strict=True))
+        small, wide = 4 * row * first, 8 * row * first
+        described = (control, control + layout.counts, tables, tables + layout.schedule)
+        (_, counted), *moved = batch
+        assert counted == (keys + small, *described)
+        for _, addresses in moved:
+            assert addresses == (
+                keys + small, values + wide, out_keys + small, out_values + wide, sides,
+                sides + layout.first_values, out_keys + small, out_values + wide, states,
+                *described,
+            )  # fmt: skip
+        if rows == 5:
+            assert steps[10][1] == (control, layout.control_bytes)
+    cleared, num_bytes = steps[11][1]
+    assert cleared == states
+    assert 0 < num_bytes < made.pieces[1].num_bytes == 256 + 8 * 256 * 2048
+
+
+def test_indices_lend_room_to_keys(machine: Machine) -> None:
+    """Where sorted keys are not wanted, their second place is within the output or the sides."""
+    n = 1 << 22
+    wide = machine.sort("uint32", (n,), index="int64")
+    *_, (_, addresses) = wide.run()
+    keys, out = wide.arrays
+    assert addresses[:4] == (keys, 0, 0, out)
+    assert addresses[6:8] == (out + 4 * n, out)
+    narrow = machine.sort("float64", (n,), index="int32")
+    *_, (_, addresses) = narrow.run()
+    assert addresses[6:8] == (addresses[4] + (8 + 4) * n, narrow.arrays[1])
+
+
+def test_a_launch_reads_what_copies_wrote(machine: Machine) -> None:
+    made = machine.sort("float32", (1 << 22,), step=2, out_step=2)
+    (_, (source, rows)), (_, counted), *_, (_, (done, target)) = made.run()
+    assert (source, target) == made.arrays
+    assert rows == counted[0] == done
