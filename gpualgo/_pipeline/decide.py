@@ -29,6 +29,7 @@ def decide(
     problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any
 ) -> Decided:
     """Decide all about a call on device arrays; results are made, nothing is queued but fills."""
+    problem.start(init)  # which checks it, though there may be nothing to launch
     first, where = views[0], problem.where
     library, device = first.library, first.device
     outs = () if out is None else outputs.check(problem, views, init, out)

@@ -60,7 +60,7 @@ def known_plan(
     problem: Problem, views: tuple[View, ...], init: Any, out: Any
 ) -> tuple[Plan, View] | None:
     """Return the plan for an output like one before, and its view; None: a closer look decides."""
-    if type(out) is tuple or problem.arrays or type(init) is View:
+    if len(problem.results) > 1 or problem.arrays or type(init) is View:
         return None
     target: View = out if type(out) is View else view_of(out, problem.out_name)
     pointer = target.ptr
