@@ -135,7 +135,7 @@ PROCESS = """if True:
     import hashlib, operator, sys
     import numpy as np
     from gpualgo._cuda import build, reduce_policy as rows
-    from gpualgo._operator import Operator
+    from gpualgo._operators.operator import Operator
     def halved(a): return a * 0.5
     def joined(a, b): return halved(a) + halved(b)
     op, dtype = Operator({op}), np.dtype(np.float32)
@@ -178,8 +178,8 @@ def test_a_known_kernel_loads_no_compiler(tmp_path: Path) -> None:
 def _forget(patch: pytest.MonkeyPatch) -> None:
     """Empty the memory caches, as in a new process."""
     for name, value in list(vars(build).items()):
-        if isinstance(value, build._Once):
-            patch.setattr(build, name, build._Once())
+        if isinstance(value, build.Memo):
+            patch.setattr(build, name, build.Memo(value.limit))
 
 
 def _spec(fn: Callable[..., Any], dtype: Dtype = FLOAT32, **options: Any) -> build.Spec:

@@ -13,7 +13,8 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._operators.captured import Captured, note, ownerless
-from gpualgo._operators.key import call_key, examine, intern, key_of, python_function
+from gpualgo._operators.content import Key, intern
+from gpualgo._operators.key import call_key, examine, key_of, python_function
 
 MAX_ARITY = 8
 _CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
@@ -92,8 +93,8 @@ class Operator:
         self.commutative = bool(commutative) or self.name is not None
 
     @property
-    def key(self) -> int:
-        """An integer that operators with equal code and equal captured values share.
+    def key(self) -> Key:
+        """An object that operators with equal code and equal captured values share.
 
         Of captured arrays it holds the dtypes and numbers of dimensions, not the values.
         """

@@ -1,0 +1,250 @@
+"""Memos: bounded, made once, in any thread and any child; and nothing else that grows for ever."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import pkgutil
+import sys
+import threading
+import time
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+from gpualgo._base.memo import Memo
+
+WAIT = 30  # seconds; what takes longer hangs
+
+
+def test_the_oldest_goes_first() -> None:
+    memo: Memo[int] = Memo(3)
+    for key in range(10):
+        assert memo.made(key, lambda key=key: 10 * key) == 10 * key  # type: ignore[misc]
+    assert list(memo) == [7, 8, 9]
+    assert [memo.get(key) for key in (6, 7, 9)] == [None, 70, 90]
+    memo.add(7, 71)  # is the newest then
+    memo.add(10, 100)
+    assert list(memo) == [9, 7, 10]
+    assert memo.values() == [90, 71, 100]
+    memo.clear()
+    assert len(memo) == 0
+
+
+def test_a_value_lives_as_long_as_somebody_holds_it() -> None:
+    memo: Memo[set[int]] = Memo(1)
+    seen = weakref.ref(memo.add("first", {1}))
+    held = memo.get("first")
+    memo.add("second", {2})
+    assert memo.get("first") is None
+    assert seen() is held is not None
+    del held
+    assert seen() is None
+
+
+def test_unhashable_keys_are_not_kept() -> None:
+    memo: Memo[str] = Memo(3)
+    assert memo.get([1]) is None
+    assert memo.add([1], "value") == "value"
+    assert memo.made(([1],), lambda: "made") == "made"
+    assert len(memo) == 0
+
+
+def test_made_once_by_many_threads() -> None:
+    memo: Memo[object] = Memo(100)
+    made: list[int] = []
+    barrier = threading.Barrier(16)
+
+    def ask(number: int) -> object:
+        def make() -> object:
+            made.append(number % 4)
+            time.sleep(0.02)
+            return object()
+
+        barrier.wait(WAIT)
+        return memo.made(number % 4, make)
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(ask, range(16)))
+    assert sorted(made) == [0, 1, 2, 3]
+    assert all(value is memo.get(i % 4) for i, value in enumerate(found))
+
+
+def test_keys_do_not_wait_for_each_other() -> None:
+    memo: Memo[str] = Memo(4)
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        started.set()
+        assert go_on.wait(WAIT)
+        return "slow"
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(memo.made, "slow", slow)
+        assert started.wait(WAIT)
+        assert memo.made("fast", lambda: "fast") == "fast"
+        go_on.set()
+        assert future.result(WAIT) == "slow"
+
+
+def test_an_exception_is_not_kept() -> None:
+    memo: Memo[int] = Memo(4)
+    tries: list[int] = []
+    barrier = threading.Barrier(4)
+
+    def make() -> int:
+        tries.append(1)
+        if len(tries) < 3:
+            raise ValueError("not yet")
+        return 7
+
+    def ask(_: int) -> int:
+        barrier.wait(WAIT)
+        try:
+            return memo.made("key", make)
+        except ValueError:
+            return 0
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(ask, range(4))) == [0, 0, 7, 7]
+    assert len(tries) == 3
+    assert not memo._turns
+
+
+def test_making_may_ask_for_other_values() -> None:
+    memo: Memo[int] = Memo(100)
+
+    def power(n: int) -> int:
+        return memo.made(n, lambda: 1 if n == 0 else 2 * power(n - 1))
+
+    with ThreadPoolExecutor(8) as pool:
+        futures = [pool.submit(power, n % 20) for n in range(40)]
+        assert [future.result(WAIT) for future in futures] == [2 ** (n % 20) for n in range(40)]
+    assert power(50) == 2**50
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_waits_for_no_thread_of_its_parent() -> None:
+    memo: Memo[str] = Memo(4)
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        started.set()
+        assert go_on.wait(WAIT)
+        return "parent"
+
+    thread = threading.Thread(target=memo.made, args=("key", slow))
+    thread.start()
+    assert started.wait(WAIT)
+    with memo._lock:
+        child = os.fork()
+        if child == 0:
+            worker = threading.Thread(
+                target=lambda: os._exit(memo.made("key", lambda: "child") != "child")
+            )
+            worker.start()
+            worker.join(WAIT)
+            os._exit(2)
+    go_on.set()
+    thread.join(WAIT)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert memo.get("key") == "parent"
+
+
+# --- nothing grows for ever ---------------------------------------------------------------
+
+NEW = 600  # operators, shapes and bins
+LIMIT = 50  # of each memo here
+
+
+def _modules() -> Iterator[types.ModuleType]:
+    for info in pkgutil.walk_packages(ga.__path__, "gpualgo."):
+        if info.name in sys.modules:
+            yield sys.modules[info.name]
+
+
+def _sizes() -> dict[str, int]:
+    """Return how much each container of the package's modules holds, and each cached function."""
+    found: dict[str, int] = {}
+    for module in _modules():
+        for name, value in vars(module).items():
+            where = f"{module.__name__}.{name}"
+            if hasattr(value, "cache_info"):
+                found[where] = value.cache_info().currsize
+            elif hasattr(type(value), "__len__") and not isinstance(value, str | bytes):
+                found[where] = len(value)
+    return found
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no memo hold much, and let nothing be compiled."""
+    from gpualgo._algorithms.scan import cpu_chain
+    from gpualgo._cpu import kernels, operator
+
+    for name in ("reduce", "scan", "transform", "radix_sort", "histogram"):
+        importlib.import_module(f"gpualgo._algorithms.{name}.cpu")
+    monkeypatch.setattr(kernels, "compile_kernel", lambda function: lambda *arguments: None)
+    monkeypatch.setattr(kernels, "_compile_entry", lambda _: types.SimpleNamespace(address=1))
+    monkeypatch.setattr(cpu_chain, "compile_function", kernels._compile_entry)
+    monkeypatch.setattr(
+        operator, "_compile",
+        lambda op, args, result: operator.CompiledOperator(None, result or args[0]),
+    )  # fmt: skip
+    for memo in [thing for thing in gc.get_objects() if type(thing) is Memo]:
+        monkeypatch.setattr(memo, "limit", min(memo.limit, LIMIT))
+        kept, memo._found = memo._found, {}  # what was made in earnest is for other tests
+        monkeypatch.setattr(memo, "_found", {})
+        del kept
+    for module in _modules():
+        for name in ("_MAX_CALLS", "_MAX_PLANS"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, LIMIT)
+
+
+def _new_operator(number: int) -> Callable[..., Any]:
+    """Return an operator of new code that captures a new value and an array."""
+    names: dict[str, Any] = {"table": np.zeros(3), "number": number}
+    return eval(f"lambda a, b: a + b * {number} + number + table[0]", names)  # type: ignore[no-any-return]
+
+
+def _calls(number: int) -> None:
+    """Call every function as it has not been called before."""
+    x, op = np.zeros(number + 1), _new_operator(number)
+    ga.reduce(x, 0.0, op)
+    ga.inclusive_scan(x, None, op)
+    ga.exclusive_scan(x, 0.0, op)
+    ga.transform(op, x, x)
+    ga.transform(lambda a: a * number, x)
+    ga.radix_sort(x)
+    ga.argsort(x)
+    ga.histogram(x, number + 1, (0.0, 1.0 + number))
+    ga.histogram(x, [0.0, 1.0, 2.0 + number])
+
+
+def test_nothing_grows_for_ever(small: None) -> None:
+    with ga.default_device("cpu"):
+        for number in range(NEW // 2):
+            _calls(number)
+        gc.collect()
+        before = _sizes()
+        for number in range(NEW // 2, NEW):
+            _calls(number)
+        gc.collect()
+    after = _sizes()
+    grown = {
+        name: (before.get(name, 0), size)
+        for name, size in after.items()
+        if size > before.get(name, 0) + LIMIT // 10
+    }
+    assert not grown
+    assert len(after) > 20  # it does look
+    for name in ("_cpu.kernels._kernels", "_cpu.operator._compiled", "_operators.key._codes"):
+        assert after[f"gpualgo.{name}"] == LIMIT  # the limits were reached
