@@ -21,6 +21,7 @@ from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._cuda import cache as disk
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators.content import digest_of
 from gpualgo._operators.operator import Operator
@@ -101,7 +102,7 @@ _result_dtypes: Memo[np.dtype[Any]] = Memo(4096)
 
 def kernel(spec: Spec, device: int) -> driver.Kernel:
     """Return the loaded kernel of a spec for a device's architecture."""
-    capability = driver.capability(device)
+    capability = gpu.get(device).capability
     key = (*_memory_key(spec), capability)
     views = () if spec.op is None else spec.op.arrays
     if views:
@@ -114,7 +115,7 @@ def kernel(spec: Spec, device: int) -> driver.Kernel:
 
 def _load(spec: Spec, capability: tuple[int, int], device: int) -> tuple[driver.Kernel, bytes]:
     code, name = cubin(spec, capability)
-    with driver.outside_capture(device):  # of whatever anybody records
+    with gpu.get(device).outside_capture():  # of whatever anybody records
         try:
             return driver.Kernel(code, name), code
         except RuntimeError:  # made for another driver: an older one may not load it
