@@ -19,17 +19,21 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
+from gpualgo._algorithms.scan import cpu_chain
 from gpualgo._base.memo import Memo
+from gpualgo._cpu import captured, kernels, operator
+from gpualgo._operators import key
+from gpualgo._operators.content import Key, digest_of
 
 WAIT = 30  # seconds; what takes longer hangs
 
 
 def test_the_oldest_goes_first() -> None:
     memo: Memo[int] = Memo(3)
-    for key in range(10):
-        assert memo.made(key, lambda key=key: 10 * key) == 10 * key  # type: ignore[misc]
+    for n in range(10):
+        assert memo.made(n, lambda n=n: 10 * n) == 10 * n  # type: ignore[misc]
     assert list(memo) == [7, 8, 9]
-    assert [memo.get(key) for key in (6, 7, 9)] == [None, 70, 90]
+    assert [memo.get(n) for n in (6, 7, 9)] == [None, 70, 90]
     memo.add(7, 71)  # is the newest then
     memo.add(10, 100)
     assert list(memo) == [9, 7, 10]
@@ -158,6 +162,63 @@ def test_a_child_waits_for_no_thread_of_its_parent() -> None:
     assert memo.get("key") == "parent"
 
 
+# --- keys of operators --------------------------------------------------------------------
+
+
+def test_a_key_lives_as_long_as_its_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key, "_codes", Memo(2))
+
+    def new() -> Key:
+        return ga.Operator(eval("lambda a, b: a * 12345 + b")).key
+
+    first = new()
+    assert new() is first
+    for number in range(4):  # other code: what is known of the first is given up
+        assert ga.Operator(_new_operator(number)).key is not first
+    assert new() is first
+    digest, seen = digest_of(first), weakref.ref(first)
+    assert len(digest) == 64
+    del first
+    key._codes.clear()
+    gc.collect()
+    assert seen() is None
+    assert digest_of(new()) == digest
+
+
+def test_one_key_for_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(50):
+        monkeypatch.setattr(key, "_codes", Memo(1))
+        barrier = threading.Barrier(8)
+
+        def ask(_: int, number: int = number, barrier: threading.Barrier = barrier) -> Key:
+            barrier.wait(WAIT)
+            return ga.Operator(eval(f"lambda a, b: a * 54321 + b * {number}")).key
+
+        with ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(ask, range(8)))) == 1
+
+
+def _lookup(table: Any) -> Callable[..., Any]:
+    return lambda i: table[i] * 31 + 4711
+
+
+def test_words_of_captured_arrays_go_with_their_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((key, "_codes"), (kernels, "_kernels"), (operator, "_compiled")):
+        monkeypatch.setattr(module, name, Memo(8))
+    gc.collect()
+    before = len(captured._states)
+    with ga.default_device("cpu"):
+        for start in (0.0, 7.0):  # what was given up is made anew
+            table = np.arange(start, start + 5)
+            found = ga.transform(_lookup(table), np.arange(5))
+            np.testing.assert_array_equal(found, table * 31 + 4711)
+            assert len(captured._states) == before + 1
+            for memo in (key._codes, kernels._kernels, operator._compiled):
+                memo.clear()
+            gc.collect()
+            assert len(captured._states) == before
+
+
 # --- nothing grows for ever ---------------------------------------------------------------
 
 NEW = 600  # operators, shapes and bins
@@ -186,9 +247,6 @@ def _sizes() -> dict[str, int]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no memo hold much, and let nothing be compiled."""
-    from gpualgo._algorithms.scan import cpu_chain
-    from gpualgo._cpu import kernels, operator
-
     for name in ("reduce", "scan", "transform", "radix_sort", "histogram"):
         importlib.import_module(f"gpualgo._algorithms.{name}.cpu")
     monkeypatch.setattr(kernels, "compile_kernel", lambda function: lambda *arguments: None)

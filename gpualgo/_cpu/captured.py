@@ -10,6 +10,7 @@ import contextlib
 import threading
 import weakref
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class _State:
         self.lock = threading.RLock()  # a backend may call another one with the same operator
 
 
-# Code has the addresses: it is found by its key alone, and whoever runs it holds the key.
+# Code is found by its key, and whoever runs it holds the key.
 _states: weakref.WeakKeyDictionary[Key, _State] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()  # a finalizer may come by while it is held
 
@@ -43,9 +44,9 @@ def _state_of(key: Key) -> _State:
         return found
 
 
-def address_of(key: Key) -> int:
-    """Return the address of the words of an operator's code."""
-    return int(_state_of(key).words.ctypes.data)
+def words_of(key: Key) -> np.ndarray[Any, Any]:
+    """Return the words of an operator's code, which has their address and has to hold them."""
+    return _state_of(key).words
 
 
 def bound(op: Operator) -> AbstractContextManager[None]:

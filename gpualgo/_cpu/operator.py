@@ -73,7 +73,9 @@ def _compile(
     op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
     fn = wrap.function_of(op, len(arg_dtypes))
-    source, key = op.fn, op.key
+    source = op.fn
+    read = state.words_of(op.key) if op.arrays else None
+    place = 0 if read is None else int(read.ctypes.data)
     functions: dict[Any, Any] = {}
 
     def device_function(inner: Any) -> Any:
@@ -83,10 +85,10 @@ def _compile(
 
     def words(builder: Any) -> Any:
         word = llvm.IntType(64)
-        return builder.inttoptr(word(state.address_of(key)), word.as_pointer())
+        return builder.inttoptr(word(place), word.as_pointer())
 
     adoption = rewrite.Adoption(
-        _targets.made("cpu", _install), device_function, words if op.arrays else None
+        _targets.made("cpu", _install), device_function, None if read is None else words
     )
     args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
     with explained(source, arg_dtypes):
@@ -101,6 +103,7 @@ def _compile(
     loads = [_loader(arg) for arg in args]
     finish = _finisher(scalar_type(str(dtypes.name_of(result))))
     wrapper = njit(**_OPTIONS)(_wrapper(dispatcher, finish, loads))
+    wrapper.words = read  # kernels hold the function, and so what it reads
     return CompiledOperator(wrapper, result)
 
 
