@@ -134,7 +134,8 @@ def test_closures_are_constants(tmp_path: Path) -> None:
 PROCESS = """if True:
     import hashlib, operator, sys
     import numpy as np
-    from gpualgo._cuda import build, reduce_policy as rows
+    from gpualgo._algorithms.reduce import policy as rows
+    from gpualgo._cuda import build
     from gpualgo._operators.operator import Operator
     def halved(a): return a * 0.5
     def joined(a, b): return halved(a) + halved(b)
