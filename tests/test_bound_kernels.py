@@ -6,68 +6,24 @@ import gc
 import struct
 import weakref
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
+from fake_driver import FakeDriver, install
 
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._cuda import captured as bound
 from gpualgo._cuda.launch import Launch
-from gpualgo._driver import driver, lifetime
+from gpualgo._driver import lifetime
 
 STREAM, HOME, CODE = 5, 7, (b"machine code", "kernel")
 
 
-class _Names:
-    def __getattr__(self, name: str) -> str:
-        return name
-
-
-class _Driver:
-    """Takes down calls; every object is a new number."""
-
-    CUstreamCaptureMode = CUstream_flags = CUfunction_attribute = CUresult = _Names()
-    CUfunction = staticmethod(int)
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, tuple[Any, ...]]] = []
-        self.objects, self.is_capturing, self.is_done = 100, False, True
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*args: Any) -> Any:
-            self.calls.append((name, args))
-            if name == "cuLibraryGetGlobal":
-                return 0, 0xABC, 512
-            if name == "cuStreamIsCapturing":
-                return 0, int(self.is_capturing)
-            if name == "cuEventQuery":
-                return (int(not self.is_done),)
-            if name in ("cuLibraryLoadData", "cuLibraryGetKernel", "cuStreamCreate",
-                        "cuEventCreate", "cuCtxGetCurrent", "cuThreadExchangeStreamCaptureMode",
-                        ):  # fmt: skip
-                self.objects += 1
-                return 0, self.objects
-            return (0,)
-
-        return call
-
-    def count(self, name: str) -> int:
-        return sum(called == name for called, _ in self.calls)
-
-
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Driver]:
-    fake = _Driver()
-    monkeypatch.setattr(driver, "api", lambda: fake)
-    monkeypatch.setattr(driver, "primary_context", lambda device: 1)
-    monkeypatch.setattr(driver, "check_process", lambda: None)
-    monkeypatch.setattr(bound, "_recent", type(bound._recent)())
-    monkeypatch.setattr(lifetime, "_in_use", {})
-    monkeypatch.setattr(recording, "_held", [])
-    yield fake
-    bound._recent.clear()
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
+    yield install(monkeypatch)
+    bound._recent.clear()  # what is left is given back to this driver
     lifetime._in_use.clear()
     recording._held.clear()
     gc.collect()
@@ -87,26 +43,26 @@ def _launch(array: _Array, address: int, shared_bytes: int = 0) -> Launch:
     return Launch(kernel, 1, 32, struct.Struct("<Q"), b"", 0, shared_bytes)
 
 
-def test_words_are_written_once_before_the_launch(api: _Driver) -> None:
+def test_words_are_written_once_before_the_launch(fake: FakeDriver) -> None:
     array = _Array()
     launch = _launch(array, 4096, 100 << 10)
     for _ in range(3):
         launch(STREAM, 1)
-    ((target, words, size, stream),) = [a for name, a in api.calls if name == "cuMemcpyHtoDAsync"]
+    ((_, target, words, size, stream),) = fake.named("cuMemcpyHtoDAsync")
     assert (target, words, size) == (0xABC, struct.pack("<3q", 4096, 4, 8), 24)
     assert stream != STREAM
-    names = [name for name, _ in api.calls]
+    names = [name for name, *_ in fake.calls]
     assert names.index("cuStreamSynchronize") < names.index("cuLaunchKernel")
     assert names.index("cuKernelSetAttribute") < names.index("cuLaunchKernel")
     assert names.count("cuLaunchKernel") == names.count("cuStreamWaitEvent") == 3
     _launch(array, 4096)(STREAM, 1)
-    assert api.count("cuLibraryLoadData") == 1
+    assert len(fake.named("cuLibraryLoadData")) == 1
     _launch(_Array(), 8192)(STREAM, 1)
-    assert api.count("cuLibraryLoadData") == 2
+    assert len(fake.named("cuLibraryLoadData")) == 2
 
 
-def test_an_array_is_held_until_its_kernel_has_run(api: _Driver) -> None:
-    api.is_done = False
+def test_an_array_is_held_until_its_kernel_has_run(fake: FakeDriver) -> None:
+    fake.is_done = False
     array = _Array()
     alive = weakref.ref(array)
     launch = _launch(array, 4096)
@@ -114,53 +70,53 @@ def test_an_array_is_held_until_its_kernel_has_run(api: _Driver) -> None:
     del array
     gc.collect()
     assert alive() is not None
-    api.is_done = True
+    fake.is_done = True
     lifetime.keep_until_done(STREAM, 0)
     gc.collect()
     assert alive() is None
     other = _Array()
     _launch(other, 4096)(STREAM, 1)  # another array at the same place
-    assert api.count("cuLibraryLoadData") == 1
+    assert len(fake.named("cuLibraryLoadData")) == 1
 
 
-def test_a_capture_holds_the_array_and_waits_for_nothing(api: _Driver) -> None:
-    api.is_capturing = True
+def test_a_capture_holds_the_array_and_waits_for_nothing(fake: FakeDriver) -> None:
+    fake.capturing = {STREAM}
     array = _Array()
     alive = weakref.ref(array)
     _launch(array, 4096)(STREAM, 1)
     del array
     gc.collect()
     assert alive() is not None
-    assert api.count("cuStreamWaitEvent") == 0
+    assert len(fake.named("cuStreamWaitEvent")) == 0
     recording._held.clear()
     gc.collect()
     assert alive() is None
 
 
-def test_only_so_many_stay_loaded(api: _Driver) -> None:
+def test_only_so_many_stay_loaded(fake: FakeDriver) -> None:
     arrays = [_Array() for _ in range(bound.MAX_LOADED + 6)]
     launches = [_launch(array, 4096 + 64 * i) for i, array in enumerate(arrays)]
     for launch in launches:
         launch(STREAM, 1)
     lifetime.keep_until_done(STREAM, 0)
     gc.collect()
-    assert api.count("cuLibraryUnload") == 6
+    assert len(fake.named("cuLibraryUnload")) == 6
     launches[-1](STREAM, 1)
-    assert api.count("cuLibraryLoadData") == len(arrays)
+    assert len(fake.named("cuLibraryLoadData")) == len(arrays)
     launches[0](STREAM, 1)
-    assert api.count("cuLibraryLoadData") == len(arrays) + 1
+    assert len(fake.named("cuLibraryLoadData")) == len(arrays) + 1
 
 
-def test_what_runs_is_not_unloaded(api: _Driver) -> None:
-    api.is_done = False
+def test_what_runs_is_not_unloaded(fake: FakeDriver) -> None:
+    fake.is_done = False
     arrays = [_Array() for _ in range(bound.MAX_LOADED + 6)]
     for i, array in enumerate(arrays):
         _launch(array, 4096 + 64 * i)(STREAM, 1)
     gc.collect()
-    assert api.count("cuLibraryUnload") == 0
+    assert len(fake.named("cuLibraryUnload")) == 0
 
 
-def test_an_array_elsewhere_is_refused(api: _Driver) -> None:
+def test_an_array_elsewhere_is_refused(fake: FakeDriver) -> None:
     view = View(4096, (4,), (8,), np.dtype("f8"), 1, _Array, False, _Array())
     with pytest.raises(TypeError, match=r"on cuda:1 .*runs on cuda:0; capture an array there"):
         bound.kernel("code", CODE, (view,), 0)

@@ -179,8 +179,8 @@ def test_a_known_kernel_loads_no_compiler(tmp_path: Path) -> None:
 def _forget(patch: pytest.MonkeyPatch) -> None:
     """Empty the memory caches, as in a new process."""
     for name, value in list(vars(build).items()):
-        if isinstance(value, build.Once):
-            patch.setattr(build, name, build.Once())
+        if isinstance(value, build.Memo):
+            patch.setattr(build, name, build.Memo(value.limit))
 
 
 def _spec(fn: Callable[..., Any], dtype: Dtype = FLOAT32, **options: Any) -> build.Spec:

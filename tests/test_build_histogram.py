@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import fake_driver
 import numpy as np
 import pytest
 import sass
@@ -21,13 +22,9 @@ from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._cuda import build
-from gpualgo._driver import driver
 
 MAIN: Capability = (9, 0)
 MANY = 1 << 28  # samples
-# Shared memory of a block, by architecture; any number of multiprocessors will do.
-SHARED_BYTES = {(7, 5): 64 << 10, (8, 0): 163 << 10, (9, 0): 227 << 10, (10, 0): 227 << 10,
-                (12, 0): 99 << 10}  # fmt: skip
 REALS = [name for name in dtypes.NAMES if not name.startswith("complex")]
 LIBRARY = SimpleNamespace(has_homes=True)  # of arrays that nobody reads
 PARAMETERS_BEGIN = 0x210  # in the constant memory of sm_90
@@ -44,15 +41,11 @@ class Machine:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.launched: list[Launched] = []
-        self.capability: Capability = MAIN
-        patch.setattr(driver, "num_sms", lambda _: 132)
-        patch.setattr(driver, "capability", lambda _: self.capability)
-        patch.setattr(driver, "shared_limit", lambda _: SHARED_BYTES[self.capability])
+        fake_driver.install(patch)
+        self.device = fake_driver.gpu(0)
         patch.setattr(build, "kernel", lambda spec, _: spec)
         for module in (counting_sort, histogram):
             patch.setattr(module, "Launch", self.launch)
-        patch.setattr(histogram, "_upload", lambda *_: 0)
-        patch.setattr(histogram, "_discard", lambda *_: None)
 
     def launch(
         self, spec: Any, grid: int, threads: int, head: Any, tail: bytes, device: int,
@@ -61,7 +54,7 @@ class Machine:
         if isinstance(takes, int):
             shared_bytes = takes
         assert 0 < grid < 1 << 31
-        assert shared_bytes <= SHARED_BYTES[self.capability]
+        assert shared_bytes <= self.device.shared_limit
         self.launched.append(Launched(spec, head.size + len(tail), shared_bytes))
 
     def histogram(
@@ -94,7 +87,7 @@ class Machine:
             cases.append(
                 sass.Case(launched.spec, True if is_flat else False if is_strided else None)
             )
-        sass.check(cases, self.capability, folder)
+        sass.check(cases, self.device.capability, folder)
 
 
 @pytest.fixture
@@ -180,7 +173,7 @@ def test_counting_sort(machine: Machine, tmp_path: Path) -> None:
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", [(7, 5), (8, 0), (10, 0), (12, 0)])
 def test_every_architecture(capability: Capability, machine: Machine, tmp_path: Path) -> None:
-    machine.capability = capability
+    machine.device.become(capability)
     machine.histogram("uint8", 50)
     machine.histogram("float32", 50)
     machine.histogram("int64", 65536, (1 << 20, 2), 0)

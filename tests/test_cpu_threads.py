@@ -16,6 +16,7 @@ import pytest
 import gpualgo as ga
 from gpualgo._base import threads
 from gpualgo._base.extents import dense_strides
+from gpualgo._base.memo import Memo
 from gpualgo._cpu import kernels, layout
 
 
@@ -171,6 +172,7 @@ def test_calls_from_many_threads() -> None:
 def test_one_build_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
     builds: list[int] = []
     monkeypatch.setattr(kernels, "compile_kernel", lambda function: function)
+    monkeypatch.setattr(kernels, "_kernels", Memo(8))
 
     def build() -> Any:
         builds.append(1)
@@ -181,13 +183,11 @@ def test_one_build_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = set(pool.map(lambda _: kernels.get_kernel(key, build), range(8)))
     assert len(found) == len(builds) == 1
-    del kernels._kernels[key]
 
 
 def test_kernels_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "compile_kernel", lambda function: function)
-    monkeypatch.setattr(kernels, "_kernels", {})
-    monkeypatch.setattr(kernels, "_MAX_KERNELS", 3)
+    monkeypatch.setattr(kernels, "_kernels", Memo(3))
     for key in range(10):
         kernels.get_kernel(key, lambda: lambda *args: None)
     assert list(kernels._kernels) == [7, 8, 9]
@@ -205,7 +205,7 @@ def test_dimensions_merge() -> None:
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 code")
 @pytest.mark.parametrize("call", ["tile", "column", "map", "map in place"])
 def test_operators_become_vector_code(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_kernels", {})
+    monkeypatch.setattr(kernels, "_kernels", Memo(8))
     x = np.ones((100, 100), np.float32)
     with ga.default_device("cpu"):
         if call.startswith("map"):

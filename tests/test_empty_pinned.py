@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
+import fake_driver
 import ml_dtypes
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from support import BFLOAT16, Backend, run_python
 import gpualgo as ga
 from gpualgo._arrays import page_locked
 from gpualgo._arrays.view import NumPy, View
-from gpualgo._driver import staging
+from gpualgo._driver import driver, lifetime, staging
 from gpualgo._pipeline import host_whole as whole
 
 RECORD = np.dtype([("key", "i4"), ("weight", "f8")])
@@ -153,15 +153,10 @@ class Recorder:
         self.done: list[Any] = []
         self.locked = {id(array): number for number, array in enumerate(locked)}
         self.is_capturing = False
-        self.driver = SimpleNamespace(
-            current_device=lambda device: contextlib.nullcontext(),
-            synchronize=lambda stream: self.done.append(("wait", stream)),
-            refuse_capture=self.refuse,
-        )
-        monkeypatch.setattr(whole, "driver", self.driver)
-        monkeypatch.setattr(
-            whole, "memory", SimpleNamespace(keep_until_done=lambda *given: self.log("keep", given))
-        )
+        fake_driver.install(monkeypatch)
+        monkeypatch.setattr(driver, "synchronize", lambda stream: self.log("wait", stream))
+        monkeypatch.setattr(driver, "refuse_capture", self.refuse)
+        monkeypatch.setattr(lifetime, "keep_until_done", lambda *given: self.log("keep", given))
         monkeypatch.setattr(page_locked, "view", self.view)
         monkeypatch.setattr(whole, "_upload", lambda array, *_: self.log("stage"))
         monkeypatch.setattr(whole, "_download", lambda source, array, *_: self.log("unstage"))

@@ -14,6 +14,7 @@ from support import BFLOAT16, DTYPES, Backend, assert_same, random_array
 
 import gpualgo as ga
 from gpualgo._driver import addresses, driver
+from gpualgo._driver import device as gpu
 
 BASE = 0x7F00_0000_0000
 
@@ -118,7 +119,7 @@ class Allocated:
 
     def __init__(self, size: int, stream: int | None = None) -> None:
         api = driver.api()
-        with driver.current_device(0):
+        with gpu.get(0).current():
             found = api.cuMemAlloc(size) if stream is None else api.cuMemAllocAsync(size, stream)
             self.ptr = driver.check(found, "allocating")
         free = api.cuMemFree if stream is None else lambda p: api.cuMemFreeAsync(p, stream)
@@ -219,7 +220,7 @@ def test_bad_addresses(cuda: Backend) -> None:
         ga.from_pointer(pointer, (1 << 20) + 1, "f4")
     with pytest.raises(ValueError, match=r"allocation only has"):
         ga.from_pointer(pointer + 4, 3, "f4", strides=(-4,))
-    with driver.current_device(0):
+    with gpu.get(0).current():
         memory.finalizer()
     with pytest.raises(ValueError, match=r"not the address|allocation only has"):
         ga.from_pointer(pointer, 1 << 20, "f4")

@@ -169,7 +169,7 @@ def test_running_out(cuda: Backend, step: int) -> None:
 
 OUT_OF_MEMORY = """
 import numpy as np, cupy as cp, gpualgo as ga
-from gpualgo._driver import driver, pools
+from gpualgo._driver import device, driver
 x = cp.arange(1 << 24, dtype=cp.uint32)[::-1].copy()
 out = cp.full_like(x, 7)
 api = driver.api()
@@ -178,7 +178,8 @@ properties.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
 properties.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
 properties.maxSize = 32 << 20
 small = driver.check(api.cuMemPoolCreate(properties), "cuMemPoolCreate")
-pool, pools._pool = pools._pool, lambda device: small
+ours = device.get(0).pool
+handle, ours._handle = ours._handle, small
 try:
     ga.radix_sort(x, out=out)
 except MemoryError as error:
@@ -186,7 +187,7 @@ except MemoryError as error:
 else:
     raise SystemExit("no MemoryError")
 assert (cp.asnumpy(out) == 7).all()
-pools._pool = pool
+ours._handle = handle
 ga.radix_sort(x, out=out)
 assert (cp.asnumpy(out) == np.arange(1 << 24)).all()
 """

@@ -136,9 +136,9 @@ def on_device(cuda: Backend, run: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def seen_in_place(array: Any) -> bool:
-    from gpualgo._driver import driver
+    from gpualgo._driver import device as gpu
 
-    with driver.current_device(0):
+    with gpu.get(0).current():
         return page_locked.view(NumPy.view(array), 0) is not None
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from gpualgo._driver.storage import Piece
 
 from gpualgo._algorithms.radix_sort import cuda
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
@@ -20,7 +21,6 @@ from gpualgo._base.extents import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import NONE, Clear, Plan
 from gpualgo._driver import driver, pools, storage, workspace
-from gpualgo._driver.storage import Piece
 
 OWN, KEPT = 1 << 56, 1 << 57  # where storage lies
 STREAM = 7

@@ -56,15 +56,17 @@ def test_every_dtype(cuda: Backend, dtype: np.dtype[Any]) -> None:
 
 def test_tags_begin_anew(cuda: Backend) -> None:
     """Look-back states outlive a thousand million launches."""
-    from gpualgo._driver import workspace
+    from gpualgo._driver import device as gpu
+    from gpualgo._driver.workspace import KEPT_BYTES, TICKET_BYTES
 
     cp = cuda.xp
     x = affine(60_000)
     device, keys = cuda.to_device(x), cuda.to_device(x.view(np.uint32))
     square = x.reshape(-1, 20)
     ga.inclusive_scan(device, None, compose)
-    address = workspace.kept_states(cp.cuda.Device().id, cp.cuda.get_current_stream().ptr, 256)
-    assert address
+    kept = gpu.get(cp.cuda.Device().id).kept_workspace(cp.cuda.get_current_stream().ptr)
+    assert kept
+    address = kept + TICKET_BYTES + KEPT_BYTES
     raw = cp.cuda.MemoryPointer(cp.cuda.UnownedMemory(address, 256, None), 0)
     epoch = cp.ndarray((64,), np.uint32, raw)[2:3]
     want, want_square = scanned(compose, x), scanned(compose, square, 0)

@@ -10,7 +10,8 @@ from typing import Any
 
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
-from gpualgo._driver import driver, lifetime, streams, workspace
+from gpualgo._driver import device as gpu
+from gpualgo._driver import driver, lifetime, pools, streams, workspace
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline.problem import Request
 from gpualgo._pipeline.run import run
@@ -41,7 +42,7 @@ class Arena:
                 return address + self._used - size
             self._chunk, self._used = self._chunk + 1, 0
         room = max(size, _MIN_CHUNK_BYTES)
-        with driver.outside_capture(self.device):
+        with gpu.get(self.device).outside_capture():
             # Not in the order of any stream: launches may come on all of them.
             result = driver.api().cuMemAlloc(room)
             address = int(driver.check(result, f"allocating {room} bytes for a graph"))
@@ -51,7 +52,7 @@ class Arena:
 
 
 def _free_chunks(chunks: list[tuple[int, int]], device: int) -> None:
-    with contextlib.suppress(RuntimeError), driver.outside_capture(device):  # a forked child
+    with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
         for address, _ in chunks:
             driver.api().cuMemFree(address)
 
@@ -69,7 +70,7 @@ class Recording:
     def __enter__(self) -> Recording:
         from cuda.core import Device
 
-        with driver.current_device(self.device):
+        with gpu.get(self.device).current():
             device = Device(self.device)
             device.set_current()
             self.builder = device.create_graph_builder()
@@ -89,7 +90,7 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        with driver.current_device(self.device):
+        with gpu.get(self.device).current():
             if kind is None:
                 self.builder.end_building()
                 return
@@ -109,7 +110,7 @@ class Executable:
     def __init__(self, recorded: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
         self._device = recorded.device
         self._look_at(views)
-        with driver.current_device(self._device):
+        with gpu.get(self._device).current():
             self._graph = recorded.builder.complete()
             self._ran = driver.check(driver.api().cuEventCreate(2), "cuEventCreate")
         # Arguments and results; then the operators' and kernels' own.
@@ -127,8 +128,8 @@ class Executable:
             handle = streams.handle_of(stream, "Graph.launch")
         else:
             handle = 0 if self._library is None else self._library.stream(self._device)
-        with driver.current_device(self._device):
-            self._graph.launch(streams.core_stream(handle))
+        with gpu.get(self._device).current():
+            self._graph.launch(pools.core_stream(handle))
             if driver.is_capturing(handle):  # a part of another graph, of whose end nobody tells
                 recording.keep_alive(self._held)
                 return
@@ -139,7 +140,7 @@ class Executable:
     def replace(self, recorded: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
         """Become another recording of the same calls; what runs already is not disturbed."""
         self._look_at(views)
-        with driver.current_device(self._device):
+        with gpu.get(self._device).current():
             # The old arrays may go once no launch uses them.
             driver.check(driver.api().cuEventSynchronize(self._ran), "cuEventSynchronize")
             try:

@@ -51,15 +51,16 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
     """
     if isinstance(resource, str) and resource not in _NAMES:
         raise ValueError(f"{_WHERE}: unknown resource {resource!r}; use 'cupy', 'torch' or 'rmm'")
-    from gpualgo._driver import driver, pools
+    from gpualgo._driver import device as gpu
+    from gpualgo._driver import driver
 
     driver.require_device(0 if device is None else device)
     if resource is None or isinstance(resource, str):
         for number in range(driver.device_count()) if device is None else (device,):
-            pools.set_resource(number, _adapter(resource, number))
+            gpu.get(number).pool.set_resource(_adapter(resource, number))
         return
     _check(resource, device)
-    pools.set_resource(int(resource.device_id), resource)
+    gpu.get(int(resource.device_id)).pool.set_resource(resource)
 
 
 def _adapter(name: str | None, device: int) -> Any:

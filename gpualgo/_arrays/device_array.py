@@ -11,6 +11,7 @@ import numpy as np
 from gpualgo._base import dtypes
 from gpualgo._base import strides as _strides
 from gpualgo._base.extents import bounds, dense_strides
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, streams
 from gpualgo._driver.lifetime import Memory
 
@@ -128,7 +129,7 @@ class DeviceArray:
         low, high = bounds(self.shape, self.strides, self.dtype.itemsize)
         raw = np.empty(high - low, np.uint8)
         if raw.size:
-            with driver.current_device(self.device):
+            with gpu.get(self.device).current():
                 driver.refuse_capture(handle, f"{where}: the copy is waited for")
                 api = driver.api()
                 copied = api.cuMemcpyDtoHAsync(raw.ctypes.data, self.ptr + low, raw.size, handle)

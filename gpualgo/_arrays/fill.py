@@ -8,6 +8,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import merge
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 
 
@@ -20,7 +21,7 @@ def fill(target: View, value: np.ndarray[Any, Any], stream: int) -> None:
     words = [int.from_bytes(data[i : i + unit], "little") for i in range(0, len(data), unit)]
     dims = merge([(n, (s,)) for n, s in zip(target.shape, target.strides, strict=True)])
     rows, (pitch,) = dims.pop() if dims else (1, (len(data),))
-    with driver.current_device(target.device):
+    with gpu.get(target.device).current():
         for index in np.ndindex(*(extent for extent, _ in dims)):
             start = sum(i * stride for i, (_, (stride,)) in zip(index, dims, strict=True))
             _fill_line(target.ptr + start, rows, pitch, words, unit, stream)

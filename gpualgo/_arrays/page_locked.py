@@ -11,6 +11,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View, address_of, byte_bounds
 from gpualgo._base.extents import MAX_DIMS
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
 
@@ -77,7 +78,7 @@ class Memory:
 
     def __init__(self, size: int, device: int) -> None:
         api = driver.api()
-        with driver.outside_capture(device):
+        with gpu.get(device).outside_capture():
             # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP, for every context and in place.
             result = api.cuMemHostAlloc(size, 3)
         codes = api.CUresult
@@ -101,5 +102,5 @@ def allocate(size: int, device: int) -> np.ndarray[Any, Any]:
 
 def _free(address: int, device: int) -> None:
     """Give page-locked memory back; what a stream still uses is held by `memory` until then."""
-    with contextlib.suppress(RuntimeError), driver.outside_capture(device):  # a forked child
+    with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
         driver.api().cuMemFreeHost(address)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import recording
 from gpualgo._base.extents import dense_strides
 from gpualgo._driver import addresses, driver, lifetime
+from gpualgo._driver import device as gpu
 
 
 class Protocol:
@@ -44,7 +45,7 @@ class Protocol:
         return pointer
 
 
-@cache
+@lru_cache(4096)  # streams come and go
 def at(home: int) -> Protocol:
     """Return the library of a home stream: one object for each, as calls compare them."""
     return Protocol(home)
@@ -100,7 +101,7 @@ class Borrowed:
         if sys.is_finalizing():
             return
         try:
-            with driver.current_device(self.tensor.device_id):
+            with gpu.get(self.tensor.device_id).current():
                 if driver.is_free(0):
                     lifetime.keep_until_done(0, self.tensor.device_id, self.tensor.owner)
         except RuntimeError:  # the child of a fork, or CUDA has ended: nothing runs any more
@@ -119,7 +120,7 @@ def borrowed_view(x: Borrowed) -> View:
 def capsule_of(producer: Any, device: int) -> Any:
     """Return a producer's capsule, the legacy default stream having to wait for its work."""
     driver.require_device(device)
-    with driver.current_device(device):
+    with gpu.get(device).current():
         return dlpack.ask(producer, stream=1 if driver.is_free(0) else -1)
 
 

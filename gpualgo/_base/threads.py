@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from gpualgo._base import forks
+
 _SMALL_BYTES = 1 << 16  # not worth looking at the clock
 _LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
 _WAKE_SECONDS = 2e-4  # work left that repays waking a thread
@@ -132,12 +134,9 @@ def _get_pool() -> ThreadPoolExecutor:
         return _pool
 
 
+@forks.in_child
 def _after_fork() -> None:
     """Forget the parent's threads and its lock: neither exists in the child."""
     global _pool, _lock
     _pool = None
     _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

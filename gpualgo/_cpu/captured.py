@@ -7,14 +7,17 @@ writes where its arrays lie, and other calls of the same code with arrays wait u
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
+import weakref
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
 from gpualgo._arrays.view import View
+from gpualgo._base import forks
 from gpualgo._operators import captured
+from gpualgo._operators.content import Key
 from gpualgo._operators.operator import Operator
 
 _NOTHING = contextlib.nullcontext()
@@ -28,16 +31,22 @@ class _State:
         self.lock = threading.RLock()  # a backend may call another one with the same operator
 
 
-_states: dict[int, _State] = {}  # never given up: compiled code has the addresses
+# Code is found by its key, and whoever runs it holds the key.
+_states: weakref.WeakKeyDictionary[Key, _State] = weakref.WeakKeyDictionary()
+_lock = threading.RLock()  # a finalizer may come by while it is held
 
 
-def _state_of(key: int) -> _State:
-    return _states.get(key) or _states.setdefault(key, _State())
+def _state_of(key: Key) -> _State:
+    with _lock:
+        found = _states.get(key)
+        if found is None:
+            found = _states[key] = _State()
+        return found
 
 
-def address_of(key: int) -> int:
-    """Return the address of the words of an operator's code."""
-    return int(_state_of(key).words.ctypes.data)
+def words_of(key: Key) -> np.ndarray[Any, Any]:
+    """Return the words of an operator's code, which has their address and has to hold them."""
+    return _state_of(key).words
 
 
 def bound(op: Operator) -> AbstractContextManager[None]:
@@ -49,7 +58,7 @@ def bound(op: Operator) -> AbstractContextManager[None]:
 class _Bound(AbstractContextManager[None]):
     __slots__ = ("_state", "_words")
 
-    def __init__(self, key: int, views: tuple[View, ...]) -> None:
+    def __init__(self, key: Key, views: tuple[View, ...]) -> None:
         captured.check_on_cpu(views)
         self._state, self._words = _state_of(key), np.frombuffer(captured.pack(views), np.int64)
 
@@ -61,11 +70,10 @@ class _Bound(AbstractContextManager[None]):
         self._state.lock.release()
 
 
+@forks.in_child
 def _after_fork() -> None:
     """Replace locks that a thread of the parent may have held."""
-    for state in _states.values():
+    global _lock
+    _lock = threading.RLock()
+    for state in list(_states.values()):
         state.lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba import types
 
-_MAX_KERNELS = 1024
+from gpualgo._base.memo import Memo
 
 Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
 
 Compiled = TypeVar("Compiled")
 
-_kernels: dict[Hashable, Any] = {}
-_lock = threading.RLock()
+_kernels: Memo[Any] = Memo(1024)
+_entries: Memo[Any] = Memo(256)  # numba never frees code, so that an address outlives its entry
 
 
 def get_kernel(key: Hashable, build: Callable[[], Callable[..., None]]) -> Kernel:
@@ -28,17 +27,18 @@ def get_kernel(key: Hashable, build: Callable[[], Callable[..., None]]) -> Kerne
 
 def get_compiled(key: Hashable, compile_all: Callable[[], Compiled]) -> Compiled:
     """Return what compile_all() makes for key, made once."""
-    found: Compiled | None = _kernels.get(key)
-    if found is not None:
-        return found
-    with _lock:
-        found = _kernels.get(key)
-        if found is None:
-            found = compile_all()
-            while len(_kernels) >= _MAX_KERNELS:
-                del _kernels[next(iter(_kernels))]
-            _kernels[key] = found
+    found: Compiled = _kernels.made(key, compile_all)
     return found
+
+
+def get_entry(key: Hashable, write: Callable[[], Callable[..., None]]) -> int:
+    """Return the address of key's C function of words; write() makes its Python source."""
+    return int(_entries.made(key, lambda: _compile_entry(write())).address)
+
+
+def _compile_entry(function: Callable[..., None]) -> Any:
+    signature = types.void(*[types.intp] * function.__code__.co_argcount)
+    return numba.cfunc(signature, nopython=True, error_model="numpy")(function)
 
 
 def compile_kernel(function: Callable[..., None]) -> Kernel:
@@ -54,12 +54,3 @@ def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
     memory = np.empty(num_bytes + 64, np.uint8)
     start = -memory.__array_interface__["data"][0] % 64
     return memory[start : start + num_bytes]
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

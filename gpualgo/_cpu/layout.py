@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +9,7 @@ import numba
 import numpy as np
 from numba import types
 
+from gpualgo._cpu.kernels import get_entry
 from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
 
 Dims = Sequence[tuple[int, ...]]
@@ -72,10 +71,6 @@ def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
 offset = numba.njit("intp(intp,intp,intp,intp)", nogil=True, error_model="numpy")(_offset)
 
 
-_packers: dict[int, Any] = {}
-_lock = threading.Lock()
-
-
 def packer(itemsize: int) -> int:
     """Return the address of the copy between a strided array's elements and a dense buffer.
 
@@ -83,15 +78,7 @@ def packer(itemsize: int) -> int:
     start + 1, ... in C order. It is compiled once per size, serves every dtype and operator, and is
     called by address, so that an operator's own kernels hold no code for layouts.
     """
-    found = _packers.get(itemsize)
-    if found is None:
-        with _lock:
-            found = _packers.get(itemsize)
-            if found is None:
-                signature = types.void(*[types.intp] * 8)
-                options = {"nopython": True, "error_model": "numpy"}
-                found = _packers[itemsize] = numba.cfunc(signature, **options)(_pack(itemsize))
-    return int(found.address)
+    return get_entry(("packer", itemsize), lambda: _pack(itemsize))
 
 
 def _pack(itemsize: int) -> Callable[..., None]:
@@ -146,12 +133,3 @@ def _pack(itemsize: int) -> Callable[..., None]:
             packed += n
 
     return pack
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -6,7 +6,6 @@ other dtype is itself.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,14 +17,15 @@ from numba.core import datamodel, extending, imputils, ir, ir_utils, rewrites
 from numba.np import arrayobj
 
 from gpualgo._base import dtypes
+from gpualgo._base.memo import Memo
 from gpualgo._cpu import captured as state
 from gpualgo._operators.numpy_rules import rewrite, wrap
 from gpualgo._operators.numpy_rules.errors import explained, result_of
 from gpualgo._operators.numpy_rules.types import Narrow, scalar_type
 from gpualgo._operators.operator import Operator
 
-_lock = threading.RLock()
-_compiled: dict[Any, CompiledOperator] = {}
+_compiled: Memo[CompiledOperator] = Memo(1024)
+_targets: Memo[rewrite.Target] = Memo(1)
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
@@ -43,8 +43,7 @@ def storage_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.uint16) if narrow else dtype
 
 
-@cache
-def _target() -> rewrite.Target:
+def _install() -> rewrite.Target:
     target = rewrite.Target(
         ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, False
     )
@@ -59,13 +58,7 @@ def compile_operator(
 ) -> CompiledOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     key = (op.key, arg_dtypes, result_dtype)
-    found = _compiled.get(key)
-    if found is None:
-        with _lock:
-            found = _compiled.get(key)
-            if found is None:
-                found = _compiled[key] = _compile(op, arg_dtypes, result_dtype)
-    return found
+    return _compiled.made(key, lambda: _compile(op, arg_dtypes, result_dtype))
 
 
 def compile_cast(source: np.dtype[Any], target: np.dtype[Any]) -> CompiledOperator:
@@ -80,7 +73,9 @@ def _compile(
     op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
     fn = wrap.function_of(op, len(arg_dtypes))
-    source, key = op.fn, op.key
+    source = op.fn
+    read = state.words_of(op.key) if op.arrays else None
+    place = 0 if read is None else int(read.ctypes.data)
     functions: dict[Any, Any] = {}
 
     def device_function(inner: Any) -> Any:
@@ -90,9 +85,11 @@ def _compile(
 
     def words(builder: Any) -> Any:
         word = llvm.IntType(64)
-        return builder.inttoptr(word(state.address_of(key)), word.as_pointer())
+        return builder.inttoptr(word(place), word.as_pointer())
 
-    adoption = rewrite.Adoption(_target(), device_function, words if op.arrays else None)
+    adoption = rewrite.Adoption(
+        _targets.made("cpu", _install), device_function, None if read is None else words
+    )
     args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
     with explained(source, arg_dtypes):
         dispatcher = device_function(fn)
@@ -106,6 +103,7 @@ def _compile(
     loads = [_loader(arg) for arg in args]
     finish = _finisher(scalar_type(str(dtypes.name_of(result))))
     wrapper = njit(**_OPTIONS)(_wrapper(dispatcher, finish, loads))
+    wrapper.words = read  # kernels hold the function, and so what it reads
     return CompiledOperator(wrapper, result)
 
 

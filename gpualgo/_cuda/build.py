@@ -19,10 +19,11 @@ import numpy as np
 
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
-from gpualgo._base.memo import Once
+from gpualgo._base.memo import Memo
 from gpualgo._cuda import cache as disk
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
-from gpualgo._operators.key import digest_of
+from gpualgo._operators.content import digest_of
 from gpualgo._operators.operator import Operator
 
 _HINT = "pip install 'gpualgo[cu13]'"
@@ -93,26 +94,31 @@ def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join((_source_digest(), *parts)).encode()).hexdigest()
 
 
-_kernels, _images, _cubins, _kernel_irs, _operator_irs, _result_dtypes = (Once() for _ in range(6))
+# A kernel that is given up stays loaded: graphs that others recorded may launch it, and never tell.
+_kernels: Memo[driver.Kernel] = Memo(4096)
+_images: Memo[tuple[bytes, str]] = Memo(256)  # the machine code of operators that capture arrays
+_cubins: Memo[tuple[bytes, str]] = Memo(256)  # what follows is on disk, too
+_kernel_irs: Memo[tuple[bytes, str]] = Memo(256)
+_operator_irs: Memo[Any] = Memo(256)
+_result_dtypes: Memo[np.dtype[Any]] = Memo(4096)
 
 
 def kernel(spec: Spec, device: int) -> driver.Kernel:
     """Return the loaded kernel of a spec for a device's architecture."""
-    capability = driver.capability(device)
+    capability = gpu.get(device).capability
     key = (*_memory_key(spec), capability)
     views = () if spec.op is None else spec.op.arrays
     if views:
         from gpualgo._cuda import captured as bound
 
-        image = _images.get(key, lambda: bound.tried(*_load(spec, capability, device), device))
+        image = _images.made(key, lambda: bound.tried(*_load(spec, capability, device), device))
         return bound.kernel(key, image, views, device)
-    loaded: driver.Kernel = _kernels.get(key, lambda: _load(spec, capability, device)[0])
-    return loaded
+    return _kernels.made(key, lambda: _load(spec, capability, device)[0])
 
 
 def _load(spec: Spec, capability: tuple[int, int], device: int) -> tuple[driver.Kernel, bytes]:
     code, name = cubin(spec, capability)
-    with driver.outside_capture(device):  # of whatever anybody records
+    with gpu.get(device).outside_capture():  # of whatever anybody records
         try:
             return driver.Kernel(code, name), code
         except RuntimeError:  # made for another driver: an older one may not load it
@@ -144,8 +150,7 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
         disk.write(key, (name.encode(), code))
         return code, name
 
-    found: tuple[bytes, str] = _cubins.get(key, make)
-    return found
+    return _cubins.made(key, make)
 
 
 def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
@@ -166,7 +171,7 @@ def operator(
 
         return compile_operator(op, arg_dtypes, result_dtype, capability)
 
-    return _operator_irs.get((op.key, arg_dtypes, result_dtype, capability), make)
+    return _operator_irs.made((op.key, arg_dtypes, result_dtype, capability), make)
 
 
 def result_dtype(
@@ -183,8 +188,7 @@ def result_dtype(
         disk.write(key, (str(_dtypes.name_of(found)).encode(),))
         return found
 
-    inferred: np.dtype[Any] = _result_dtypes.get((op.key, arg_dtypes, wanted), make)
-    return inferred
+    return _result_dtypes.made((op.key, arg_dtypes, wanted), make)
 
 
 def arch_of(capability: tuple[int, int]) -> str:
@@ -231,8 +235,7 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
         disk.write(key, (name.encode(), code))
         return code, name
 
-    found: tuple[bytes, str] = _kernel_irs.get(key, make)
-    return found
+    return _kernel_irs.made(key, make)
 
 
 @cache

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import STATE_NAME, Binding, binding_of, describe, pack, view_of
@@ -64,7 +65,7 @@ class BoundKernel(driver.Kernel):
 
         def launch(config: Any, _: Any, parameters: int, extra: int) -> Any:
             stream = int(config.hStream)
-            with driver.current_device(self._device):
+            with gpu.get(self._device).current():
                 owners = self._binding.owners()
                 loaded = self._bound(self._words or self._words_now(owners))
                 is_recorded = driver.is_capturing(stream)
@@ -93,7 +94,7 @@ class BoundKernel(driver.Kernel):
         with _lock:
             loaded = None if self._loaded is None else self._loaded()
             if loaded is None or loaded.words != words:
-                with driver.outside_capture(self._device):
+                with gpu.get(self._device).outside_capture():
                     loaded = _Loaded(driver.Kernel(*self._image), words, self._device)
                 self._loaded = weakref.ref(loaded)
             loaded.kernel.allow_shared(self._num_shared, self._device)
@@ -131,7 +132,7 @@ def _on_device(view: View, device: int) -> View:
     if view.device == CPU:
         from gpualgo._arrays import page_locked
 
-        with driver.current_device(device):
+        with gpu.get(device).current():
             found = page_locked.view(view, device, "op")
     if found is None:
         raise TypeError(
@@ -152,7 +153,7 @@ def _wait_for_writers(stream: int, views: list[View]) -> None:
 def _write_state(kernel: driver.Kernel, words: bytes, device: int) -> None:
     """Write a library's words, past all streams of the caller and their captures."""
     api = driver.api()
-    with driver.outside_capture(device):
+    with gpu.get(device).outside_capture():
         address, size = driver.check(
             api.cuLibraryGetGlobal(kernel.library, STATE_NAME.encode()),
             f"finding the state of {kernel.name}",
@@ -163,5 +164,5 @@ def _write_state(kernel: driver.Kernel, words: bytes, device: int) -> None:
 
 def _unload(library: Any, device: int) -> None:
     """Unload a library that no launch uses any longer."""
-    with contextlib.suppress(RuntimeError), driver.outside_capture(device):  # a forked child
+    with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
         driver.api().cuLibraryUnload(library)

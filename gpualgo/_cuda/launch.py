@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 
 
@@ -109,6 +110,6 @@ class Launch:
     def retry(self, status: Any, config: Any, parameters: int) -> None:
         """Launch once more in a thread that CUDA has not seen yet; raise where that is not it."""
         if status == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
-            with driver.current_device(self.device):
+            with gpu.get(self.device).current():
                 (status,) = self.submit(config, self.handle, parameters, 0)
         driver.check((status,), f"launching {self.kernel.name}")

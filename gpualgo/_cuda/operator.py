@@ -15,6 +15,7 @@ import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError
+from gpualgo._base.memo import Memo
 from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
 from gpualgo._operators.operator import Operator
 
@@ -30,8 +31,10 @@ class DeviceOperator:
     result_dtype: np.dtype[Any]
 
 
-@cache
-def _target() -> Any:
+_targets: Memo[Any] = Memo(1)
+
+
+def _install() -> Any:
     """Import numba's CUDA target and teach it NumPy-2 arithmetic."""
     try:
         from numba.cuda import datamodel, extending
@@ -86,7 +89,9 @@ class _Compilation:
 
         self.capability = capability
         self.adoption = rewrite.Adoption(
-            _target(), self.device_function, _state_words if captures else None
+            _targets.made("cuda", _install),
+            self.device_function,
+            _state_words if captures else None,
         )
         self.dispatchers: dict[Any, Any] = {}
 

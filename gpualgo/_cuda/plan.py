@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gpualgo._base import recording
 from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.pieces import Piece, Pieces
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, workspace
-from gpualgo._driver.storage import Piece, Storage
+from gpualgo._driver.context import leave
 
 VALUE, GIVEN, FIRST, NONE = range(4)
 Start: TypeAlias = tuple[bytes, int, int, int]
@@ -54,14 +56,14 @@ class Plan:
         has_tables: bool = False,
     ) -> None:  # fmt: skip
         """`has_tables`: kernels read memory that lives as long as the plan."""
-        self.device, self.steps, self.has_tables = device, list(steps), has_tables
+        self.device, self.steps, self.has_tables = gpu.get(device), list(steps), has_tables
         is_shared = sum(isinstance(step, Launch) for step in steps) > 1
-        self.storage = Storage(device, pieces, is_shared) if pieces else None
+        self.storage = Pieces(self.device, pieces, is_shared) if pieces else None
         self.temp_storage_bytes = self.storage.num_bytes if self.storage is not None else 0
 
     def queue(self, stream: int, addresses: tuple[Any, ...]) -> None:
         """Queue all steps on a stream: start, sources and targets are given."""
-        before = None if driver.is_simple else driver.enter(self.device)
+        before = None if driver.is_simple else self.device.context.enter()
         lent = None
         try:
             if self.has_tables and driver.is_capturing(stream):
@@ -96,7 +98,7 @@ class Plan:
             if lent is not None:
                 lent.release()
             if before is not None:
-                driver.leave(before)
+                leave(before)
 
     def packed(self, addresses: tuple[Any, ...]) -> Callable[[int], None] | None:
         """Return launch(stream) for addresses that stay, None where each call has to take storage.

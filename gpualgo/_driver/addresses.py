@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 
 
@@ -27,7 +28,7 @@ def find(pointer: int) -> Allocation | None:
         if not _attribute("IS_MANAGED", pointer):
             return None
         device = 0
-    with driver.current_device(device):
+    with gpu.get(device).current():
         seen = _attribute("DEVICE_POINTER", pointer)
         start, size = _attribute("RANGE_START_ADDR", pointer), _attribute("RANGE_SIZE", pointer)
         if start is None or not size:

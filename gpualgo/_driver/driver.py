@@ -11,9 +11,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gpualgo._base import forks
 from gpualgo._base.errors import NoDeviceError
+
+if TYPE_CHECKING:
+    pass
 
 _HINT = (
     "install an NVIDIA driver and the CUDA libraries (pip install 'gpualgo[cu13]'), "
@@ -87,10 +91,9 @@ def _start(count: int) -> None:
     """Remember how launches have to look; a forked child loses the short cut."""
     global is_simple
     is_simple = count == 1
-    if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-        os.register_at_fork(after_in_child=_forget)
 
 
+@forks.in_child
 def _forget() -> None:
     global is_simple
     is_simple = False
@@ -103,75 +106,6 @@ def check_process() -> None:
             "CUDA was started before this process was forked and cannot be used in the child; "
             "use multiprocessing's 'spawn' start method"
         )
-
-
-@cache
-def capability(device: int) -> tuple[int, int]:
-    """Return a device's compute capability."""
-    driver = api()
-    attribute = driver.CUdevice_attribute
-    major = attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-    minor = attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-    return (
-        check(driver.cuDeviceGetAttribute(major, device), "cuDeviceGetAttribute"),
-        check(driver.cuDeviceGetAttribute(minor, device), "cuDeviceGetAttribute"),
-    )
-
-
-@cache
-def may_overlap(device: int) -> bool:
-    """Return whether a kernel can be launched while the one before still runs, in graphs too."""
-    version = check(api().cuDriverGetVersion(), "cuDriverGetVersion")
-    return capability(device) >= (9, 0) and version >= 12030
-
-
-@cache
-def num_sms(device: int) -> int:
-    """Return how many multiprocessors a device has."""
-    attribute = api().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-    return int(check(api().cuDeviceGetAttribute(attribute, device), "cuDeviceGetAttribute"))
-
-
-@cache
-def shared_limit(device: int) -> int:
-    """Return how many bytes of shared memory one block may have."""
-    attribute = api().CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-    return int(check(api().cuDeviceGetAttribute(attribute, device), "cuDeviceGetAttribute"))
-
-
-@cache
-def primary_context(device: int) -> Any:
-    """Retain a device's primary context, which CuPy and torch use as well."""
-    require_device(device)
-    return check(api().cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain")
-
-
-def enter(device: int) -> Any:
-    """Make a device's context current; return the one before, for `leave`."""
-    check_process()
-    before = check(api().cuCtxGetCurrent(), "cuCtxGetCurrent")
-    check(api().cuCtxSetCurrent(primary_context(device)), "cuCtxSetCurrent")
-    return before
-
-
-def leave(before: Any) -> None:
-    """Bring back the context that was current before `enter`."""
-    api().cuCtxSetCurrent(before)
-
-
-class current_device:
-    """A with block in which a device's context is current; the one before comes back."""
-
-    __slots__ = ("before", "device")
-
-    def __init__(self, device: int) -> None:
-        self.device = device
-
-    def __enter__(self) -> None:
-        self.before = enter(self.device)
-
-    def __exit__(self, *exc: object) -> None:
-        leave(self.before)
 
 
 _shared_lock = threading.Lock()
@@ -208,12 +142,6 @@ class Kernel:
         return submit
 
 
-def adopt_thread(device: int) -> None:
-    """Give a thread that CUDA has not seen yet the device's primary context."""
-    check_process()
-    check(api().cuCtxSetCurrent(primary_context(device)), "cuCtxSetCurrent")
-
-
 def is_capturing(stream: int) -> bool:
     """Return whether a stream's work is recorded instead of run."""
     status, capture = api().cuStreamIsCapturing(stream)
@@ -243,13 +171,6 @@ def relaxed() -> Iterator[None]:
         yield
     finally:
         api().cuThreadExchangeStreamCaptureMode(before)
-
-
-@contextmanager
-def outside_capture(device: int) -> Iterator[None]:
-    """Do on a device what a capture would forbid, and what is no part of it."""
-    with current_device(device), relaxed():
-        yield
 
 
 def synchronize(stream: int) -> None:

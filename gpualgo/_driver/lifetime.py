@@ -7,9 +7,10 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
-from gpualgo._driver import driver, pools
+from gpualgo._driver import device as gpu
+from gpualgo._driver import driver
 from gpualgo._driver.driver import check
-from gpualgo._driver.streams import stream_id, wait_for
+from gpualgo._driver.streams import wait_for
 
 
 def allocate_array(size: int, stream: int, device: int) -> int:
@@ -17,9 +18,10 @@ def allocate_array(size: int, stream: int, device: int) -> int:
 
     It may outlive the stream and whatever supplies temporary storage.
     """
-    own = pools.array_stream(device)
-    with driver.outside_capture(device):
-        address = pools.allocate(size, own, device)
+    found = gpu.get(device)
+    own = found.array_stream
+    with found.outside_capture():
+        address = found.pool.allocate(size, own)
         if driver.is_capturing(stream):  # whose work may not wait for what is not captured
             driver.synchronize(own)
         else:
@@ -32,14 +34,15 @@ def release(address: int, device: int, events: dict[int, Any]) -> None:
 
     Other libraries may have used it on the legacy default stream, where most of them work.
     """
-    own, api = pools.array_stream(device), driver.api()
-    with suppress(RuntimeError), driver.outside_capture(device):  # a forked child
+    with suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
+        found, api = gpu.get(device), driver.api()
+        own = found.array_stream
         if driver.is_free(0):
             wait_for(own, 0, device)
         for event in events.values():
             check(api.cuStreamWaitEvent(own, event, 0), "cuStreamWaitEvent")
             check(api.cuEventDestroy(event), "cuEventDestroy")
-        pools.free(address, own)
+        found.pool.free(address, own)
 
 
 _in_use: dict[Any, list[tuple[Any, Any]]] = {}  # oldest first, by stream
@@ -56,7 +59,7 @@ def keep_until_done(stream: int, device: int, *objects: Any) -> None:
     if driver.is_capturing(stream):
         return
     api = driver.api()
-    with driver.current_device(device):
+    with gpu.get(device).current():
         event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
         check(api.cuEventRecord(event, stream), "cuEventRecord")
     keep_until_event((device, stream), event, objects)
@@ -99,8 +102,9 @@ class Memory:
         if driver.is_capturing(stream):  # the graph holds its arrays
             return
         api = driver.api()
-        with driver.current_device(self.device):
-            identity = stream_id(stream, self.device)
+        found = gpu.get(self.device)
+        with found.current():
+            identity = found.stream_id(stream)
             event = self._events.get(identity)
             if event is None:
                 event = driver.check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing

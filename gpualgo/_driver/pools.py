@@ -3,109 +3,117 @@
 from __future__ import annotations
 
 import threading
-from functools import cache
 from typing import Any
 
 from gpualgo._driver import driver
+from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
-from gpualgo._driver.streams import core_stream
 
 KEPT_SHARE = 4  # a quarter of the device's memory stays in its pool when it is not in use
 
-_resources: dict[int, Any] = {}  # by device: cuda.core MemoryResources set by the caller
-_lent: dict[int, Any] = {}  # what they lent, by address
-_lock = threading.Lock()
+
+class Pool:
+    """A device's memory, which streams take and give back in their order."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._handle: Any = None  # our pool, once made
+        self._resource: Any = None  # the caller's cuda.core MemoryResource
+        self._lent: dict[int, Any] = {}  # what resources lent, by address
+
+    def set_resource(self, resource: Any) -> None:
+        """Take memory from a cuda.core MemoryResource from now on; None: from our pool."""
+        self._resource = resource
+
+    def has_lent(self, address: int) -> bool:
+        """Return whether memory came from a resource of the caller's."""
+        return address in self._lent
+
+    def allocate(self, size: int, stream: int) -> int:
+        """Return the address of size bytes, usable in the order of a stream.
+
+        What a capture records belongs to its graph, whichever resource is set: memory given back
+        to a resource could be lent to others while the graph still uses it.
+        """
+        if driver.is_capturing(stream):
+            return self._from_graph(size, stream)
+        resource, ordinal = self._resource, self._context.ordinal
+        if resource is None:
+            return self._from_pool(size, stream)
+        try:
+            with self._context.current():
+                buffer = resource.allocate(size, stream=core_stream(stream))
+        except Exception as error:
+            raise MemoryError(
+                f"{type(resource).__name__} failed to allocate {size} bytes on cuda:{ordinal}: "
+                f"{error}"
+            ) from error
+        address = int(buffer.handle)
+        self._lent[address] = buffer
+        return address
+
+    def free(self, address: int, stream: int) -> None:
+        """Take memory back once the stream's earlier work is done."""
+        buffer = self._lent.pop(address, None) if self._lent else None
+        if buffer is None:
+            check(driver.api().cuMemFreeAsync(address, stream), "cuMemFreeAsync")
+        else:
+            buffer.close(core_stream(stream))
+
+    def _from_graph(self, size: int, stream: int) -> int:
+        """Record an allocation: its memory is the graph's, of no pool."""
+        with self._context.current():
+            result = driver.api().cuMemAllocAsync(size, stream)
+        where = f"allocating {size} bytes in a graph on cuda:{self._context.ordinal}"
+        return int(check(result, where))
+
+    def _from_pool(self, size: int, stream: int) -> int:
+        api, ordinal = driver.api(), self._context.ordinal
+        with self._context.outside_capture():  # of whatever other threads record
+            pool = self._pool()
+            result = api.cuMemAllocFromPoolAsync(size, pool, stream)
+            if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                # What earlier calls have freed is ours only once they have run.
+                api.cuStreamSynchronize(stream)
+                api.cuMemPoolTrimTo(pool, 0)
+                result = api.cuMemAllocFromPoolAsync(size, pool, stream)
+            if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                status, *sizes = api.cuMemGetInfo()
+                free_bytes, total = sizes if status == 0 else ("?", "?")
+                raise MemoryError(
+                    f"cuda:{ordinal} cannot give {size} bytes: {free_bytes} of {total} are free; "
+                    "delete arrays, or empty the pools of CuPy and torch (free_all_blocks, "
+                    "empty_cache)"
+                )
+        return int(check(result, f"allocating {size} bytes on cuda:{ordinal}"))
+
+    def _pool(self) -> Any:
+        """Return our pool; the device's default one gives all memory back when anybody waits."""
+        with self._lock:
+            if self._handle is None:
+                self._handle = _new_pool(self._context.ordinal)
+            return self._handle
 
 
-def set_resource(device: int, resource: Any) -> None:
-    """Take a device's memory from a cuda.core MemoryResource from now on; None: from our pool."""
-    if resource is None:
-        _resources.pop(device, None)
-    else:
-        _resources[device] = resource
-
-
-def allocate(size: int, stream: int, device: int) -> int:
-    """Return the address of size bytes on a device, usable in the order of a stream.
-
-    What a capture records belongs to its graph, whichever resource is set: memory given back to a
-    resource could be lent to others while the graph still uses it.
-    """
-    if driver.is_capturing(stream):
-        return _from_graph(size, stream, device)
-    resource = _resources.get(device) if _resources else None
-    if resource is None:
-        return _from_pool(size, stream, device)
-    try:
-        with driver.current_device(device):
-            buffer = resource.allocate(size, stream=core_stream(stream))
-    except Exception as error:
-        raise MemoryError(
-            f"{type(resource).__name__} failed to allocate {size} bytes on cuda:{device}: {error}"
-        ) from error
-    address = int(buffer.handle)
-    _lent[address] = buffer
-    return address
-
-
-def free(address: int, stream: int) -> None:
-    """Return memory once the stream's earlier work is done."""
-    buffer = _lent.pop(address, None) if _lent else None
-    if buffer is None:
-        check(driver.api().cuMemFreeAsync(address, stream), "cuMemFreeAsync")
-    else:
-        buffer.close(core_stream(stream))
-
-
-@cache
-def array_stream(device: int) -> int:
-    """Return a stream of our own on which memory of results is taken and given back.
-
-    Theirs may be gone by then: an array known by protocol names its stream, and does not hold it.
-    """
-    with driver.outside_capture(device):
-        return int(check(driver.api().cuStreamCreate(1), "cuStreamCreate"))
-
-
-@cache
-def _pool(device: int) -> Any:
-    """Return our pool. The device's default one gives all memory back whenever anybody waits."""
+def _new_pool(ordinal: int) -> Any:
     api = driver.api()
     properties = api.CUmemPoolProps()
     properties.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     properties.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-    properties.location.id = device
+    properties.location.id = ordinal
     pool = check(api.cuMemPoolCreate(properties), "cuMemPoolCreate")
     threshold = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-    total = check(api.cuDeviceTotalMem(device), "cuDeviceTotalMem")
+    total = check(api.cuDeviceTotalMem(ordinal), "cuDeviceTotalMem")
     kept = api.cuuint64_t(total // KEPT_SHARE)
     check(api.cuMemPoolSetAttribute(pool, threshold, kept), "cuMemPoolSetAttribute")
     return pool
 
 
-def _from_graph(size: int, stream: int, device: int) -> int:
-    """Record an allocation: its memory is the graph's, of no pool."""
-    with driver.current_device(device):
-        result = driver.api().cuMemAllocAsync(size, stream)
-    return int(check(result, f"allocating {size} bytes in a graph on cuda:{device}"))
+def core_stream(stream: int) -> Any:
+    """Return cuda.core's object of a stream."""
+    from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
 
-
-def _from_pool(size: int, stream: int, device: int) -> int:
-    api = driver.api()
-    with driver.outside_capture(device):  # of whatever other threads record
-        with _lock:  # `cache` would let two threads make a pool each
-            pool = _pool(device)
-        result = api.cuMemAllocFromPoolAsync(size, pool, stream)
-        if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            # What earlier calls have freed is ours only once they have run.
-            api.cuStreamSynchronize(stream)
-            api.cuMemPoolTrimTo(pool, 0)
-            result = api.cuMemAllocFromPoolAsync(size, pool, stream)
-        if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-            status, *sizes = api.cuMemGetInfo()
-            free_bytes, total = sizes if status == 0 else ("?", "?")
-            raise MemoryError(
-                f"cuda:{device} cannot give {size} bytes: {free_bytes} of {total} are free; "
-                "delete arrays, or empty the pools of CuPy and torch (free_all_blocks, empty_cache)"
-            )
-    return int(check(result, f"allocating {size} bytes on cuda:{device}"))
+    if stream in (0, 1):
+        return LEGACY_DEFAULT_STREAM
+    return PER_THREAD_DEFAULT_STREAM if stream == 2 else Stream.from_handle(stream)

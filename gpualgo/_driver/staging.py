@@ -2,92 +2,32 @@
 
 from __future__ import annotations
 
-import ctypes
-import math
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gpualgo._base import threads
-from gpualgo._driver import driver, workspace
+from gpualgo._driver import device as gpu
+from gpualgo._driver import driver
 from gpualgo._driver.driver import check
+from gpualgo._driver.slots import CHUNK_BYTES, NUM_SLOTS, Slot
 
-CHUNK_BYTES = 32 << 20  # of each page-locked buffer; larger gains nothing on PCIe 5
-NUM_SLOTS = 3
-
-_lock = threading.Lock()
-_idle: dict[int, list[Slot]] = {}
-
-
-class Slot:
-    """A page-locked buffer and the event that says when the GPU is done with it."""
-
-    __slots__ = ("address", "bytes", "event")
-
-    def __init__(self) -> None:
-        api = driver.api()
-        # 1: CU_MEMHOSTALLOC_PORTABLE, usable from every context.
-        self.address = int(check(api.cuMemHostAlloc(CHUNK_BYTES, 1), "allocating pinned memory"))
-        raw = (ctypes.c_ubyte * CHUNK_BYTES).from_address(self.address)
-        self.bytes: np.ndarray[Any, Any] = np.ctypeslib.as_array(raw)
-        self.event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-
-    def array(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0
-    ) -> np.ndarray[Any, Any]:
-        """Return the buffer's bytes from an offset on as an array."""
-        size = math.prod(shape) * dtype.itemsize
-        return self.bytes[offset : offset + size].view(dtype).reshape(shape)
-
-    def wait(self) -> None:
-        """Wait until what was queued before the last record has run."""
-        check(driver.api().cuEventSynchronize(self.event), "cuEventSynchronize")
-
-    def free(self) -> None:
-        """Give the page-locked memory back; nothing may use the slot any more."""
-        check(driver.api().cuEventDestroy(self.event), "cuEventDestroy")
-        check(driver.api().cuMemFreeHost(self.address), "cuMemFreeHost")
-
-    def record(self, stream: int) -> None:
-        check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
-
-
-@contextmanager
-def slots(device: int, count: int) -> Iterator[list[Slot]]:
-    """Lend page-locked buffers; they are kept for the next call."""
-    with _lock:
-        idle = _idle.setdefault(device, [])
-        lent = [idle.pop() for _ in range(min(count, len(idle)))]
-    try:
-        while len(lent) < count:
-            lent.append(Slot())
-        yield lent
-    finally:
-        for slot in lent:  # after an error, too: the GPU may be reading it
-            slot.wait()
-        with _lock:
-            _idle[device].extend(lent)
-            surplus = _idle[device][2 * NUM_SLOTS :]
-            del _idle[device][2 * NUM_SLOTS :]
-        for slot in surplus:
-            slot.free()
+__all__ = ["CHUNK_BYTES", "NUM_SLOTS", "Slot"]  # of what it imports: callers know it by this name
 
 
 @contextmanager
 def device_buffers(device: int, stream: int, sizes: list[int]) -> Iterator[list[int]]:
     """Allocate device memory for one call; all of it or, with MemoryError, none."""
-    taken: list[int] = []
+    found, taken = gpu.get(device), list[int]()
     try:
         for size in sizes:
-            taken.append(workspace.allocate(max(size, 16), stream, device))
+            taken.append(found.allocate(max(size, 16), stream))
         yield taken
     finally:
         for address in taken:
-            workspace.free(address, stream)
+            found.free(address, stream)
 
 
 def pieces(
@@ -152,11 +92,3 @@ def download(source: int, target: np.ndarray[Any, Any], stream: int) -> None:
     driver.synchronize(stream)
     if plain is not target:
         target[...] = plain
-
-
-@cache
-def lanes(device: int) -> tuple[int, int]:
-    """Return two streams of our own, on which blocks travel side by side."""
-    with driver.current_device(device):
-        streams = [check(driver.api().cuStreamCreate(1), "cuStreamCreate") for _ in range(2)]
-    return int(streams[0]), int(streams[1])

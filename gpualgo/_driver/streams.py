@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
 
@@ -60,7 +61,7 @@ def _from_protocol(answer: Any, where: str) -> int:
 
 def check_device(handle: int, device: int, where: str) -> None:
     api = driver.api()
-    with driver.current_device(device):  # which also brings back what was current
+    with gpu.get(device).current():  # which also brings back what was current
         context = check(api.cuStreamGetCtx(handle), "cuStreamGetCtx")
         check(api.cuCtxSetCurrent(context), "cuCtxSetCurrent")
         found = int(check(api.cuCtxGetDevice(), "cuCtxGetDevice"))
@@ -78,7 +79,7 @@ def wait_for(stream: int, earlier: int, device: int) -> None:
     """
     if stream == earlier or (stream < LAST_DEFAULT and earlier < LAST_DEFAULT):
         return
-    with driver.current_device(device):
+    with gpu.get(device).current():
         if driver.is_capturing(stream) and not driver.is_capturing(earlier):
             return
         api = driver.api()
@@ -88,21 +89,3 @@ def wait_for(stream: int, earlier: int, device: int) -> None:
             check(api.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
         finally:
             check(api.cuEventDestroy(event), "cuEventDestroy")
-
-
-def stream_id(stream: int, device: int) -> int:
-    """Return a stream's identity, which no later stream shares even if it gets its handle."""
-    result = driver.api().cuStreamGetId(stream)
-    if result[0] == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
-        driver.adopt_thread(device)
-        result = driver.api().cuStreamGetId(stream)
-    return int(check(result, "cuStreamGetId"))
-
-
-def core_stream(stream: int) -> Any:
-    """Return cuda.core's object of a stream."""
-    from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
-
-    if stream in (0, 1):
-        return LEGACY_DEFAULT_STREAM
-    return PER_THREAD_DEFAULT_STREAM if stream == 2 else Stream.from_handle(stream)

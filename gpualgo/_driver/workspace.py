@@ -10,21 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from gpualgo._driver import driver, pools
+from gpualgo._driver import driver
+from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
-from gpualgo._driver.streams import stream_id
+from gpualgo._driver.pools import Pool
 
 TICKET_BYTES = 64 << 10  # counters and tagged words, at the front: zero between launches
 KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
 STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words, which no other use may disturb
 ALIGNMENT = 256
-_MAX_WORKSPACES = 512  # none is ever freed, as a launch may be about to use it
-
-_Key = tuple[int, int, bool]  # device, the stream's identity, whether for several launches
-
-_workspaces: dict[_Key, int] = {}
-_turns: dict[_Key, threading.Lock] = {}
-_lock = threading.Lock()
+_MAX_WORKSPACES = 512  # of one device; none is ever freed, as a launch may be about to use it
 
 
 class Supplier(Protocol):
@@ -72,103 +67,88 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def kept_workspace(device: int, stream: int, partial_bytes: int) -> int:
-    """Return a stream's workspace for one launch, tickets first; 0: the call needs its own.
+class Storage:
+    """The temporary storage of one device."""
 
-    Launches on one stream follow each other, so they share one. A stream that is being captured
-    gets memory inside the graph (`own_workspace`), as the graph may run beside the stream.
-    """
-    if partial_bytes > KEPT_BYTES or _thread.supplier is not None or driver.is_capturing(stream):
-        return 0
-    return _kept((device, stream_id(stream, device), False), device, stream)
+    def __init__(self, context: Context, pool: Pool) -> None:
+        self._context, self._pool = context, pool
+        self._first: dict[int, int] = {}  # workspaces by the stream's identity
+        self._second: dict[int, tuple[int, threading.Lock]] = {}  # and whose turn it is
+        self._lock = threading.Lock()
 
+    def first(self, stream: int) -> int:
+        """Return a stream's workspace for one launch, tickets first; 0: the call needs its own.
 
-@contextmanager
-def kept_for_several(device: int, stream: int, partial_bytes: int) -> Iterator[int]:
-    """Lend a stream's second workspace, for launches that use it one after the other.
+        Launches on one stream follow each other, so they share one. A stream that is being captured
+        gets memory inside the graph (`own`), as the graph may run beside the stream.
+        """
+        if _thread.supplier is not None or driver.is_capturing(stream):
+            return 0
+        identity = self._context.stream_id(stream)
+        return self._first.get(identity) or self._new_first(identity, stream)
 
-    No other thread queues any that use it in between. 0: the call needs one of its own.
-    """
-    if partial_bytes > KEPT_BYTES or _thread.supplier is not None or driver.is_capturing(stream):
-        yield 0
-        return
-    key = (device, stream_id(stream, device), True)
-    found = _kept(key, device, stream)
-    if not found:
-        yield 0
-        return
-    with _turns[key]:
-        yield found
+    @contextmanager
+    def second(self, stream: int) -> Iterator[int]:
+        """Lend a stream's second workspace, for launches that use it one after the other.
 
+        No other thread queues any that use it in between. 0: the call needs one of its own.
+        """
+        if _thread.supplier is not None or driver.is_capturing(stream):
+            yield 0
+            return
+        identity = self._context.stream_id(stream)
+        found = self._second.get(identity) or self._new_second(identity, stream)
+        if found is None:
+            yield 0
+            return
+        with found[1]:
+            yield found[0]
 
-def _kept(key: _Key, device: int, stream: int) -> int:
-    found = _workspaces.get(key)
-    if found is None and len(_workspaces) < _MAX_WORKSPACES:
-        found = _new_workspace(key, device, stream)
-    return found or 0
+    def _new_first(self, identity: int, stream: int) -> int:
+        with self._lock:
+            if identity not in self._first and not self._is_full():
+                self._first[identity] = self._new(stream)
+            return self._first.get(identity, 0)
 
+    def _new_second(self, identity: int, stream: int) -> tuple[int, threading.Lock] | None:
+        with self._lock:
+            if identity not in self._second and not self._is_full():
+                self._second[identity] = self._new(stream), threading.Lock()
+            return self._second.get(identity)
 
-@contextmanager
-def own_workspace(device: int, stream: int, partial_bytes: int) -> Iterator[int]:
-    """Allocate a workspace for one launch, in stream order."""
-    with own(device, stream, TICKET_BYTES + partial_bytes, TICKET_BYTES) as address:
-        yield address
+    def _is_full(self) -> bool:
+        return len(self._first) + len(self._second) >= _MAX_WORKSPACES
 
-
-def kept_states(device: int, stream: int, state_bytes: int) -> int:
-    """Return a stream's look-back states (parts/lookback.cuh); 0 where the call needs its own."""
-    if state_bytes > STATE_BYTES:
-        return 0
-    workspace = kept_workspace(device, stream, 0)
-    return workspace and workspace + TICKET_BYTES + KEPT_BYTES
-
-
-@contextmanager
-def own_states(device: int, stream: int, state_bytes: int) -> Iterator[int]:
-    """Allocate look-back states for one call, in stream order."""
-    with own(device, stream, state_bytes, state_bytes) as address:
-        yield address
-
-
-@contextmanager
-def own(device: int, stream: int, size: int, zeroed: int) -> Iterator[int]:
-    """Allocate storage for one call, of which the first bytes are zero."""
-    address = allocate(size, stream, device)
-    try:
-        if zeroed:
-            clear(address, zeroed, stream)
-        yield address
-    finally:
-        free(address, stream)
-
-
-def _new_workspace(key: _Key, device: int, stream: int) -> int:
-    with _lock:
-        found = _workspaces.get(key)
-        if found is not None:
-            return found
+    def _new(self, stream: int) -> int:
         # Not from the pool: a process's first cuMemAllocAsync takes milliseconds.
         size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
-        with driver.outside_capture(device):  # of whatever other threads record
+        with self._context.outside_capture():  # of whatever other threads record
             address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
         clear(address, size, stream)
-        _turns[key] = threading.Lock()
-        _workspaces[key] = address
         return address
 
+    def allocate(self, size: int, stream: int) -> int:
+        """Return temporary storage, usable in stream order."""
+        supplier = _thread.supplier
+        if supplier is not None:
+            return supplier.take(size, self._context.ordinal)
+        return self._pool.allocate(size, stream)
 
-def allocate(size: int, stream: int, device: int) -> int:
-    """Return temporary storage, usable in stream order."""
-    supplier = _thread.supplier
-    if supplier is not None:
-        return supplier.take(size, device)
-    return pools.allocate(size, stream, device)
+    def free(self, address: int, stream: int) -> None:
+        """Give temporary storage back once the stream's earlier work is done."""
+        if _thread.supplier is None:
+            self._pool.free(address, stream)
 
-
-def free(address: int, stream: int) -> None:
-    """Give temporary storage back once the stream's earlier work is done."""
-    if _thread.supplier is None:
-        pools.free(address, stream)
+    @contextmanager
+    def own(self, stream: int, size: int, zeroed: int) -> Iterator[int]:
+        """Allocate storage for one call, of which the first bytes are zero."""
+        address = self.allocate(size, stream)
+        try:
+            if zeroed:
+                clear(address, zeroed, stream)
+            yield address
+        finally:
+            self.free(address, stream)
 
 
 def clear(address: int, size: int, stream: int) -> None:

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._arrays.view import View, address_of, as_view, is_contiguous, overlap
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, forks
 from gpualgo._driver.default_device import CPU
+from gpualgo._operators.content import Key
 
 STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # as in parts/operator.cuh
 _WHERE = "op: a captured array"
@@ -29,7 +30,7 @@ Places: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...
 class Captured(NamedTuple):
     """An operator's key and the arrays that it captures, in the order in which it names them."""
 
-    key: int
+    key: Key
     views: tuple[View, ...]
 
 
@@ -155,6 +156,14 @@ class Binding:
 
 
 _lock = threading.RLock()  # a finalizer may come by while it is held
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
 _bindings: weakref.WeakValueDictionary[Places, Binding] = weakref.WeakValueDictionary()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpualgo._arrays.view import View
 from gpualgo._operators import captured
+from gpualgo._operators.content import Key
 
 MISSING = object()
 _ARRAY = object()  # in place of an array, which nothing here keeps alive
@@ -42,7 +43,7 @@ class Watch:
         self.functions: list[tuple[types.FunctionType, types.CodeType, Any]] = []
         full = len(self.cells) == len(fn.__closure__ or ())
         self.is_stable = full and fn.__kwdefaults__ is None
-        self.key = -1
+        self.key: Key  # once all is read
 
     def read(self, namespace: dict[str, Any], name: str) -> Any:
         """Look a name up and remember what it gave, if that is no array."""

@@ -1,4 +1,4 @@
-"""Keys: what a callable computes, as an integer that equal code shares.
+"""Keys: what a callable computes, as an object that equal code shares.
 
 A key holds everything that compiled code can depend on: bytecode, constants, defaults, closure
 values and the globals (and module attributes) that the bytecode reads, functions recursively; of
@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import builtins
 import functools
-import itertools
 import types
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from gpualgo._base.memo import Memo
 from gpualgo._operators import captured
 from gpualgo._operators.bytecode import names_of
 from gpualgo._operators.captured import Captured
+from gpualgo._operators.content import Key, Token, intern
 from gpualgo._operators.guards import MISSING, UNREACHED, Watch, is_full
-
-Token: TypeAlias = Any  # nested tuples of str, int, bytes, types; hashable, compared by value
 
 
 def python_function(fn: Any) -> types.FunctionType | None:
@@ -31,19 +30,6 @@ def python_function(fn: Any) -> types.FunctionType | None:
         return fn
     inner = getattr(fn, "py_func", None)
     return inner if type(inner) is types.FunctionType else None
-
-
-_counter = itertools.count()
-_keys: dict[Token, int] = {}
-_tokens: dict[int, Token] = {}
-
-
-def intern(token: Token) -> int:
-    key = _keys.get(token)
-    if key is None:
-        key = _keys.setdefault(token, next(_counter))
-        _tokens[key] = token
-    return key
 
 
 class _Code:
@@ -60,17 +46,12 @@ class _Code:
         self.watch: Watch | None = None
 
 
-_codes: dict[int, _Code] = {}
-_MAX_CODES = 1 << 14  # bounds what a program that makes code objects in a loop can hold here
+_codes: Memo[_Code] = Memo(1 << 14)  # by id; of a program that makes code objects in a loop
 
 
 def _code_info(code: types.CodeType) -> _Code:
     info = _codes.get(id(code))
-    if info is None:
-        if len(_codes) >= _MAX_CODES:
-            _codes.clear()
-        info = _codes.setdefault(id(code), _Code(code))
-    return info
+    return _codes.add(id(code), _Code(code)) if info is None else info
 
 
 def call_key(fn: Any) -> Any:
@@ -79,13 +60,14 @@ def call_key(fn: Any) -> Any:
         info = _code_info(fn.__code__)
         if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
             return info.closed_key
-        if info.watch is not None and not info.watch.places and info.watch.holds(fn):
-            return info.watch.key
+        watch = info.watch
+        if watch is not None and not watch.places and watch.holds(fn):
+            return watch.key
     key, views = examine(fn)
     return (key, captured.note(views)) if views else key
 
 
-def key_of(fn: Any) -> int:
+def key_of(fn: Any) -> Key:
     """Return the key of a callable as it stands now."""
     return examine(fn).key
 
@@ -122,13 +104,6 @@ def examine(fn: Any) -> Captured:
 def names_read(code: types.CodeType) -> tuple[str, ...]:
     """Return the globals that code may read."""
     return _code_info(code).globals
-
-
-def digest_of(key: int) -> str:
-    """Return a key's content as a SHA-256 that is the same in every process."""
-    import hashlib  # takes milliseconds, and only work on a GPU asks
-
-    return hashlib.sha256(repr(_tokens[key]).encode()).hexdigest()
 
 
 def _content(code: types.CodeType) -> Token:

@@ -13,7 +13,8 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._operators.captured import Captured, note, ownerless
-from gpualgo._operators.key import call_key, examine, intern, key_of, python_function
+from gpualgo._operators.content import Key, intern
+from gpualgo._operators.key import call_key, examine, key_of, python_function
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -95,8 +96,8 @@ class Operator:
         self.commutative = bool(commutative) or self.name is not None
 
     @property
-    def key(self) -> int:
-        """An integer that operators with equal code and equal captured values share.
+    def key(self) -> Key:
+        """An object that operators with equal code and equal captured values share.
 
         Of captured arrays it holds the dtypes and numbers of dimensions, not the values.
         """

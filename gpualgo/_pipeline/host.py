@@ -59,13 +59,13 @@ def _run_on_gpu(
     problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any
 ) -> None:
     """Bring the arrays to the problem's device, block by block where it can be, and back."""
-    from gpualgo._driver import driver
+    from gpualgo._driver import device as gpu
     from gpualgo._pipeline import host_captured, host_whole
 
     device, where = problem.device, problem.where
     if op is not None:
         op = host_captured.on_device(op, device, stream, where)
-    with driver.current_device(device):
+    with gpu.get(device).current():
         places = host_whole.in_place(
             [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked
         )

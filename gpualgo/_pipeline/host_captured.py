@@ -8,7 +8,8 @@ import numpy as np
 
 from gpualgo._arrays import device_array, page_locked
 from gpualgo._arrays.view import View, _Addresses
-from gpualgo._driver import driver, staging, streams
+from gpualgo._driver import device as gpu
+from gpualgo._driver import driver, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 
@@ -20,7 +21,7 @@ def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
     """
     if not op.arrays:
         return op
-    with driver.current_device(device):
+    with gpu.get(device).current():
         pageable = [
             view.device == CPU and page_locked.view(view, device, where) is None
             for view in op.arrays
@@ -41,7 +42,7 @@ def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
 def _copied(view: View, device: int) -> View:
     """Return the view of a copy without gaps, which the view's owner frees."""
     source = np.ascontiguousarray(_Addresses(view).array).reshape(view.shape)
-    stream = staging.lanes(device)[0]
+    stream = gpu.get(device).lanes[0]
     copy = device_array.empty(view.shape, view.dtype, device, stream)
     if source.nbytes:
         api = driver.api()

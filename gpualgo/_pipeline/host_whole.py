@@ -15,6 +15,7 @@ import numpy as np
 from gpualgo._arrays import ordering, page_locked
 from gpualgo._arrays.view import NumPy, View, byte_bounds
 from gpualgo._base.extents import dense_strides
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, staging
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Problem
@@ -41,7 +42,7 @@ def on_device(
     """
     handle = handle_on(device, stream, inputs[0], where)
     arrays = (*inputs, *outputs)
-    with driver.current_device(device):
+    with gpu.get(device).current():
         if places is None:
             places = in_place(arrays, device, where, is_aligned=not is_copied)
         has_pageable = None in places
@@ -98,7 +99,7 @@ def before_host_on(
     """Wait for stream= on a device, if it was given, before the host itself reads or writes."""
     if stream is not None:
         handle = handle_on(device, stream, array, where)
-        with driver.current_device(device):
+        with gpu.get(device).current():
             before_host(handle, f"{where}: {reason}")
 
 
@@ -158,7 +159,7 @@ def _blocks(array: np.ndarray[Any, Any]) -> Iterator[tuple[int, np.ndarray[Any, 
 
 def _upload(array: np.ndarray[Any, Any], target: int, device: int, stream: int) -> None:
     count = min(staging.NUM_SLOTS, -(-array.nbytes // staging.CHUNK_BYTES))
-    with staging.slots(device, max(1, count)) as slots:
+    with gpu.get(device).slots.lend(max(1, count)) as slots:
         for number, (offset, block) in enumerate(_blocks(array)):
             slot = slots[number % len(slots)]
             if number >= len(slots):
@@ -169,7 +170,7 @@ def _upload(array: np.ndarray[Any, Any], target: int, device: int, stream: int) 
 def _download(source: int, array: np.ndarray[Any, Any], device: int, stream: int) -> None:
     """Copy device memory into an array: one block travels while the last is put in its place."""
     count = min(staging.NUM_SLOTS, -(-array.nbytes // staging.CHUNK_BYTES))
-    with staging.slots(device, max(1, count)) as slots:
+    with gpu.get(device).slots.lend(max(1, count)) as slots:
         waiting: list[tuple[staging.Slot, np.ndarray[Any, Any]]] = []
         for number, (offset, block) in enumerate(_blocks(array)):
             if len(waiting) == len(slots):

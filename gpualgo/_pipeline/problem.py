@@ -41,7 +41,7 @@ class Problem:
     """
 
     max_kept: ClassVar[int] = 4096  # problems of an algorithm
-    problems: ClassVar[Memo]
+    problems: ClassVar[Memo[Problem]]
     inputs: Sequence[str] = ("x",)  # names of the inputs, for messages
     needs_alignment = True  # kernels load whole items
     copies_page_locked = False  # on a GPU: arrays of the host are never used in place
@@ -178,8 +178,7 @@ def problem_of(
         key = (*key, default_device.current())
     found = kind.problems.get(key)
     if found is not None:
-        problem: Problem = found
-        return problem
+        return found
     operator = None
     if num_arguments:
         operator = as_operator(op, where, num_arguments)

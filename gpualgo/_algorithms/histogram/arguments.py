@@ -252,6 +252,7 @@ def to_host(view: View, stream: Any) -> Array:
     """Return a NumPy copy of a small array; one on a device is waited for on its stream."""
     if view.device == CPU:
         return np.array(view.library.to_numpy(view.owner))
+    from gpualgo._driver import device as gpu
     from gpualgo._driver import driver, staging
 
     _refuse_graph("the host reads edges that lie on the GPU")
@@ -260,7 +261,7 @@ def to_host(view: View, stream: Any) -> Array:
     handle = _handle(stream, view)
     driver.refuse_capture(handle, "histogram: the host reads edges or a range that lie on the GPU")
     if raw.size:
-        with driver.current_device(view.device):
+        with gpu.get(view.device).current():
             staging.download(low, raw, handle)
     first = address_of(view) - low
     return np.ndarray(view.shape, view.dtype, raw, first, view.strides).copy()

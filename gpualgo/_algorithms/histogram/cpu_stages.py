@@ -6,17 +6,15 @@ themselves, whose counts go to bins in the end. A stage is f(table, samples, slo
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from gpualgo._cpu.kernels import get_entry
 from gpualgo._cpu.pointers import load, pointer_to, store
 
 # Places in the tables of the stages for even bins and for a search, 8 bytes each.
@@ -28,21 +26,10 @@ _words = pointer_to(types.intp)
 _doubles = pointer_to(types.float64)
 _slots = pointer_to(types.int32)
 
-_stages: dict[Hashable, Any] = {}
-_lock = threading.Lock()
-
 
 def address_of(key: Hashable, write: Callable[..., Any], *args: Any) -> int:
     """Return the address of a compiled stage, which write(*args) makes if it is new."""
-    found = _stages.get(key)
-    if found is None:
-        with _lock:
-            found = _stages.get(key)
-            if found is None:
-                signature = types.void(*[types.intp] * 4)
-                options = {"nopython": True, "error_model": "numpy"}
-                found = _stages[key] = numba.cfunc(signature, **options)(write(*args))
-    return int(found.address)
+    return get_entry(("histogram", key), lambda: write(*args))
 
 
 def by_value(element: Any) -> Callable[..., None]:
@@ -153,12 +140,3 @@ def search(element: Any, by_bits: bool) -> Callable[..., None]:
             store(_slots(slots), i, found if (x >= lower) & (x <= upper) else outside)
 
     return find
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

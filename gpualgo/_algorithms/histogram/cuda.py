@@ -16,9 +16,10 @@ from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
+from gpualgo._cuda.pieces import TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Clear, Places, Plan
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, workspace
-from gpualgo._driver.storage import TICKETS, Piece
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.problem import Histogram
@@ -34,7 +35,7 @@ _AT = Places(1, 1)
 def machine_of(device: int) -> policy.Machine:
     """Return what the cut depends on."""
     return policy.Machine(
-        driver.num_sms(device), driver.shared_limit(device), driver.capability(device)
+        gpu.get(device).num_sms, gpu.get(device).shared_limit, gpu.get(device).capability
     )
 
 
@@ -132,7 +133,7 @@ def _common(
 def _upload(data: bytes, device: int) -> int:
     """Return the address of a copy of data that every stream may read."""
     api = driver.api()
-    with driver.outside_capture(device):
+    with gpu.get(device).outside_capture():
         address = int(driver.check(api.cuMemAlloc(len(data)), f"allocating {len(data)} bytes"))
         driver.write(address, data)
     return address
@@ -140,7 +141,7 @@ def _upload(data: bytes, device: int) -> int:
 
 def _discard(address: int, device: int) -> None:
     """Free what `_upload` returned, once no kernel reads it."""
-    with driver.outside_capture(device):
+    with gpu.get(device).outside_capture():
         driver.api().cuMemFree(address)
 
 

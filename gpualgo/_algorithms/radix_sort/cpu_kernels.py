@@ -7,8 +7,6 @@ may differ (zeros of either sign, NaNs).
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -16,6 +14,7 @@ import numba
 import numpy as np
 from numba import types
 
+from gpualgo._cpu.kernels import get_entry
 from gpualgo._cpu.pointers import call, load, pointer_to, store
 
 BLOCK = 256  # keys whose codes are made at once; they stay in L1
@@ -43,31 +42,9 @@ def inline(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
-_entries: dict[Hashable, Any] = {}
-_lock = threading.RLock()
-
-
 def entry(key: Hashable, write: Callable[[], Callable[..., None]]) -> int:
     """Return the address of a kernel, a C function of words; write() makes its Python source."""
-    found = _entries.get(key)
-    if found is None:
-        with _lock:
-            found = _entries.get(key)
-            if found is None:
-                source = write()
-                signature = types.void(*[types.intp] * source.__code__.co_argcount)
-                compiler = numba.cfunc(signature, nopython=True, error_model="numpy")
-                found = _entries[key] = compiler(source)
-    return int(found.address)
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    return get_entry(("radix_sort", key), write)
 
 
 def invoke_kernel() -> Callable[..., None]:

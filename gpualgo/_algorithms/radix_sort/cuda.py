@@ -14,8 +14,8 @@ from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Job, Steps
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import Dims
 from gpualgo._cuda import copy
+from gpualgo._cuda.pieces import Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
-from gpualgo._driver.storage import Piece
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.radix_sort.problem import Sort

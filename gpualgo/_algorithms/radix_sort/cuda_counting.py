@@ -17,8 +17,8 @@ from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor
+from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import Clear
-from gpualgo._driver.storage import KEPT, TICKETS, Piece
 from gpualgo._driver.workspace import TICKET_BYTES
 
 _COUNT_HEAD = struct.Struct("<QQQQ")  # CountingSortCount: input, counters, offsets, ticket

@@ -14,9 +14,10 @@ from gpualgo._algorithms.radix_sort import policy
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor
+from gpualgo._cuda.pieces import KEPT, STATES, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Clear
-from gpualgo._driver import driver, workspace
-from gpualgo._driver.storage import KEPT, STATES, TICKETS, Piece
+from gpualgo._driver import device as gpu
+from gpualgo._driver import workspace
 from gpualgo._driver.workspace import aligned
 
 _HISTOGRAM_HEAD = struct.Struct("<5Q")  # keys, RadixTables
@@ -122,7 +123,7 @@ class Batch:
 
     def __init__(self, job: Job, num_rows: int) -> None:
         self.job, self.num_rows = job, num_rows
-        self._limit, self._sms = driver.shared_limit(job.device), driver.num_sms(job.device)
+        self._limit, self._sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
         digits = policy.digits_of(
             job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place
         )
@@ -167,7 +168,7 @@ class Batch:
             f"<qqq{DIVISOR}{3 * _MAX_PASSES}III", job.row_items, chunk, self.num_rows,
             *divisor(per_row), *words, job.is_in_place, job.has_to_write,
         )  # fmt: skip
-        overlaps = driver.may_overlap(job.device)
+        overlaps = gpu.get(job.device).may_overlap
         spec = policy.histogram_spec(job.dtype, len(digits), job.index_bytes, cut, overlaps)
         return partial(
             Launch, build.kernel(spec, job.device), per_row * self.num_rows, cut.block_threads,
@@ -177,7 +178,7 @@ class Batch:
     def _pass_launches(
         self, cut: policy.Policy, num_tiles: int, tails: list[bytes]
     ) -> list[Callable[..., Launch]]:
-        job, overlaps = self.job, driver.may_overlap(self.job.device)
+        job, overlaps = self.job, gpu.get(self.job.device).may_overlap
         spec = policy.pass_spec(
             job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, self.num_rows > 1,
             overlaps,

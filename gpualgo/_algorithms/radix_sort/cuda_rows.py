@@ -8,7 +8,7 @@ from gpualgo._algorithms.radix_sort import policy
 from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Job
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._driver import driver
+from gpualgo._driver import device as gpu
 
 _HEAD = struct.Struct("<4Q")  # keys, values, their outputs
 _MAX_PASSES = 8
@@ -18,7 +18,7 @@ def launch_of(job: Job, arrays: Arrays) -> Launch | None:
     """Return what sorts a job's rows in one launch; None if they are too long."""
     if job.row_items <= policy.SMALL_ROW:
         return _small_launch(job, arrays)
-    limit, sms = driver.shared_limit(job.device), driver.num_sms(job.device)
+    limit, sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
     cut = policy.row_policy(
         job.num_rows, job.row_items, job.key_bytes, job.result_bytes, sms, limit
     )

@@ -12,6 +12,7 @@ from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import NO_START, Plan
+from gpualgo._driver import device as gpu
 from gpualgo._driver import staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_whole
@@ -58,7 +59,7 @@ class _Reduction:
         start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
         with (
             staging.device_buffers(self.device, self.stream, sizes) as (*chunks, total, piece),
-            staging.slots(self.device, count) as slots,
+            gpu.get(self.device).slots.lend(count) as slots,
         ):
             for number, index in enumerate(blocks):
                 slot, source = slots[number % count], chunks[number % 2]

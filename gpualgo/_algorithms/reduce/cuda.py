@@ -14,9 +14,9 @@ from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
+from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import GIVEN, NONE, VALUE, Places, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES, tagged_bytes
-from gpualgo._driver.storage import KEPT, TICKETS, Piece
 from gpualgo._driver.workspace import TICKET_BYTES
 from gpualgo._operators.operator import Operator
 

@@ -18,10 +18,10 @@ from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
+from gpualgo._cuda.pieces import STATES, Piece
 from gpualgo._cuda.plan import FIRST, GIVEN, NONE, VALUE, Places, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, tagged_bytes
-from gpualgo._driver import driver
-from gpualgo._driver.storage import STATES, Piece
+from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import Operator
 
@@ -62,7 +62,7 @@ class _Case:
 
     @property
     def is_async(self) -> bool:
-        return driver.capability(self.device) >= (8, 0)
+        return gpu.get(self.device).capability >= (8, 0)
 
     def unit(self, side: int, offsets: Iterable[int], start: int = 0) -> int:
         """Return the widest access, up to 16 bytes, at all multiples of offsets from a start."""
@@ -109,9 +109,9 @@ def _tiles(case: _Case) -> Plan:
     if isinstance(cut, policy.WavePolicy):
         spec = policy.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
         return _plan(case, spec, num_tiles, cut.block_threads, tail, states)
-    capability = driver.capability(case.device)
+    capability = gpu.get(case.device).capability
     spec = policy.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
-    grid = min(num_tiles, driver.num_sms(case.device) * cut.blocks_per_sm)
+    grid = min(num_tiles, gpu.get(case.device).num_sms * cut.blocks_per_sm)
     threads = cut.block_threads + 2 * WARP
     return _plan(case, spec, grid, threads, tail, states, cut.shared_bytes(source, acc))
 
@@ -184,7 +184,7 @@ def _columns(case: _Case) -> Plan:
     spec = lines_policy.columns_spec(
         case.op, source, acc, cut, units, case.is_exclusive, case.is_async
     )
-    resident = driver.num_sms(case.device) * lines_policy.COLUMNS_GRID
+    resident = gpu.get(case.device).num_sms * lines_policy.COLUMNS_GRID
     grid = num_tiles if cut.chunks == 1 else min(num_tiles, resident)
     threads = lines_policy.COLUMNS_THREADS
     return _plan(case, spec, grid, threads, tail, states, cut.shared_bytes(source, acc))

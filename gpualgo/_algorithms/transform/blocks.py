@@ -11,6 +11,7 @@ from gpualgo._algorithms.transform import cuda
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import NO_START, Plan
+from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_whole
@@ -113,7 +114,7 @@ def _run(
     widest = max(out.dtype.itemsize, *(a.dtype.itemsize for a in arrays))
     blocks = [(*index, ...) for index in staging.pieces(out.shape, widest, limit)]
     share = min(limit, -(-out.size * widest // 256) * 256)  # of the memory, for one operand
-    streams = staging.lanes(device)[: len(blocks)]
+    streams = gpu.get(device).lanes[: len(blocks)]
     size = share * (len(arrays) + 1)
     plans: dict[Any, Plan] = {}
     operands = [
@@ -122,7 +123,7 @@ def _run(
     ]
     with (
         staging.device_buffers(device, streams[0], [size] * len(streams)) as memories,
-        staging.slots(device, len(streams)) as slots,
+        gpu.get(device).slots.lend(len(streams)) as slots,
     ):
         driver.synchronize(streams[0])  # the memory is there for the other lane, too
         lanes = [

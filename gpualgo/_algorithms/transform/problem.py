@@ -72,6 +72,6 @@ def _result_dtype(
 
         return compile_operator(op, inputs, wanted).result_dtype
     from gpualgo._cuda import build
-    from gpualgo._driver import driver
+    from gpualgo._driver import device as gpu
 
-    return build.result_dtype(op, inputs, wanted, driver.capability(device))
+    return build.result_dtype(op, inputs, wanted, gpu.get(device).capability)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from gpualgo._driver import workspace
-from gpualgo._driver.workspace import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned
+from gpualgo._driver.device import Device
+from gpualgo._driver.workspace import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned, clear
 
 TICKETS, KEPT, STATES = 0, TICKET_BYTES, TICKET_BYTES + KEPT_BYTES  # of a stream's workspace
 _ENDS = {TICKETS: TICKET_BYTES, KEPT: STATES, STATES: STATES + STATE_BYTES}
@@ -32,6 +32,7 @@ class Piece(NamedTuple):
 class Lent(NamedTuple):
     """Pieces for one call, and how they are given back."""
 
+    device: Device
     pieces: tuple[int, ...]
     address: int  # of what was allocated, or 0
     stream: int
@@ -40,12 +41,12 @@ class Lent(NamedTuple):
     def release(self) -> None:
         """Give back what is lent, in the order of the stream."""
         if self.address:
-            workspace.free(self.address, self.stream)
+            self.device.free(self.address, self.stream)
         if self.turn is not None:
             self.turn.__exit__(None, None, None)
 
 
-class Storage:
+class Pieces:
     """Where a plan's pieces lie: in a stream's workspace, or one after another, zeroed ones first.
 
     A piece that is never kept (`kept_at` is None) is allocated in both cases.
@@ -54,7 +55,7 @@ class Storage:
     __slots__ = ("_device", "_is_kept", "_is_shared", "_kept", "_large_bytes", "_own",
                  "_zeroed_bytes", "num_bytes")  # fmt: skip
 
-    def __init__(self, device: int, pieces: Sequence[Piece], is_shared: bool) -> None:
+    def __init__(self, device: Device, pieces: Sequence[Piece], is_shared: bool) -> None:
         """`is_shared`: several launches use the pieces one after the other."""
         self._device, self._is_shared = device, is_shared
         order = sorted(range(len(pieces)), key=lambda i: not pieces[i].is_zeroed)
@@ -87,13 +88,13 @@ class Storage:
         """
         if not self._is_kept or self._is_shared or self._large_bytes:
             return None
-        base = workspace.kept_workspace(self._device, stream, 0)
+        base = self._device.kept_workspace(stream)
         return tuple([base + start for start in self._kept]) if base else None
 
     def lend(self, stream: int) -> Lent:
         """Return pieces for one call, in the stream's second workspace or allocated."""
         if self._is_kept and self._is_shared:
-            turn = workspace.kept_for_several(self._device, stream, 0)
+            turn = self._device.second_workspace(stream)
             base = turn.__enter__()
             if base:
                 try:
@@ -101,17 +102,19 @@ class Storage:
                 except BaseException:
                     turn.__exit__(None, None, None)
                     raise
-                pieces = [base + at if at >= 0 else large - 1 - at for at in self._kept]
-                return Lent(tuple(pieces), large, stream, turn)
+                kept = [base + at if at >= 0 else large - 1 - at for at in self._kept]
+                return Lent(self._device, tuple(kept), large, stream, turn)
             turn.__exit__(None, None, None)
         address = self._allocate(self.num_bytes, stream)
         try:
             if self._zeroed_bytes:
-                workspace.clear(address, self._zeroed_bytes, stream)
+                clear(address, self._zeroed_bytes, stream)
         except BaseException:
-            workspace.free(address, stream)
+            self._device.free(address, stream)
             raise
-        return Lent(tuple([address + start for start in self._own]), address, stream, None)
+        return Lent(
+            self._device, tuple([address + start for start in self._own]), address, stream, None
+        )
 
     def _allocate(self, num_bytes: int, stream: int) -> int:
-        return workspace.allocate(num_bytes, stream, self._device)
+        return self._device.allocate(num_bytes, stream)

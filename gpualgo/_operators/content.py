@@ -1,0 +1,54 @@
+"""Contents of callables, and the one key that stands for each."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any, TypeAlias
+
+from gpualgo._base import forks
+
+Token: TypeAlias = Any  # nested tuples of str, int, bytes, types; hashable, compared by value
+
+
+class Key:
+    """What a callable computes. Keys are compared by identity: there is one for each content.
+
+    It lives as long as whoever caches something by it, and its content with it.
+    """
+
+    __slots__ = ("__weakref__", "token")
+
+    def __init__(self, token: Token) -> None:
+        self.token = token
+
+    def __repr__(self) -> str:
+        return f"Key({digest_of(self)[:8]})"
+
+
+_keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
+_lock = threading.RLock()  # a finalizer may come by while it is held
+
+
+def intern(token: Token) -> Key:
+    """Return the one key of a content."""
+    key = _keys.get(token)
+    if key is None:
+        with _lock:  # two keys of one content would be two operators
+            key = _keys.get(token)
+            if key is None:
+                key = _keys[token] = Key(token)
+    return key
+
+
+def digest_of(key: Key) -> str:
+    """Return a key's content as a SHA-256 that is the same in every process."""
+    import hashlib  # takes milliseconds, and only work on a GPU asks
+
+    return hashlib.sha256(repr(key.token).encode()).hexdigest()
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()

@@ -1,0 +1,105 @@
+"""Nothing in the package grows for ever in a program that calls what it has not called before."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+from gpualgo._algorithms.scan import cpu_chain
+from gpualgo._base.memo import Memo
+from gpualgo._cpu import kernels, operator
+
+NEW = 600  # operators, shapes and bins
+LIMIT = 50  # of each memo here
+
+
+def _modules() -> Iterator[types.ModuleType]:
+    for info in pkgutil.walk_packages(ga.__path__, "gpualgo."):
+        if info.name in sys.modules:
+            yield sys.modules[info.name]
+
+
+def _sizes() -> dict[str, int]:
+    """Return how much each container of the package's modules holds, and each cached function."""
+    found: dict[str, int] = {}
+    for module in _modules():
+        for name, value in vars(module).items():
+            where = f"{module.__name__}.{name}"
+            if hasattr(value, "cache_info"):
+                found[where] = value.cache_info().currsize
+            elif hasattr(type(value), "__len__") and not isinstance(value, str | bytes):
+                found[where] = len(value)
+    return found
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no memo hold much, and let nothing be compiled."""
+    for name in ("reduce", "scan", "transform", "radix_sort", "histogram"):
+        importlib.import_module(f"gpualgo._algorithms.{name}.cpu")
+    monkeypatch.setattr(kernels, "compile_kernel", lambda function: lambda *arguments: None)
+    monkeypatch.setattr(kernels, "_compile_entry", lambda _: types.SimpleNamespace(address=1))
+    monkeypatch.setattr(cpu_chain, "compile_function", kernels._compile_entry)
+    monkeypatch.setattr(
+        operator, "_compile",
+        lambda op, args, result: operator.CompiledOperator(None, result or args[0]),
+    )  # fmt: skip
+    for memo in [thing for thing in gc.get_objects() if type(thing) is Memo]:
+        monkeypatch.setattr(memo, "limit", min(memo.limit, LIMIT))
+        kept, memo._found = memo._found, {}  # what was made in earnest is for other tests
+        monkeypatch.setattr(memo, "_found", {})
+        del kept
+    for module in _modules():
+        for name in ("_MAX_CALLS", "_MAX_PLANS"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, LIMIT)
+
+
+def _new_operator(number: int) -> Callable[..., Any]:
+    """Return an operator of new code that captures a new value and an array."""
+    names: dict[str, Any] = {"table": np.zeros(3), "number": number}
+    return eval(f"lambda a, b: a + b * {number} + number + table[0]", names)  # type: ignore[no-any-return]
+
+
+def _calls(number: int) -> None:
+    """Call every function as it has not been called before."""
+    x, op = np.zeros(number + 1), _new_operator(number)
+    ga.reduce(x, 0.0, op)
+    ga.inclusive_scan(x, None, op)
+    ga.exclusive_scan(x, 0.0, op)
+    ga.transform(op, x, x)
+    ga.transform(lambda a: a * number, x)
+    ga.radix_sort(x)
+    ga.argsort(x)
+    ga.histogram(x, number + 1, (0.0, 1.0 + number))
+    ga.histogram(x, [0.0, 1.0, 2.0 + number])
+
+
+def test_nothing_grows_for_ever(small: None) -> None:
+    with ga.default_device("cpu"):
+        for number in range(NEW // 2):
+            _calls(number)
+        gc.collect()
+        before = _sizes()
+        for number in range(NEW // 2, NEW):
+            _calls(number)
+        gc.collect()
+    after = _sizes()
+    grown = {
+        name: (before.get(name, 0), size)
+        for name, size in after.items()
+        if size > before.get(name, 0) + LIMIT // 10
+    }
+    assert not grown
+    assert len(after) > 20  # it does look
+    for name in ("_cpu.kernels._kernels", "_cpu.operator._compiled", "_operators.key._codes"):
+        assert after[f"gpualgo.{name}"] == LIMIT  # the limits were reached

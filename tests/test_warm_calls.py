@@ -1,0 +1,137 @@
+"""What stands between a warm call and its launch: the frames of the package on the stack."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fake_driver
+import numpy as np
+import pytest
+from fake_driver import FakeArray, FakeDriver
+
+import gpualgo as ga
+
+N = 1 << 16
+PACKAGE = str(Path(ga.__file__).parent)
+# What each call takes at most, from the public function to the driver: 3 is the goal for all.
+MAX_FRAMES = {
+    "transform": 2, "transform with out": 2,
+    "reduce": 4, "reduce with out": 5, "reduce of rows": 4,
+    "inclusive_scan": 5, "exclusive_scan": 5,
+    "radix_sort": 12, "radix_sort of pairs": 12, "argsort": 12,
+    "histogram": 6,
+}  # fmt: skip
+MAX_PLAN_FRAMES = {
+    "transform": 2, "reduce": 6, "inclusive_scan": 6, "exclusive_scan": 6, "radix_sort": 11,
+    "argsort": 11, "histogram": 6,
+}  # fmt: skip
+
+
+def _array(dtype: Any = np.float32, shape: tuple[int, ...] = (N,)) -> FakeArray:
+    return FakeArray(shape, dtype)
+
+
+def _calls() -> dict[str, Callable[[], Any]]:
+    """Return each call on arrays that stay."""
+    x, y, rows = _array(), _array(), _array(shape=(64, 1000))
+    total = _array(shape=())
+    keys, values = _array(np.uint32), _array(np.int32)
+    return {
+        "transform": lambda: ga.transform(_double, x),
+        "transform with out": lambda: ga.transform(_double, x, out=y),
+        "reduce": lambda: ga.reduce(x),
+        "reduce with out": lambda: ga.reduce(x, out=total),
+        "reduce of rows": lambda: ga.reduce(rows, 0, max, axis=1),
+        "inclusive_scan": lambda: ga.inclusive_scan(x),
+        "exclusive_scan": lambda: ga.exclusive_scan(x, 0, operator.add),
+        "radix_sort": lambda: ga.radix_sort(keys),
+        "radix_sort of pairs": lambda: ga.radix_sort(keys, values),
+        "argsort": lambda: ga.argsort(keys),
+        "histogram": lambda: ga.histogram(x, 50, (0.0, 1.0)),
+    }
+
+
+def _plans() -> dict[str, Callable[[], Any]]:
+    """Return a plan's call for each function, with the same arrays again."""
+    x, keys = _array(), _array(np.uint32)
+    prepared = {
+        "transform": (ga.prepare(ga.transform, _double, x), x, _array()),
+        "reduce": (ga.prepare(ga.reduce, x), x, _array(shape=())),
+        "inclusive_scan": (ga.prepare(ga.inclusive_scan, x), x, _array()),
+        "exclusive_scan": (ga.prepare(ga.exclusive_scan, x, 0, operator.add), x, _array()),
+        "radix_sort": (ga.prepare(ga.radix_sort, keys), keys, _array(np.uint32)),
+        "argsort": (ga.prepare(ga.argsort, keys), keys, _array(np.int64)),
+        "histogram": (
+            ga.prepare(ga.histogram, x, 50, (0.0, 1.0)), x, _array(np.int64, (50,)),
+        ),
+    }  # fmt: skip
+
+    def bound(plan: Any, source: FakeArray, target: FakeArray) -> Callable[[], Any]:
+        return lambda: plan(source, out=target)
+
+    return {name: bound(*prepared[name]) for name in prepared}
+
+
+def _double(a: Any) -> Any:
+    return a * 2
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    made = fake_driver.install(monkeypatch)
+    fake_driver.stub_kernels(monkeypatch)
+    fake_driver.register_arrays(monkeypatch)
+    return made
+
+
+def _frames(fake: FakeDriver, call: Callable[[], Any]) -> list[list[str]]:
+    """Return the package's functions on the stack at each launch of a warm call, inmost first."""
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        frame, found = sys._getframe(), []
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(PACKAGE):
+                found.append(f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}")
+            frame = frame.f_back  # type: ignore[assignment]
+        seen.append(found)
+
+    for _ in range(3):  # plans remember their arrays at the second
+        call()
+    fake.on_launch = look
+    call()
+    fake.on_launch = lambda: None
+    assert seen, "nothing was launched"
+    return seen
+
+
+@pytest.mark.parametrize("name", MAX_FRAMES)
+def test_a_warm_call_is_near_its_launch(name: str, fake: FakeDriver) -> None:
+    frames = max(_frames(fake, _calls()[name]), key=len)
+    assert len(frames) <= MAX_FRAMES[name], frames
+
+
+@pytest.mark.parametrize("name", MAX_PLAN_FRAMES)
+def test_a_plan_is_near_its_launch(name: str, fake: FakeDriver) -> None:
+    frames = max(_frames(fake, _plans()[name]), key=len)
+    assert len(frames) <= MAX_PLAN_FRAMES[name], frames
+
+
+def test_every_function_has_its_limit(fake: FakeDriver) -> None:
+    assert set(_calls()) == set(MAX_FRAMES)
+    assert set(_plans()) == set(MAX_PLAN_FRAMES)
+
+
+@pytest.mark.parametrize("name", MAX_FRAMES)
+def test_a_warm_call_allocates_and_compiles_nothing(name: str, fake: FakeDriver) -> None:
+    call = _calls()[name]
+    call()
+    fake.calls.clear()
+    call()
+    launches = len(fake.named("cuLaunchKernel", "cuLaunchKernelEx"))
+    assert launches >= 1
+    assert len(fake.calls) == launches, fake.calls
