@@ -22,7 +22,7 @@ from gpualgo._driver.default_device import CPU
 
 
 class View(NamedTuple):
-    """An array's memory. `ptr` is 0 for host arrays, which the CPU backend takes whole."""
+    """An array's memory. `ptr` may be 0 for arrays of the host: `address_of` asks those."""
 
     ptr: int
     shape: tuple[int, ...]
@@ -32,6 +32,10 @@ class View(NamedTuple):
     library: Any
     readonly: bool
     owner: Any
+
+    def without_owner(self) -> View:
+        """Return where it lies, without keeping it alive."""
+        return self._replace(owner=None)
 
 
 Layout: TypeAlias = tuple[

@@ -168,7 +168,8 @@ def problem_of(
     hot = hot_key(op) if num_arguments else None
     start: Any = type(init)
     if start not in _PLAIN:
-        start = layout_of(init)[2:] if start is View else checks.dtype_of(init)
+        on_device = start is View
+        start = (init.dtype, init.device, init.library) if on_device else checks.dtype_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     kinds: tuple[Any, ...] = tuple(map(type, rest))  # True and 1.0 must not pass for 1
     if tuple in kinds:
