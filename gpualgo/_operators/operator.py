@@ -55,7 +55,6 @@ _IDENTITIES: dict[str, int | bool] = {
 }
 
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
-LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
 class Operator:
