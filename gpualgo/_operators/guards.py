@@ -25,7 +25,7 @@ def is_full(cell: types.CellType) -> bool:
     return True
 
 
-class Watch:
+class Guard:
     """What a key was made from, by identity: while all of it stands, so does the key."""
 
     __slots__ = ("cells", "defaults", "functions", "globals", "inner_cells", "is_stable", "key",
