@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._base import dtypes
-from gpualgo._base.extents import bounds
+from gpualgo._base.extents import bounds, dense_strides
 from gpualgo._driver.default_device import CPU
 
 
@@ -42,6 +42,12 @@ Layout: TypeAlias = tuple[
     tuple[int, ...], tuple[int, ...], np.dtype[Any], int, Any
 ]  # shape, strides, dtype, device, library
 layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
+
+
+def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
+    """Return the view of memory of a GPU, in C order without gaps, that nobody owns."""
+    strides = dense_strides(shape, dtype.itemsize)
+    return View(pointer, shape, strides, dtype, device, None, False, None)
 
 
 class NumPy:

@@ -66,7 +66,10 @@ def view_of(array: Any) -> View:
             f"{_WHERE} of dtype {view.dtype} has elements at addresses that are no multiples of "
             f"{alignment}; copy it to aligned memory"
         )
-    return view._replace(ptr=address, owner=array)
+    return View(
+        address, view.shape, view.strides, view.dtype, view.device, view.library, view.readonly,
+        array,
+    )  # fmt: skip
 
 
 def token_of(view: View) -> tuple[Any, ...]:
