@@ -61,7 +61,7 @@ def call_key(fn: Any) -> Any:
         if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
             return info.closed_key
         guard = info.guard
-        if guard is not None and not guard.places and guard.holds(fn):
+        if guard is not None and not guard.found_at and guard.holds(fn):
             return guard.key
     key, views = examine(fn)
     return (key, captured.note(views)) if views else key
