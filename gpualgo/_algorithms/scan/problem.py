@@ -12,11 +12,11 @@ from gpualgo._operators.operator import Operator, check_dtype
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
 
-INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
-
 
 class Scan(Problem):
-    """What equal calls of `inclusive_scan` or `exclusive_scan` share."""
+    """What equal calls of `inclusive_scan` share."""
+
+    is_exclusive = False
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
@@ -25,7 +25,6 @@ class Scan(Problem):
         super().__init__(device, views, op, init, rest, where)
         (view,), (axis, reverse, dtype) = views, rest
         checks.element(view, "x", where)
-        self.is_exclusive = where == EXCLUSIVE
         self.is_reverse = checks.flag(reverse, "reverse", where)
         on_device = type(init) is View
         given = init.dtype if on_device and dtype is None else dtype
@@ -54,3 +53,9 @@ class Scan(Problem):
 
         (x,), (result,) = arrays, results
         cpu.scan(x, result, op, init, self.axis, self.is_exclusive, self.is_reverse)
+
+
+class ExclusiveScan(Scan):
+    """What equal calls of `exclusive_scan` share: an element is no part of its own result."""
+
+    is_exclusive = True
