@@ -88,8 +88,10 @@ def test_when_a_call_needs_storage_of_its_own(
         assert min(kept, second) > third == 0
     assert gpu.kept_workspace(2) == 0
     assert gpu.kept_workspace(1) == kept
-    with gpu.own(2, 100, 100) as own:
-        assert ctypes.string_at(own, 100) == bytes(100)
+    own = gpu.allocate(100, 2)
+    workspace.clear(own, 100, 2)
+    assert ctypes.string_at(own, 100) == bytes(100)
+    gpu.free(own, 2)
     assert fake.named("cuMemFreeAsync") == [("cuMemFreeAsync", own, 2)]
 
 

@@ -52,10 +52,9 @@ class Device:
         self.slots = slots.Slots()
         # Bound here once, as every warm call asks.
         self.current, self.outside_capture = context.current, context.outside_capture
-        self.stream_id, self.adopt_thread = context.stream_id, context.adopt_thread
+        self.stream_id = context.stream_id
         self.kept_workspace, self.second_workspace = storage.first, storage.second
-        self.allocate, self.free, self.own = storage.allocate, storage.free, storage.own
-        self.clear = workspace.clear
+        self.allocate, self.free = storage.allocate, storage.free
 
     @_Lasting
     def capability(self) -> tuple[int, int]:

@@ -80,7 +80,7 @@ class Storage:
         """Return a stream's workspace for one launch, tickets first; 0: the call needs its own.
 
         Launches on one stream follow each other, so they share one. A stream that is being captured
-        gets memory inside the graph (`own`), as the graph may run beside the stream.
+        gets memory inside the graph (`allocate`), as the graph may run beside the stream.
         """
         if _thread.supplier is not None or driver.is_capturing(stream):
             return 0
@@ -138,17 +138,6 @@ class Storage:
         """Give temporary storage back once the stream's earlier work is done."""
         if _thread.supplier is None:
             self._pool.free(address, stream)
-
-    @contextmanager
-    def own(self, stream: int, size: int, zeroed: int) -> Iterator[int]:
-        """Allocate storage for one call, of which the first bytes are zero."""
-        address = self.allocate(size, stream)
-        try:
-            if zeroed:
-                clear(address, zeroed, stream)
-            yield address
-        finally:
-            self.free(address, stream)
 
 
 def clear(address: int, size: int, stream: int) -> None:
