@@ -52,7 +52,10 @@ class Launch:
         kernel.allow_shared(shared_bytes, device)
         self._head, self._tail = head, tail
         self.pack, self.handle = head.pack_into, kernel.handle
-        self.pick: Callable[[Any], Any] = operator.itemgetter(*takes)
+        one = takes[0] if len(takes) == 1 else None  # itemgetter of one item gives no tuple
+        self.pick: Callable[[Any], Any] = operator.itemgetter(
+            *takes if one is None else (slice(one, one + 1),)
+        )
         self.offsets = tuple(offsets) if offsets is not None and any(offsets) else None
         self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
         self.free: list[Block] = []
