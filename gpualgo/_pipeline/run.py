@@ -28,29 +28,35 @@ def run(
                 alignment = alignment << 4 | view.ptr & 15
             plan = problem.plans.get(alignment)
             if plan is not None:
-                made = [make() for make in problem.makers]
-                result = made[0] if len(made) == 1 else tuple(made)
-                targets: Any = map(problem.pointer, made)
+                if len(problem.makers) == 1:
+                    result = problem.makers[0]()
+                    targets: Any = (problem.pointer(result),)
+                else:
+                    result = tuple([make() for make in problem.makers])
+                    targets = map(problem.pointer, result)
         elif (known := known_plan(problem, views, init, out)) is not None:
             plan, target = known
             targets, result = (target.ptr,), target.owner
     finish = None
-    if plan is None:
-        if problem.views_on_host:
-            from gpualgo._pipeline import host
+    if plan is not None:
+        handle = problem.stream(problem.device)
+    elif problem.views_on_host:
+        from gpualgo._pipeline import host
 
-            return host.run(problem, views, op, init, out, stream)
+        return host.run(problem, views, op, init, out, stream)
+    else:
         from gpualgo._pipeline.decide import decide
 
         plan, handle, targets, result, finish = decide(problem, views, op, init, out, stream)
         if plan is None:
             return result
-    else:
-        handle = problem.stream(problem.device)
     known_init, start = problem.last_start
     if known_init is not init:
         start = problem.start(init)
-    plan.queue(handle, (*start, *[view.ptr for view in views], *targets))
+    if len(views) == 1:
+        plan.queue(handle, (*start, views[0].ptr, *targets))
+    else:
+        plan.queue(handle, (*start, *[view.ptr for view in views], *targets))
     if finish is not None:
         finish()
     return result

@@ -112,6 +112,10 @@ def inclusive_scan(
     view = view_of(x, "inclusive_scan: x")
     if init is not None:
         init = checks.start_of(init, view, INCLUSIVE)
+    if reverse is not False:
+        reverse = checks.flag(reverse, "reverse", INCLUSIVE)
+    if axis is not None and type(axis) is not int:
+        axis = checks.plain_axis(axis, INCLUSIVE)
     problem = problem_of(Scan, (view,), op, init, (axis, reverse, dtype), INCLUSIVE)
     return run(problem, (view,), op, init, out, stream)
 
@@ -191,5 +195,9 @@ def exclusive_scan(
     view = view_of(x, "exclusive_scan: x")
     if init is not None:
         init = checks.start_of(init, view, EXCLUSIVE)
+    if reverse is not False:
+        reverse = checks.flag(reverse, "reverse", EXCLUSIVE)
+    if axis is not None and type(axis) is not int:
+        axis = checks.plain_axis(axis, EXCLUSIVE)
     problem = problem_of(Scan, (view,), op, init, (axis, reverse, dtype), EXCLUSIVE)
     return run(problem, (view,), op, init, out, stream)

@@ -26,7 +26,7 @@ class Scan(Problem):
         (view,), (axis, reverse, dtype) = views, rest
         checks.element(view, "x", where)
         self.is_exclusive = where == EXCLUSIVE
-        self.is_reverse = checks.flag(reverse, "reverse", where)
+        self.is_reverse = reverse
         on_device = type(init) is View
         given = init.dtype if on_device and dtype is None else dtype
         self.acc = checks.accumulator(view, init, given, where)
