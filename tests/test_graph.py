@@ -212,18 +212,28 @@ def test_streams_are_the_launch_s(cuda: Backend) -> None:
 
 
 def test_a_failed_call_is_no_part_of_a_graph(cuda: Backend) -> None:
-    x = cuda.to_device(sample())
+    pageable = sample()
 
     def record() -> None:
         nonlocal g
-        with ga.graph() as g, pytest.raises(TypeError):
-            ga.reduce(x, None, lambda a: a)
+        with ga.graph() as g, pytest.raises(RuntimeError, match="pageable"):
+            ga.reduce(pageable)
 
     g: Any = None
     with pytest.raises(RuntimeError, match=r"a call failed while it was recorded"):
         record()
     with pytest.raises(RuntimeError, match=r"its recording failed"):
         g.launch()
+
+
+def test_a_refused_call_records_nothing(cuda: Backend) -> None:
+    x = cuda.to_device(sample())
+    with ga.graph() as g:
+        with pytest.raises(TypeError, match="op takes 1"):
+            ga.reduce(x, None, lambda a: a)
+        y = ga.inclusive_scan(x)
+    g.launch()
+    np.testing.assert_array_equal(cuda.to_host(y), np.cumsum(sample(), dtype=np.int32))
 
 
 def test_other_threads_run_meanwhile(cuda: Backend) -> None:
