@@ -239,8 +239,7 @@ def _device_ends_of(view: View, stream: Any) -> tuple[Any, Any]:
 
 def _refuse_graph(reason: str) -> None:
     """Raise RuntimeError while a graph is recorded: what the host reads is read once."""
-    recorder = recording.current()
-    if recorder is not None and recorder.is_graph:
+    if recording.is_in_graph():
         raise RuntimeError(
             f"histogram: {reason}, which cannot be recorded in a graph; prepare the plan before"
         )
