@@ -45,7 +45,7 @@ class Plan:
     """An algorithm prepared for arrays of one layout: what `gpualgo.prepare` makes.
 
     Call it as ``plan(*arrays, out=None, temp_storage=None, stream=None)``. It may be called from
-    several threads.
+    several threads. Arrays of the host go to the device that was the default when it was prepared.
 
     Attributes
     ----------
