@@ -12,7 +12,7 @@ from gpualgo._arrays.view import View, byte_bounds, layout_of
 from gpualgo._base import forks
 from gpualgo._cuda.plan import Plan
 from gpualgo._pipeline import checks, outputs
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Problem, alignment_of
 
 _MAX_PLANS = 64  # of a problem: for alignments and outputs
 
@@ -66,9 +66,7 @@ def plan_for(
     `is_new`: the targets are new results of the library, which start at multiples of 16.
     """
     if is_new:
-        alignment = 0
-        for view in views:
-            alignment = alignment << 4 | view.ptr & 15
+        alignment = alignment_of(views)
         plan = problem.plans.get(alignment)
         if plan is None:
             plan = _new_plan(problem, views, op, targets)

@@ -144,6 +144,16 @@ class Problem:
         return as_operator(op, self.where, self.num_arguments, self.arrays)
 
 
+def alignment_of(views: Sequence[View]) -> int:
+    """Return where arrays lie, modulo 16, as one number."""
+    if len(views) == 1:
+        return views[0].ptr & 15
+    alignment = 0
+    for view in views:
+        alignment = alignment << 4 | view.ptr & 15
+    return alignment
+
+
 class Request(NamedTuple):
     """A call with everything decided but the memory: what plans and graphs keep."""
 

@@ -6,12 +6,13 @@ the caller or in need of order between streams is decided first, by `decide`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from gpualgo._arrays.view import View, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._cuda.plan import Plan
-from gpualgo._pipeline.problem import Problem, Request
+from gpualgo._pipeline.problem import Problem, Request, alignment_of
 
 
 def run(
@@ -21,22 +22,19 @@ def run(
     if recording.active and (recorder := recording.current()) is not None:
         return recorder.call(Request(problem, views, op, init, out, stream))
     plan: Plan | None = None
+    targets: Iterable[int]
     if problem.is_direct and stream is None:
-        if out is None:
-            alignment = 0
-            for view in views:
-                alignment = alignment << 4 | view.ptr & 15
-            plan = problem.plans.get(alignment)
-            if plan is not None:
-                if len(problem.makers) == 1:
-                    result = problem.makers[0]()
-                    targets: Any = (problem.pointer(result),)
-                else:
-                    result = tuple([make() for make in problem.makers])
-                    targets = map(problem.pointer, result)
-        elif (known := known_plan(problem, views, init, out)) is not None:
-            plan, target = known
-            targets, result = (target.ptr,), target.owner
+        if out is not None:
+            if (known := known_plan(problem, views, init, out)) is not None:
+                plan, target = known
+                targets, result = (target.ptr,), target.owner
+        elif (plan := problem.plans.get(alignment_of(views))) is not None:
+            if len(problem.makers) == 1:
+                result = problem.makers[0]()
+                targets = (problem.pointer(result),)
+            else:
+                result = tuple([make() for make in problem.makers])
+                targets = map(problem.pointer, result)
     finish = None
     if plan is not None:
         handle = problem.stream(problem.device)
