@@ -72,4 +72,4 @@ if not TYPE_CHECKING:  # to which every name would be known then
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_LAZY]
+    return [*{*__all__, *(name for name in globals() if name.startswith("__"))}]

@@ -12,7 +12,7 @@ from support import assert_same, run_python
 
 import gpualgo as ga
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import as_operator, check_held, hot_key
+from gpualgo._operators.operator import as_operator, check_same_arrays, hot_key
 
 Function = Callable[..., Any]
 
@@ -141,9 +141,9 @@ def test_a_swap_while_a_call_begins_is_noticed() -> None:
     """A plan must not be kept for one array and read another."""
     first, second = _lookup(np.zeros(2)), _lookup(np.zeros(3))
     held = as_operator(first, "transform", 1)
-    check_held(hot_key(first), held, "transform")
+    check_same_arrays(hot_key(first), held, "transform")
     for other in (second, lambda i: i):
         with pytest.raises(RuntimeError, match="transform: another thread changed"):
-            check_held(hot_key(other), held, "transform")
+            check_same_arrays(hot_key(other), held, "transform")
     with pytest.raises(RuntimeError, match="another thread changed"):
         as_operator(second, "reduce", 1, ownerless(held.arrays))

@@ -43,6 +43,32 @@ def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
         exec(compile("\n" * line + match[1], str(page), "exec"), namespace)
 
 
+WRITTEN = [*PAGES, REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs/adr").glob("*.md"))]
+NAMED = re.compile(r"`((?:gpualgo|cuda_src|tests|bench|docs|_[a-z]+)/[^\s`<>]*)`")
+MODULE = re.compile(r"\b((?:gpualgo\.)?_[a-z]+(?:\.[a-z_]+)+)\b")
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+
+
+def _is_module(name: str) -> bool:
+    """Return whether a dotted name is a module, or a name within one."""
+    path = REPOSITORY / "gpualgo" / name.removeprefix("gpualgo.").replace(".", "/")
+    files = (path.with_suffix(".py"), path.parent.with_suffix(".py"))
+    return path.is_dir() or any(file.is_file() for file in files)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_what_pages_name_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    missing = []
+    for name in NAMED.findall(text):
+        folder = REPOSITORY / "gpualgo" if name.startswith("_") else REPOSITORY
+        if not list(folder.glob(name.rstrip("/"))):
+            missing.append(name)
+    missing += [name for name in MODULE.findall(text) if not _is_module(name)]
+    missing += [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+    assert not missing
+
+
 def _documented() -> list[str]:
     names = [name for name in ga.__all__ if not isinstance(getattr(ga, name), str)]
     return [name for name in names if ">>>" in (getattr(ga, name).__doc__ or "")]

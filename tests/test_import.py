@@ -10,6 +10,7 @@ from support import run_python
 import gpualgo as ga
 
 HEAVY = ("numba", "numba_cuda", "llvmlite", "cupy", "torch", "cuda", "ml_dtypes", "rich", "pandas")
+MOST_MODULES = 60  # of this package; each costs about 0.3 ms
 
 
 def test_import_adds_little_to_numpy() -> None:
@@ -22,6 +23,12 @@ def test_import_adds_little_to_numpy() -> None:
     """
     times = [float(run_python(code).stdout) for _ in range(5)]
     assert min(times) < 0.08, times
+
+
+def test_import_loads_few_modules() -> None:
+    """Beside the clock: a count tells the same on every machine."""
+    code = "import gpualgo, sys; print(sum(m.startswith('gpualgo.') for m in sys.modules))"
+    assert 0 < int(run_python(code).stdout) <= MOST_MODULES
 
 
 def test_import_loads_nothing_heavy() -> None:
@@ -44,6 +51,14 @@ def test_public_names() -> None:
     assert issubclass(ga.NoDeviceError, RuntimeError)
     assert issubclass(ga.CompileError, RuntimeError)
     assert all(hasattr(ga, name) for name in ga.__all__)
+
+
+def test_dir_shows_public_names_alone() -> None:
+    done = run_python("import gpualgo; print(*dir(gpualgo))")  # nothing else is loaded there
+    shown = done.stdout.split()
+    assert set(ga.__all__) <= set(shown)
+    assert [name for name in shown if name not in ga.__all__ and not name.startswith("__")] == []
+    assert len(set(shown)) == len(shown)
 
 
 def test_version() -> None:

@@ -27,7 +27,7 @@ namespace gpualgo {
 
 template <int block_threads_, int vectors_, Transfer transfer_, int min_blocks_, int shared_bytes_>
 struct ScanPolicy {
-  static constexpr int block_threads = block_threads_;  // that scan; one more warp hands out
+  static constexpr int block_threads = block_threads_;  // that scan; two more warps hand out
   static constexpr int vectors = vectors_;              // of 16 bytes per thread and tile; odd
   static constexpr Transfer transfer = transfer_;
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor

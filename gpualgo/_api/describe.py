@@ -18,7 +18,7 @@ from gpualgo._pipeline.problem import Request
 class _Describer:
     is_graph = False
 
-    def call(self, request: Any) -> Any:
+    def call(self, request: Request) -> Request:
         return request
 
 

@@ -67,7 +67,7 @@ class Plan:
         found = cuda_plan(request)
         self.temp_storage_bytes = 0 if found is None else found.temp_storage_bytes
         # Arrays are let go: they only stood for those to come.
-        views = tuple(view._replace(owner=None) for view in request.views)
+        views = tuple(view.without_owner() for view in request.views)
         self._request = request._replace(views=views, out=None, stream=None)
         self._layouts = [layout_of(view) for view in views]
         self._op = _changeable(request.op, request.problem)

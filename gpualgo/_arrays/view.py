@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._base import dtypes
-from gpualgo._base.extents import bounds
+from gpualgo._base.extents import bounds, dense_strides
 from gpualgo._driver.default_device import CPU
 
 
 class View(NamedTuple):
-    """An array's memory. `ptr` is 0 for host arrays, which the CPU backend takes whole."""
+    """An array's memory. `ptr` may be 0 for arrays of the host: `address_of` asks those."""
 
     ptr: int
     shape: tuple[int, ...]
@@ -33,11 +33,21 @@ class View(NamedTuple):
     readonly: bool
     owner: Any
 
+    def without_owner(self) -> View:
+        """Return where it lies, without keeping it alive."""
+        return self._replace(owner=None)
+
 
 Layout: TypeAlias = tuple[
     tuple[int, ...], tuple[int, ...], np.dtype[Any], int, Any
 ]  # shape, strides, dtype, device, library
 layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
+
+
+def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
+    """Return the view of memory of a GPU, in C order without gaps, that nobody owns."""
+    strides = dense_strides(shape, dtype.itemsize)
+    return View(pointer, shape, strides, dtype, device, None, False, None)
 
 
 class NumPy:

@@ -5,11 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-# From driver 580 on the CUDA 13 wheels run; older ones (525 and up) need those of CUDA 12.
-GPU_VERSION = (
-    "pip install 'gpualgo[cu13]' (NVIDIA driver 580 or newer; with an older one 'gpualgo[cu12]')"
-)
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code."""

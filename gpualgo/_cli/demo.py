@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._cli import GPU_VERSION, flights
+from gpualgo._cli import flights
 from gpualgo._cli.flights import Flights
+from gpualgo._cli.libraries import GPU_VERSION
 
 if TYPE_CHECKING:
     from rich.table import Table

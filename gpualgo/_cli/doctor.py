@@ -14,8 +14,9 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._api import self_test
-from gpualgo._cli import GPU_VERSION, libraries, nvidia
+from gpualgo._cli import libraries, nvidia
 from gpualgo._cli.cache import entries_text, size_text
+from gpualgo._cli.libraries import GPU_VERSION
 
 SELF_TEST_ARCH = "sm_90"
 OLDEST_GPU = (7, 5)

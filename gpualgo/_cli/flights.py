@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NUM_FLIGHTS = 336_776
-
 
 @dataclass(frozen=True)
 class Flights:

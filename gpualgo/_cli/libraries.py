@@ -13,6 +13,10 @@ PYTHON_PACKAGES = ("numpy", "numba", "ml_dtypes", *CUDA_PACKAGES)
 # pathfinder's name of each CUDA library, and the call that tells its version where one does.
 CUDA_LIBRARIES = {"nvrtc": "nvrtcVersion", "nvJitLink": "nvJitLinkVersion", "nvvm": None}
 _NVVM_WHEELS = ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc")
+# From driver 580 on the CUDA 13 wheels run; older ones (525 and up) need those of CUDA 12.
+GPU_VERSION = (
+    "pip install 'gpualgo[cu13]' (NVIDIA driver 580 or newer; with an older one 'gpualgo[cu12]')"
+)
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,6 @@ class CompiledOperator:
     result_dtype: np.dtype[Any]
 
 
-def storage_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that kernels see in memory for dtype."""
-    narrow = dtypes.name_of(dtype) in ("float16", "bfloat16")
-    return np.dtype(np.uint16) if narrow else dtype
-
-
 def _install() -> rewrite.Target:
     target = rewrite.Target(
         ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, False

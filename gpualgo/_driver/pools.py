@@ -26,10 +26,6 @@ class Pool:
         """Take memory from a cuda.core MemoryResource from now on; None: from our pool."""
         self._resource = resource
 
-    def has_lent(self, address: int) -> bool:
-        """Return whether memory came from a resource of the caller's."""
-        return address in self._lent
-
     def allocate(self, size: int, stream: int) -> int:
         """Return the address of size bytes, usable in the order of a stream.
 

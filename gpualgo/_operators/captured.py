@@ -66,7 +66,10 @@ def view_of(array: Any) -> View:
             f"{_WHERE} of dtype {view.dtype} has elements at addresses that are no multiples of "
             f"{alignment}; copy it to aligned memory"
         )
-    return View(address, *view[1:7], array)
+    return View(
+        address, view.shape, view.strides, view.dtype, view.device, view.library, view.readonly,
+        array,
+    )  # fmt: skip
 
 
 def token_of(view: View) -> tuple[Any, ...]:
@@ -110,7 +113,7 @@ def check_on_cpu(views: Iterable[View]) -> None:
 
 def ownerless(views: Iterable[View]) -> tuple[View, ...]:
     """Return where arrays lie, without holding them."""
-    return tuple(View(*view[:5], None, view.readonly, None) for view in views)
+    return tuple(view._replace(library=None, owner=None) for view in views)
 
 
 def check_apart(views: Iterable[View], out: View, where: str) -> None:
@@ -143,7 +146,7 @@ class Binding:
             kept = [pair for pair in self._owners if pair[0]() is not None]
             known = {id(reference()) for reference, _ in kept}
             kept += [
-                (_reference(view.owner), View(*view[:7], None))
+                (_reference(view.owner), view.without_owner())
                 for view in views
                 if id(view.owner) not in known
             ]

@@ -25,18 +25,18 @@ def is_full(cell: types.CellType) -> bool:
     return True
 
 
-class Watch:
+class Guard:
     """What a key was made from, by identity: while all of it stands, so does the key."""
 
-    __slots__ = ("cells", "defaults", "functions", "globals", "inner_cells", "is_stable", "key",
-                 "kwdefaults", "may_capture", "places", "values", "views")  # fmt: skip
+    __slots__ = ("cells", "defaults", "found_at", "functions", "globals", "inner_cells",
+                 "is_stable", "key", "kwdefaults", "may_capture", "values", "views")  # fmt: skip
 
     def __init__(self, fn: types.FunctionType) -> None:
         self.globals, self.defaults, self.kwdefaults = fn.__globals__, fn.__defaults__, None
         contents = [cell.cell_contents for cell in fn.__closure__ or () if is_full(cell)]
         self.cells = [_ARRAY if captured.is_array(value) else value for value in contents]
         self.views: list[View] = []  # of the arrays, in order; given away when all are found
-        self.places: list[tuple[Any, Any, type, Any]] = []  # where each array was found
+        self.found_at: list[tuple[Any, Any, type, Any]] = []  # each array
         self.may_capture = True
         self.values: list[tuple[dict[str, Any], str, Any]] = []
         self.inner_cells: list[tuple[types.CellType, Any]] = []
@@ -59,14 +59,14 @@ class Watch:
         view = captured.view_of(array)
         token = captured.token_of(view)
         self.views.append(view)
-        self.places.append((names, name, type(array), token))
+        self.found_at.append((names, name, type(array), token))
         self.is_stable &= depth == 1
         return token
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
         """Return the arrays that fn captures now, None if one is of another layout."""
         found = []
-        for names, name, kind, token in self.places:
+        for names, name, kind, token in self.found_at:
             cells = fn.__closure__ or ()
             value = cells[name].cell_contents if names is None else names.get(name)
             if type(value) is not kind and not captured.is_array(value):

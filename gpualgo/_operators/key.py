@@ -21,7 +21,7 @@ from gpualgo._operators import captured
 from gpualgo._operators.bytecode import names_of
 from gpualgo._operators.captured import Captured
 from gpualgo._operators.content import Key, Token, intern
-from gpualgo._operators.guards import MISSING, UNREACHED, Watch, is_full
+from gpualgo._operators.guards import MISSING, UNREACHED, Guard, is_full
 
 
 def python_function(fn: Any) -> types.FunctionType | None:
@@ -35,7 +35,7 @@ def python_function(fn: Any) -> types.FunctionType | None:
 class _Code:
     """What is known of one code object: its content, and which names it can read."""
 
-    __slots__ = ("attributes", "closed_key", "code", "content", "globals", "watch")
+    __slots__ = ("attributes", "closed_key", "code", "content", "globals", "guard")
 
     def __init__(self, code: types.CodeType) -> None:
         self.code = code  # a strong reference: the cache is keyed by id
@@ -43,7 +43,7 @@ class _Code:
         self.globals, self.attributes = names_of(code)
         closed = not self.globals and not code.co_freevars
         self.closed_key = intern(("function", self.content)) if closed else None
-        self.watch: Watch | None = None
+        self.guard: Guard | None = None
 
 
 codes: Memo[_Code] = Memo(1 << 14)  # by id; of a program that makes code objects in a loop
@@ -60,9 +60,9 @@ def call_key(fn: Any) -> Any:
         info = _code_info(fn.__code__)
         if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
             return info.closed_key
-        watch = info.watch
-        if watch is not None and not watch.places and watch.holds(fn):
-            return watch.key
+        guard = info.guard
+        if guard is not None and not guard.found_at and guard.holds(fn):
+            return guard.key
     key, views = examine(fn)
     return (key, captured.note(views)) if views else key
 
@@ -88,16 +88,16 @@ def examine(fn: Any) -> Captured:
     info = _code_info(fn.__code__)
     if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
         return Captured(info.closed_key, ())
-    watch = info.watch
-    if watch is not None and watch.holds(fn):
-        known = watch.recapture(fn)
+    guard = info.guard
+    if guard is not None and guard.holds(fn):
+        known = guard.recapture(fn)
         if known is not None:
-            return Captured(watch.key, known)
-    watch = Watch(fn)
-    key = watch.key = intern(_function_token(fn, (), watch))
-    views, watch.views = tuple(watch.views), []
+            return Captured(guard.key, known)
+    guard = Guard(fn)
+    key = guard.key = intern(_function_token(fn, (), guard))
+    views, guard.views = tuple(guard.views), []
     captured.check_size(views)
-    info.watch = watch if watch.is_stable else None
+    info.guard = guard if guard.is_stable else None
     return Captured(key, views)
 
 
@@ -128,7 +128,7 @@ def _constant(value: Any) -> Token:
     return _token(value, (), None)
 
 
-def _token(value: Any, path: tuple[int, ...], watch: Watch | None) -> Token:
+def _token(value: Any, path: tuple[int, ...], guard: Guard | None) -> Token:
     """Return value's content; `path` holds the ids of the functions being visited."""
     kind = type(value)
     if kind is float:
@@ -140,36 +140,36 @@ def _token(value: Any, path: tuple[int, ...], watch: Watch | None) -> Token:
     if isinstance(value, np.generic):
         return ("scalar", value.dtype.name, value.dtype.str, value.tobytes())
     if kind in (tuple, frozenset):
-        items = tuple(_token(item, path, watch) for item in value)
+        items = tuple(_token(item, path, guard) for item in value)
         return (kind.__name__, items if kind is tuple else tuple(sorted(items, key=repr)))
     if isinstance(value, types.ModuleType):
         return ("module", value.__name__)
     if captured.is_array(value):
-        if watch is not None:
-            watch.is_stable = False  # it is not looked at again
+        if guard is not None:
+            guard.is_stable = False  # it is not looked at again
         raise TypeError(UNREACHED)
     function = python_function(value)
     if function is None:
         return _object_token(value)
-    assert watch is not None  # constants are no functions
-    before, watch.may_capture = watch.may_capture, False
+    assert guard is not None  # constants are no functions
+    before, guard.may_capture = guard.may_capture, False
     try:
-        return _function_token(function, path, watch)
+        return _function_token(function, path, guard)
     finally:
-        watch.may_capture = before
+        guard.may_capture = before
 
 
 def _variable_token(
-    value: Any, names: Any, name: Any, path: tuple[int, ...], watch: Watch
+    value: Any, names: Any, name: Any, path: tuple[int, ...], guard: Guard
 ) -> Token:
     """Return the token of a closure's or a namespace's value, from where arrays are captured."""
     if type(value) is captured.Slot:
         return value.token
     if captured.is_array(value):
-        return watch.capture(value, names, name, len(path))
+        return guard.capture(value, names, name, len(path))
     function = python_function(value)
     return (
-        _token(value, path, watch) if function is None else _function_token(function, path, watch)
+        _token(value, path, guard) if function is None else _function_token(function, path, guard)
     )
 
 
@@ -190,48 +190,48 @@ def _object_token(value: Any) -> Token:
     )
 
 
-def _function_token(fn: types.FunctionType, path: tuple[int, ...], watch: Watch) -> Token:
+def _function_token(fn: types.FunctionType, path: tuple[int, ...], guard: Guard) -> Token:
     if id(fn) in path:
         return ("recursion", len(path) - path.index(id(fn)))
     if path:
-        watch.functions.append((fn, fn.__code__, fn.__defaults__))
-        watch.is_stable &= fn.__kwdefaults__ is None
+        guard.functions.append((fn, fn.__code__, fn.__defaults__))
+        guard.is_stable &= fn.__kwdefaults__ is None
     info = _code_info(fn.__code__)
     path = (*path, id(fn))
-    cells = tuple(_cell_token(i, c, path, watch) for i, c in enumerate(fn.__closure__ or ()))
-    defaults = _token(fn.__defaults__ or (), path, watch)
+    cells = tuple(_cell_token(i, c, path, guard) for i, c in enumerate(fn.__closure__ or ()))
+    defaults = _token(fn.__defaults__ or (), path, guard)
     kwdefaults = tuple(
-        (name, _token(value, path, watch))
+        (name, _token(value, path, guard))
         for name, value in sorted((fn.__kwdefaults__ or {}).items())
     )
-    names = _global_tokens(info, fn, path, watch)
+    names = _global_tokens(info, fn, path, guard)
     if not (cells or defaults[1] or kwdefaults or names):
         return ("function", info.content)
     return ("function", info.content, cells, defaults, kwdefaults, names)
 
 
-def _cell_token(index: int, cell: types.CellType, path: tuple[int, ...], watch: Watch) -> Token:
+def _cell_token(index: int, cell: types.CellType, path: tuple[int, ...], guard: Guard) -> Token:
     if not is_full(cell):
         return ("empty",)
     if len(path) > 1:
-        watch.inner_cells.append((cell, cell.cell_contents))
-    return _variable_token(cell.cell_contents, None, index, path, watch)
+        guard.inner_cells.append((cell, cell.cell_contents))
+    return _variable_token(cell.cell_contents, None, index, path, guard)
 
 
 def _global_tokens(
-    info: _Code, fn: types.FunctionType, path: tuple[int, ...], watch: Watch
+    info: _Code, fn: types.FunctionType, path: tuple[int, ...], guard: Guard
 ) -> Token:
     """Return what each global name, and each module attribute within reach, stands for."""
     found: list[Token] = []
     free = [cell.cell_contents for cell in fn.__closure__ or () if is_full(cell)]
     modules = [value for value in free if isinstance(value, types.ModuleType)]
     for name in info.globals:
-        value = watch.read(fn.__globals__, name)
+        value = guard.read(fn.__globals__, name)
         if value is MISSING:
-            value = watch.read(builtins.__dict__, name)
+            value = guard.read(builtins.__dict__, name)
         if value is MISSING:
             raise TypeError(f"op reads the global name {name!r}, which is not defined")
-        found.append((name, _variable_token(value, fn.__globals__, name, path, watch)))
+        found.append((name, _variable_token(value, fn.__globals__, name, path, guard)))
         if isinstance(value, types.ModuleType):
             modules.append(value)
     reached: set[int] = set()
@@ -241,17 +241,17 @@ def _global_tokens(
             continue
         reached.add(id(module))
         for name in info.attributes:
-            value = watch.read(module.__dict__, name)
+            value = guard.read(module.__dict__, name)
             if isinstance(value, types.ModuleType):
                 modules.append(value)
             elif value is not MISSING:
-                found.append((module.__name__, name, _attribute_token(value, path, watch)))
+                found.append((module.__name__, name, _attribute_token(value, path, guard)))
     return tuple(found)
 
 
-def _attribute_token(value: Any, path: tuple[int, ...], watch: Watch) -> Token:
+def _attribute_token(value: Any, path: tuple[int, ...], guard: Guard) -> Token:
     """Return the token of a module's attribute, which the code may not read after all."""
     try:
-        return _token(value, path, watch)
+        return _token(value, path, guard)
     except TypeError:
         return ("unsupported", type(value).__qualname__, id(value))

@@ -56,7 +56,6 @@ _IDENTITIES: dict[str, int | bool] = {
 }
 
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
-LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
 class Operator:
@@ -113,14 +112,14 @@ class Operator:
             return ()
         return (self._captured or examine(self.fn)).views
 
-    def _held(self) -> Operator:
+    def _examined(self) -> Operator:
         """Return this operator with the arrays that it captures now."""
         if self.name is not None or self._captured is not None:
             return self
         captured = examine(self.fn)
         return self._with(captured) if captured.views else self
 
-    def holding(self, views: tuple[View, ...]) -> Operator:
+    def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with other arrays of the same dtypes in the place of its own."""
         return self._with(Captured(self.key, views))
 
@@ -178,8 +177,8 @@ def hot_key(op: Any) -> Any:
         return call_key(op) if callable(op) else None
 
 
-def check_held(hot: Any, op: Operator, where: str) -> None:
-    """Raise RuntimeError if op holds other arrays than when its hot key was taken."""
+def check_same_arrays(hot: Any, op: Operator, where: str) -> None:
+    """Raise RuntimeError if op has other arrays than when its hot key was taken."""
     if op._captured is not None and (type(hot) is not tuple or hot[1] != note(op.arrays)):
         raise RuntimeError(_SWAPPED.format(where))
 
@@ -193,7 +192,7 @@ _SWAPPED = (
 def as_operator(
     op: Any, where: str, arity: int, arrays: tuple[View, ...] | None = None
 ) -> Operator:
-    """Return op as an Operator that can be called with `arity` arguments, holding its arrays.
+    """Return op as an Operator that can be called with `arity` arguments, with its arrays.
 
     `arrays` are those, without owners, that it must have if the call has begun already.
     """
@@ -219,10 +218,10 @@ def as_operator(
             f"{where}: op takes {_describe_arity(found.fn)} but is called with {arity}; "
             "give it one parameter for each array (reduce and scan: two)"
         )
-    held = found._held()
-    if arrays is not None and ownerless(held.arrays) != arrays:
+    examined = found._examined()
+    if arrays is not None and ownerless(examined.arrays) != arrays:
         raise RuntimeError(_SWAPPED.format(where))
-    return held
+    return examined
 
 
 def _accepts(op: Operator, arity: int) -> bool:

@@ -108,7 +108,7 @@ def _new_plan(
             checks.aligned(view, name, problem.where)
         for target in targets:
             checks.aligned(target, "out", problem.where)
-    return problem.cuda(views, problem.held(op), targets)
+    return problem.cuda(views, problem.operator(op), targets)
 
 
 _lock = threading.Lock()

@@ -24,16 +24,16 @@ def run(
     else:
         targets = outputs.check(problem, views, init, out)
         results = [library.to_numpy(target.owner) for target in targets]
-    held = problem.held(op)
+    operator = problem.operator(op)
     if problem.device == CPU:
         checks.no_stream(stream, problem.where)
     if any(result.size for result in results):
         if problem.is_empty:
             _fill(problem, arrays, results, op, init, stream)
         elif problem.device == CPU:
-            problem.cpu(arrays, results, held, encoded)
+            problem.cpu(arrays, results, operator, encoded)
         else:
-            _run_on_gpu(problem, arrays, results, held, init, stream)
+            _run_on_gpu(problem, arrays, results, operator, init, stream)
     if out is not None:
         return out.owner if type(out) is View else out
     made = [library.from_numpy(result, arrays[0]) for result in results]

@@ -31,7 +31,7 @@ def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
                 streams.handle_of(stream, where),
                 f"{where}: op captures pageable host memory; make it with gpualgo.empty_pinned",
             )
-        return op.holding(
+        return op.with_arrays(
             tuple(
                 _copied(view, device) if is_pageable else view
                 for view, is_pageable in zip(op.arrays, pageable, strict=True)

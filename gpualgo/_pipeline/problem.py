@@ -13,7 +13,7 @@ from gpualgo._cuda.plan import NO_START, Plan, Start
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import Operator, as_operator, check_held, hot_key
+from gpualgo._operators.operator import Operator, as_operator, check_same_arrays, hot_key
 from gpualgo._pipeline import checks
 
 Array = np.ndarray[Any, Any]
@@ -137,7 +137,7 @@ class Problem:
         """Return the same call's problem for other arrays, and for op as it is now."""
         return problem_of(type(self), views, op, init, self.rest, self.where, self.num_arguments)
 
-    def held(self, op: Any) -> Operator | None:
+    def operator(self, op: Any) -> Operator | None:
         """Return the operator of a call that has begun, with the arrays that it captures."""
         if not self.num_arguments:
             return None
@@ -178,7 +178,8 @@ def problem_of(
     hot = hot_key(op) if num_arguments else None
     start: Any = type(init)
     if start not in _PLAIN:
-        start = layout_of(init)[2:] if start is View else checks.dtype_of(init)
+        on_device = start is View
+        start = (init.dtype, init.device, init.library) if on_device else checks.dtype_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     key: tuple[Any, ...] = (layouts, hot, start, rest, where)
     if first.device == CPU:
@@ -192,7 +193,7 @@ def problem_of(
     operator = None
     if num_arguments:
         operator = as_operator(op, where, num_arguments)
-        check_held(hot, operator, where)
+        check_same_arrays(hot, operator, where)
     device = default_device.current() if first.device == CPU else first.device
     problem = kind(device, views, operator, init, rest, where)
     problem.num_arguments = num_arguments

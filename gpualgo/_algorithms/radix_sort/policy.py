@@ -9,8 +9,8 @@ import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.templates import WARP
 
-WARP = 32
 VECTOR_BYTES = 16
 DIGIT_BITS = 8
 NUM_DIGITS = 1 << DIGIT_BITS

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import cuda
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._arrays.view import View
+from gpualgo._arrays.view import dense_view
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import NO_START, Plan
 from gpualgo._driver import device as gpu
@@ -80,7 +80,7 @@ class _Reduction:
 
     def _join(self, target: int, piece: int, shape: tuple[int, ...]) -> None:
         """Put a block's results behind what its outputs hold already."""
-        views = [_view(pointer, shape, self.acc, self.device) for pointer in (target, piece)]
+        views = [dense_view(pointer, shape, self.acc, self.device) for pointer in (target, piece)]
         join = elementwise.plan_of(self.op, views, shape, views[0])
         join.queue(self.stream, (*NO_START, target, piece, target))
 
@@ -89,15 +89,9 @@ class _Reduction:
         if key not in self.plans:
             kept = tuple(n for i, n in enumerate(shape) if i not in axes)
             strides = dense_strides(kept, self.acc.itemsize)
-            view = _view(0, shape, dtype, self.device)
+            view = dense_view(0, shape, dtype, self.device)
             self.plans[key] = cuda.plan_of(view, self.op, axes, self.acc, strides)
         return self.plans[key]
-
-
-def _view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
-    """Return the view of memory of the device, without gaps."""
-    strides = dense_strides(shape, dtype.itemsize)
-    return View(pointer, shape, strides, dtype, device, None, False, None)
 
 
 def _outputs_of(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.transform import cuda
-from gpualgo._arrays.view import View
-from gpualgo._base.extents import dense_strides
+from gpualgo._arrays.view import View, dense_view
 from gpualgo._cuda.plan import NO_START, Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.transform.problem import Transformation
 
 Array = np.ndarray[Any, Any]
-
-
-def view_of(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
-    """Return the view of memory of the device, without gaps."""
-    strides = dense_strides(shape, dtype.itemsize)
-    return View(pointer, shape, strides, dtype, device, None, False, None)
 
 
 class _Lane:
@@ -84,7 +77,7 @@ class _Operand:
         """Return what the kernel sees of a block: itself, or memory of the device."""
         block = self.array[index]
         if self.place is None:
-            return view_of(staged, block.shape, block.dtype, device)
+            return dense_view(staged, block.shape, block.dtype, device)
         offset = block.__array_interface__["data"][0] - self.array.__array_interface__["data"][0]
         return self.place._replace(
             ptr=self.place.ptr + offset, shape=block.shape, strides=block.strides

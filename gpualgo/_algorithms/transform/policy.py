@@ -9,11 +9,10 @@ import numpy as np
 
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.templates import functor
+from gpualgo._cuda.templates import VECTOR_BYTES, functor
 from gpualgo._operators.operator import Operator
 
 BLOCK_THREADS = 256
-VECTOR_BYTES = 16
 # Bytes that a thread loads before it stores, over all inputs.
 BYTES_IN_FLIGHT = 16
 # The widest operand takes at most this many bytes of a pack; the narrowest then fewer.
