@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
+from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import captured, kernels, operator
 from gpualgo._operators import key
@@ -198,8 +199,10 @@ def _lookup(table: Any) -> Callable[..., Any]:
 
 
 def test_words_of_captured_arrays_go_with_their_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((key, "_codes"), (kernels, "_kernels"), (operator, "_compiled")):
-        monkeypatch.setattr(module, name, Memo(8))
+    holders = ((key, "_codes"), (kernels, "_kernels"), (operator, "_compiled"),
+               (Transformation, "problems"))  # fmt: skip
+    for owner, name in holders:
+        monkeypatch.setattr(owner, name, Memo(8))
     gc.collect()
     before = len(captured._states)
     with ga.default_device("cpu"):
@@ -208,7 +211,7 @@ def test_words_of_captured_arrays_go_with_their_key(monkeypatch: pytest.MonkeyPa
             found = ga.transform(_lookup(table), np.arange(5))
             np.testing.assert_array_equal(found, table * 31 + 4711)
             assert len(captured._states) == before + 1
-            for memo in (key._codes, kernels._kernels, operator._compiled):
-                memo.clear()
+            for owner, name in holders:
+                getattr(owner, name).clear()
             gc.collect()
             assert len(captured._states) == before

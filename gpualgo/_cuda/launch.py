@@ -50,7 +50,10 @@ class Launch:
         self._head, self._tail = packed.parameters.head, packed.tail
         self.pack, self.handle = self._head.pack_into, kernel.handle
         places, offsets = packed.parameters.taken(takes)
-        self.pick: Callable[[Any], Any] = operator.itemgetter(*places)
+        one = places[0] if len(places) == 1 else None  # itemgetter of one item gives no tuple
+        self.pick: Callable[[Any], Any] = operator.itemgetter(
+            *places if one is None else (slice(one, one + 1),)
+        )
         self.offsets = offsets if any(offsets) else None
         self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
         self.free: list[Block] = []
