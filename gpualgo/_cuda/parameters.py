@@ -226,9 +226,13 @@ def _struct_of(leaves: list[_Leaf], begin: int, end: int) -> struct.Struct:
     """Return what packs leaves into the bytes [begin, end)."""
     code = "<"
     for leaf in leaves:
-        code += f"{leaf.offset - begin}x{leaf.code}"
+        code += _gap(leaf.offset - begin) + leaf.code
         begin = leaf.offset + leaf.size
-    return struct.Struct(f"{code}{end - begin}x")
+    return struct.Struct(code + _gap(end - begin))
+
+
+def _gap(size: int) -> str:
+    return f"{size}x" if size else ""
 
 
 I32, U32, F32 = Scalar("i", 4), Scalar("I", 4), Scalar("f", 4)
