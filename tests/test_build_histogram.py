@@ -68,7 +68,7 @@ class Machine:
             for i in range(len(shape))
         )
         view = View(0, shape, strides, dtype, 0, LIBRARY, False, None)
-        found = (bins, *ends) if isinstance(bins, int) else Edges(bins)
+        found = (bins, *ends, False) if isinstance(bins, int) else Edges(bins)
         problem = Histogram(0, (view,), None, None, (found, axis, None), "histogram")
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
