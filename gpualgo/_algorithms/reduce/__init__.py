@@ -52,7 +52,8 @@ def reduce(
         one-element array decides it.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
-        combined in C order, in a grouping that depends on shape and dtype alone. A lambda, a
+        combined in C order, in a grouping that depends on shape and dtype alone (on the CPU, where
+        `op` commutes, on strides as well). A lambda, a
         function, a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a
         `gpualgo.Operator`.
     axis : None, int or tuple of ints
