@@ -8,6 +8,7 @@ such calls take: like CuPy's.
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -256,6 +257,9 @@ class FakeLibrary:
 
     def empty(self, shape: Any, dtype: Any, ordinal: int, stream: int | None) -> FakeArray:
         return FakeArray(shape, dtype, ordinal)
+
+    def maker(self, shape: Any, dtype: Any, ordinal: int) -> Callable[[], FakeArray]:
+        return functools.partial(FakeArray, shape, dtype, ordinal)
 
     def stream(self, ordinal: int) -> int:
         return 0

@@ -108,11 +108,11 @@ def counted(n: int) -> None:
 
 def long_lines(n: int) -> None:
     """Scans by the kernel for long lines, however short."""
-    from gpualgo._algorithms import scan as _scan
     from gpualgo._algorithms.scan import policy as scan_policy
+    from gpualgo._algorithms.scan.problem import Scan
 
     before, scan_policy.WAVES = scan_policy.WAVES, {}
-    _scan._calls.clear()
+    Scan.problems.clear()
     h = RNG.integers(-100, 100, n).astype(np.int32)
     x, pairs = xp.asarray(h), h[: n // 2 * 2].reshape(2, -1)
     same(ga.inclusive_scan(x), np.cumsum(h, dtype=np.int32))
@@ -121,7 +121,7 @@ def long_lines(n: int) -> None:
     same(ga.inclusive_scan(x[::2]), np.cumsum(h[::2], dtype=np.int32))
     same(ga.inclusive_scan(xp.asarray(pairs), axis=1), np.cumsum(pairs, 1, dtype=np.int32))
     scan_policy.WAVES = before
-    _scan._calls.clear()
+    Scan.problems.clear()
 
 
 def surroundings(n: int) -> None:

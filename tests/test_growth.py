@@ -101,5 +101,5 @@ def test_nothing_grows_for_ever(small: None) -> None:
     }
     assert not grown
     assert len(after) > 20  # it does look
-    for name in ("_cpu.kernels._kernels", "_cpu.operator._compiled", "_operators.key._codes"):
+    for name in ("_cpu.kernels._kernels", "_cpu.operator._compiled", "_operators.key.codes"):
         assert after[f"gpualgo.{name}"] == LIMIT  # the limits were reached

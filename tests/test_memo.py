@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
+from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import captured, kernels, operator
 from gpualgo._operators import key
@@ -161,7 +162,7 @@ def test_a_child_waits_for_no_thread_of_its_parent() -> None:
 
 
 def test_a_key_lives_as_long_as_its_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key, "_codes", Memo(2))
+    monkeypatch.setattr(key, "codes", Memo(2))
 
     def new() -> Key:
         return ga.Operator(eval("lambda a, b: a * 12345 + b")).key
@@ -174,7 +175,7 @@ def test_a_key_lives_as_long_as_its_users(monkeypatch: pytest.MonkeyPatch) -> No
     digest, seen = digest_of(first), weakref.ref(first)
     assert len(digest) == 64
     del first
-    key._codes.clear()
+    key.codes.clear()
     gc.collect()
     assert seen() is None
     assert digest_of(new()) == digest
@@ -182,7 +183,7 @@ def test_a_key_lives_as_long_as_its_users(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_one_key_for_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
-        monkeypatch.setattr(key, "_codes", Memo(1))
+        monkeypatch.setattr(key, "codes", Memo(1))
         barrier = threading.Barrier(8)
 
         def ask(_: int, number: int = number, barrier: threading.Barrier = barrier) -> Key:
@@ -198,8 +199,10 @@ def _lookup(table: Any) -> Callable[..., Any]:
 
 
 def test_words_of_captured_arrays_go_with_their_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((key, "_codes"), (kernels, "_kernels"), (operator, "_compiled")):
-        monkeypatch.setattr(module, name, Memo(8))
+    holders = ((key, "codes"), (kernels, "_kernels"), (operator, "_compiled"),
+               (Transformation, "problems"))  # fmt: skip
+    for owner, name in holders:
+        monkeypatch.setattr(owner, name, Memo(8))
     gc.collect()
     before = len(captured._states)
     with ga.default_device("cpu"):
@@ -208,7 +211,7 @@ def test_words_of_captured_arrays_go_with_their_key(monkeypatch: pytest.MonkeyPa
             found = ga.transform(_lookup(table), np.arange(5))
             np.testing.assert_array_equal(found, table * 31 + 4711)
             assert len(captured._states) == before + 1
-            for memo in (key._codes, kernels._kernels, operator._compiled):
-                memo.clear()
+            for owner, name in holders:
+                getattr(owner, name).clear()
             gc.collect()
             assert len(captured._states) == before

@@ -19,6 +19,7 @@ from gpualgo._algorithms.reduce import policy as rows
 from gpualgo._algorithms.transform import policy as elements
 from gpualgo._base import extents
 from gpualgo._cuda import layout, templates
+from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 
@@ -40,7 +41,7 @@ def _sizes(bits: int) -> st.SearchStrategy[int]:
 def test_divisor_is_exact(value: int, wanted: int, step: int) -> None:
     """A dividend anywhere, and those around a multiple of the divisor, where it could slip."""
     same, magic, shift = layout.divisor(value)
-    struct.pack("<" + layout.DIVISOR, same, magic, shift)  # magic < 2**64
+    struct.pack("<qQq", same, magic, shift)  # magic < 2**64
     assert same == value
     multiple = wanted // value * value + step
     for dividend in (wanted - 1, multiple, (1 << 63) - 1):
@@ -89,9 +90,10 @@ def test_merge_joins_what_is_contiguous() -> None:
 
 def test_too_many_dimensions_are_refused() -> None:
     fit: Dims = [(2, (3**i,)) for i in range(extents.MAX_DIMS)]
-    assert len(layout.pack_layout(fit, 1)) == len(layout.pack_layout([], 1))
+    kernel = Parameters("Kernel", layout=layout.layout(1))
+    assert len(kernel.pack(layout=fit).tail) == len(kernel.pack(layout=[]).tail) == kernel.size
     with pytest.raises(ValueError, match=f"{extents.MAX_DIMS + 1} separate dimensions"):
-        layout.pack_layout([*fit, (2, (1,))], 1)
+        kernel.pack(layout=[*fit, (2, (1,))])
 
 
 @given(

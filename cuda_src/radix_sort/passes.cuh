@@ -48,7 +48,7 @@ struct RadixPassParams {
   int64 num_words;      // of all states, of whatever kernel
   uint32 ring;          // tile states that lie side by side; a power of two
   uint32 makes_values;  // the first pass: the keys' positions in their row
-  uint32 pass, num_passes;
+  uint32 pass_index, num_passes;
   Digit digit;
   uint64 padding;  // a key that no key's digit lies behind
 };
@@ -199,7 +199,7 @@ struct RadixPass {
       if (tile.part == 0) {
         before[i] =
             params.tables
-                .starts[(row_of(tile.index) * params.num_passes + params.pass) * num_digits +
+                .starts[(row_of(tile.index) * params.num_passes + params.pass_index) * num_digits +
                         digit];
         if (!is_last_of_row(tile))
           ring.publish(tile.index, digit, Index(before[i] + counts[i]), prefix);
@@ -331,7 +331,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     allow_next_kernel();
     await_previous_kernel();
   }
-  const uint32 action = params.tables.schedule[params.pass];
+  const uint32 action = params.tables.schedule[params.pass_index];
   if (!(action & pass_runs)) return;
   auto& shared = dynamic_shared_memory<typename Work::Shared>();
   Work(params, shared, action).run();

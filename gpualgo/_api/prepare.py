@@ -45,7 +45,7 @@ class Plan:
     """An algorithm prepared for arrays of one layout: what `gpualgo.prepare` makes.
 
     Call it as ``plan(*arrays, out=None, temp_storage=None, stream=None)``. It may be called from
-    several threads.
+    several threads. Arrays of the host go to the device that was the default when it was prepared.
 
     Attributes
     ----------
@@ -57,6 +57,7 @@ class Plan:
         "_key",
         "_layouts",
         "_may_repeat",
+        "_name",
         "_op",
         "_repeat",
         "_request",
@@ -69,6 +70,7 @@ class Plan:
         # Arrays are let go: they only stood for those to come.
         views = tuple(view.without_owner() for view in request.views)
         self._request = request._replace(views=views, out=None, stream=None)
+        self._name = f"{request.problem.where}: an argument of the plan"
         self._layouts = [layout_of(view) for view in views]
         self._op = _changeable(request.op, request.problem)
         self._key = None if self._op is None else hot_key(self._op)
@@ -127,7 +129,7 @@ class Plan:
                 repeat.launch(repeat.stream(repeat.device))
                 return out
         problem, _, op, init, _, _ = self._request
-        views = tuple([view_of(x, problem.where) for x in arrays])
+        views = tuple([view_of(x, self._name) for x in arrays])
         if [layout_of(view) for view in views] != self._layouts:
             self._refuse(views)
         if self._op is not None and hot_key(self._op) != self._key:  # it captures other values now

@@ -61,10 +61,10 @@ class CuPy:
     @staticmethod
     def stream(device: int) -> int:
         if driver.is_simple:
-            pointer: int = _cupy_stream_pointer()
-            return pointer
+            handle: int = _current_stream().ptr
+            return handle
         with sys.modules["cupy"].cuda.Device(device):  # CuPy has a current stream for each
-            return int(_cupy_stream_pointer())
+            return int(_current_stream().ptr)
 
     pointer = operator.attrgetter("data.ptr")
 
@@ -80,16 +80,8 @@ def _cupy_device(cupy: Any) -> int:
     return int(cupy.cuda.runtime.getDevice())
 
 
-def _cupy_stream_pointer() -> Any:
-    """Return the handle of CuPy's current stream; replaces itself by the fastest way there is."""
-    global _cupy_stream_pointer
-    try:
-        from cupy_backends.cuda.stream import get_current_stream_ptr as pointer
-    except ImportError:
-        cupy = sys.modules["cupy"]
-
-        def pointer() -> Any:
-            return cupy.cuda.get_current_stream().ptr
-
-    _cupy_stream_pointer = pointer
-    return pointer()
+def _current_stream() -> Any:
+    """Return CuPy's current stream; replaces itself by CuPy's own function."""
+    global _current_stream
+    _current_stream = sys.modules["cupy"].cuda.get_current_stream
+    return _current_stream()

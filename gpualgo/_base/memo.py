@@ -28,11 +28,13 @@ class Memo(Generic[Value]):
     Values are never None. A key that cannot be hashed is never found and never kept.
     """
 
-    __slots__ = ("__weakref__", "_found", "_lock", "_turns", "limit")
+    __slots__ = ("__weakref__", "_found", "_lock", "_turns", "limit", "look")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._found: dict[Hashable, Value] = {}
+        # As `get`, for keys that can be hashed (else TypeError): the dict's own look-up.
+        self.look: Callable[[Any], Value | None] = self._found.get
         self._turns: dict[Hashable, _Turn] = {}
         self._lock = threading.RLock()  # a finalizer may come by while it is held
         _memos.add(self)
@@ -96,7 +98,8 @@ class Memo(Generic[Value]):
     def clear(self) -> None:
         """Give all values up."""
         with self._lock:
-            surplus, self._found = self._found, {}
+            surplus = dict(self._found)
+            self._found.clear()
         del surplus  # outside the lock
 
     def __len__(self) -> int:

@@ -19,6 +19,7 @@ class Recorder(Protocol):
 
 class _Thread(threading.local):
     recorder: Recorder | None = None  # takes down the thread's calls
+    graph: Recorder | None = None  # whose `with` block the thread is in
     held: list[Any] | None = None  # by the graph whose call is being taken down
 
 
@@ -33,20 +34,27 @@ def current() -> Recorder | None:
     return _thread.recorder
 
 
+def is_in_graph() -> bool:
+    """Return whether this thread is in a graph's ``with`` block, whatever takes its calls down."""
+    return _thread.graph is not None
+
+
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
     """Let a recorder take down this thread's calls."""
     global active
-    before = _thread.recorder
-    if recorder.is_graph and before is not None:
+    before = _thread.recorder, _thread.graph
+    if recorder.is_graph and before[1] is not None:
         raise RuntimeError("graph: another graph is being recorded; leave its `with` block first")
     with _lock:
         active += 1
     _thread.recorder = recorder
+    if recorder.is_graph:
+        _thread.graph = recorder
     try:
         yield
     finally:
-        _thread.recorder = before
+        _thread.recorder, _thread.graph = before
         with _lock:
             active -= 1
 

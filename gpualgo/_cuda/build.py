@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._cuda import cache as disk
+from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators.content import digest_of
@@ -31,10 +32,11 @@ _HINT = "pip install 'gpualgo[cu13]'"
 
 @dataclass(frozen=True)
 class Spec:
-    """A kernel: its header in cuda_src, its name with template arguments, and its operator."""
+    """A kernel: its header in cuda_src, its name with template arguments, what it takes."""
 
     header: str
     expression: str
+    parameters: Parameters = field(compare=False)  # they follow from the expression
     op: Operator | None = None  # None: recognised operators are part of the expression
     arg_dtypes: tuple[np.dtype[Any], ...] = ()
     result_dtype: np.dtype[Any] | None = None
@@ -43,7 +45,8 @@ class Spec:
     def source(self) -> str:
         """What is compiled; with the words that tell of captured arrays if there are any."""
         captures = self.op is not None and self.op.arrays
-        return ("#define GPUALGO_CAPTURES\n" if captures else "") + f'#include "{self.header}"\n'
+        defined = "#define GPUALGO_CAPTURES\n" if captures else ""
+        return f'{defined}#include "{self.header}"\n{self.parameters.checks(self.expression)}'
 
 
 def source_folder() -> Path:
@@ -140,7 +143,7 @@ def _operator_parts(op: Operator, arg_dtypes: Any, result_dtype: Any) -> tuple[s
 def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Return a spec's machine code and kernel name; needs no GPU."""
     parts = () if spec.op is None else _operator_parts(spec.op, spec.arg_dtypes, spec.result_dtype)
-    key = _key("cubin", spec.header, spec.expression, arch_of(capability), *parts)
+    key = _key("cubin", spec.source, spec.expression, arch_of(capability), *parts)
 
     def make() -> tuple[bytes, str]:
         entry = disk.read(key)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-import struct
+from collections.abc import Mapping
 
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
+from gpualgo._cuda.layout import DIVISOR, layout
+from gpualgo._cuda.parameters import I64, POINTER, Parameters
 
 _BLOCK_THREADS = 256
 _WORDS_PER_THREAD = 4
 _WIDEST = 16
-_COPY_HEAD = struct.Struct("<2Q")  # input, output
-_GATHER_HEAD = struct.Struct("<3Q")  # input, output, indices
+_COPY = Parameters("CopyParams", input=POINTER, output=POINTER, num_words=I64, layout=layout(2))
+_GATHER = Parameters(
+    "GatherParams",
+    input=POINTER, output=POINTER, indices=POINTER, num_words=I64,
+    words_per_item=DIVISOR, row_items=DIVISOR,
+)  # fmt: skip
 
 
 def word_bytes(*numbers: int) -> int:
@@ -30,7 +35,7 @@ def _word(size: int) -> str:
 def copy_spec(word: int) -> Spec:
     """Return the kernel that copies words between layouts."""
     expression = f"gpualgo::copy_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}>"
-    return Spec("copy.cuh", expression)
+    return Spec("copy.cuh", expression, _COPY)
 
 
 def gather_spec(word: int, index_bytes: int) -> Spec:
@@ -39,6 +44,7 @@ def gather_spec(word: int, index_bytes: int) -> Spec:
         "copy.cuh",
         f"gpualgo::gather_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}, "
         f"{_word(index_bytes)}>",
+        _GATHER,
     )
 
 
@@ -46,8 +52,10 @@ def _grid(num_words: int) -> int:
     return -(-num_words // (_BLOCK_THREADS * _WORDS_PER_THREAD))
 
 
-def copy(dims: Dims, itemsize: int, alignment: int, device: int, takes: tuple[int, int]) -> Launch:
-    """Return the launch (input, output) of a copy; strides are those of input and output."""
+def copy(
+    dims: Dims, itemsize: int, alignment: int, device: int, takes: Mapping[str, int]
+) -> Launch:
+    """Return the launch of a copy; strides are those of input and output."""
     # Neighbouring threads should write neighbours.
     dims = sorted(merge(dims), key=lambda dim: -abs(dim[1][1]))
     word = word_bytes(itemsize, alignment, *(s for _, strides in dims for s in strides))
@@ -55,20 +63,18 @@ def copy(dims: Dims, itemsize: int, alignment: int, device: int, takes: tuple[in
         dims.append((itemsize // word, (word, word)))
     dims = merge(dims)
     num_words = math.prod(extent for extent, _ in dims)
-    tail = struct.pack("<q", num_words) + pack_layout(dims, 2)
+    packed = _COPY.pack(num_words=num_words, layout=dims)
     kernel = build.kernel(copy_spec(word), device)
-    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, _COPY_HEAD, tail, device, takes)
+    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, packed, device, takes)
 
 
 def gather(
     num_rows: int, row_items: int, itemsize: int, alignment: int, index_bytes: int, device: int,
-    takes: tuple[int, int, int],
+    takes: Mapping[str, int],
 ) -> Launch:  # fmt: skip
-    """Return the launch (input, output, indices) that puts rows' items in a new order."""
+    """Return the launch that puts rows' items in a new order."""
     word = word_bytes(itemsize, alignment)
     num_words = num_rows * row_items * (itemsize // word)
-    tail = struct.pack(
-        f"<q{DIVISOR}{DIVISOR}", num_words, *divisor(itemsize // word), *divisor(row_items)
-    )
+    packed = _GATHER.pack(num_words=num_words, words_per_item=itemsize // word, row_items=row_items)
     kernel = build.kernel(gather_spec(word, index_bytes), device)
-    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, _GATHER_HEAD, tail, device, takes)
+    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, packed, device, takes)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import operator
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpualgo._cuda.parameters import Packed
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 
@@ -31,7 +31,8 @@ class Block:
 class Launch:
     """A kernel with its grid and its parameters: one struct, whose head changes from call to call.
 
-    The head is filled with what stands at `takes` in the addresses of a call (see `Plan`).
+    `takes` names the fields of the head: each takes what stands at a place in the addresses of a
+    call (see `Plan`), (place, offset) with so many bytes added. What takes nothing takes `NONE`.
     Parameter blocks are lent out and taken back (`free`), so that threads never share one.
     """
 
@@ -39,21 +40,21 @@ class Launch:
                  "offsets", "pack", "pick", "shared_bytes", "submit", "threads")  # fmt: skip
 
     def __init__(
-        self, kernel: driver.Kernel, grid: int, threads: int, head: struct.Struct, tail: bytes,
-        device: int, takes: Sequence[int], *, shared_bytes: int = 0, overlaps: bool = False,
-        offsets: Sequence[int] | None = None,
+        self, kernel: driver.Kernel, grid: int, threads: int, packed: Packed,
+        device: int, takes: Mapping[str, Any], *, shared_bytes: int = 0, overlaps: bool = False,
     ) -> None:  # fmt: skip
-        """`overlaps`: start while the kernel queued before still runs; the kernel waits itself.
-
-        `offsets` are added to what is taken.
-        """
+        """`overlaps`: start while the kernel queued before still runs; the kernel waits itself."""
         self.kernel, self._grid, self.threads, self.device = kernel, grid, threads, device
         self.shared_bytes, self._overlaps = shared_bytes, overlaps
         kernel.allow_shared(shared_bytes, device)
-        self._head, self._tail = head, tail
-        self.pack, self.handle = head.pack_into, kernel.handle
-        self.pick: Callable[[Any], Any] = operator.itemgetter(*takes)
-        self.offsets = tuple(offsets) if offsets is not None and any(offsets) else None
+        self._head, self._tail = packed.parameters.head, packed.tail
+        self.pack, self.handle = self._head.pack_into, kernel.handle
+        places, offsets = packed.parameters.taken(takes)
+        one = places[0] if len(places) == 1 else None  # itemgetter of one item gives no tuple
+        self.pick: Callable[[Any], Any] = operator.itemgetter(
+            *places if one is None else (slice(one, one + 1),)
+        )
+        self.offsets = offsets if any(offsets) else None
         self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
         self.free: list[Block] = []
 

@@ -1,10 +1,11 @@
-"""Shapes and strides made canonical, and packed as the kernels read them (parts/layout.cuh)."""
+"""Shapes and strides as kernels read them (parts/layout.cuh)."""
 
 from __future__ import annotations
 
-import struct
+from functools import cache
 
 from gpualgo._base.extents import MAX_DIMS, Dims
+from gpualgo._cuda.parameters import I64, U64, Parameters
 
 
 def divisor(value: int) -> tuple[int, int, int]:
@@ -15,19 +16,28 @@ def divisor(value: int) -> tuple[int, int, int]:
     return value, (1 << (63 + bits)) // value + 1, bits - 1
 
 
-DIVISOR = "qQq"
+DIVISOR = Parameters("Divisor", divisor, value=I64, magic=U64, shift=I64)
 
 
-def pack_layout(dims: Dims, operands: int) -> bytes:
-    """Return a Layout<operands> as bytes."""
-    if len(dims) > MAX_DIMS:
-        raise ValueError(
-            f"an array that keeps {len(dims)} separate dimensions once neighbours are joined "
-            f"needs more than the {MAX_DIMS} that kernels hold; make it contiguous first"
-        )
-    padded = [*dims, *([(1, (0,) * operands)] * (MAX_DIMS - len(dims)))]
-    parts = [struct.pack("<q", len(dims))]
-    parts += [struct.pack("<" + DIVISOR, *divisor(extent)) for extent, _ in padded]
-    for operand in range(operands):
-        parts.append(struct.pack(f"<{MAX_DIMS}q", *(strides[operand] for _, strides in padded)))
-    return b"".join(parts)
+@cache
+def layout(operands: int) -> Parameters:
+    """Return Layout<operands>, whose value is dimensions with so many strides each."""
+
+    def numbers(dims: Dims) -> list[int]:
+        if len(dims) > MAX_DIMS:
+            raise ValueError(
+                f"an array that keeps {len(dims)} separate dimensions once neighbours are joined "
+                f"needs more than the {MAX_DIMS} that kernels hold; make it contiguous first"
+            )
+        padded = [*dims, *([(1, (0,) * operands)] * (MAX_DIMS - len(dims)))]
+        found = [len(dims)]
+        for extent, _ in padded:
+            found += divisor(extent)
+        for operand in range(operands):
+            found += [strides[operand] for _, strides in padded]
+        return found
+
+    return Parameters(
+        "Layout", numbers,
+        num_dims=I64, extents=DIVISOR[MAX_DIMS], strides=I64[MAX_DIMS][operands],
+    )  # fmt: skip

@@ -8,7 +8,7 @@ the targets, and the pieces of temporary storage.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
 from gpualgo._base import recording
 from gpualgo._cuda.launch import Launch
@@ -39,6 +39,7 @@ class Places(NamedTuple):
         return 4 + self.num_sources + self.num_targets + i
 
 
+@final
 class Clear(NamedTuple):
     """A step that sets so many bytes at a place to zero."""
 
@@ -76,7 +77,7 @@ class Plan:
                     pieces = lent.pieces
                 addresses += pieces
             for step in self.steps:
-                if isinstance(step, Clear):
+                if type(step) is Clear:
                     workspace.clear(addresses[step.place], step.num_bytes, stream)
                     continue
                 try:

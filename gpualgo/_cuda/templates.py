@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import Parameters
+from gpualgo._cuda.plan import GIVEN, VALUE
 from gpualgo._operators.operator import Operator
 
 WARP = 32
@@ -32,7 +34,20 @@ def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]
     return f"gpualgo::UserOperator<{str(op.commutative).lower()}, {types}>"
 
 
-def spec_of(header: str, expression: str, op: Operator, acc: np.dtype[Any]) -> Spec:
+START = {"value": VALUE, "is_given": GIVEN}
+"""The places that an Init takes."""
+
+
+class Access(NamedTuple):
+    """How a kernel reaches elements: a type of C++, and what its objects hold."""
+
+    cpp: str
+    fields: Parameters
+
+
+def spec_of(
+    header: str, expression: str, parameters: Parameters, op: Operator, acc: np.dtype[Any]
+) -> Spec:
     if op.name is not None:
-        return Spec(header, expression)
-    return Spec(header, expression, op, (acc, acc), acc)
+        return Spec(header, expression, parameters)
+    return Spec(header, expression, parameters, op, (acc, acc), acc)

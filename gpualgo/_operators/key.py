@@ -46,12 +46,12 @@ class _Code:
         self.guard: Guard | None = None
 
 
-_codes: Memo[_Code] = Memo(1 << 14)  # by id; of a program that makes code objects in a loop
+codes: Memo[_Code] = Memo(1 << 14)  # by id; of a program that makes code objects in a loop
 
 
 def _code_info(code: types.CodeType) -> _Code:
-    info = _codes.get(id(code))
-    return _codes.add(id(code), _Code(code)) if info is None else info
+    info = codes.get(id(code))
+    return codes.add(id(code), _Code(code)) if info is None else info
 
 
 def call_key(fn: Any) -> Any:

@@ -13,40 +13,61 @@ from gpualgo._base import dtypes
 from gpualgo._driver.default_device import CPU
 
 
-def axes_of(axis: Any, ndim: int, where: str) -> tuple[int, ...]:
-    """Return axis as sorted non-negative axes; None means all."""
+def plain_axis(axis: Any, where: str, what: str = "None or an int") -> int | None:
+    """Return axis as a Python int or None, so that a key tells it from all that is no axis."""
+    if axis is None:
+        return None
+    try:
+        return operator.index(_no_bool(axis))
+    except TypeError:
+        raise TypeError(f"{where}: axis must be {what}, got {axis!r}") from None
+
+
+def plain_axes(axis: Any, where: str) -> int | tuple[int, ...] | None:
+    """Return axis as Python ints, as `plain_axis` does."""
+    what = "None, an int or a tuple of ints"
+    if not isinstance(axis, tuple):
+        return plain_axis(axis, where, what)
+    if None in axis:
+        raise TypeError(f"{where}: axis must be {what}, got {axis!r}")
+    try:
+        return tuple(operator.index(_no_bool(i)) for i in axis)
+    except TypeError:
+        raise TypeError(f"{where}: axis must be {what}, got {axis!r}") from None
+
+
+def axes_of(axis: int | tuple[int, ...] | None, ndim: int, where: str) -> tuple[int, ...]:
+    """Return plain axes as sorted non-negative ones; None means all."""
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple) else (axis,)
-    axes = []
-    for item in given:
-        try:
-            number: Any = None if type(item) is bool else item
-            index = operator.index(number)
-        except TypeError:
-            raise TypeError(
-                f"{where}: axis must be None, an int or a tuple of ints, got {axis!r}"
-            ) from None
-        if not -ndim <= index < ndim:
-            raise np.exceptions.AxisError(index, ndim, where)
-        axes.append(index % ndim)
+    axes = [_within(index, ndim, where) for index in given]
     if len(set(axes)) != len(axes):
         raise ValueError(f"{where}: axis {axis!r} names an axis twice; name each once")
     return tuple(sorted(axes))
 
 
-def axis_of(axis: Any, ndim: int, where: str) -> int | None:
-    """Return axis as a non-negative int, or None if it is None."""
-    if axis is None:
-        return None
-    try:
-        number: Any = None if type(axis) is bool else axis
-        index = operator.index(number)
-    except TypeError:
-        raise TypeError(f"{where}: axis must be None or an int, got {axis!r}") from None
+def axis_of(axis: int | None, ndim: int, where: str) -> int | None:
+    """Return a plain axis as a non-negative one, or None if it is None."""
+    return None if axis is None else _within(axis, ndim, where)
+
+
+def _within(index: int, ndim: int, where: str) -> int:
     if not -ndim <= index < ndim:
         raise np.exceptions.AxisError(index, ndim, where)
     return index % ndim
+
+
+def _no_bool(value: Any) -> Any:
+    return None if isinstance(value, (bool, np.bool_)) else value
+
+
+def integer(value: Any, name: str, where: str) -> int:
+    """Return an argument that is an int."""
+    try:
+        return operator.index(_no_bool(value))
+    except TypeError:
+        raise TypeError(f"{where}: {name} must be an int, got {value!r}") from None
 
 
 def flag(value: Any, name: str, where: str) -> bool:

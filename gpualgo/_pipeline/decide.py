@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 from gpualgo._arrays import fill, ordering
 from gpualgo._arrays.view import View, byte_bounds, layout_of
+from gpualgo._base import forks
 from gpualgo._cuda.plan import Plan
 from gpualgo._pipeline import checks, outputs
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Problem, alignment_of
 
 _MAX_PLANS = 64  # of a problem: for alignments and outputs
 
@@ -64,18 +66,16 @@ def plan_for(
     `is_new`: the targets are new results of the library, which start at multiples of 16.
     """
     if is_new:
-        alignment = 0
-        for view in views:
-            alignment = alignment << 4 | view.ptr & 15
+        alignment = alignment_of(views)
         plan = problem.plans.get(alignment)
         if plan is None:
             plan = _new_plan(problem, views, op, targets)
-            _keep(problem.plans, alignment, plan)
-            if problem.is_direct and not problem.makers:
+            if problem.is_direct and not problem.makers:  # before the plan is seen
                 problem.makers = [
                     views[0].library.maker(result.shape, result.dtype, problem.device)
                     for result in problem.results
                 ]
+            _keep(problem.plans, alignment, plan)
         return plan
     parts: list[Any] = []
     for target in targets:
@@ -111,7 +111,17 @@ def _new_plan(
     return problem.cuda(views, problem.operator(op), targets)
 
 
+_lock = threading.Lock()
+
+
 def _keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
-    while len(plans) >= _MAX_PLANS:
-        plans.pop(next(iter(plans), None), None)
-    plans[key] = plan
+    with _lock:
+        surplus = [plans.pop(next(iter(plans))) for _ in range(len(plans) - _MAX_PLANS + 1)]
+        plans[key] = plan
+    del surplus  # let go outside the lock
+
+
+@forks.in_child
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()

@@ -35,9 +35,9 @@ class Problem:
     """What an algorithm tells the pipeline: a subclass for each algorithm.
 
     Its __init__ checks the arguments: the device that it runs on, the inputs' views, the operator
-    (None: it has none), the start value, `rest` (all other arguments, hashable and told apart by
-    ==), and the public function's name. It sets `results` and, where inputs may hold nothing to
-    combine, `is_empty`.
+    (None: it has none), the start value, `rest` (all other arguments in plain form: hashable, and
+    equal only where they mean the same, so never 1.0 or True for 1), and the public function's
+    name. It sets `results` and, where inputs may hold nothing to combine, `is_empty`.
     """
 
     max_kept: ClassVar[int] = 4096  # problems of an algorithm
@@ -144,6 +144,16 @@ class Problem:
         return as_operator(op, self.where, self.num_arguments, self.arrays)
 
 
+def alignment_of(views: Sequence[View]) -> int:
+    """Return where arrays lie, modulo 16, as one number."""
+    if len(views) == 1:
+        return views[0].ptr & 15
+    alignment = 0
+    for view in views:
+        alignment = alignment << 4 | view.ptr & 15
+    return alignment
+
+
 class Request(NamedTuple):
     """A call with everything decided but the memory: what plans and graphs keep."""
 
@@ -171,13 +181,13 @@ def problem_of(
         on_device = start is View
         start = (init.dtype, init.device, init.library) if on_device else checks.dtype_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
-    kinds: tuple[Any, ...] = tuple(map(type, rest))  # True and 1.0 must not pass for 1
-    if tuple in kinds:
-        kinds = _kinds(rest)
-    key: tuple[Any, ...] = (layouts, hot, start, rest, kinds, where)
+    key: tuple[Any, ...] = (layouts, hot, start, rest, where)
     if first.device == CPU:
         key = (*key, default_device.current())
-    found = kind.problems.get(key)
+    try:
+        found = kind.problems.look(key)
+    except TypeError:  # an unhashable argument
+        found = None
     if found is not None:
         return found
     operator = None
@@ -189,7 +199,3 @@ def problem_of(
     problem.num_arguments = num_arguments
     kind.problems.add(key, problem)
     return problem
-
-
-def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([_kinds(v) if type(v) is tuple else type(v) for v in values])

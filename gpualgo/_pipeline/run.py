@@ -6,12 +6,13 @@ the caller or in need of order between streams is decided first, by `decide`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from gpualgo._arrays.view import View, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._cuda.plan import Plan
-from gpualgo._pipeline.problem import Problem, Request
+from gpualgo._pipeline.problem import Problem, Request, alignment_of
 
 
 def run(
@@ -21,36 +22,39 @@ def run(
     if recording.active and (recorder := recording.current()) is not None:
         return recorder.call(Request(problem, views, op, init, out, stream))
     plan: Plan | None = None
+    targets: Iterable[int]
     if problem.is_direct and stream is None:
-        if out is None:
-            alignment = 0
-            for view in views:
-                alignment = alignment << 4 | view.ptr & 15
-            plan = problem.plans.get(alignment)
-            if plan is not None:
-                made = [make() for make in problem.makers]
-                result = made[0] if len(made) == 1 else tuple(made)
-                targets: Any = map(problem.pointer, made)
-        elif (known := known_plan(problem, views, init, out)) is not None:
-            plan, target = known
-            targets, result = (target.ptr,), target.owner
+        if out is not None:
+            if (known := known_plan(problem, views, init, out)) is not None:
+                plan, target = known
+                targets, result = (target.ptr,), target.owner
+        elif (plan := problem.plans.get(alignment_of(views))) is not None:
+            if len(problem.makers) == 1:
+                result = problem.makers[0]()
+                targets = (problem.pointer(result),)
+            else:
+                result = tuple([make() for make in problem.makers])
+                targets = map(problem.pointer, result)
     finish = None
-    if plan is None:
-        if problem.views_on_host:
-            from gpualgo._pipeline import host
+    if plan is not None:
+        handle = problem.stream(problem.device)
+    elif problem.views_on_host:
+        from gpualgo._pipeline import host
 
-            return host.run(problem, views, op, init, out, stream)
+        return host.run(problem, views, op, init, out, stream)
+    else:
         from gpualgo._pipeline.decide import decide
 
         plan, handle, targets, result, finish = decide(problem, views, op, init, out, stream)
         if plan is None:
             return result
-    else:
-        handle = problem.stream(problem.device)
     known_init, start = problem.last_start
     if known_init is not init:
         start = problem.start(init)
-    plan.queue(handle, (*start, *[view.ptr for view in views], *targets))
+    if len(views) == 1:
+        plan.queue(handle, (*start, views[0].ptr, *targets))
+    else:
+        plan.queue(handle, (*start, *[view.ptr for view in views], *targets))
     if finish is not None:
         finish()
     return result

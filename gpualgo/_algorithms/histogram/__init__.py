@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._arrays.view import as_view, view_of
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -102,6 +103,8 @@ def histogram(
     if dtype is None and out is not None:
         out = as_view(out, "histogram: out")
         dtype = out.dtype
+    if axis is not None and type(axis) is not int:
+        axis = checks.plain_axes(axis, "histogram")
     rest = arguments.bins_of(bins, range, view, stream), axis, dtype
     problem = problem_of(Histogram, (view,), None, None, rest, "histogram", 0)
     return run(problem, (view,), None, None, out, stream)

@@ -52,8 +52,8 @@ def check_samples(view: View) -> None:
         )
 
 
-def bins_of(bins: Any, range: Any, view: View, stream: Any) -> tuple[int, Any, Any, bool] | Edges:
-    """Return even bins, as their number, their ends and whether those are the data's; or edges.
+def bins_of(bins: Any, range: Any, view: View, stream: Any) -> tuple[Any, ...] | Edges:
+    """Return even bins (number, ends with their types, whether those are the data's) or edges.
 
     They are hashable, unless edges are long.
     """
@@ -61,7 +61,7 @@ def bins_of(bins: Any, range: Any, view: View, stream: Any) -> tuple[int, Any, A
     counts = bins if is_number else parse_bins(bins, stream)
     if isinstance(counts, int):
         lo, hi = detect_range(view, stream) if range is None else parse_range(range)
-        return counts, lo, hi, range is None
+        return counts, type(lo), lo, type(hi), hi, range is None
     if range is not None:
         raise ValueError("histogram: range= is for a number of bins; leave it out beside edges")
     return Edges(counts)
@@ -138,6 +138,10 @@ def check_edges(edges: Array) -> None:
 
 def parse_range(given: Any) -> tuple[Any, Any]:
     """Return the ends of even bins as Python or NumPy scalars."""
+    if type(given) is tuple and len(given) == 2:
+        lo, hi = given
+        if type(lo) is float and type(hi) is float and -math.inf < lo < hi < math.inf:
+            return lo, hi  # a warm call's: nothing to look at
     try:
         ends = () if isinstance(given, (str, bytes, dict, set)) else tuple(given)
     except TypeError:
@@ -235,8 +239,7 @@ def _device_ends_of(view: View, stream: Any) -> tuple[Any, Any]:
 
 def _refuse_graph(reason: str) -> None:
     """Raise RuntimeError while a graph is recorded: what the host reads is read once."""
-    recorder = recording.current()
-    if recorder is not None and recorder.is_graph:
+    if recording.is_in_graph():
         raise RuntimeError(
             f"histogram: {reason}, which cannot be recorded in a graph; prepare the plan before"
         )

@@ -50,7 +50,7 @@ def histogram(x: Array, out: Array, problem: Histogram) -> None:
     counted = sorted(problem.axes, key=lambda i: -abs(x.strides[i]))
     x = x.transpose(kept + counted)
     turned = (slice(None, None, -1 if stride < 0 else 1) for stride in x.strides[len(kept) :])
-    _count(x[(*[slice(None)] * len(kept), *turned)], len(kept), out, finder)
+    _count(x[(*[slice(None)] * len(kept), *turned, ...)], len(kept), out, finder)
 
 
 def _count(x: Array, kept: int, out: Array, finder: Finder) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,6 @@ from gpualgo._arrays.view import NumPy, View
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
 from gpualgo._cuda.pieces import TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Clear, Places, Plan
 from gpualgo._driver import device as gpu
@@ -24,7 +22,6 @@ from gpualgo._driver import driver, workspace
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.problem import Histogram
 
-_HEAD = struct.Struct("<QQQQ")  # HistogramCommon: input, output, counters, tickets
 _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
 _TICKETS_BYTES = 4 << 10  # of the kept tickets; what follows holds joint counters
 _MAX_SLOTS = (1 << 31) - 1  # of a block, which numbers them in 32 bits
@@ -43,8 +40,8 @@ class _Joint(NamedTuple):
     """How blocks join: what the kernel is to do, where its counters and tickets lie."""
 
     result: int  # HistogramResult
-    takes: tuple[int, int]  # places of the counters and the tickets
-    counters_at: int = 0  # from that place on
+    counters: tuple[int, int]  # a place, and an offset in bytes
+    tickets: int  # a place
     clears: tuple[Clear, ...] = ()
     pieces: tuple[Piece, ...] = ()
 
@@ -55,15 +52,21 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
     start, samples, kept = _canonical(problem, view, target.strides)
     machine = machine_of(device)
     bins = device_bins(problem.bins, machine.capability)
-    cut, spec, work = _cut(machine, bins, view.dtype, samples, kept)
+    cut, spec, fixed = _cut(machine, bins, view.dtype, samples, kept)
     joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target)
     kernel = build.kernel(spec, device)
     table = _upload(bins.table, device) if bins.table else 0
-    tail = _common(problem, bins, cut, joint, kept, target.strides) + work + bins.pack(table)
+    packed = spec.parameters.pack(
+        common=_common(problem, bins, cut, joint, kept, target.strides), **fixed,
+        bins=bins.values(table),
+    )  # fmt: skip
+    common = {
+        "input": (_AT.source(0), start), "output": _AT.target(0), "counters": joint.counters,
+        "tickets": joint.tickets,
+    }  # fmt: skip
     launch = Launch(
-        kernel, cut.num_blocks, cut.policy.block_threads, _HEAD, tail, device,
-        (_AT.source(0), _AT.target(0), *joint.takes), shared_bytes=cut.shared_bytes(bins),
-        offsets=(start, 0, joint.counters_at, 0),
+        kernel, cut.num_blocks, cut.policy.block_threads, packed, device,
+        takes={"common": common}, shared_bytes=cut.shared_bytes(bins),
     )  # fmt: skip
     plan = Plan(device, [*joint.clears, launch], joint.pieces, has_tables=bool(bins.table))
     if bins.table:
@@ -73,7 +76,7 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
 
 def _cut(
     machine: policy.Machine, bins: DeviceBins, dtype: np.dtype[Any], samples: Dims, kept: Dims
-) -> tuple[policy.Cut, build.Spec, bytes]:
+) -> tuple[policy.Cut, build.Spec, dict[str, Any]]:
     """Return how the work is shared out, the kernel for that, and its own parameters."""
     num_places = math.prod(extent for extent, _ in kept)
     num_samples = math.prod(extent for extent, _ in samples)
@@ -86,13 +89,15 @@ def _cut(
         num_items = num_samples * channels
         cut = policy.cut(machine, bins, channels, num_places // channels, num_items, dtype.itemsize)
         spec = policy.flat_spec(machine, dtype, bins, cut)
-        return cut, spec, struct.pack("<q", num_items)
+        return cut, spec, {"num_items": num_items}
     group = 1
     if _is_side_by_side(samples, kept) or num_samples < policy.SHORT_ROW:
         group = policy.channels_of_block(machine, bins, num_places)
     cut = policy.cut(machine, bins, group, -(-num_places // group), num_samples * group)
     spec = policy.strided_spec(machine, dtype, bins, cut)
-    return cut, spec, struct.pack("<qqq", num_samples, num_places, group) + pack_layout(samples, 1)
+    return cut, spec, {
+        "num_items": num_samples, "num_places": num_places, "channels": group, "samples": samples,
+    }  # fmt: skip
 
 
 def _join(problem: Histogram, cut: policy.Cut, num_places: int, target: View) -> _Joint:
@@ -101,7 +106,7 @@ def _join(problem: Histogram, cut: policy.Cut, num_places: int, target: View) ->
     Never in a result of other strides, nor in one on the host, which is far for atomics.
     """
     if cut.parts == 1 and cut.table == policy.REPLICATED:
-        return _Joint(_WRITE_ROWS, (NONE, NONE))
+        return _Joint(_WRITE_ROWS, (NONE, 0), NONE)
     num_counters = num_places * problem.num_bins
     size, num_bytes = problem.dtype.itemsize, num_counters * _COUNTER_BYTES
     fits = num_bytes <= workspace.TICKET_BYTES - _TICKETS_BYTES
@@ -109,25 +114,28 @@ def _join(problem: Histogram, cut: policy.Cut, num_places: int, target: View) ->
     is_dense = target.strides == problem.strides and target.library is not NumPy
     if is_dense and size >= 4 and not fits:
         place = _AT.target(0)
-        return _Joint(_ADD_TO_ROWS, (place, NONE), clears=(Clear(place, num_counters * size),))
+        clears = (Clear(place, num_counters * size),)
+        return _Joint(_ADD_TO_ROWS, (place, 0), NONE, clears=clears)
     tickets = _TICKETS_BYTES if fits else workspace.aligned(cut.num_rows * 4)
     piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
     place = _AT.piece(0)
-    return _Joint(_JOIN_ROWS, (place, place), tickets, pieces=(piece,))
+    return _Joint(_JOIN_ROWS, (place, tickets), place, pieces=(piece,))
 
 
 def _common(
     problem: Histogram, bins: DeviceBins, cut: policy.Cut, joint: _Joint, kept: Dims,
     out_strides: tuple[int, ...],
-) -> bytes:  # fmt: skip
-    """Return HistogramCommon but for its head."""
+) -> dict[str, Any]:  # fmt: skip
+    """Return HistogramCommon but for the addresses."""
     size = problem.dtype.itemsize
     counter_bytes = size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES
     slots = cut.channels * bins.table_bins
-    return struct.pack(
-        f"<8q{DIVISOR}", counter_bytes, joint.result, problem.num_bins, size, out_strides[-1],
-        slots, cut.replicas, cut.words, *divisor(cut.parts),
-    ) + pack_layout(kept, 2)  # fmt: skip
+    return {
+        "counter_bytes": counter_bytes, "result": joint.result, "num_bins": problem.num_bins,
+        "output_bytes": size, "bin_stride": out_strides[-1],
+        "table": {"num_slots": slots, "replicas": cut.replicas, "words": cut.words},
+        "blocks_per_row": cut.parts, "kept": kept,
+    }  # fmt: skip
 
 
 def _upload(data: bytes, device: int) -> int:

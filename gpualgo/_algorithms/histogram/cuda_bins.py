@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.histogram import parameters
 from gpualgo._algorithms.histogram.bins import Bins, _before, _next
 from gpualgo._base import dtypes
+from gpualgo._cuda.parameters import Parameters
 
 Array = np.ndarray[Any, Any]
 Dtype = np.dtype[Any]
@@ -32,7 +33,8 @@ class DeviceBins:
     """A type of histogram/bins.cuh and what its objects hold."""
 
     cpp: str
-    pack: Callable[[int], bytes]  # given the address of `table`
+    fields: Parameters
+    values: Callable[[int], dict[str, Any]]  # of the fields, given the address of `table`
     table: bytes = b""  # lies in global memory
     shared_bytes: int = 0  # that a block takes for the bins
     table_bins: int = 0  # counters of a histogram in a block's table
@@ -50,8 +52,8 @@ def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
 def _byte_bins(bins: Bins) -> DeviceBins:
     flip = 0x80 if bins.sample_dtype.kind == "i" else 0
     by_value = bins.of_patterns()[np.arange(256) ^ flip].astype("<i4")
-    packed = by_value.tobytes() + struct.pack("<Q", flip)
-    return DeviceBins("gpualgo::ByteBins", lambda _: packed, table_bins=256)
+    values = {"bins": by_value.tolist(), "flip": flip}
+    return DeviceBins("gpualgo::ByteBins", parameters.BYTE_BINS, lambda _: values, table_bins=256)
 
 
 # --- even bins ----------------------------------------------------------------------------
@@ -159,16 +161,18 @@ def _even_bins(bins: Bins, found: Fit) -> DeviceBins:
     if bins.sample_dtype.kind in "iu":
         lower, upper = bins.thresholds()
         first, span = int(lower[0]) % (1 << 64), int(upper) - int(lower[0])
-    float_code, int_code = ("3f", "3I") if is_narrow else ("3d", "3Q")
-    packed = struct.pack(
-        f"<QQ3d{float_code}{int_code}2I", first, span, bins.start, bins.step, bins.stop,
-        found.origin, found.scale, bias, int(base.view(np.uint32 if is_narrow else np.uint64)),
-        (1 << found.bits) - 1, found.near_width, found.bits, bins.num_bins,
-    )  # fmt: skip
+    values = {
+        "first": first, "span": span, "start": bins.start, "step": bins.step, "stop": bins.stop,
+        "origin": found.origin, "scale": found.scale, "bias": bias,
+        "base": int(base.view(np.uint32 if is_narrow else np.uint64)),
+        "mask": (1 << found.bits) - 1, "near_width": found.near_width, "shift": found.bits,
+        "num_bins": bins.num_bins,
+    }  # fmt: skip
     constant_bits = 0 if is_narrow else found.bits
     return DeviceBins(
-        f"gpualgo::EvenBins<{types}, {constant_bits}>", lambda _: packed, table_bins=bins.num_bins
-    )
+        f"gpualgo::EvenBins<{types}, {constant_bits}>", parameters.even_bins(found.dtype),
+        lambda _: values, table_bins=bins.num_bins,
+    )  # fmt: skip
 
 
 # --- searched bins ------------------------------------------------------------------------
@@ -195,18 +199,18 @@ def search_bins(bins: Bins) -> DeviceBins:
     first_step = 1 << (most.bit_length() - 1)
     table = keys.tobytes() + bytes(-keys.nbytes % 16)
 
-    def pack(address: int) -> bytes:
-        values = b"".join(
-            np.asarray(value).astype(key).tobytes().ljust(8, b"\0")
-            for value in (keys[0], upper, base)
-        )
-        pointers = struct.pack("<QQ", address, address + len(table))
-        return pointers + values + struct.pack("<fIII", scale, first_step, num_keys, num_cells)
+    def values(address: int) -> dict[str, Any]:
+        return {
+            "thresholds": address, "cells": address + len(table), "first": keys[0],
+            "last": np.asarray(upper).astype(key)[()], "base": base, "scale": scale,
+            "first_step": first_step, "num_thresholds": num_keys, "num_cells": num_cells,
+        }  # fmt: skip
 
     return DeviceBins(
         f"gpualgo::SearchBins<{dtypes.cpp_name(bins.sample_dtype)}, {str(in_shared).lower()}>",
-        pack, table + starts.astype("<u4").tobytes(), shared_bytes if in_shared else 0,
-        bins.num_bins, True,
+        parameters.search_bins(key), values,
+        table + starts.astype("<u4").tobytes(), shared_bytes if in_shared else 0, bins.num_bins,
+        True,
     )  # fmt: skip
 
 

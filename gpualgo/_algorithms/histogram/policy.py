@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.histogram import parameters
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
@@ -168,6 +169,7 @@ def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: C
         "histogram/kernel.cuh",
         f"gpualgo::histogram_flat_kernel<{found.policy.cpp(machine.capability)}, "
         f"{_sample(dtype, bins)}, {bins.cpp}, {found.table}, {found.channels}>",
+        parameters.flat(bins.fields),
     )
 
 
@@ -177,4 +179,5 @@ def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found
         "histogram/kernel.cuh",
         f"gpualgo::histogram_strided_kernel<{found.policy.cpp(machine.capability)}, "
         f"{_sample(dtype, bins)}, {bins.cpp}, {found.table}>",
+        parameters.strided(bins.fields),
     )

@@ -42,7 +42,7 @@ class Histogram(Problem):
             arguments.check_edges(bins.array)
             self.bins = Bins(view.dtype, bins.array.size - 1, bins.array, None, None)
         else:
-            number, lo, hi, self.reads_data = bins
+            number, _, lo, _, hi, self.reads_data = bins
             self.bins = Bins(view.dtype, number, None, lo, hi)
         self.num_bins = self.bins.num_bins
         shape = (*kept, self.num_bins)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View, as_view, view_of
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -123,6 +124,14 @@ def radix_sort(
     views: tuple[View, ...] = (view_of(keys, "radix_sort: keys"),)
     if values is not None:
         views = (*views, view_of(values, "radix_sort: values"))
+    if descending is not False:
+        descending = checks.flag(descending, "descending", "radix_sort")
+    if type(begin_bit) is not int:
+        begin_bit = checks.integer(begin_bit, "begin_bit", "radix_sort")
+    if end_bit is not None and type(end_bit) is not int:
+        end_bit = checks.integer(end_bit, "end_bit", "radix_sort")
+    if type(axis) is not int:
+        axis = checks.plain_axis(axis, "radix_sort")
     rest = (descending, begin_bit, end_bit, axis, None)
     problem = problem_of(Sort, views, None, None, rest, "radix_sort", 0)
     return run(problem, views, None, None, out, stream)
@@ -200,6 +209,10 @@ def argsort(
     views = (view_of(keys, "argsort: keys"),)
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
+    if descending is not False:
+        descending = checks.flag(descending, "descending", "argsort")
+    if type(axis) is not int:
+        axis = checks.plain_axis(axis, "argsort")
     rest = (descending, 0, None, axis, dtype)
     problem = problem_of(Sort, views, None, None, rest, "argsort", 0)
     return run(problem, views, None, None, out, stream)

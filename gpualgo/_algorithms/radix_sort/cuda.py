@@ -157,7 +157,8 @@ class _Builder:
         near, far = operand.strides, operand.row_strides
         pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
         dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
-        takes = (operand.place, rows) if inward else (rows, operand.place)
+        ends = (operand.place, rows) if inward else (rows, operand.place)
+        takes = dict(zip(("input", "output"), ends, strict=True))
         alignment = operand.address & 15
         self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, takes))
 
@@ -190,7 +191,7 @@ class _Builder:
         self.steps.append(
             copy.gather(
                 self._num_rows, self._row_items, moved.itemsize, alignment & 15, index_bytes,
-                self.device, (first, last, indices),
+                self.device, {"input": first, "output": last, "indices": indices},
             )
         )  # fmt: skip
         return last

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,17 +11,15 @@ import numpy as np
 from gpualgo._algorithms.histogram import policy
 from gpualgo._algorithms.histogram.cuda import machine_of
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
+from gpualgo._algorithms.radix_sort import parameters
 from gpualgo._base import dtypes
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, divisor
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import Clear
 from gpualgo._driver.workspace import TICKET_BYTES
 
-_COUNT_HEAD = struct.Struct("<QQQQ")  # CountingSortCount: input, counters, offsets, ticket
-_FILL_HEAD = struct.Struct("<QQ")  # CountingSortFill: output, offsets
 _FILL = policy.Policy(512, 4, 4)
 _TICKET_BYTES = 256  # what follows in the kept tickets holds the counters of 8-bit keys
 _SCAN_WORDS = 64  # of shared memory that the last block needs for its scan, at least
@@ -53,11 +50,11 @@ def steps_of(
     else:
         counters, offsets = (tables, 0), (tables, counter_bytes)
         table_bytes += counter_bytes
-    work = struct.pack("<qq", num_items, flip_of(dtype, descending))
-    count, fill = _launches(device, dtype, num_items, offset_bytes, work)
+    flip = flip_of(dtype, descending)
+    count, fill = _launches(device, dtype, num_items, offset_bytes, flip)
     steps: list[Launch | Clear] = [
-        count((source, counters[0], offsets[0], tickets), offsets=(0, counters[1], offsets[1], 0)),
-        fill((target, offsets[0]), offsets=(0, offsets[1])),
+        count({"input": source, "counters": counters, "offsets": offsets, "ticket": tickets}),
+        fill({"output": target, "offsets": offsets}),
     ]
     if dtype.itemsize > 1:  # 8-bit keys have their counters among the tickets
         steps.insert(0, Clear(tables, counter_bytes))
@@ -68,24 +65,28 @@ def steps_of(
 
 
 def _launches(
-    device: int, dtype: np.dtype[Any], num_items: int, offset_bytes: int, work: bytes
+    device: int, dtype: np.dtype[Any], num_items: int, offset_bytes: int, flip: int
 ) -> tuple[Callable[..., Launch], Callable[..., Launch]]:
     """Return the launches that count and that write, which lack the places that they take."""
     machine = machine_of(device)
     cut = cut_keys(machine, dtype.itemsize, num_items)
-    tail = work + struct.pack(
-        f"<qqq{DIVISOR}", 1 << 8 * dtype.itemsize, cut.replicas, cut.words, *divisor(cut.parts)
+    table = {
+        "num_slots": 1 << 8 * dtype.itemsize, "replicas": cut.replicas, "words": cut.words,
+    }  # fmt: skip
+    packed = parameters.COUNT.pack(
+        num_items=num_items, flip=flip, table=table, num_blocks=cut.parts
     )
     kernel = build.kernel(count_spec(machine, dtype.itemsize, cut, offset_bytes), device)
     count = partial(
-        Launch, kernel, cut.parts, cut.policy.block_threads, _COUNT_HEAD, tail, device,
+        Launch, kernel, cut.parts, cut.policy.block_threads, packed, device,
         shared_bytes=policy.SHARED_HEAD_BYTES + 4 * max(cut.words, _SCAN_WORDS),
     )  # fmt: skip
     items = policy.VECTOR_BYTES // dtype.itemsize
     tile = _FILL.block_threads * _FILL.loads * items
     grid = -(-(num_items + items - 1) // tile)
     kernel = build.kernel(fill_spec(machine, dtype.itemsize, offset_bytes), device)
-    fill = partial(Launch, kernel, grid, _FILL.block_threads, _FILL_HEAD, work, device)
+    packed = parameters.FILL.pack(num_items=num_items, flip=flip)
+    fill = partial(Launch, kernel, grid, _FILL.block_threads, packed, device)
     return count, fill
 
 
@@ -98,7 +99,10 @@ def flip_of(dtype: np.dtype[Any], descending: bool) -> int:
 
 def cut_keys(machine: policy.Machine, itemsize: int, num_items: int) -> policy.Cut:
     """Return how counting is shared out."""
-    bins = DeviceBins(f"gpualgo::KeyBins<{_key(itemsize)}>", bytes, table_bins=1 << 8 * itemsize)
+    bins = DeviceBins(
+        f"gpualgo::KeyBins<{_key(itemsize)}>", parameters.KEY_BINS, lambda _: {},
+        table_bins=1 << 8 * itemsize,
+    )  # fmt: skip
     return policy.cut(machine, bins, 1, 1, num_items, itemsize)
 
 
@@ -112,6 +116,7 @@ def count_spec(machine: policy.Machine, itemsize: int, cut: policy.Cut, offset_b
         "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_count_kernel<{cut.policy.cpp(machine.capability)}, "
         f"{_key(itemsize)}, {cut.table}, {_key(offset_bytes)}>",
+        parameters.COUNT,
     )
 
 
@@ -121,4 +126,5 @@ def fill_spec(machine: policy.Machine, itemsize: int, offset_bytes: int) -> Spec
         "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_fill_kernel<{_FILL.cpp(machine.capability)}, {_key(itemsize)}, "
         f"{_key(offset_bytes)}>",
+        parameters.FILL,
     )

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import policy
+from gpualgo._algorithms.radix_sort import parameters, policy
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, divisor
+from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, STATES, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Clear
 from gpualgo._driver import device as gpu
 from gpualgo._driver import workspace
 from gpualgo._driver.workspace import aligned
 
-_HISTOGRAM_HEAD = struct.Struct("<5Q")  # keys, RadixTables
-_PASS_HEAD = struct.Struct("<13Q")  # input, output, two sides, states, RadixTables
-_MAX_PASSES = 12
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
 _KEPT_TILES = (workspace.STATE_BYTES - _CONTROL_BYTES) // (8 * policy.NUM_DIGITS)
 _TABLE_BYTES = 8 << 20  # what the digits' tables of rows sorted at once may take
@@ -88,7 +84,7 @@ class Layout:
         self.control_bytes = self.counts + tables
         self.state_bytes = _CONTROL_BYTES + ring * policy.NUM_DIGITS * 8 * words
         self.schedule = aligned(tables)
-        self.table_bytes = self.schedule + aligned(4 * _MAX_PASSES)
+        self.table_bytes = self.schedule + aligned(4 * parameters.MAX_PASSES)
         num_keys = num_rows * job.row_items
         keys, values = aligned(num_keys * job.key_bytes), aligned(num_keys * job.value_bytes)
         self.first_values = keys
@@ -139,18 +135,18 @@ class Batch:
         num_words = (max(self.layout.state_bytes, workspace.STATE_BYTES) - _CONTROL_BYTES) // 8
         if not self.layout.is_kept:
             num_words = (self.layout.state_bytes - _CONTROL_BYTES) // 8
-        common = struct.pack(
-            f"<qq{DIVISOR}q", num_tiles, job.row_items, *divisor(tiles_per_row), num_words
-        )
-        tails = [
-            common + struct.pack(
-                "<IIIIIII4xQ", ring, job.makes_indices, number, len(digits),
-                digit.shift, digit.mask, digit.flip, digit.padding,
+        packed = [
+            parameters.PASS.pack(
+                num_tiles=num_tiles, row_items=job.row_items, tiles_per_row=tiles_per_row,
+                num_words=num_words, ring=ring, makes_values=job.makes_indices, pass_index=index,
+                num_passes=len(digits), digit=words, padding=digit.padding,
             )
-            for number, digit in enumerate(digits)
+            for index, (digit, words) in enumerate(
+                zip(digits, policy.packed_digits(digits, len(digits)), strict=True)
+            )
         ]  # fmt: skip
         self._histogram = self._histogram_launch(digits)
-        self._passes = self._pass_launches(cut, num_tiles, tails)
+        self._passes = self._pass_launches(cut, num_tiles, packed)
 
     def _histogram_launch(self, digits: list[policy.Digit]) -> Callable[..., Launch]:
         job = self.job
@@ -162,21 +158,20 @@ class Batch:
         per_row = max(1, min(-(-job.row_items // least), resident // self.num_rows))
         chunk = -(-job.row_items // (per_row * items)) * items
         per_row = -(-job.row_items // chunk)
-        words = [word for d in digits for word in (d.shift, d.mask, d.flip)]
-        words += [0] * (3 * _MAX_PASSES - len(words))
-        tail = struct.pack(
-            f"<qqq{DIVISOR}{3 * _MAX_PASSES}III", job.row_items, chunk, self.num_rows,
-            *divisor(per_row), *words, job.is_in_place, job.has_to_write,
+        packed = parameters.HISTOGRAM.pack(
+            row_items=job.row_items, chunk_items=chunk, num_rows=self.num_rows,
+            blocks_per_row=per_row, digits=policy.packed_digits(digits, parameters.MAX_PASSES),
+            is_in_place=job.is_in_place, has_to_write=job.has_to_write,
         )  # fmt: skip
         overlaps = gpu.get(job.device).may_overlap
         spec = policy.histogram_spec(job.dtype, len(digits), job.index_bytes, cut, overlaps)
         return partial(
             Launch, build.kernel(spec, job.device), per_row * self.num_rows, cut.block_threads,
-            _HISTOGRAM_HEAD, tail, job.device, shared_bytes=cut.shared_bytes(len(digits)),
+            packed, job.device, shared_bytes=cut.shared_bytes(len(digits)),
         )  # fmt: skip
 
     def _pass_launches(
-        self, cut: policy.Policy, num_tiles: int, tails: list[bytes]
+        self, cut: policy.Policy, num_tiles: int, packed: list[Packed]
     ) -> list[Callable[..., Launch]]:
         job, overlaps = self.job, gpu.get(self.job.device).may_overlap
         spec = policy.pass_spec(
@@ -188,10 +183,10 @@ class Batch:
         shared = cut.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
         return [
             partial(
-                Launch, kernel, grid, cut.block_threads, _PASS_HEAD, tail, job.device,
+                Launch, kernel, grid, cut.block_threads, each, job.device,
                 shared_bytes=shared, overlaps=overlaps,
             )
-            for tail in tails
+            for each in packed
         ]  # fmt: skip
 
     def launches(self, arrays: Arrays, storage: _Storage, first_row: int) -> list[Launch]:
@@ -199,14 +194,22 @@ class Batch:
         layout = self.layout
         given = self._rows_of(arrays, first_row)
         control, states, tables, sides = ((place, 0) for place in storage)
-        described = (
-            control, (storage.control, layout.counts), tables, (storage.tables, layout.schedule),
-        )  # fmt: skip
-        first = (sides, (storage.sides, layout.first_values))
-        moves = (*given, *first, *self._second(given, storage), states, *described)
+        described = {
+            "control": control, "counts": (storage.control, layout.counts), "starts": tables,
+            "schedule": (storage.tables, layout.schedule),
+        }  # fmt: skip
+        keys, values, out_keys, out_values = given
+        moves = {
+            "input": _buffer(keys, values), "output": _buffer(out_keys, out_values),
+            "sides": [
+                _buffer(sides, (storage.sides, layout.first_values)),
+                _buffer(*self._second(given, storage)),
+            ],
+            "states": states, "tables": described,
+        }  # fmt: skip
         return [
-            _launch(self._histogram, (given[0], *described)),
-            *[_launch(launch, moves) for launch in self._passes],
+            self._histogram({"keys": keys, "tables": described}),
+            *[launch(moves) for launch in self._passes],
         ]
 
     def _rows_of(self, arrays: Arrays, first_row: int) -> list[_Address]:
@@ -232,9 +235,8 @@ class Batch:
         return keys, values
 
 
-def _launch(launch: Callable[..., Launch], addresses: Sequence[_Address]) -> Launch:
-    takes, offsets = zip(*addresses, strict=True)
-    return launch(takes, offsets=offsets)
+def _buffer(keys: _Address, values: _Address) -> dict[str, _Address]:
+    return {"keys": keys, "values": values}
 
 
 def steps_of(

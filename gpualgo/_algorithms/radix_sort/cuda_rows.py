@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import struct
-
-from gpualgo._algorithms.radix_sort import policy
+from gpualgo._algorithms.radix_sort import parameters, policy
 from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Job
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._driver import device as gpu
-
-_HEAD = struct.Struct("<4Q")  # keys, values, their outputs
-_MAX_PASSES = 8
 
 
 def launch_of(job: Job, arrays: Arrays) -> Launch | None:
@@ -28,17 +23,16 @@ def launch_of(job: Job, arrays: Arrays) -> Launch | None:
 def _launch(job: Job, cut: policy.RowPolicy, arrays: Arrays) -> Launch:
     digits = policy.digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
     padding, is_highest = policy.last_key(job.dtype, job.descending)
-    words = [word for d in digits for word in (d.shift, d.mask, d.flip)]
-    words += [0] * (3 * _MAX_PASSES - len(words))
-    tail = struct.pack(
-        f"<qqQII{3 * _MAX_PASSES}I", job.num_rows, job.row_items, padding, is_highest,
-        len(digits), *words,
+    packed = parameters.ROWS.pack(
+        num_rows=job.num_rows, row_items=job.row_items, padding=padding,
+        is_padding_highest=is_highest, num_passes=len(digits),
+        digits=policy.packed_digits(digits, parameters.MAX_ROW_PASSES),
     )  # fmt: skip
     kernel = build.kernel(policy.rows_spec(job.dtype, job.result_bytes, cut), job.device)
     shared = cut.shared_bytes(job.key_bytes, job.result_bytes > 0)
     grid = -(-job.num_rows // cut.rows_per_block)
     return Launch(
-        kernel, grid, cut.block_threads, _HEAD, tail, job.device, arrays, shared_bytes=shared
+        kernel, grid, cut.block_threads, packed, job.device, _takes(arrays), shared_bytes=shared
     )
 
 
@@ -46,10 +40,20 @@ def _small_launch(job: Job, arrays: Arrays) -> Launch:
     width = 1 << (job.row_items - 1).bit_length()
     mask = (1 << job.end_bit - job.begin_bit) - 1
     flip = policy.flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask
-    tail = struct.pack("<qqQQq", job.num_rows, job.row_items, mask, flip, job.begin_bit)
+    packed = parameters.SMALL_ROWS.pack(
+        num_rows=job.num_rows, row_items=job.row_items, mask=mask, flip=flip, shift=job.begin_bit
+    )
     spec = policy.small_rows_spec(job.dtype, job.result_bytes, width)
     rows_per_block = policy.SMALL_ROWS_THREADS // width
     return Launch(
         build.kernel(spec, job.device), -(-job.num_rows // rows_per_block),
-        policy.SMALL_ROWS_THREADS, _HEAD, tail, job.device, arrays,
+        policy.SMALL_ROWS_THREADS, packed, job.device, _takes(arrays),
     )  # fmt: skip
+
+
+def _takes(arrays: Arrays) -> dict[str, int]:
+    """Return the places that a kernel takes."""
+    return {
+        "keys": arrays.keys, "values": arrays.values, "output_keys": arrays.out_keys,
+        "output_values": arrays.out_values,
+    }  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.radix_sort import parameters
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import WARP
@@ -172,6 +174,12 @@ class Digit:
     padding: int  # no key's digit is higher
 
 
+def packed_digits(digits: Sequence[Digit], count: int) -> list[dict[str, int]]:
+    """Return the Digits of kernels; those that are not there are zero."""
+    words = [{"shift": d.shift, "mask": d.mask, "flip": d.flip} for d in digits]
+    return words + [{"shift": 0, "mask": 0, "flip": 0}] * (count - len(words))
+
+
 def digits_of(
     dtype: np.dtype[Any], descending: bool, begin_bit: int, end_bit: int, even: bool
 ) -> list[Digit]:
@@ -248,6 +256,7 @@ def histogram_spec(
         "radix_sort/histogram.cuh",
         "gpualgo::radix_histogram_kernel<gpualgo::RadixHistogramPolicy"
         f"<{', '.join(map(str, arguments))}>, {num_passes}, {_order(dtype)}, {word(index_bytes)}>",
+        parameters.HISTOGRAM,
     )
 
 
@@ -269,6 +278,7 @@ def pass_spec(
         f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
         f"{str(has_rows).lower()}, {_order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, "
         f"{word(index_bytes)}>",
+        parameters.PASS,
     )
 
 
@@ -282,6 +292,7 @@ def rows_spec(dtype: np.dtype[Any], value_bytes: int, policy: RowPolicy) -> Spec
         "radix_sort/rows.cuh",
         f"gpualgo::sort_rows_kernel<gpualgo::BlockSortPolicy<{', '.join(map(str, arguments))}>, "
         f"{_order(dtype)}, {word(value_bytes)}>",
+        parameters.ROWS,
     )
 
 
@@ -294,4 +305,5 @@ def small_rows_spec(dtype: np.dtype[Any], value_bytes: int, width: int) -> Spec:
         "radix_sort/rows.cuh",
         f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, {_order(dtype)}, "
         f"{word(value_bytes)}>",
+        parameters.SMALL_ROWS,
     )

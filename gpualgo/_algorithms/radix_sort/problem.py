@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +37,7 @@ class Sort(Problem):
         checks.same_place(list(views), where)
         keys = views[0]
         self.shape, self.key_dtype = keys.shape, _key_dtype(keys.dtype, where)
-        self.descending = checks.flag(descending, "descending", where)
+        self.descending = descending
         self.begin_bit, self.end_bit = _bits(begin_bit, end_bit, self.key_dtype, where)
         self.axis = checks.axis_of(axis, len(keys.shape), where)  # None: flattened
         for values in views[1:]:
@@ -103,17 +102,10 @@ def _key_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
     return dtype
 
 
-def _bits(begin: Any, end: Any, dtype: np.dtype[Any], where: str) -> tuple[int, int]:
+def _bits(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tuple[int, int]:
     """Return the range of bits that decides the order."""
     width = 8 * dtype.itemsize
-    numbers = []
-    for name, value in (("begin_bit", begin), ("end_bit", width if end is None else end)):
-        try:
-            number: Any = None if isinstance(value, (bool, np.bool_)) else value
-            numbers.append(operator.index(number))
-        except TypeError:
-            raise TypeError(f"{where}: {name} must be an int, got {value!r}") from None
-    first, last = numbers
+    last = width if end is None else end
     if dtypes.kind(dtype) in "bf" and (first, last) != (0, width):
         raise TypeError(
             f"{where}: begin_bit and end_bit have no meaning for dtype {dtype}; "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import view_of
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -51,7 +52,8 @@ def reduce(
         one-element array decides it.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
-        combined in C order, in a grouping that depends on shape and dtype alone. A lambda, a
+        combined in C order, in a grouping that depends on shape and dtype alone (on the CPU, where
+        `op` commutes, on strides as well). A lambda, a
         function, a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a
         `gpualgo.Operator`.
     axis : None, int or tuple of ints
@@ -100,5 +102,9 @@ def reduce(
     array([2, 5])
     """
     views = (view_of(x, "reduce: x"),)
+    if keepdims is not False:
+        keepdims = checks.flag(keepdims, "keepdims", "reduce")
+    if axis is not None and type(axis) is not int:
+        axis = checks.plain_axes(axis, "reduce")
     problem = problem_of(Reduction, views, op, init, (axis, keepdims, dtype), "reduce")
     return run(problem, views, op, init, out, stream)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,22 @@ from gpualgo._arrays.view import View
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
-from gpualgo._cuda.plan import GIVEN, NONE, VALUE, Places, Plan
-from gpualgo._cuda.templates import VECTOR_BYTES, tagged_bytes
+from gpualgo._cuda.plan import NONE, Places, Plan
+from gpualgo._cuda.templates import START, VECTOR_BYTES, tagged_bytes
 from gpualgo._driver.workspace import TICKET_BYTES
 from gpualgo._operators.operator import Operator
 
-_HEAD = struct.Struct("<16sq8xQQQQ")  # ReduceCommon: init, input, output, partials, tickets
 _AT = Places(1, 1)
-_START_TO_TARGET = (VALUE, GIVEN, _AT.source(0), _AT.target(0))
+
+
+def _takes(partials: int = NONE, tickets: int = NONE) -> dict[str, Any]:
+    """Return the places that a kernel takes."""
+    common = {
+        "init": START, "input": _AT.source(0), "output": _AT.target(0),
+        "partials": partials, "tickets": tickets,
+    }  # fmt: skip
+    return {"common": common}
 
 
 def plan_of(
@@ -49,21 +54,20 @@ def _rows(view: View, acc: np.dtype[Any], op: Operator, reduced: Dims, outer: Di
     row_stride = outer[0][1][0] if outer and is_flat else 0
     if is_flat:
         access = policy.flat((view.ptr | row_stride) % VECTOR_BYTES == 0)
-        packed = struct.pack("<q", row_stride)
+        reached: dict[str, Any] = {"row_stride": row_stride}
     else:
-        access = policy.STRIDED
-        packed = pack_layout(outer, 2) + pack_layout(reduced, 1)
-    blocks = divisor(cut.blocks_per_row)
-    tail = struct.pack(f"<qqq{DIVISOR}", num_rows, num_items, cut.chunk_items, *blocks) + packed
-    pieces, takes = [], (*_START_TO_TARGET, NONE, NONE)
+        access, reached = policy.STRIDED, {"rows": outer, "elements": reduced}
+    pieces, takes = [], _takes()
     if cut.blocks_per_row > 1:  # blocks join by tagged words, zero at first
         pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
-        takes = (*_START_TO_TARGET, _AT.piece(0), _AT.piece(0))
-    kernel = build.kernel(policy.rows_spec(op, source, acc, access, cut), device)
-    threads = cut.policy.block_threads
-    return Plan(
-        device, [Launch(kernel, cut.num_blocks, threads, _HEAD, tail, device, takes)], pieces
-    )
+        takes = _takes(partials=_AT.piece(0), tickets=_AT.piece(0))
+    spec = policy.rows_spec(op, source, acc, access, cut)
+    packed = spec.parameters.pack(
+        num_rows=num_rows, num_items=num_items, chunk_items=cut.chunk_items,
+        blocks_per_row=cut.blocks_per_row, access=reached,
+    )  # fmt: skip
+    kernel, threads = build.kernel(spec, device), cut.policy.block_threads
+    return Plan(device, [Launch(kernel, cut.num_blocks, threads, packed, device, takes)], pieces)
 
 
 def _columns(view: View, acc: np.dtype[Any], op: Operator, reduced: Dims, outer: Dims) -> Plan:
@@ -79,23 +83,20 @@ def _columns(view: View, acc: np.dtype[Any], op: Operator, reduced: Dims, outer:
         items = policy.column_items(source, acc, num_columns, alignment)
     widest = policy.column_items(source, acc, num_columns)
     cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items)
-    tail = (
-        struct.pack(
-            f"<qqq{DIVISOR}{DIVISOR}qq", num_rows, cut.rows_per_block, num_columns,
-            *divisor(cut.num_blocks), *divisor(cut.num_column_tiles), column_stride, out_stride,
-        )
-        + pack_layout(reduced, 1)
-        + pack_layout(batch, 2)
+    spec = policy.columns_spec(op, source, acc, cut)
+    packed = spec.parameters.pack(
+        num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,
+        num_blocks=cut.num_blocks, num_column_tiles=cut.num_column_tiles,
+        column_stride=column_stride, output_column_stride=out_stride, rows=reduced, batch=batch,
     )  # fmt: skip
     blocks = cut.num_column_tiles * num_batches * cut.num_blocks
-    pieces, takes = [], (*_START_TO_TARGET, NONE, NONE)
+    pieces, takes = [], _takes()
     if cut.num_blocks > 1:
         partials = blocks * cut.columns * acc.itemsize
         pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, KEPT)]
-        takes = (*_START_TO_TARGET, _AT.piece(1), _AT.piece(0))
-    kernel = build.kernel(policy.columns_spec(op, source, acc, cut), device)
-    threads = policy.COLUMNS.block_threads
-    return Plan(device, [Launch(kernel, blocks, threads, _HEAD, tail, device, takes)], pieces)
+        takes = _takes(partials=_AT.piece(1), tickets=_AT.piece(0))
+    kernel, threads = build.kernel(spec, device), policy.COLUMNS.block_threads
+    return Plan(device, [Launch(kernel, blocks, threads, packed, device, takes)], pieces)
 
 
 def _is_columns(reduced: Dims, outer: Dims) -> bool:

@@ -11,9 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.reduce import parameters
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.templates import ROWS_PER_WARP, VECTOR_BYTES, WARP, functor, spec_of
+from gpualgo._cuda.templates import (
+    ROWS_PER_WARP,
+    VECTOR_BYTES,
+    WARP,
+    Access,
+    functor,
+    spec_of,
+)
 from gpualgo._operators.operator import Operator
 
 
@@ -97,7 +105,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) 
     return RowsCut(policy, 0, chunk_items, blocks, blocks * num_rows)
 
 
-def _min_blocks(op: Operator, source: np.dtype[Any], access: str, cut: RowsCut) -> int:
+def _min_blocks(op: Operator, source: np.dtype[Any], access: Access, cut: RowsCut) -> int:
     """Return 1 for the kernels that would spill registers to fit more blocks, else 0."""
     size = source.itemsize
     many_addresses = access == STRIDED and size <= 2  # one for each of a lane's 8 or 16 items
@@ -106,7 +114,7 @@ def _min_blocks(op: Operator, source: np.dtype[Any], access: str, cut: RowsCut) 
 
 
 def rows_spec(
-    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, cut: RowsCut
+    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: Access, cut: RowsCut
 ) -> Spec:
     """Return the kernel that reduces rows through `access`, a template of reduce/rows.cuh."""
     element = dtypes.cpp_name(source)
@@ -118,17 +126,17 @@ def rows_spec(
     )
     expression = (
         f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {dtypes.cpp_name(acc)}, {element}, "
-        f"gpualgo::{access.replace('T', element, 1)}>"
+        f"gpualgo::{access.cpp.replace('T', element, 1)}>"
     )
-    return spec_of("reduce/rows.cuh", expression, op, acc)
+    return spec_of("reduce/rows.cuh", expression, parameters.rows(access.fields), op, acc)
 
 
-def flat(aligned: bool) -> str:
+def flat(aligned: bool) -> Access:
     """Return the access of rows without gaps."""
-    return f"FlatRows<T, {str(aligned).lower()}>"
+    return Access(f"FlatRows<T, {str(aligned).lower()}>", parameters.FLAT_ROWS)
 
 
-STRIDED = "StridedRows<T>"
+STRIDED = Access("StridedRows<T>", parameters.STRIDED_ROWS)
 
 
 @dataclass(frozen=True)
@@ -184,4 +192,4 @@ def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: C
         f"{functor(op, (acc, acc), acc)}, "
         f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
     )
-    return spec_of("reduce/columns.cuh", expression, op, acc)
+    return spec_of("reduce/columns.cuh", expression, parameters.COLUMNS, op, acc)

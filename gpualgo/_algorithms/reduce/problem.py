@@ -31,8 +31,7 @@ class Reduction(Problem):
         self.axes = axes = checks.axes_of(axis, len(view.shape), where)
         self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
         spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
-        kept = checks.flag(keepdims, "keepdims", where)
-        self.results = (Result(spread if kept else self.shape, self.acc),)
+        self.results = (Result(spread if keepdims else self.shape, self.acc),)
         self.is_empty = 0 in view.shape
 
     def of_empty(self, op: Any, init: Any) -> Array:

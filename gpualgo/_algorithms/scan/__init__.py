@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, overload
 
-from gpualgo._algorithms.scan.problem import ExclusiveScan, Scan
+from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._arrays.view import view_of
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
@@ -111,8 +111,12 @@ def inclusive_scan(
     """
     view = view_of(x, "inclusive_scan: x")
     if init is not None:
-        init = checks.start_of(init, view, "inclusive_scan")
-    problem = problem_of(Scan, (view,), op, init, (axis, reverse, dtype), "inclusive_scan")
+        init = checks.start_of(init, view, INCLUSIVE)
+    if reverse is not False:
+        reverse = checks.flag(reverse, "reverse", INCLUSIVE)
+    if axis is not None and type(axis) is not int:
+        axis = checks.plain_axis(axis, INCLUSIVE)
+    problem = problem_of(Scan, (view,), op, init, (axis, reverse, dtype), INCLUSIVE)
     return run(problem, (view,), op, init, out, stream)
 
 
@@ -190,6 +194,10 @@ def exclusive_scan(
     """
     view = view_of(x, "exclusive_scan: x")
     if init is not None:
-        init = checks.start_of(init, view, "exclusive_scan")
-    problem = problem_of(ExclusiveScan, (view,), op, init, (axis, reverse, dtype), "exclusive_scan")
+        init = checks.start_of(init, view, EXCLUSIVE)
+    if reverse is not False:
+        reverse = checks.flag(reverse, "reverse", EXCLUSIVE)
+    if axis is not None and type(axis) is not int:
+        axis = checks.plain_axis(axis, EXCLUSIVE)
+    problem = problem_of(ExclusiveScan, (view,), op, init, (axis, reverse, dtype), EXCLUSIVE)
     return run(problem, (view,), op, init, out, stream)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,10 @@ from gpualgo._arrays.view import View
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, divisor, pack_layout
+from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import STATES, Piece
-from gpualgo._cuda.plan import FIRST, GIVEN, NONE, VALUE, Places, Plan
-from gpualgo._cuda.templates import VECTOR_BYTES, WARP, tagged_bytes
+from gpualgo._cuda.plan import FIRST, NONE, Places, Plan
+from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import Operator
@@ -28,7 +27,6 @@ from gpualgo._operators.operator import Operator
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
 
-_HEAD = struct.Struct("<16sq8xQQQQ")  # ScanCommon: init, its address, input, output, states
 _CONTROL_BYTES = 256  # LookbackControl
 _AT = Places(1, 1)
 
@@ -101,19 +99,21 @@ def _tiles(case: _Case) -> Plan:
     tiles_per_line = -(-num_items // cut.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
-    access, packed = _access(case)
-    tail = (
-        struct.pack(f"<qqq{DIVISOR}", num_tiles, num_items, num_words, *divisor(tiles_per_line))
-        + packed
-    )
+    access, reached = _access(case)
+    fixed = {
+        "num_tiles": num_tiles, "num_items": num_items, "num_words": num_words,
+        "tiles_per_line": tiles_per_line, "access": reached,
+    }  # fmt: skip
     if isinstance(cut, policy.WavePolicy):
         spec = policy.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
-        return _plan(case, spec, num_tiles, cut.block_threads, tail, states)
+        packed = spec.parameters.pack(**fixed)
+        return _plan(case, spec, num_tiles, cut.block_threads, packed, states)
     capability = gpu.get(case.device).capability
     spec = policy.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
     grid = min(num_tiles, gpu.get(case.device).num_sms * cut.blocks_per_sm)
     threads = cut.block_threads + 2 * WARP
-    return _plan(case, spec, grid, threads, tail, states, cut.shared_bytes(source, acc))
+    packed = spec.parameters.pack(**fixed)
+    return _plan(case, spec, grid, threads, packed, states, cut.shared_bytes(source, acc))
 
 
 def _rows(case: _Case) -> Plan:
@@ -125,21 +125,25 @@ def _rows(case: _Case) -> Plan:
         strides = case.lines[0][1]
         sizes = case.num_items * source.itemsize, case.num_items * acc.itemsize
         units = case.unit(0, (strides[0], sizes[0])), case.unit(1, (strides[1], sizes[1]))
-        access, packed = lines_policy.dense_rows(*units, case.is_reversed), b""
+        access = lines_policy.dense_rows(*units, case.is_reversed)
+        reached: dict[str, Any] = {"strides": strides}
     else:
         strides = case.elements[0][1] if case.elements else (0, 0)
-        access, packed = lines_policy.spaced_rows(source, acc), pack_layout(case.lines, 2)
-    per_line = [
+        access = lines_policy.spaced_rows(source, acc)
+        reached = {"strides": strides, "lines": case.lines}
+    in_units, out_units = [
         1 if cut.is_long else case.num_items * dtype.itemsize // unit
         for dtype, unit in zip(case.dtypes, units, strict=True)
     ]
-    divisors = [part for value in per_line for part in (value, -(-(1 << 31) // value))]
-    tail = struct.pack("<qq4Iqq", case.num_lines, case.num_items, *divisors, *strides) + packed
     spec = lines_policy.rows_spec(
         case.op, source, acc, access, cut, case.is_exclusive, case.is_async
     )
+    packed = spec.parameters.pack(
+        num_lines=case.num_lines, num_items=case.num_items, in_units=in_units,
+        out_units=out_units, access=reached,
+    )  # fmt: skip
     grid = -(-case.num_lines // cut.block_lines)
-    return _plan(case, spec, grid, lines_policy.ROWS_THREADS, tail)
+    return _plan(case, spec, grid, lines_policy.ROWS_THREADS, packed)
 
 
 def _walks(case: _Case) -> Plan:
@@ -158,10 +162,12 @@ def _walks(case: _Case) -> Plan:
     inner = (column_strides[0] * items, column_strides[1] * items)
     walks = merge([*case.lines[:-1], (num_columns // items, inner)])
     num_walks = case.num_lines // items
-    tail = struct.pack("<qqqq", case.num_items, num_walks, *case.elements[0][1])
     spec = lines_policy.walks_spec(case.op, source, acc, items, case.is_exclusive)
-    threads, tail = lines_policy.WALKS_THREADS, tail + pack_layout(walks, 2)
-    return _plan(case, spec, -(-num_walks // threads), threads, tail)
+    packed = spec.parameters.pack(
+        num_rows=case.num_items, num_walks=num_walks, row_strides=case.elements[0][1], walks=walks
+    )
+    threads = lines_policy.WALKS_THREADS
+    return _plan(case, spec, -(-num_walks // threads), threads, packed)
 
 
 def _columns(case: _Case) -> Plan:
@@ -176,18 +182,19 @@ def _columns(case: _Case) -> Plan:
     num_tiles = per_chunk * cut.chunks
     row_words = cut.width * -(-cut.items * acc.itemsize // 4)
     states, num_words = _states(num_tiles * row_words if cut.chunks > 1 else 0)
-    tail = struct.pack(
-        f"<qqqqqqqqqq{DIVISOR * 3}", case.num_items, num_tiles, cut.chunks, num_words,
-        cut.segments, int(is_flipped), *row_strides, *column_strides, *divisor(num_columns),
-        *divisor(per_chunk), *divisor(cut.strips),
-    ) + pack_layout(batches, 2)  # fmt: skip
     spec = lines_policy.columns_spec(
         case.op, source, acc, cut, units, case.is_exclusive, case.is_async
     )
+    packed = spec.parameters.pack(
+        num_rows=case.num_items, num_tiles=num_tiles, num_chunks=cut.chunks, num_words=num_words,
+        segments=cut.segments, is_flipped=is_flipped, row_strides=row_strides,
+        column_strides=column_strides, num_columns=num_columns, tiles_per_chunk=per_chunk,
+        num_strips=cut.strips, batches=batches,
+    )  # fmt: skip
     resident = gpu.get(case.device).num_sms * lines_policy.COLUMNS_GRID
     grid = num_tiles if cut.chunks == 1 else min(num_tiles, resident)
     threads = lines_policy.COLUMNS_THREADS
-    return _plan(case, spec, grid, threads, tail, states, cut.shared_bytes(source, acc))
+    return _plan(case, spec, grid, threads, packed, states, cut.shared_bytes(source, acc))
 
 
 _KERNELS = {"tiles": _tiles, "rows": _rows, "walks": _walks, "columns": _columns}
@@ -202,25 +209,24 @@ def _states(num_words: int) -> tuple[Piece | None, int]:
 
 
 def _plan(
-    case: _Case, spec: build.Spec, grid: int, threads: int, tail: bytes,
+    case: _Case, spec: build.Spec, grid: int, threads: int, packed: Packed,
     states: Piece | None = None, shared_bytes: int = 0,
 ) -> Plan:  # fmt: skip
     kernel = build.kernel(spec, case.device)
-    takes = (VALUE, GIVEN, FIRST, _AT.source(0), _AT.target(0), _AT.piece(0) if states else NONE)
-    offsets = (0, 0, 0, *case.starts, 0)
-    launch = Launch(
-        kernel, grid, threads, _HEAD, tail, case.device, takes, shared_bytes=shared_bytes,
-        offsets=offsets,
-    )  # fmt: skip
+    common = {
+        "init": START, "init_address": FIRST, "input": (_AT.source(0), case.starts[0]),
+        "output": (_AT.target(0), case.starts[1]), "states": _AT.piece(0) if states else NONE,
+    }  # fmt: skip
+    takes = {"common": common}
+    launch = Launch(kernel, grid, threads, packed, case.device, takes, shared_bytes=shared_bytes)
     return Plan(case.device, [launch], [states] if states else [])
 
 
-def _access(case: _Case) -> tuple[str, bytes]:
+def _access(case: _Case) -> tuple[Access, dict[str, Any]]:
     """Return how scan_tiles_kernel reaches elements, and the parameters that it needs for that."""
     source, acc = case.dtypes
     if not case.is_flat:
-        layouts = pack_layout(case.lines, 2) + pack_layout(case.elements, 2)
-        return policy.strided(source, acc), layouts
+        return policy.strided(source, acc), {"lines": case.lines, "elements": case.elements}
     strides = case.lines[0][1] if case.lines else (0, 0)
     # A reversed scan walks down from the end of a line.
     ends = case.num_items * source.itemsize, case.num_items * acc.itemsize
@@ -228,7 +234,9 @@ def _access(case: _Case) -> tuple[str, bytes]:
     if case.is_reversed:
         starts = starts[0] | ends[0], starts[1] | ends[1]
     access = policy.flat(source, acc, starts, case.is_reversed)
-    return access, struct.pack("<qqq", *strides, case.num_items)
+    return access, {
+        "input_stride": strides[0], "output_stride": strides[1], "num_items": case.num_items,
+    }  # fmt: skip
 
 
 def _column_units(case: _Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, int], bool]:

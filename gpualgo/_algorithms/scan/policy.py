@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.scan import parameters
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.templates import VECTOR_BYTES, WARP, functor, spec_of
+from gpualgo._cuda.templates import VECTOR_BYTES, WARP, Access, functor, spec_of
 from gpualgo._operators.operator import Operator
 
 STAGES = 3  # of scan/tiles.cuh
@@ -93,23 +94,25 @@ def transfer(capability: tuple[int, int]) -> str:
 
 
 def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int], is_reversed: bool
-) -> str:  # fmt: skip
+) -> Access:  # fmt: skip
     """Return the access to lines without gaps; alignments of input and output in bytes."""
     types = f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}"
     widths = [
         VECTOR_BYTES if alignment % VECTOR_BYTES == 0 else dtype.itemsize
         for alignment, dtype in zip(alignments, (source, acc), strict=True)
     ]
-    return f"gpualgo::FlatLines<{types}, {widths[0]}, {widths[1]}, {str(is_reversed).lower()}>"
+    cpp = f"gpualgo::FlatLines<{types}, {widths[0]}, {widths[1]}, {str(is_reversed).lower()}>"
+    return Access(cpp, parameters.FLAT_LINES)
 
 
-def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> str:
+def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> Access:
     """Return the access to lines of any strides."""
-    return f"gpualgo::StridedLines<{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
+    cpp = f"gpualgo::StridedLines<{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
+    return Access(cpp, parameters.STRIDED_LINES)
 
 
 def tiles_spec(
-    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, policy: Policy,
+    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: Access, policy: Policy,
     is_exclusive: bool, capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines."""
@@ -122,7 +125,7 @@ def tiles_spec(
 
 
 def wave_spec(
-    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: str, policy: WavePolicy,
+    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: Access, policy: WavePolicy,
     is_exclusive: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines which are small together."""
@@ -134,10 +137,10 @@ def wave_spec(
 
 def _spec(
     header: str, kernel: str, op: Operator, source: np.dtype[Any], acc: np.dtype[Any],
-    access: str, is_exclusive: bool,
+    access: Access, is_exclusive: bool,
 ) -> Spec:  # fmt: skip
     expression = (
         f"gpualgo::{kernel}, {str(is_exclusive).lower()}, {functor(op, (acc, acc), acc)}, "
-        f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}, {access}>"
+        f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}, {access.cpp}>"
     )
-    return spec_of(header, expression, op, acc)
+    return spec_of(header, expression, parameters.tiles(access.fields), op, acc)

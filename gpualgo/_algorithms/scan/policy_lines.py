@@ -12,10 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.scan import parameters
 from gpualgo._base import dtypes
 from gpualgo._base.extents import Dims
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.templates import ROWS_PER_WARP, VECTOR_BYTES, WARP, functor, spec_of
+from gpualgo._cuda.parameters import Parameters
+from gpualgo._cuda.templates import (
+    ROWS_PER_WARP,
+    VECTOR_BYTES,
+    WARP,
+    Access,
+    functor,
+    spec_of,
+)
 from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
@@ -63,8 +72,8 @@ def _is_columns(elements: Dims, lines: Dims) -> bool:
 
 
 def _kernel(
-    name: str, arguments: tuple[Any, ...], op: Operator, source: Dtype, acc: Dtype,
-    is_exclusive: bool, *more: str,
+    name: str, takes: Parameters, arguments: tuple[Any, ...], op: Operator, source: Dtype,
+    acc: Dtype, is_exclusive: bool, *more: str,
 ) -> Spec:  # fmt: skip
     values = ", ".join(str(int(value)) for value in arguments)
     policy = f"Scan{name.capitalize()}Policy"
@@ -73,7 +82,7 @@ def _kernel(
         f"gpualgo::scan_{name}_kernel<gpualgo::{policy}<{values}>, {str(is_exclusive).lower()}, "
         f"{', '.join(types)}>"
     )
-    return spec_of(f"scan/{name}.cuh", expression, op, acc)
+    return spec_of(f"scan/{name}.cuh", expression, takes, op, acc)
 
 
 # --- rows ---------------------------------------------------------------------------------
@@ -108,25 +117,28 @@ def cut_rows(num_items: int, widest: int) -> RowsCut:
     return RowsCut(own, width, 1, False)
 
 
-def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> str:
+def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> Access:
     """Return the access to lines without gaps, that travel in units of so many bytes."""
-    return f"gpualgo::DenseRows<{in_bytes}, {out_bytes}, {str(is_reversed).lower()}>"
+    cpp = f"gpualgo::DenseRows<{in_bytes}, {out_bytes}, {str(is_reversed).lower()}>"
+    return Access(cpp, parameters.DENSE_ROWS)
 
 
-def spaced_rows(source: Dtype, acc: Dtype) -> str:
+def spaced_rows(source: Dtype, acc: Dtype) -> Access:
     """Return the access to lines of any strides."""
-    return f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}>"
+    cpp = f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}>"
+    return Access(cpp, parameters.SPACED_ROWS)
 
 
 def rows_spec(
-    op: Operator, source: Dtype, acc: Dtype, access: str, cut: RowsCut, is_exclusive: bool,
+    op: Operator, source: Dtype, acc: Dtype, access: Access, cut: RowsCut, is_exclusive: bool,
     is_async: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans lines of neighbours."""
     arguments = (
         ROWS_THREADS, cut.vectors, cut.width, cut.rounds, cut.is_long, is_async, ROWS_BLOCKS,
     )  # fmt: skip
-    return _kernel("rows", arguments, op, source, acc, is_exclusive, access)
+    takes = parameters.rows(access.fields)
+    return _kernel("rows", takes, arguments, op, source, acc, is_exclusive, access.cpp)
 
 
 # --- columns ------------------------------------------------------------------------------
@@ -144,7 +156,7 @@ def walks_spec(op: Operator, source: Dtype, acc: Dtype, items: int, is_exclusive
     """Return the kernel whose threads walk down columns."""
     blocks = WALKS_BLOCKS if items <= 4 else PACKED_WALKS_BLOCKS
     arguments = (WALKS_THREADS, items, WALKS_LOADS, blocks)
-    return _kernel("walks", arguments, op, source, acc, is_exclusive)
+    return _kernel("walks", parameters.WALKS, arguments, op, source, acc, is_exclusive)
 
 
 @dataclass(frozen=True)
@@ -209,4 +221,4 @@ def columns_spec(
         COLUMNS_THREADS, 0 if cut.is_narrow else cut.width, cut.items, cut.segment_rows, cut.looks,
         *units, is_async, COLUMNS_BLOCKS, cut.shared_bytes(source, acc),
     )  # fmt: skip
-    return _kernel("columns", arguments, op, source, acc, is_exclusive)
+    return _kernel("columns", parameters.COLUMNS, arguments, op, source, acc, is_exclusive)

@@ -12,6 +12,8 @@ from gpualgo._operators.operator import Operator, check_dtype
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
 
+INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
+
 
 class Scan(Problem):
     """What equal calls of `inclusive_scan` share."""
@@ -25,7 +27,7 @@ class Scan(Problem):
         super().__init__(device, views, op, init, rest, where)
         (view,), (axis, reverse, dtype) = views, rest
         checks.element(view, "x", where)
-        self.is_reverse = checks.flag(reverse, "reverse", where)
+        self.is_reverse = reverse
         on_device = type(init) is View
         given = init.dtype if on_device and dtype is None else dtype
         self.acc = checks.accumulator(view, init, given, where)

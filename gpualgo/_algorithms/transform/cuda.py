@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from gpualgo._arrays.view import View
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import pack_layout
 from gpualgo._cuda.plan import Places, Plan
 from gpualgo._operators.operator import Operator
 
@@ -24,27 +22,28 @@ def plan_of(op: Operator, views: Sequence[View], shape: tuple[int, ...], target:
     inputs = [view.dtype for view in views]
     strides = zip(target.strides, *(strides_for(v, shape) for v in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
+    fixed: dict[str, Any] = {"num_items": math.prod(shape)}
     operands = [target.dtype, *inputs]
     if _is_flat(dims, operands):
         alignment = math.gcd(16, target.ptr, *(view.ptr for view in views))
         items = policy.pack_items(operands, alignment)
         loads = policy.loads_in_flight(inputs, items)
         spec = policy.flat_spec(op, inputs, target.dtype, items, loads)
-        tile, layout = policy.BLOCK_THREADS * items * loads, b""
+        tile = policy.BLOCK_THREADS * items * loads
     else:
         # Neighbouring threads should write neighbours: the output's order is the walking order.
         dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
         spec = policy.strided_spec(op, inputs, target.dtype)
         tile = policy.BLOCK_THREADS * policy.STRIDED_LOADS
-        layout = pack_layout(dims, len(operands))
-    num_items, device = math.prod(shape), target.device
-    head = struct.Struct(f"<{len(operands)}Q")  # output, inputs
-    at = Places(len(views), 1)
-    takes = (at.target(0), *(at.source(i) for i in range(len(views))))
-    tail = struct.pack("<q", num_items) + layout
-    kernel = build.kernel(spec, device)
-    threads = policy.BLOCK_THREADS
-    return Plan(device, [Launch(kernel, -(-num_items // tile), threads, head, tail, device, takes)])
+        fixed["layout"] = dims
+    at, device = Places(len(views), 1), target.device
+    sources = [at.source(i) for i in range(len(views))]
+    launch = Launch(
+        build.kernel(spec, device), -(-fixed["num_items"] // tile), policy.BLOCK_THREADS,
+        spec.parameters.pack(**fixed), device,
+        takes={"pointers": {"output": at.target(0), "input": sources}},
+    )  # fmt: skip
+    return Plan(device, [launch])
 
 
 def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.layout import layout
+from gpualgo._cuda.parameters import I64, POINTER, Parameters
 from gpualgo._cuda.templates import VECTOR_BYTES, functor
 from gpualgo._operators.operator import Operator
 
@@ -18,6 +21,25 @@ BYTES_IN_FLIGHT = 16
 # The widest operand takes at most this many bytes of a pack; the narrowest then fewer.
 MAX_PACK_BYTES = 32
 STRIDED_LOADS = 4
+
+
+@cache
+def _pointers(inputs: int) -> Parameters:
+    return Parameters("TransformPointers", output=POINTER, input=POINTER[inputs])
+
+
+@cache
+def flat_operands(inputs: int) -> Parameters:
+    """Return FlatOperands<inputs>."""
+    return Parameters("FlatOperands", pointers=_pointers(inputs), num_items=I64)
+
+
+@cache
+def strided_operands(inputs: int) -> Parameters:
+    """Return StridedOperands<inputs>."""
+    return Parameters(
+        "StridedOperands", pointers=_pointers(inputs), num_items=I64, layout=layout(inputs + 1)
+    )
 
 
 def pack_items(dtypes: list[np.dtype[Any]], alignment: int) -> int:
@@ -52,7 +74,7 @@ def flat_spec(
         "gpualgo::transform_flat_kernel<gpualgo::TransformPolicy"
         f"<{BLOCK_THREADS}, {loads}, {items}>, {_arguments(op, inputs, result)}>"
     )
-    return _spec(expression, op, inputs, result)
+    return _spec(expression, flat_operands(len(inputs)), op, inputs, result)
 
 
 def strided_spec(op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any]) -> Spec:
@@ -61,12 +83,13 @@ def strided_spec(op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any
         "gpualgo::transform_strided_kernel<gpualgo::TransformPolicy"
         f"<{BLOCK_THREADS}, {STRIDED_LOADS}, 1>, {_arguments(op, inputs, result)}>"
     )
-    return _spec(expression, op, inputs, result)
+    return _spec(expression, strided_operands(len(inputs)), op, inputs, result)
 
 
 def _spec(
-    expression: str, op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any]
-) -> Spec:
+    expression: str, parameters: Parameters, op: Operator, inputs: list[np.dtype[Any]],
+    result: np.dtype[Any],
+) -> Spec:  # fmt: skip
     if op.name is not None and all(dtype == result for dtype in inputs):
-        return Spec("transform/kernel.cuh", expression)
-    return Spec("transform/kernel.cuh", expression, op, tuple(inputs), result)
+        return Spec("transform/kernel.cuh", expression, parameters)
+    return Spec("transform/kernel.cuh", expression, parameters, op, tuple(inputs), result)

@@ -6,12 +6,11 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import fake_driver
 import numpy as np
 import pytest
-from gpualgo._driver.storage import Piece
 
 from gpualgo._algorithms.radix_sort import cuda
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
@@ -19,8 +18,10 @@ from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda import build
+from gpualgo._cuda import pieces as storage
+from gpualgo._cuda.pieces import Piece
 from gpualgo._cuda.plan import NONE, Clear, Plan
-from gpualgo._driver import driver, pools, storage, workspace
+from gpualgo._driver import workspace
 
 OWN, KEPT = 1 << 56, 1 << 57  # where storage lies
 STREAM = 7
@@ -96,22 +97,18 @@ class Machine:
         self.is_kept = True
         self.allocated: list[int] = []
         self._made: list[Sequence[Piece]] = []
-        patch.setattr(driver, "num_sms", lambda _: 132)
-        patch.setattr(driver, "capability", lambda _: (9, 0))
-        patch.setattr(driver, "shared_limit", lambda _: 227 << 10)
-        patch.setattr(driver, "may_overlap", lambda _: True)
-        patch.setattr(driver, "api", lambda: SimpleNamespace(cuLaunchKernelEx=None))
+        fake_driver.install(patch)
         patch.setattr(build, "kernel", lambda spec, _: Kernel(spec.expression))
-        patch.setattr(workspace, "kept_for_several", self._kept_for_several)
-        patch.setattr(workspace, "clear", lambda *_: None)
-        patch.setattr(pools, "allocate", self._allocate)
+        patch.setattr(fake_driver.gpu(0), "second_workspace", self._second_workspace)
+        patch.setattr(fake_driver.gpu(0), "allocate", self._allocate)
+        patch.setattr(storage, "clear", lambda *_: None)
         patch.setattr(cuda, "Plan", self._plan)
 
     @contextmanager
-    def _kept_for_several(self, device: int, stream: int, size: int) -> Iterator[int]:
+    def _second_workspace(self, stream: int) -> Iterator[int]:
         yield KEPT if self.is_kept else 0
 
-    def _allocate(self, size: int, stream: int, device: int) -> int:
+    def _allocate(self, size: int, stream: int) -> int:
         self.allocated.append(size)
         return OWN
 

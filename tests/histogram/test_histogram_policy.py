@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from gpualgo._algorithms.histogram import cuda_bins as device
 from gpualgo._algorithms.histogram import policy
 from gpualgo._algorithms.histogram.bins import Bins
+from gpualgo._cuda.parameters import Parameters
 
 Array = np.ndarray[Any, Any]
 H200 = policy.Machine(132, 227 << 10, (9, 0))
@@ -99,10 +99,13 @@ def test_cells_narrow_the_search(name: str, edges: Any) -> None:
     bins = Bins(np.dtype(name), len(edges) - 1, np.asarray(edges), None, None)
     x = _samples(bins) if bins.thresholds()[0].size else np.zeros(1, name)
     found = device.search_bins(bins)
-    packed = found.pack(0)
+    given = found.values(0)
     key = np.dtype(np.float32) if name == "float16" else bins.sample_dtype
-    first, last, base = (np.frombuffer(packed, key, 1, 16 + 8 * i)[0] for i in range(3))
-    scale, step, num_keys, num_cells = struct.unpack("<fIII", packed[40:])
+    first, last, base, scale = (given[field] for field in ("first", "last", "base", "scale"))
+    step, num_keys, num_cells = (
+        given[field] for field in ("first_step", "num_thresholds", "num_cells")
+    )
+    assert first.dtype == last.dtype == key
     keys = np.frombuffer(found.table, key, num_keys)
     starts = np.frombuffer(found.table, np.uint32, offset=-(-keys.nbytes // 16) * 16)
     samples = x.astype(key)
@@ -116,10 +119,14 @@ def test_cells_narrow_the_search(name: str, edges: Any) -> None:
     np.testing.assert_array_equal(got, bins.of_values(x))
 
 
+def _bins(table_bins: int, cpp: str = "bins", **more: Any) -> device.DeviceBins:
+    return device.DeviceBins(cpp, Parameters("Bins"), lambda _: {}, table_bins=table_bins, **more)
+
+
 KINDS = [
-    device.DeviceBins("gpualgo::ByteBins", bytes, table_bins=256),
-    *(device.DeviceBins("bins", bytes, table_bins=1 << k) for k in (0, 8, 12, 13, 15, 16, 18)),
-    device.DeviceBins("bins", bytes, shared_bytes=48 << 10, table_bins=3000, is_search=True),
+    _bins(256, "gpualgo::ByteBins"),
+    *(_bins(1 << k) for k in (0, 8, 12, 13, 15, 16, 18)),
+    _bins(3000, shared_bytes=48 << 10, is_search=True),
 ]
 
 
@@ -147,6 +154,6 @@ def test_cut_fits_the_machine(
 
 def test_many_samples_keep_the_gpu_busy() -> None:
     for table_bins, itemsize in itertools.product((1, 256, 4096, 1 << 15, 1 << 16), (2, 4, 8)):
-        bins = device.DeviceBins("bins", bytes, table_bins=table_bins)
+        bins = _bins(table_bins)
         cut = policy.cut(H200, bins, 1, 1, 1 << 28, itemsize)
         assert cut.num_blocks == H200.num_sms * cut.policy.min_blocks

@@ -22,6 +22,7 @@ from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._cuda import build
+from gpualgo._cuda.parameters import Packed
 
 MAIN: Capability = (9, 0)
 MANY = 1 << 28  # samples
@@ -48,14 +49,13 @@ class Machine:
             patch.setattr(module, "Launch", self.launch)
 
     def launch(
-        self, spec: Any, grid: int, threads: int, head: Any, tail: bytes, device: int,
-        takes: Any = (), *, shared_bytes: int = 0, offsets: Any = None,
+        self, spec: Any, grid: int, threads: int, packed: Packed, device: int, takes: Any, *,
+        shared_bytes: int = 0,
     ) -> None:  # fmt: skip
-        if isinstance(takes, int):
-            shared_bytes = takes
+        assert packed.parameters is spec.parameters
         assert 0 < grid < 1 << 31
         assert shared_bytes <= self.device.shared_limit
-        self.launched.append(Launched(spec, head.size + len(tail), shared_bytes))
+        self.launched.append(Launched(spec, packed.parameters.size, shared_bytes))
 
     def histogram(
         self, name: str, bins: Any, shape: tuple[int, ...] = (MANY,), axis: Any = None,
@@ -68,7 +68,7 @@ class Machine:
             for i in range(len(shape))
         )
         view = View(0, shape, strides, dtype, 0, LIBRARY, False, None)
-        found = (bins, *ends) if isinstance(bins, int) else Edges(bins)
+        found = (bins, *ends, False) if isinstance(bins, int) else Edges(bins)
         problem = Histogram(0, (view,), None, None, (found, axis, None), "histogram")
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)

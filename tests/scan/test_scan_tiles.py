@@ -11,7 +11,7 @@ from support import DTYPES, LAYOUTS, Backend, affine, assert_same, compose, rand
 from test_scan import check_order, scanned
 
 import gpualgo as ga
-from gpualgo._algorithms import scan as _scan
+from gpualgo._algorithms.scan.problem import Scan
 
 TILE = 192 * 11 * 2  # of 8-byte types
 LAST_EPOCH = (1 << 30) - (1 << 24)  # of parts/lookback.cuh
@@ -23,9 +23,9 @@ def tiles_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from gpualgo._algorithms.scan import policy as scan_policy
 
     monkeypatch.setattr(scan_policy, "WAVES", {})
-    _scan._calls.clear()
+    Scan.problems.clear()
     yield
-    _scan._calls.clear()
+    Scan.problems.clear()
 
 
 @pytest.mark.usefixtures("tiles_only")

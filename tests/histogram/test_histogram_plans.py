@@ -20,9 +20,9 @@ from gpualgo._base import recording
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.pieces import TICKETS
 from gpualgo._cuda.plan import NO_START, Clear, Plan
-from gpualgo._driver import driver, pools, workspace
-from gpualgo._driver.storage import TICKETS
+from gpualgo._driver import workspace
 from gpualgo._pipeline import decide
 
 SOURCE, TARGET, WORKSPACE, OWN = 0x1000_0000, 0x2000_0000, 0x3000_0000, 0x4000_0000
@@ -68,12 +68,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
         name="kernel", handle=1, allow_shared=lambda *_: None, wrapped=lambda submit: submit
     )
     monkeypatch.setattr(build, "kernel", lambda spec, device: kernel)
-    monkeypatch.setattr(driver, "num_sms", lambda _: 132)
-    monkeypatch.setattr(driver, "capability", lambda _: (9, 0))
-    monkeypatch.setattr(driver, "shared_limit", lambda _: 227 << 10)
-    monkeypatch.setattr(workspace, "kept_workspace", lambda *_: WORKSPACE)
-    monkeypatch.setattr(pools, "allocate", lambda *_: OWN)
-    monkeypatch.setattr(pools, "free", lambda *_: None)
+    device = fake_driver.gpu(0)
+    monkeypatch.setattr(device, "kept_workspace", lambda _: WORKSPACE)
+    monkeypatch.setattr(device, "allocate", lambda *_: OWN)
+    monkeypatch.setattr(device, "free", lambda *_: None)
     monkeypatch.setattr(cuda, "_upload", lambda data, device: TABLE)
     monkeypatch.setattr(cuda, "_discard", lambda *args: made.calls.append(("discard", *args)))
     found: Gpu = made
@@ -88,7 +86,8 @@ def problem_for(
     samples = np.dtype(np.float32)
     found = dense_strides(shape, samples.itemsize) if strides is None else strides
     view = View(SOURCE, shape, found, samples, 0, Library, False, None)
-    return Histogram(0, (view,), None, None, (bins, axis, dtype), "histogram"), view
+    given = bins if isinstance(bins, Edges) else (*bins, False)  # the range is not the samples' own
+    return Histogram(0, (view,), None, None, (given, axis, dtype), "histogram"), view
 
 
 def target_of(
@@ -174,7 +173,8 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
     pieces: list[Any] = []
 
     def launch(*args: Any, **kwargs: Any) -> Launch:
-        taken.append((args[3], args[6], kwargs["offsets"]))
+        packed = args[3]
+        taken.append((packed.parameters.head, *packed.parameters.taken(kwargs["takes"])))
         return Launch(*args, **kwargs)
 
     def plan(*args: Any, **kwargs: Any) -> Plan:
@@ -198,7 +198,7 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_joint_counters_of_a_capture_are_its_own(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "kept_workspace", lambda *_: 0)
+    monkeypatch.setattr(fake_driver.gpu(0), "kept_workspace", lambda _: 0)
     problem, view = problem_for((1 << 24,))
     queue(cuda.plan_of(problem, view, target_of(problem)))
     assert gpu.launched == [(SOURCE, TARGET, OWN + 4096, OWN, 8, JOIN)]
@@ -210,7 +210,7 @@ def test_a_table_of_edges_lives_as_long_as_its_plan(
     gpu: Gpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[Any] = []
-    monkeypatch.setattr(recording, "hold", held.append)
+    monkeypatch.setattr(recording, "keep_alive", held.append)
     problem, view = problem_for((1 << 24,), Edges(np.geomspace(1, 100, 50)))
     plan: Any = cuda.plan_of(problem, view, target_of(problem))
     queue(plan)
@@ -226,7 +226,7 @@ def test_a_table_of_edges_lives_as_long_as_its_plan(
 
 
 def test_even_bins_hold_nothing(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "hold", lambda _: pytest.fail("nothing is to be held"))
+    monkeypatch.setattr(recording, "keep_alive", lambda _: pytest.fail("nothing is to be held"))
     gpu.capturing.add(STREAM)
     problem, view = problem_for((1 << 24,))
     queue(cuda.plan_of(problem, view, target_of(problem)))
@@ -236,7 +236,7 @@ def test_even_bins_hold_nothing(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> No
 def test_copies_and_arrays_in_place_have_plans_of_their_own(gpu: Gpu) -> None:
     """A stepped array of the host is seen as it is where it is page-locked, else without gaps."""
     problem, view = problem_for((1 << 20,), strides=(12,))
-    problem.views_on_host = True
+    problem.views_on_host, problem.num_arguments = True, 0  # takes no operator
     out = target_of(problem)
     plans = [
         decide.plan_for(problem, (found,), None, (out,), is_new=False)
@@ -274,7 +274,7 @@ class Recorder:
 def test_a_range_is_found_for_a_plan_but_not_for_a_graph() -> None:
     view = NumPy.view(np.arange(3.0))
     with recording.recording(Recorder(is_graph=False)):
-        assert arguments.bins_of(4, None, view, None) == (4, 0.0, 2.0)
+        assert arguments.bins_of(4, None, view, None) == (4, 0.0, 2.0, True)
     with (
         recording.recording(Recorder(is_graph=True)),
         pytest.raises(RuntimeError, match=r"cannot be recorded"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import struct
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -15,6 +15,8 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._cuda import captured as bound
 from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.parameters import POINTER, Parameters
+from gpualgo._cuda.plan import NO_START, Places, Plan
 from gpualgo._driver import lifetime
 
 STREAM, HOME, CODE = 5, 7, (b"machine code", "kernel")
@@ -37,10 +39,14 @@ class _Array:
         return HOME
 
 
-def _launch(array: _Array, address: int, shared_bytes: int = 0) -> Launch:
+def _launch(array: _Array, address: int, shared_bytes: int = 0) -> Callable[[int, int], None]:
     view = View(address, (4,), (8,), np.dtype("f8"), 0, _Array, False, array)
     kernel = bound.kernel("code", CODE, (view,), 0)
-    return Launch(kernel, 1, 32, struct.Struct("<Q"), b"", 0, shared_bytes)
+    packed = Parameters("Kernel", input=POINTER).pack()
+    takes = {"input": Places(1, 0).source(0)}
+    launch = Launch(kernel, 1, 32, packed, 0, takes, shared_bytes=shared_bytes)
+    plan = Plan(0, [launch])
+    return lambda stream, source: plan.queue(stream, (*NO_START, source))
 
 
 def test_words_are_written_once_before_the_launch(fake: FakeDriver) -> None:
@@ -52,9 +58,9 @@ def test_words_are_written_once_before_the_launch(fake: FakeDriver) -> None:
     assert (target, words, size) == (0xABC, struct.pack("<3q", 4096, 4, 8), 24)
     assert stream != STREAM
     names = [name for name, *_ in fake.calls]
-    assert names.index("cuStreamSynchronize") < names.index("cuLaunchKernel")
-    assert names.index("cuKernelSetAttribute") < names.index("cuLaunchKernel")
-    assert names.count("cuLaunchKernel") == names.count("cuStreamWaitEvent") == 3
+    assert names.index("cuStreamSynchronize") < names.index("cuLaunchKernelEx")
+    assert names.index("cuKernelSetAttribute") < names.index("cuLaunchKernelEx")
+    assert names.count("cuLaunchKernelEx") == names.count("cuStreamWaitEvent") == 3
     _launch(array, 4096)(STREAM, 1)
     assert len(fake.named("cuLibraryLoadData")) == 1
     _launch(_Array(), 8192)(STREAM, 1)

@@ -1,0 +1,63 @@
+"""Arrays of no elements, along every axis: what the results hold, or who refuses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.cases import Case, assert_bits, each_case, hosts, outputs_like, used
+from support import Backend
+
+
+def emptied(case: Case, axis: int) -> Case | None:
+    """Return the case with no elements along an axis from the end; None: no input has it."""
+    full = max(shape[axis] if len(shape) >= -axis else 0 for shape, _ in case.inputs)
+    if not full:
+        return None
+    shapes = [
+        tuple(0 if i == len(shape) + axis and n == full else n for i, n in enumerate(shape))
+        for shape, _ in case.inputs
+    ]
+    inputs = tuple((shape, dtype) for shape, (_, dtype) in zip(shapes, case.inputs, strict=True))
+    return replace(case, inputs=inputs)
+
+
+def without_elements(case: Case, results: list[np.ndarray[Any, Any]], axis: int) -> Any:
+    """Return what the emptied case gives: extents of the axis, or of all of them flattened, go."""
+    shape = np.broadcast_shapes(*(shape for shape, _ in case.inputs))
+    gone = {shape[axis]} | ({math.prod(shape)} if len(shape) > 1 else set())
+    held = 0 if case.of_empty is None else case.of_empty
+    return [
+        np.full([0 if n in gone else n for n in result.shape], held, result.dtype)
+        for result in results
+    ]
+
+
+@each_case
+def test_every_axis(backend: Backend, case: Case) -> None:
+    results = hosts(backend, case.on(backend)(*case.arrays(backend)))
+    for axis in range(-max(len(shape) for shape, _ in case.inputs), 0):
+        empty = emptied(case, axis)
+        if empty is None:
+            continue
+        want = without_elements(case, results, axis)
+        call, arrays = empty.on(backend), empty.arrays(backend)
+        out = outputs_like(want, used(backend))
+        if case.of_empty is None and want[0].size:
+            for options in ({}, {"out": out}):
+                with pytest.raises(ValueError, match=rf"^{case.name}: .*no .*identity"):
+                    call(*arrays, **options)
+            assert (backend.to_host(out) == 1).all()
+            continue
+        assert_bits(hosts(backend, call(*arrays)), want)
+        assert call(*arrays, out=out) is out
+        assert_bits(hosts(backend, out), want)
+        plan = call.prepare(*arrays)
+        assert plan.temp_storage_bytes == 0
+        assert_bits(hosts(backend, plan(*arrays)), want)
+        out = outputs_like(want, used(backend))
+        assert plan(*arrays, out=out) is out
+        assert_bits(hosts(backend, out), want)
