@@ -15,6 +15,7 @@ import pytest
 import sass
 from sass import Capability, needs_cuobjdump
 
+from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram import cuda as histogram
 from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.problem import Histogram
@@ -68,7 +69,7 @@ class Machine:
             for i in range(len(shape))
         )
         view = View(0, shape, strides, dtype, 0, LIBRARY, False, None)
-        found = (bins, *ends, False) if isinstance(bins, int) else Edges(bins)
+        found = arguments.even_bins(bins, *ends) if isinstance(bins, int) else Edges(bins)
         problem = Histogram(0, (view,), None, None, (found, axis, None), "histogram")
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)

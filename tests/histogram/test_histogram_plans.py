@@ -86,7 +86,7 @@ def problem_for(
     samples = np.dtype(np.float32)
     found = dense_strides(shape, samples.itemsize) if strides is None else strides
     view = View(SOURCE, shape, found, samples, 0, Library, False, None)
-    given = bins if isinstance(bins, Edges) else (*bins, False)  # the range is not the samples' own
+    given = bins if isinstance(bins, Edges) else arguments.even_bins(*bins)
     return Histogram(0, (view,), None, None, (given, axis, dtype), "histogram"), view
 
 
@@ -274,7 +274,9 @@ class Recorder:
 def test_a_range_is_found_for_a_plan_but_not_for_a_graph() -> None:
     view = NumPy.view(np.arange(3.0))
     with recording.recording(Recorder(is_graph=False)):
-        assert arguments.bins_of(4, None, view, None) == (4, 0.0, 2.0, True)
+        assert arguments.bins_of(4, None, view, None) == (
+            arguments.even_bins(4, np.float64(0.0), np.float64(2.0), True)
+        )
     with (
         recording.recording(Recorder(is_graph=True)),
         pytest.raises(RuntimeError, match=r"cannot be recorded"),

@@ -61,10 +61,15 @@ def bins_of(bins: Any, range: Any, view: View, stream: Any) -> tuple[Any, ...] |
     counts = bins if is_number else parse_bins(bins, stream)
     if isinstance(counts, int):
         lo, hi = detect_range(view, stream) if range is None else parse_range(range)
-        return counts, type(lo), lo, type(hi), hi, range is None
+        return even_bins(counts, lo, hi, range is None)
     if range is not None:
         raise ValueError("histogram: range= is for a number of bins; leave it out beside edges")
     return Edges(counts)
+
+
+def even_bins(number: int, lo: Any, hi: Any, is_detected: bool = False) -> tuple[Any, ...]:
+    """Return even bins for a key, where 1.0 must not pass for 1: edges are of the ends' types."""
+    return number, type(lo), lo, type(hi), hi, is_detected
 
 
 def parse_bins(bins: Any, stream: Any) -> int | Array:

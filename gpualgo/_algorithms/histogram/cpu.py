@@ -50,7 +50,8 @@ def histogram(x: Array, out: Array, problem: Histogram) -> None:
     counted = sorted(problem.axes, key=lambda i: -abs(x.strides[i]))
     x = x.transpose(kept + counted)
     turned = (slice(None, None, -1 if stride < 0 else 1) for stride in x.strides[len(kept) :])
-    _count(x[(*[slice(None)] * len(kept), *turned, ...)], len(kept), out, finder)
+    index: Any = (*[slice(None)] * len(kept), *turned, ...)  # of no axes, too, it gives an array
+    _count(x[index], len(kept), out, finder)
 
 
 def _count(x: Array, kept: int, out: Array, finder: Finder) -> None:
