@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -195,11 +196,27 @@ def _without(fields: dict[str, Any], one: str) -> dict[str, Any]:
     ids=["exchanged", "alike", "last", "missing", "narrow", "more", "within"],
 )
 def test_a_mismatch_does_not_compile(fields: dict[str, Any], messages: list[str]) -> None:
+    if not _knows_places():
+        messages = [message for message in messages if not message.startswith("place of")]
+        if not messages:
+            pytest.skip("this NVRTC has no offset in constant expressions: newer ones compare it")
     spec = copy.gather_spec(4, 4)
     with pytest.raises(CompileError) as error:
         build.cubin(replace(spec, parameters=Parameters("GatherParams", **fields)), (9, 0))
     for message in messages:
         assert message in str(error.value)
+
+
+@functools.cache
+def _knows_places() -> bool:
+    """Return whether this NVRTC (13.1 or newer) compares where fields lie."""
+    core = pytest.importorskip("cuda.core")
+    source = "#if !__has_builtin(__builtin_offsetof)\n#error none\n#endif\n"
+    try:
+        core.Program(source, "c++", core.ProgramOptions(arch="sm_90")).compile("ptx")
+    except Exception:
+        return False
+    return True
 
 
 def test_what_matches_compiles() -> None:

@@ -122,20 +122,26 @@ class Parameters:
         return places, offsets
 
     def checks(self, kernel: str) -> str:
-        """Return C++ that does not compile unless a kernel takes what is described here."""
-        lines = [
+        """Return C++ that does not compile unless a kernel takes what is described here.
+
+        NVRTC 13.0 and older know no offset in a constant expression: there sizes alone are compared.
+        """
+        sizes = [
             '#include "parts/parameters.cuh"',
             f"using Parameters = gpualgo::ParametersOf<decltype(&{kernel})>::type;",
             f'static_assert(sizeof(Parameters) == {self.size}, "size of {self.name}");',
         ]
+        places = ["#ifdef __has_builtin", "#if __has_builtin(__builtin_offsetof)"]
         for path, offset, size in self.places():
-            lines += [
-                f"static_assert(__builtin_offsetof(Parameters, {path}) == {offset}, "
-                f'"place of {self.name}.{path}");',
+            sizes.append(
                 f'static_assert(sizeof(Parameters::{path}) == {size}, "size of '
-                f'{self.name}.{path}");',
-            ]
-        return "\n".join(lines) + "\n"
+                f'{self.name}.{path}");'
+            )
+            places.append(
+                f"static_assert(__builtin_offsetof(Parameters, {path}) == {offset}, "
+                f'"place of {self.name}.{path}");'
+            )
+        return "\n".join([*sizes, *places, "#endif", "#endif"]) + "\n"
 
     def places(self, path: str = "", offset: int = 0) -> Iterator[tuple[str, int, int]]:
         """Return path, offset and size of every field, and of those within structs."""
