@@ -124,7 +124,7 @@ class Parameters:
     def checks(self, kernel: str) -> str:
         """Return C++ that does not compile unless a kernel takes what is described here.
 
-        NVRTC 13.0 and older know no offset in a constant expression: there sizes alone are compared.
+        NVRTC 13.0 and older know no offset in constant expressions: sizes alone are compared there.
         """
         sizes = [
             '#include "parts/parameters.cuh"',
