@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import fake_driver
 import numpy as np
 import pytest
+from fake_driver import FakeArray, FakeDriver
 from support import Backend
 
 import gpualgo as ga
@@ -109,6 +111,27 @@ def test_what_is_captured_may_change(backend: Backend) -> None:
     np.testing.assert_array_equal(backend.to_host(plan(x)), sample(100) * 2)
     factor = 5
     np.testing.assert_array_equal(backend.to_host(plan(x)), sample(100) * 5)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    made = fake_driver.install(monkeypatch)
+    fake_driver.stub_kernels(monkeypatch)
+    fake_driver.register_arrays(monkeypatch)
+    return made
+
+
+def test_host_arrays_go_where_the_plan_was_prepared(fake: FakeDriver) -> None:
+    factor = 2
+    x = np.arange(5)
+    with ga.default_device("cpu"):
+        scaled = ga.prepare(ga.transform, lambda a: a * factor, x)
+        counted = ga.prepare(ga.histogram, x, 2)  # whose range is each call's own
+    factor = 3
+    with ga.default_device("cuda:1"):  # where nothing can run
+        assert scaled(x).tolist() == [0, 3, 6, 9, 12]
+        assert counted(x + 100).tolist() == [2, 3]
+    assert not fake.named("cuLaunchKernel", "cuLaunchKernelEx")
 
 
 def test_other_arrays_are_refused(backend: Backend) -> None:

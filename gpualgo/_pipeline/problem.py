@@ -135,7 +135,13 @@ class Problem:
 
     def again(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
         """Return the same call's problem for other arrays, and for op as it is now."""
-        return problem_of(type(self), views, op, init, self.rest, self.where, self.num_arguments)
+        return self.like(views, op, init, self.rest)
+
+    def like(self, views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...]) -> Problem:
+        """Return a problem of this kind on this device, whatever the default one is now."""
+        return problem_of(
+            type(self), views, op, init, rest, self.where, self.num_arguments, self.device
+        )
 
     def held(self, op: Any) -> Operator | None:
         """Return the operator of a call that has begun, with the arrays that it captures."""
@@ -157,12 +163,13 @@ class Request(NamedTuple):
 
 def problem_of(
     kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...],
-    where: str, num_arguments: int = 2,
+    where: str, num_arguments: int = 2, host_device: int | None = None,
 ) -> Problem:  # fmt: skip
     """Return the problem of a call; its arguments are checked when they are new.
 
     Equal problems have equal operators, layouts and `rest`, and inits of one kind. An algorithm
-    whose operator takes no arguments has none.
+    whose operator takes no arguments has none. Arrays of the host are for `host_device`, without
+    it for the default device.
     """
     first = views[0]
     hot = hot_key(op) if num_arguments else None
@@ -171,8 +178,10 @@ def problem_of(
         start = layout_of(init)[2:] if start is View else checks.dtype_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     key: tuple[Any, ...] = (layouts, hot, start, rest, where)
-    if first.device == CPU:
-        key = (*key, default_device.current())
+    device = first.device
+    if device == CPU:
+        device = default_device.current() if host_device is None else host_device
+        key = (*key, device)
     try:
         found = kind.problems.look(key)
     except TypeError:  # an unhashable argument
@@ -183,7 +192,6 @@ def problem_of(
     if num_arguments:
         operator = as_operator(op, where, num_arguments)
         check_held(hot, operator, where)
-    device = default_device.current() if first.device == CPU else first.device
     problem = kind(device, views, operator, init, rest, where)
     problem.num_arguments = num_arguments
     kind.problems.add(key, problem)
