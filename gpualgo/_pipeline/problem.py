@@ -13,7 +13,13 @@ from gpualgo._cuda.plan import NO_START, Plan, Start
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import Operator, as_operator, check_held, hot_key
+from gpualgo._operators.operator import (
+    Operator,
+    as_operator,
+    check_held,
+    hot_key,
+    key_within,
+)
 from gpualgo._pipeline import checks
 
 Array = np.ndarray[Any, Any]
@@ -61,6 +67,7 @@ class Problem:
     ) -> None:  # fmt: skip
         self.device, self.rest, self.where = device, rest, where
         self.num_arguments = 2  # of the operator
+        self.hot: Any = None  # what decides its kernel, as it was when the first call began
         self.arrays = () if op is None else ownerless(op.arrays)  # that op captures
         self._kept = None if op is None else op.identity  # its id is in the key
         library, self.views_on_host = views[0].library, views[0].device == CPU
@@ -143,6 +150,10 @@ class Problem:
             type(self), views, op, init, rest, self.where, self.num_arguments, self.device
         )
 
+    def still_has(self, op: Any) -> bool:
+        """Return whether op computes what it did when the call began: only then are plans kept."""
+        return not self.num_arguments or key_within(hot_key(op)) is key_within(self.hot)
+
     def held(self, op: Any) -> Operator | None:
         """Return the operator of a call that has begun, with the arrays that it captures."""
         if not self.num_arguments:
@@ -193,6 +204,5 @@ def problem_of(
         operator = as_operator(op, where, num_arguments)
         check_held(hot, operator, where)
     problem = kind(device, views, operator, init, rest, where)
-    problem.num_arguments = num_arguments
-    kind.problems.add(key, problem)
-    return problem
+    problem.num_arguments, problem.hot = num_arguments, hot
+    return kind.problems.add(key, problem) if problem.still_has(op) else problem
