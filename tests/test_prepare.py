@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -132,6 +133,23 @@ def test_host_arrays_go_where_the_plan_was_prepared(fake: FakeDriver) -> None:
         assert scaled(x).tolist() == [0, 3, 6, 9, 12]
         assert counted(x + 100).tolist() == [2, 3]
     assert not fake.named("cuLaunchKernel", "cuLaunchKernelEx")
+
+
+def test_an_init_in_an_array_may_change(fake: FakeDriver) -> None:
+    x, total = FakeArray((8,), np.float32), FakeArray((), np.float32)
+    init = np.array(1.0, np.float32)
+    plan = ga.prepare(ga.reduce, x, init)
+
+    def first_value() -> float:
+        table = ctypes.c_void_p.from_address(fake.named("cuLaunchKernelEx")[-1][3])
+        assert table.value is not None
+        return ctypes.c_float.from_address(table.value).value
+
+    for value in (1.0, 5.0):
+        init[...] = value
+        for out in (None, total, total, total):
+            plan(x, out=out)
+            assert first_value() == value
 
 
 def test_other_arrays_are_refused(backend: Backend) -> None:
