@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import fake_driver
@@ -150,6 +151,23 @@ def test_an_init_in_an_array_may_change(fake: FakeDriver) -> None:
         for out in (None, total, total, total):
             plan(x, out=out)
             assert first_value() == value
+
+
+class Lazy:
+    """An array that is computed when it is first asked for."""
+
+    @cached_property
+    def __array_interface__(self) -> Any:
+        self.made = ga.transform(lambda a: a + 1, np.arange(3))
+        return self.made.__array_interface__
+
+
+def test_arrays_that_are_made_by_calls() -> None:
+    with ga.default_device("cpu"):
+        for _ in range(2):  # the first of its class, and one more
+            plan = ga.prepare(ga.inclusive_scan, Lazy())
+            assert plan(Lazy()).tolist() == [1, 3, 6]
+            assert ga.prepare(ga.reduce, Lazy())(np.arange(3)) == 3
 
 
 def test_other_arrays_are_refused(backend: Backend) -> None:
