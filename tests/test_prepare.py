@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from functools import cached_property
@@ -15,6 +16,8 @@ from fake_driver import FakeArray, FakeDriver
 from support import Backend
 
 import gpualgo as ga
+from gpualgo._base import recording
+from gpualgo._driver import lifetime
 
 N = 300_001
 
@@ -168,6 +171,37 @@ def test_arrays_that_are_made_by_calls() -> None:
             plan = ga.prepare(ga.inclusive_scan, Lazy())
             assert plan(Lazy()).tolist() == [1, 3, 6]
             assert ga.prepare(ga.reduce, Lazy())(np.arange(3)) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize(("module", "name"), [(recording, "_lock"), (lifetime, "_in_use_lock")])
+def test_a_child_waits_for_no_lock_of_its_parent(module: Any, name: str) -> None:
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with getattr(module, name):
+            held.set()
+            go_on.wait(30)
+
+    def prepare() -> None:
+        with getattr(module, name):
+            pass
+        with ga.default_device("cpu"):
+            ga.prepare(ga.reduce, np.ones(3))
+        os._exit(0)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(30)
+    child = os.fork()
+    if child == 0:
+        worker = threading.Thread(target=prepare, daemon=True)
+        worker.start()
+        worker.join(30)
+        os._exit(1)
+    go_on.set()
+    thread.join(30)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_other_arrays_are_refused(backend: Backend) -> None:
