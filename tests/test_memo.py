@@ -11,13 +11,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import fake_driver
 import numpy as np
 import pytest
+from fake_driver import FakeArray
 
 import gpualgo as ga
 from gpualgo._algorithms.transform.problem import Transformation
+from gpualgo._arrays import view as views
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import captured, kernels, operator
+from gpualgo._cuda import build
 from gpualgo._operators import key
 from gpualgo._operators.content import Key, digest_of
 
@@ -192,6 +196,37 @@ def test_one_key_for_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             assert len(set(pool.map(ask, range(8)))) == 1
+
+
+def test_what_changes_while_a_call_begins_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_driver.install(monkeypatch)
+    fake_driver.stub_kernels(monkeypatch)
+    fake_driver.register_arrays(monkeypatch)
+    factor, factors = 1, []
+    stub, view = build.kernel, views._viewers[FakeArray]
+
+    def kernel(spec: Any, ordinal: int) -> Any:
+        factors.append(factor)
+        return stub(spec, ordinal)
+
+    class Changing(FakeArray):
+        """An output that is looked at after the operator, as another thread could run then."""
+
+    def look(x: Changing) -> Any:
+        nonlocal factor
+        factor = 2
+        return view(x)
+
+    def op(a: Any, b: Any) -> Any:
+        return a * factor + b
+
+    monkeypatch.setattr(build, "kernel", kernel)
+    monkeypatch.setitem(views._viewers, Changing, look)
+    x, total = FakeArray((8,), np.float32), FakeArray((), np.float32)
+    ga.reduce(x, 0, op, out=Changing((), np.float32))
+    factor = 1
+    ga.reduce(x, 0, op, out=total)
+    assert factors == [2, 1]
 
 
 def _lookup(table: Any) -> Callable[..., Any]:

@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpualgo._api.describe import cuda_plan, describe
 from gpualgo._arrays.view import (
     View,
@@ -79,6 +81,7 @@ class Plan:
             len(views) == 1 and request.problem.is_direct and driver.is_simple
             and views[0].library.name == "cupy" and not request.problem.arrays
             and not request.problem.reads_data
+            and not isinstance(request.init, np.ndarray)  # whose value may change
         )  # fmt: skip
 
     def __repr__(self) -> str:

@@ -134,6 +134,13 @@ def strided_memory_view(tensor: dlpack.Tensor) -> View:
 
 def protocol_view(x: Any) -> View:
     """Return the view of an array known only by a protocol."""
+    if not recording.active:
+        return _protocol_view(x)
+    with recording.suspended():  # asking for it may compute the array
+        return _protocol_view(x)
+
+
+def _protocol_view(x: Any) -> View:
     interface = getattr(x, "__cuda_array_interface__", None)
     if interface is not None:
         return interface_view(x, interface)

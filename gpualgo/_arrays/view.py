@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, recording
 from gpualgo._base.extents import bounds, dense_strides
 from gpualgo._driver.default_device import CPU
 
@@ -83,7 +83,8 @@ def view_of(x: Any, where: str) -> View:
     """Return the view of x, an array of any dtype; raise TypeError if it is none."""
     viewer = _viewers.get(type(x))
     if viewer is None:
-        viewer = _find_viewer(x, where)
+        with recording.suspended():  # asking for a protocol may compute the array
+            viewer = _find_viewer(x, where)
     view: View = viewer(x)
     return view
 
@@ -144,7 +145,10 @@ def _has_protocol(x: Any) -> bool:
 
 
 def _array_interface_view(x: Any) -> View:
-    return NumPy.view(np.asarray(x))
+    if not recording.active:
+        return NumPy.view(np.asarray(x))
+    with recording.suspended():
+        return NumPy.view(np.asarray(x))
 
 
 _OPERAND = "transform: an argument"

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from gpualgo._base import forks
+
 
 class Recorder(Protocol):
     """What takes down the calls of a thread."""
@@ -27,6 +29,12 @@ active = 0  # recordings under way in all threads: every call looks here first
 _thread = _Thread()
 _lock = threading.Lock()
 _held: list[Any] = []  # by graphs that others record, which never tell when they die
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
 
 
 def current() -> Recorder | None:

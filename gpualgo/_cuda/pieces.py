@@ -40,10 +40,12 @@ class Lent(NamedTuple):
 
     def release(self) -> None:
         """Give back what is lent, in the order of the stream."""
-        if self.address:
-            self.device.free(self.address, self.stream)
-        if self.turn is not None:
-            self.turn.__exit__(None, None, None)
+        try:
+            if self.address:
+                self.device.free(self.address, self.stream)
+        finally:
+            if self.turn is not None:
+                self.turn.__exit__(None, None, None)
 
 
 class Pieces:

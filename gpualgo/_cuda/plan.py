@@ -96,10 +96,12 @@ class Plan:
                     step.retry(status, block.config, block.address)
                 step.free.append(block)
         finally:
-            if lent is not None:
-                lent.release()
-            if before is not None:
-                leave(before)
+            try:
+                if lent is not None:
+                    lent.release()
+            finally:
+                if before is not None:
+                    leave(before)
 
     def packed(self, addresses: tuple[Any, ...]) -> Callable[[int], None] | None:
         """Return launch(stream) for addresses that stay, None where each call has to take storage.

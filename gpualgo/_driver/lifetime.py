@@ -7,6 +7,7 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
+from gpualgo._base import forks
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
@@ -46,9 +47,13 @@ def release(address: int, device: int, events: dict[int, Any]) -> None:
 
 
 _in_use: dict[Any, list[tuple[Any, Any]]] = {}  # oldest first, by stream
-
-
 _in_use_lock = threading.RLock()  # a finalizer that runs inside may come here as well
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    global _in_use_lock
+    _in_use_lock = threading.RLock()
 
 
 def keep_until_done(stream: int, device: int, *objects: Any) -> None:

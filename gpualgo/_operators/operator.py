@@ -177,8 +177,13 @@ def hot_key(op: Any) -> Any:
         return call_key(op) if callable(op) else None
 
 
+def key_within(hot: Any) -> Any:
+    """Return the key of a hot key: what the operator computes, whatever arrays it reads."""
+    return hot[0] if type(hot) is tuple else hot
+
+
 def check_same_arrays(hot: Any, op: Operator, where: str) -> None:
-    """Raise RuntimeError if op has other arrays than when its hot key was taken."""
+    """Raise RuntimeError if op holds other arrays than when its hot key was taken."""
     if op._captured is not None and (type(hot) is not tuple or hot[1] != note(op.arrays)):
         raise RuntimeError(_SWAPPED.format(where))
 

@@ -75,7 +75,8 @@ def plan_for(
                     views[0].library.maker(result.shape, result.dtype, problem.device)
                     for result in problem.results
                 ]
-            _keep(problem.plans, alignment, plan)
+            if problem.still_has(op):
+                _keep(problem.plans, alignment, plan)
         return plan
     parts: list[Any] = []
     for target in targets:
@@ -90,7 +91,8 @@ def plan_for(
         plan = _new_plan(problem, views, op, targets)
         extents = tuple([_extent(view) for view in views])
         known = (plan, _extent(targets[0]), extents)
-        _keep(problem.plans_into, key, known)
+        if problem.still_has(op):
+            _keep(problem.plans_into, key, known)
     return known[0]
 
 

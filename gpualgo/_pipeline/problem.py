@@ -13,7 +13,13 @@ from gpualgo._cuda.plan import NO_START, Plan, Start
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import Operator, as_operator, check_same_arrays, hot_key
+from gpualgo._operators.operator import (
+    Operator,
+    as_operator,
+    check_same_arrays,
+    hot_key,
+    key_within,
+)
 from gpualgo._pipeline import checks
 
 Array = np.ndarray[Any, Any]
@@ -61,6 +67,7 @@ class Problem:
     ) -> None:  # fmt: skip
         self.device, self.rest, self.where = device, rest, where
         self.num_arguments = 2  # of the operator
+        self.hot: Any = None  # what decides its kernel, as it was when the first call began
         self.arrays = () if op is None else ownerless(op.arrays)  # that op captures
         self._kept = None if op is None else op.identity  # its id is in the key
         library, self.views_on_host = views[0].library, views[0].device == CPU
@@ -135,7 +142,17 @@ class Problem:
 
     def again(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
         """Return the same call's problem for other arrays, and for op as it is now."""
-        return problem_of(type(self), views, op, init, self.rest, self.where, self.num_arguments)
+        return self.like(views, op, init, self.rest)
+
+    def like(self, views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...]) -> Problem:
+        """Return a problem of this kind on this device, whatever the default one is now."""
+        return problem_of(
+            type(self), views, op, init, rest, self.where, self.num_arguments, self.device
+        )
+
+    def still_has(self, op: Any) -> bool:
+        """Return whether op computes what it did when the call began: only then are plans kept."""
+        return not self.num_arguments or key_within(hot_key(op)) is key_within(self.hot)
 
     def operator(self, op: Any) -> Operator | None:
         """Return the operator of a call that has begun, with the arrays that it captures."""
@@ -167,12 +184,13 @@ class Request(NamedTuple):
 
 def problem_of(
     kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...],
-    where: str, num_arguments: int = 2,
+    where: str, num_arguments: int = 2, host_device: int | None = None,
 ) -> Problem:  # fmt: skip
     """Return the problem of a call; its arguments are checked when they are new.
 
     Equal problems have equal operators, layouts and `rest`, and inits of one kind. An algorithm
-    whose operator takes no arguments has none.
+    whose operator takes no arguments has none. Arrays of the host are for `host_device`, without
+    it for the default device.
     """
     first = views[0]
     hot = hot_key(op) if num_arguments else None
@@ -182,8 +200,10 @@ def problem_of(
         start = (init.dtype, init.device, init.library) if on_device else checks.dtype_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     key: tuple[Any, ...] = (layouts, hot, start, rest, where)
-    if first.device == CPU:
-        key = (*key, default_device.current())
+    device = first.device
+    if device == CPU:
+        device = default_device.current() if host_device is None else host_device
+        key = (*key, device)
     try:
         found = kind.problems.look(key)
     except TypeError:  # an unhashable argument
@@ -194,8 +214,6 @@ def problem_of(
     if num_arguments:
         operator = as_operator(op, where, num_arguments)
         check_same_arrays(hot, operator, where)
-    device = default_device.current() if first.device == CPU else first.device
     problem = kind(device, views, operator, init, rest, where)
-    problem.num_arguments = num_arguments
-    kind.problems.add(key, problem)
-    return problem
+    problem.num_arguments, problem.hot = num_arguments, hot
+    return kind.problems.add(key, problem) if problem.still_has(op) else problem

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import threading
+from functools import cached_property
 from typing import Any
 
+import fake_driver
 import numpy as np
 import pytest
+from fake_driver import FakeArray, FakeDriver
 from support import Backend
 
 import gpualgo as ga
+from gpualgo._base import recording
+from gpualgo._driver import lifetime
 
 N = 300_001
 
@@ -57,6 +64,92 @@ def test_the_same_arrays_again(cuda: Backend) -> None:
     del x
     with pytest.raises(TypeError, match=r"must be an array"):
         plan(None)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    made = fake_driver.install(monkeypatch)
+    fake_driver.stub_kernels(monkeypatch)
+    fake_driver.register_arrays(monkeypatch)
+    return made
+
+
+def test_host_arrays_go_where_the_plan_was_prepared(fake: FakeDriver) -> None:
+    factor = 2
+    x = np.arange(5)
+    with ga.default_device("cpu"):
+        scaled = ga.prepare(ga.transform, lambda a: a * factor, x)
+        counted = ga.prepare(ga.histogram, x, 2)  # whose range is each call's own
+    factor = 3
+    with ga.default_device("cuda:1"):  # where nothing can run
+        assert scaled(x).tolist() == [0, 3, 6, 9, 12]
+        assert counted(x + 100).tolist() == [2, 3]
+    assert not fake.named("cuLaunchKernel", "cuLaunchKernelEx")
+
+
+def test_an_init_in_an_array_may_change(fake: FakeDriver) -> None:
+    x, total = FakeArray((8,), np.float32), FakeArray((), np.float32)
+    init = np.array(1.0, np.float32)
+    plan = ga.prepare(ga.reduce, x, init)
+
+    def first_value() -> float:
+        table = ctypes.c_void_p.from_address(fake.named("cuLaunchKernelEx")[-1][3])
+        assert table.value is not None
+        return ctypes.c_float.from_address(table.value).value
+
+    for value in (1.0, 5.0):
+        init[...] = value
+        for out in (None, total, total, total):
+            plan(x, out=out)
+            assert first_value() == value
+
+
+class Lazy:
+    """An array that is computed when it is first asked for."""
+
+    @cached_property
+    def __array_interface__(self) -> Any:
+        self.made = ga.transform(lambda a: a + 1, np.arange(3))
+        return self.made.__array_interface__
+
+
+def test_arrays_that_are_made_by_calls() -> None:
+    with ga.default_device("cpu"):
+        for _ in range(2):  # the first of its class, and one more
+            plan = ga.prepare(ga.inclusive_scan, Lazy())
+            assert plan(Lazy()).tolist() == [1, 3, 6]
+            assert ga.prepare(ga.reduce, Lazy())(np.arange(3)) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize(("module", "name"), [(recording, "_lock"), (lifetime, "_in_use_lock")])
+def test_a_child_waits_for_no_lock_of_its_parent(module: Any, name: str) -> None:
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with getattr(module, name):
+            held.set()
+            go_on.wait(30)
+
+    def prepare() -> None:
+        with getattr(module, name):
+            pass
+        with ga.default_device("cpu"):
+            ga.prepare(ga.reduce, np.ones(3))
+        os._exit(0)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(30)
+    child = os.fork()
+    if child == 0:
+        worker = threading.Thread(target=prepare, daemon=True)
+        worker.start()
+        worker.join(30)
+        os._exit(1)
+    go_on.set()
+    thread.join(30)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_what_is_refused(backend: Backend) -> None:

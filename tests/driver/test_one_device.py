@@ -14,6 +14,7 @@ import pytest
 from fake_driver import NUM_DEVICES, FakeDriver, install
 
 import gpualgo as ga
+from gpualgo._cuda.pieces import TICKETS, Piece, Pieces
 from gpualgo._driver import device, driver, pools, workspace
 from gpualgo._driver.workspace import KEPT_BYTES, STATE_BYTES, TICKET_BYTES
 
@@ -115,6 +116,24 @@ def test_the_second_workspace_is_one_threads_at_a_time(fake: FakeDriver) -> None
         list(pool.map(use, range(16)))
     assert most == 1
     assert len(fake.named("cuMemAlloc")) == 1
+
+
+def test_a_failed_release_holds_no_turn(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = Pieces(
+        device.get(0), [Piece(1 << 10, TICKETS, is_zeroed=True), Piece(1 << 10)], is_shared=True
+    )
+
+    def fail(address: int, stream: int) -> None:
+        raise RuntimeError("cuMemFreeAsync")
+
+    lent = pieces.lend(0x10)
+    assert lent.turn is not None
+    monkeypatch.setattr(fake, "cuMemFreeAsync", fail)
+    with pytest.raises(RuntimeError, match="cuMemFreeAsync") as held:  # with all its frames
+        lent.release()
+    assert held.tb is not None
+    (_, turn), *_ = device.get(0).storage._second.values()
+    assert not turn.locked()
 
 
 def test_a_resource_is_of_its_gpu_alone(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

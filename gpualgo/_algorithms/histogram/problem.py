@@ -16,7 +16,7 @@ from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import Array, Problem, Result, problem_of
+from gpualgo._pipeline.problem import Array, Problem, Result
 
 
 class Histogram(Problem):
@@ -54,7 +54,7 @@ class Histogram(Problem):
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         bins, axis, dtype = self.rest
         rest = arguments.bins_of(bins[0], None, views[0], stream), axis, dtype
-        return problem_of(type(self), views, None, None, rest, self.where, 0)
+        return self.like(views, None, None, rest)
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)
