@@ -181,7 +181,7 @@ def test_a_key_lives_as_long_as_its_users(monkeypatch: pytest.MonkeyPatch) -> No
     del first
     key.codes.clear()
     gc.collect()
-    assert seen() is None
+    assert seen() is None, gc.get_referrers(seen())
     assert digest_of(new()) == digest
 
 

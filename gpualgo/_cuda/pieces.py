@@ -107,6 +107,7 @@ class Pieces:
                 kept = [base + at if at >= 0 else large - 1 - at for at in self._kept]
                 return Lent(self._device, tuple(kept), large, stream, turn)
             turn.__exit__(None, None, None)
+        self._device.context.ensure()  # for what is queued without a launch
         address = self._allocate(self.num_bytes, stream)
         try:
             if self._zeroed_bytes:

@@ -78,6 +78,7 @@ class Plan:
                 addresses += pieces
             for step in self.steps:
                 if type(step) is Clear:
+                    self.device.context.ensure()
                     workspace.clear(addresses[step.place], step.num_bytes, stream)
                     continue
                 try:

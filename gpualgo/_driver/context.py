@@ -48,6 +48,11 @@ class Context:
         with Current(self), driver.relaxed():
             yield
 
+    def ensure(self) -> None:
+        """Adopt the calling thread unless it has a context already."""
+        if not int(check(driver.api().cuCtxGetCurrent(), "cuCtxGetCurrent")):
+            self.adopt_thread()
+
     def adopt_thread(self) -> None:
         """Make it the context of a thread that CUDA has not seen yet."""
         driver.check_process()

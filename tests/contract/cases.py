@@ -185,10 +185,11 @@ def _reductions() -> list[Case]:
 
 
 def _scans(f: Callable[..., Any]) -> list[Case]:
-    backwards = {"axis": 1, "reverse": True, "init": 0.5}
+    backwards = {"axis": 1, "reverse": True, "init": 5}
     return [
         Case(f, "several tiles", (((100_003,), "float32"),)),
-        Case(f, "rows backwards", (((37, 211), "float32"),), backwards),
+        # Exact, as a turned output may be walked another way.
+        Case(f, "rows backwards", (((37, 211), "int32"),), backwards),
         Case(f, "columns", (((211, 37), "int16"),), {"axis": 0, "dtype": "int64"}),
         Case(f, "flattened", (((6, 35), "float32"),)),
         Case(f, "no axes", (((), "float32"),)),
