@@ -92,7 +92,8 @@ class Operator:
         self.fn = fn
         self.name = _name_of(fn)
         self._captured: Captured | None = None  # what one call found, held as long as it runs
-        self.identity = identity
+        # Of an array that may change, what it holds now: calls remember it.
+        self.identity = identity.copy() if isinstance(identity, np.ndarray) else identity
         self.commutative = bool(commutative) or self.name is not None
 
     @property

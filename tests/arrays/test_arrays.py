@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,25 @@ def test_host_protocols(backend: Backend, wrap: type) -> None:
     assert_same(np.asarray(ga.reduce(wrap(x), None, max)), x.max())
     assert_same(np.asarray(ga.reduce(wrap(x[::2, 1:]), None, max, axis=0)), x[::2, 1:].max(axis=0))
     assert_same(np.asarray(ga.transform(lambda a, b: a - b, wrap(x), x)), x - x)
+
+
+@pytest.mark.parametrize("wrap", [ArrayInterface, DLPack, Host.__dlpack__])
+def test_out_is_given_back_itself(backend: Backend, wrap: Callable[[Host], Any]) -> None:
+    x = np.arange(4.0)
+    indices, order = np.zeros(4, np.int64), [0, 1, 2, 3]
+    values, total = np.zeros(4), np.zeros(())
+    calls: list[tuple[Host, Any, Callable[[Any], Any]]] = [
+        (total, 6, lambda out: ga.reduce(x, out=out)),
+        (values, [0, 1, 3, 6], lambda out: ga.inclusive_scan(x, out=out)),
+        (values, [0, 2, 4, 6], lambda out: ga.transform(lambda a: a * 2, x, out=out)),
+        (values, order, lambda out: ga.radix_sort(x, out=out)),
+        (indices, order, lambda out: ga.argsort(x, out=out)),
+        (indices, [1, 1, 1, 1], lambda out: ga.histogram(x, 4, (0, 4), out=out)),
+    ]
+    for array, expected, call in calls:
+        out = wrap(array)
+        assert call(out) is out
+        assert array.tolist() == expected
 
 
 def test_subclasses_and_memory_maps(backend: Backend, tmp_path: Any) -> None:

@@ -101,8 +101,9 @@ def histogram(
     """
     view = view_of(x, "histogram: x")
     if dtype is None and out is not None:
-        out = as_view(out, "histogram: out")
-        dtype = out.dtype
+        target = as_view(out, "histogram: out")
+        dtype = target.dtype
+        out = target if target.owner is out else out  # what is known by a protocol is given back
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "histogram")
     rest = arguments.bins_of(bins, range, view, stream), axis, dtype

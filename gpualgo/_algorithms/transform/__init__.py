@@ -86,8 +86,9 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     if not 0 < len(views) <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arrays after op, got {len(views)}")
     if out is not None:
-        out = as_view(out, "transform: out")
-        dtype = _wanted(dtype, out)
+        target = as_view(out, "transform: out")
+        dtype = _wanted(dtype, target)
+        out = target if target.owner is out else out  # what is known by a protocol is given back
     problem = problem_of(Transformation, views, op, None, (dtype,), _WHERE, len(views))
     return run(problem, views, op, None, out, stream)
 
