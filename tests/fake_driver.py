@@ -249,7 +249,7 @@ class FakeLibrary:
     """The side of the library protocol that CuPy takes, by the same names."""
 
     name = "cupy"
-    has_homes = False
+    has_producers = False
 
     def view(self, x: FakeArray) -> View:
         ordinal = x.data.device_id

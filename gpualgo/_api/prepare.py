@@ -190,7 +190,7 @@ class Plan:
         return workspace.supplied(workspace.Given(low, high - low))
 
     def _refuse(self, views: tuple[View, ...]) -> None:
-        """Raise unless the views have the prepared layouts but for their streams at home."""
+        """Raise unless the views have the prepared layouts but for their producer streams."""
         name, wanted = self._request.problem.where, self._request.views
         if len(views) != len(wanted):
             raise TypeError(f"{name}: the plan takes {len(wanted)} array(s), got {len(views)}")

@@ -30,7 +30,7 @@ class CuPy:
     """CuPy arrays: always on a device."""
 
     name = "cupy"
-    has_homes = False
+    has_producers = False
 
     @staticmethod
     def view(x: Any) -> View:

@@ -34,7 +34,7 @@ class DeviceArray:
     device : int
         The CUDA ordinal.
     stream : int
-        The stream at home: what is done with the array is queued there unless a call says
+        The producer stream: what is done with the array is queued there unless a call says
         otherwise, and consumers are made to wait for it.
     readonly : bool
         Whether writing to it is refused.
@@ -123,7 +123,7 @@ class DeviceArray:
         )
 
     def copy_to_host(self, *, stream: Any = None) -> np.ndarray[Any, Any]:
-        """Return a NumPy copy, once the work on `stream`, else the one at home, has finished."""
+        """Return a NumPy copy, once the work on `stream`, else the array's own, has finished."""
         where = "copy_to_host"
         handle = self.stream if stream is None else streams.handle_of(stream, where)
         low, high = bounds(self.shape, self.strides, self.dtype.itemsize)
@@ -172,7 +172,7 @@ class DeviceArray:
         self, stream: Any = None, *, max_version: Any = None, dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:  # fmt: skip
-        """Return a capsule; the consumer's stream waits for the one at home (-1: it does not)."""
+        """Return a capsule; the consumer's stream waits for the array's own (-1: it does not)."""
         from gpualgo._arrays import dlpack
 
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
@@ -205,7 +205,7 @@ def _consumer(stream: Any) -> int | None:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int) -> DeviceArray:
-    """Return a new array, its memory ordered on the stream that will be its home."""
+    """Return a new array, its memory ordered on the stream that will be its own."""
     strides = dense_strides(shape, dtype.itemsize)
     nbytes = math.prod(shape) * dtype.itemsize
     pointer, owner = 0, None

@@ -103,13 +103,20 @@ def from_pointer(
                 f"{_WHERE}: strides {steps} are not one for each extent of shape {extents}; "
                 "pass as many, in bytes"
             )
-    home = 0 if stream is None else streams.handle_of(stream, _WHERE)
+    producer = 0 if stream is None else streams.handle_of(stream, _WHERE)
     driver.require_device(0)
     device_array.check_alignment(address, extents, steps, element, _WHERE)
     low, high = bounds(extents, steps, element.itemsize)
     device, pointer = addresses.place(address, low, high, _WHERE)
     return device_array.DeviceArray(
-        pointer, extents, steps, element, device, home if home != 1 else 0, bool(readonly), owner
+        pointer,
+        extents,
+        steps,
+        element,
+        device,
+        producer if producer != 1 else 0,
+        bool(readonly),
+        owner,
     )
 
 

@@ -15,7 +15,7 @@ def handle_for(
 ) -> int | None:
     """Return the handle of stream= for device arrays, None if it was not given.
 
-    What the work runs on first waits for the streams at home of arrays known by protocol.
+    What the work runs on first waits for the producer streams of arrays known by protocol.
     """
     from gpualgo._driver import driver
 
@@ -24,7 +24,7 @@ def handle_for(
         handle = stream if type(stream) is int and stream >= 0 else handle_of(stream, where)
         if handle > LAST_DEFAULT and not driver.is_simple:
             check_device(handle, view.device, where)
-    if view.library.has_homes:
+    if view.library.has_producers:
         if handle is not None and type(stream) is not int:
             handle = _Handle(handle)
             handle.stream = stream
@@ -42,36 +42,40 @@ def _join(
     handle: int | None, view: View, where: str, others: Iterable[View | None],
     outs: Iterable[View | None],
 ) -> None:  # fmt: skip
-    home = view.library.home
-    written = {out.library.home for out in outs if out is not None}
-    if handle is None and written - {home}:
+    own = view.library.producer_stream
+    written = {out.library.producer_stream for out in outs if out is not None}
+    if handle is None and written - {own}:
         raise ValueError(
-            f"{where}: out is used on stream {max(written - {home}):#x} and the input on "
-            f"{home:#x}; pass stream= to say where to run"
+            f"{where}: out is used on stream {max(written - {own}):#x} and the input on "
+            f"{own:#x}; pass stream= to say where to run"
         )
-    read = {other.library.home for other in others if other is not None}
-    for earlier in {home} | read | written:
-        wait_for(home if handle is None else handle, earlier, view.device)
+    read = {other.library.producer_stream for other in others if other is not None}
+    for earlier in {own} | read | written:
+        wait_for(own if handle is None else handle, earlier, view.device)
 
 
 def keep(handle: int, view: View, *others: Any, outs: tuple[View | None, ...] = ()) -> None:
     """See to it that arrays (themselves, or their views) outlive what is queued on the stream.
 
-    What is done next with outputs, where they are at home, comes after it.
+    What is done next with outputs on their producer streams comes after it.
     """
     from gpualgo._driver import driver
     from gpualgo._driver.lifetime import Memory
 
     for out in outs:
-        if out is not None and out.library.home != handle and not driver.is_capturing(handle):
-            wait_for(out.library.home, handle, out.device)
+        if (
+            out is not None
+            and out.library.producer_stream != handle
+            and not driver.is_capturing(handle)
+        ):
+            wait_for(out.library.producer_stream, handle, out.device)
     foreign = []
     for x in (view, *others):
         array = x.owner if isinstance(x, View) else x
         owner = getattr(array, "owner", None)
         if type(owner) is Memory:
             owner.use_on(int(handle))
-        elif isinstance(x, View) and x.library.home != handle:
+        elif isinstance(x, View) and x.library.producer_stream != handle:
             foreign.append(array)
     if foreign:
         lifetime.keep_until_done(int(handle), view.device, *foreign)

@@ -18,26 +18,26 @@ from gpualgo._driver import device as gpu
 
 
 class Protocol:
-    """The library of arrays known by protocol whose work is queued on one stream, their home."""
+    """The library of arrays known by protocol that work on one stream: their producer's."""
 
     name = "cuda-array-interface"
-    has_homes = True
+    has_producers = True
 
-    __slots__ = ("home",)
+    __slots__ = ("producer_stream",)
 
-    def __init__(self, home: int) -> None:
-        self.home = home
+    def __init__(self, producer_stream: int) -> None:
+        self.producer_stream = producer_stream
 
     def empty(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None
     ) -> DeviceArray:
         # A graph's stream is of its recording alone: its launches run elsewhere.
         if stream is None or recording.is_capturing():
-            stream = self.home
+            stream = self.producer_stream
         return device_array.empty(shape, dtype, device, stream)
 
     def stream(self, device: int) -> int:
-        return self.home
+        return self.producer_stream
 
     @staticmethod
     def pointer(x: Any) -> int:
@@ -46,15 +46,15 @@ class Protocol:
 
 
 @lru_cache(4096)  # streams come and go
-def at(home: int) -> Protocol:
-    """Return the library of a home stream: one object for each, as calls compare them."""
-    return Protocol(home)
+def at(producer_stream: int) -> Protocol:
+    """Return the library of a producer stream: one object for each, as calls compare them."""
+    return Protocol(producer_stream)
 
 
 def own_view(x: DeviceArray) -> View:
     """Return the view of a DeviceArray."""
-    home = at(x.stream)
-    return View(x.ptr, x.shape, x.strides, x.dtype, x.device, home, x.readonly, x)
+    library = at(x.stream)
+    return View(x.ptr, x.shape, x.strides, x.dtype, x.device, library, x.readonly, x)
 
 
 def interface_view(x: Any, interface: dict[str, Any]) -> View:

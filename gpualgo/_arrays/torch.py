@@ -51,7 +51,7 @@ class Torch:
     """PyTorch tensors: on the host or a device."""
 
     name = "torch"
-    has_homes = False
+    has_producers = False
 
     @staticmethod
     def view(x: Any) -> View:

@@ -144,10 +144,10 @@ def _on_device(view: View, device: int) -> View:
 
 def _wait_for_writers(stream: int, views: list[View]) -> None:
     """Let a stream wait for what is queued where the captured arrays' libraries write them."""
-    homes = {view.library.stream(view.device): view for view in views if view.device != CPU}
-    for home, view in homes.items():
-        if home != stream and driver.is_free(home):  # else it cannot be joined
-            streams.wait_for(stream, home, view.device)
+    producers = {view.library.stream(view.device): view for view in views if view.device != CPU}
+    for producer, view in producers.items():
+        if producer != stream and driver.is_free(producer):  # else it cannot be joined
+            streams.wait_for(stream, producer, view.device)
 
 
 def _write_state(kernel: driver.Kernel, words: bytes, device: int) -> None:

@@ -230,7 +230,7 @@ def has_duplicates(view: View) -> bool:
 
 
 def is_foreign(view: View, like: View) -> bool:
-    """Return whether an array is of another library; streams at home alone make no difference."""
+    """Return whether an array is of another library; producer streams alone make no difference."""
     return bool(view.library.name != like.library.name)
 
 

@@ -37,13 +37,13 @@ def decide(
     outs = () if out is None else outputs.check(problem, views, init, out)
     value = (init,) if type(init) is View else ()
     given = None
-    if stream is not None or library.has_homes:
+    if stream is not None or library.has_producers:
         given = ordering.handle_for(stream, first, where, *views[1:], *value, outs=outs)
     targets = outs or outputs.new(problem, first, given)
     result = outputs.result_of(targets, out)
     handle = library.stream(device) if given is None else given
     finish = None
-    if library.has_homes:
+    if library.has_producers:
         finish = partial(ordering.keep, handle, first, *views[1:], *value, *targets, outs=outs)
     if all(0 in target.shape for target in targets):
         return Decided(None, handle, (), result, None)

@@ -72,7 +72,7 @@ class Problem:
         self._kept = None if op is None else op.identity  # its id is in the key
         library, self.views_on_host = views[0].library, views[0].device == CPU
         # Device arrays of a library that has a current stream: calls need no order between streams.
-        self.is_direct = not self.views_on_host and not library.has_homes
+        self.is_direct = not self.views_on_host and not library.has_producers
         if self.is_direct:
             self.stream: Callable[[int], int] = library.stream
             self.pointer: Callable[[Any], int] = library.pointer

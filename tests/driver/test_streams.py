@@ -212,7 +212,7 @@ def test_producers_are_asked_for_the_default_stream(fake: FakeDriver) -> None:
             return 2, 0
 
     view = as_view(Producer(), "x")
-    assert (view.ptr, view.shape, view.device, view.library.home) == (0x1000, (4,), 0, 0)
+    assert (view.ptr, view.shape, view.device, view.library.producer_stream) == (0x1000, (4,), 0, 0)
     assert as_view(view.owner, "x")[:-1] == view[:-1]
     assert asked == [1]
     fake.calls.clear()

@@ -28,7 +28,7 @@ from gpualgo._cuda.parameters import Packed
 MAIN: Capability = (9, 0)
 MANY = 1 << 28  # samples
 REALS = [name for name in dtypes.NAMES if not name.startswith("complex")]
-LIBRARY = SimpleNamespace(has_homes=True)  # of arrays that nobody reads
+LIBRARY = SimpleNamespace(has_producers=True)  # of arrays that nobody reads
 PARAMETERS_BEGIN = 0x210  # in the constant memory of sm_90
 
 

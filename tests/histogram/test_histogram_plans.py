@@ -35,7 +35,7 @@ WRITE, JOIN, ADD = range(3)  # HistogramResult
 class Library:
     """Of device arrays."""
 
-    name, has_homes = "stub", True
+    name, has_producers = "stub", True
 
 
 class Gpu(fake_driver.FakeDriver):

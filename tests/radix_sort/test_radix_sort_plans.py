@@ -30,7 +30,7 @@ STREAM = 7
 class Library:
     """Of device arrays that are never touched."""
 
-    has_homes = False
+    has_producers = False
 
     @staticmethod
     def stream(device: int) -> int:
