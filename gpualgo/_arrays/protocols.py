@@ -75,13 +75,13 @@ def interface_view(x: Any, interface: dict[str, Any]) -> View:
         dense_strides(shape, dtype.itemsize) if strides is None else tuple(int(s) for s in strides),
         dtype,
         addresses.device_of(pointer),
-        at(_home(interface.get("stream"))),
+        at(_producer_of(interface.get("stream"))),
         bool(readonly),
         x,
     )
 
 
-def _home(stream: Any) -> int:
+def _producer_of(stream: Any) -> int:
     """Return the stream of a `__cuda_array_interface__`; 0 is the legacy default stream."""
     return 0 if stream is None or int(stream) == 1 else int(stream)
 

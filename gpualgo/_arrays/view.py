@@ -2,8 +2,8 @@
 
 A library is a module with `view(x)`, `empty(shape, dtype, device, stream)`, `stream(device)`,
 `to_numpy(x)` and `from_numpy(a, like)`; the ones for CuPy, torch and the protocols are imported
-when an array of theirs first comes by. Where it `has_producers`, there is one library object for each
-producer stream.
+when an array of theirs first comes by. Where it `has_producers`, there is one library object for
+each producer stream.
 """
 
 from __future__ import annotations

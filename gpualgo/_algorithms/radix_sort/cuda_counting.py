@@ -18,6 +18,7 @@ from gpualgo._cuda.build import Spec
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import Clear
+from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver.workspace import TICKET_BYTES
 
 _FILL = policy.Policy(512, 4, 4)
@@ -81,7 +82,7 @@ def _launches(
         Launch, kernel, cut.parts, cut.policy.block_threads, packed, device,
         shared_bytes=policy.SHARED_HEAD_BYTES + 4 * max(cut.words, _SCAN_WORDS),
     )  # fmt: skip
-    items = policy.VECTOR_BYTES // dtype.itemsize
+    items = VECTOR_BYTES // dtype.itemsize
     tile = _FILL.block_threads * _FILL.loads * items
     grid = -(-(num_items + items - 1) // tile)
     kernel = build.kernel(fill_spec(machine, dtype.itemsize, offset_bytes), device)

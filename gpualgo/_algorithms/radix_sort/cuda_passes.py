@@ -15,6 +15,7 @@ from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, STATES, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Clear
+from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
 from gpualgo._driver import workspace
 from gpualgo._driver.workspace import aligned
@@ -152,7 +153,7 @@ class Batch:
         job = self.job
         row_bytes = job.row_items * job.key_bytes
         cut = policy.histogram_policy(row_bytes * self.num_rows, len(digits), self._limit)
-        items = policy.VECTOR_BYTES // job.key_bytes
+        items = VECTOR_BYTES // job.key_bytes
         least = cut.block_threads * cut.loads * items
         resident = self._sms * cut.blocks_per_sm
         per_row = max(1, min(-(-job.row_items // least), resident // self.num_rows))

@@ -1,4 +1,7 @@
-"""Radix sort: which kernel, which template arguments, how the work is cut. Tables."""
+"""Radix sort: which kernel, which template arguments, how the work is cut. Tables.
+
+A little past 300 lines, as policies and the kernels that take them are read together.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import WARP
 
-VECTOR_BYTES = 16
 DIGIT_BITS = 8
 NUM_DIGITS = 1 << DIGIT_BITS
 TABLE_BYTES = 4 * NUM_DIGITS
