@@ -55,9 +55,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
     for memo in [thing for thing in gc.get_objects() if type(thing) is Memo]:
         monkeypatch.setattr(memo, "limit", min(memo.limit, LIMIT))
-        kept, memo._found = memo._found, {}  # what was made in earnest is for other tests
-        monkeypatch.setattr(memo, "_found", {})
-        del kept
+        memo.clear()  # what was made in earnest is for other tests
+        found: dict[Any, Any] = {}
+        monkeypatch.setattr(memo, "_found", found)
+        monkeypatch.setattr(memo, "look", found.get)
     for module in _modules():
         for name in ("_MAX_CALLS", "_MAX_PLANS"):
             if hasattr(module, name):
