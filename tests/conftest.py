@@ -36,6 +36,18 @@ def backends_present() -> dict[str, str]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", choices=["cpu", "cuda"], help="test this backend alone")
+    parser.addoption(
+        "--exhaustive", action="store_true", help="walk over every dtype where machine code is read"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what is marked as part of an exhaustive walk to those who ask for it."""
+    if config.getoption("--exhaustive"):
+        return
+    walks = [item for item in items if item.get_closest_marker("exhaustive")]
+    config.hook.pytest_deselected(items=walks)
+    items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
 def _chosen(config: pytest.Config) -> list[str]:

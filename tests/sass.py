@@ -7,7 +7,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,18 @@ def needs_cuobjdump(test: Any) -> Any:
         reason="needs cuobjdump (nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm, extra dev)",
     )
     return needs_compilers(missing(test))
+
+
+# One dtype of each size and kind of arithmetic; the others with --exhaustive.
+_SAMPLE = ("bool", "int8", "float16", "bfloat16", "int32", "float32", "float64", "complex128")
+
+
+def sampled(names: Iterable[Any]) -> list[Any]:
+    """Return dtypes for a parametrized test, those beyond a sample marked as exhaustive."""
+    return [
+        name if str(name) in _SAMPLE else pytest.param(name, marks=pytest.mark.exhaustive)
+        for name in names
+    ]
 
 
 def dtype_of(name: str) -> Dtype:

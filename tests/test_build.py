@@ -42,7 +42,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @needs_cuobjdump
 @pytest.mark.parametrize("is_recognised", [True, False], ids=["recognised", "lambda"])
-@pytest.mark.parametrize("name", dtypes.NAMES)
+@pytest.mark.parametrize("name", sass.sampled(dtypes.NAMES))
 def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
     op = RECOGNISED[dtypes.kind(dtype)] if is_recognised else LAMBDA

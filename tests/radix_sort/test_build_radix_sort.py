@@ -97,7 +97,7 @@ def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_pa
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("dtype", KEYS, ids=str)
+@pytest.mark.parametrize("dtype", sass.sampled(KEYS), ids=str)
 def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
     check(pass_spec(dtype, 4, 8, MAIN, 1 << 20, True), MAIN, tmp_path, may_spill=False)
     check(rows_spec(dtype, 0, 300, 1000, MAIN), MAIN, tmp_path, may_spill=True)  # a word or two
