@@ -56,7 +56,7 @@ def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     [
         ((7, 5), "float16 int64"),
         ((8, 0), "complex64 bfloat16"),
-        ((10, 0), "int8 float32"),
+        pytest.param((10, 0), "int8 float32", marks=pytest.mark.exhaustive),
         ((12, 0), "float64 complex128"),
     ],
 )
@@ -68,7 +68,9 @@ def test_every_architecture(capability: Capability, names: str, tmp_path: Path) 
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("name", ["float32", "bool", "complex128"])
+@pytest.mark.parametrize(
+    "name", ["float32", pytest.param("bool", marks=pytest.mark.exhaustive), "complex128"]
+)
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
     ops = (LAMBDA, Operator(LAMBDA.fn, commutative=True))
