@@ -20,7 +20,9 @@
 #ifndef GPUALGO_HISTOGRAM_BINS_CUH
 #define GPUALGO_HISTOGRAM_BINS_CUH
 
-#include "parts/memory_order.cuh"
+#include "parts/convert.cuh"
+#include "parts/intrinsics.cuh"
+#include "parts/ptx.cuh"
 #include "parts/tile_io.cuh"
 
 namespace gpualgo {
@@ -106,10 +108,10 @@ struct EvenBins {
     return fixed >> (fraction_bits ? fraction_bits : shift);
   }
 
-  __device__ static Fixed bits(float x) { return __float_as_uint(x); }
-  __device__ static Fixed bits(double x) { return uint64(__double_as_longlong(x)); }
-  __device__ static float sum_down(float a, float b, float c) { return __fmaf_rd(a, b, c); }
-  __device__ static double sum_down(double a, double b, double c) { return __fma_rd(a, b, c); }
+  __device__ static Fixed bits(float x) { return bit_cast<uint32>(x); }
+  __device__ static Fixed bits(double x) { return bit_cast<uint64>(x); }
+  __device__ static float sum_down(float a, float b, float c) { return ptx::fma_rd(a, b, c); }
+  __device__ static double sum_down(double a, double b, double c) { return ptx::fma_rd(a, b, c); }
 
   template <int items>
   __device__ void locate(const Pack<T, items>& samples, Place (&places)[items]) const {
@@ -181,8 +183,8 @@ struct SearchBins {
     if constexpr (in_shared) {
       Key* keys = reinterpret_cast<Key*>(shared);
       uint32* starts = reinterpret_cast<uint32*>(keys + (num_thresholds + 1) / 2 * 2);
-      const Key* keys_in = in_global(thresholds);
-      const uint32* cells_in = in_global(cells);
+      const Key* keys_in = ptx::assume_global(thresholds);
+      const uint32* cells_in = ptx::assume_global(cells);
       for (uint32 i = threadIdx.x; i < num_thresholds; i += blockDim.x) keys[i] = keys_in[i];
       for (uint32 i = threadIdx.x; i < num_cells; i += blockDim.x) {
         starts[i] = cells_in[i] | cells_in[i + 1] << 16;
@@ -190,8 +192,8 @@ struct SearchBins {
       opened.thresholds = keys;
       opened.cells = starts;
     } else {
-      opened.thresholds = in_global(thresholds);
-      opened.cells = in_global(cells);
+      opened.thresholds = ptx::assume_global(thresholds);
+      opened.cells = ptx::assume_global(cells);
     }
     return opened;
   }

@@ -4,6 +4,7 @@
 
 #include "histogram/bins.cuh"
 #include "histogram/tables.cuh"
+#include "parts/intrinsics.cuh"
 #include "parts/layout.cuh"
 #include "parts/tile_io.cuh"
 
@@ -66,7 +67,7 @@ __device__ inline void count_bytes(Table& table, const Pack<T, items>& pack,
   uint32 words[items / 4];
   memcpy(words, &pack, sizeof(words));
   if constexpr (channels == 1) {
-    uint32 differences = words[0] ^ __funnelshift_l(words[0], words[0], 8);
+    uint32 differences = words[0] ^ ptx::funnelshift_l(words[0], words[0], 8);
 #pragma unroll
     for (int i = 1; i < items / 4; ++i) differences |= words[i] ^ words[0];
     if (differences == 0) {
@@ -76,7 +77,7 @@ __device__ inline void count_bytes(Table& table, const Pack<T, items>& pack,
   }
 #pragma unroll
   for (int i = 0; i < items; ++i) {
-    table.add(bases[i % channels], __byte_perm(words[i / 4], 0, 0x4440 + i % 4), 1);
+    table.add(bases[i % channels], ptx::byte_perm(words[i / 4], 0, 0x4440 + i % 4), 1);
   }
 }
 

@@ -15,6 +15,7 @@
 #define GPUALGO_HISTOGRAM_KERNEL_CUH
 
 #include "histogram/count.cuh"
+#include "parts/ptx.cuh"
 
 namespace gpualgo {
 
@@ -105,7 +106,7 @@ __device__ inline void put_counts(const HistogramCommon& common, const ByteBins&
       }
     }
   }
-  __syncthreads();
+  ptx::syncthreads();
   for (uint32 slot = threadIdx.x; slot < channels * values; slot += blockDim.x) {
     const uint32 channel = slot / values, value = slot % values;
     const int32 bin = bins.bins[value];
@@ -123,14 +124,15 @@ template <class Bins, class Table>
 __device__ inline void finish_row(const HistogramCommon& common, HistogramShared& shared,
                                   const Bins& bins, Table& table, int row, int64 first_place,
                                   uint32 channels) {
-  __syncthreads();
+  ptx::syncthreads();
   put_counts(common, bins, table, first_place, channels);
   if (common.result != join_rows) return;
-  __syncthreads();
+  ptx::syncthreads();
   if (threadIdx.x == 0) {
-    shared.is_last = arrive(common.tickets + row) == uint32(common.blocks_per_row.value - 1);
+    shared.is_last = ptx::atom_add_acq_rel_gpu<1>(common.tickets + row) ==
+                     uint32(common.blocks_per_row.value - 1);
   }
-  __syncthreads();
+  ptx::syncthreads();
   if (!shared.is_last) return;
   const JointCounters joint{common.counters, common.counter_bytes};
   const uint32 num_bins = uint32(common.num_bins);
@@ -155,7 +157,7 @@ struct FlatHistogram {
 template <class Policy, class T, class Bins, class Table, int channels>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     histogram_flat_kernel(const __grid_constant__ FlatHistogram<Bins> params) {
-  auto& shared = dynamic_shared_memory<HistogramShared>();
+  auto& shared = ptx::dynamic_shared_memory<HistogramShared>();
   const HistogramCommon& common = params.common;
   const int row = int(common.blocks_per_row.divide(blockIdx.x));
   const int part = int(blockIdx.x) - row * int(common.blocks_per_row.value);
@@ -163,10 +165,10 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   Table table(shared.words, common.table, {common.counters, common.counter_bytes},
               first_place * common.num_bins);
   const auto& bins = params.bins.open(shared.words + common.table.words);
-  __syncthreads();
+  ptx::syncthreads();
   int64 offsets[2];
   common.kept.offsets(first_place, offsets);
-  count_flat<Policy, T, channels>(bins, table, in_global(common.input) + offsets[0],
+  count_flat<Policy, T, channels>(bins, table, ptx::assume_global(common.input) + offsets[0],
                                   params.num_items, uint32(common.table.num_slots) / channels, part,
                                   common.blocks_per_row);
   finish_row(common, shared, bins, table, row, first_place, channels);
@@ -187,7 +189,7 @@ template <class Policy, class T, class Bins, class Table>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     histogram_strided_kernel(const __grid_constant__ StridedHistogram<Bins> params) {
   constexpr int loads = Policy::loads_in_flight;
-  auto& shared = dynamic_shared_memory<HistogramShared>();
+  auto& shared = ptx::dynamic_shared_memory<HistogramShared>();
   const HistogramCommon& common = params.common;
   const int row = int(common.blocks_per_row.divide(blockIdx.x));
   const int part = int(blockIdx.x) - row * int(common.blocks_per_row.value);
@@ -197,7 +199,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   Table table(shared.words, common.table, {common.counters, common.counter_bytes},
               first_place * common.num_bins);
   const auto& bins = params.bins.open(shared.words + common.table.words);
-  __syncthreads();
+  ptx::syncthreads();
 
   const uint32 slots_per_channel = uint32(common.table.num_slots) / uint32(params.channels);
   const uint32 width = uint32(Policy::block_threads) / uint32(params.channels);
@@ -207,7 +209,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const auto base = table.base(channel * slots_per_channel);
   int64 offsets[2];
   common.kept.offsets(first_place + (is_active ? channel : 0), offsets);
-  const unsigned char* source = in_global(common.input) + offsets[0];
+  const unsigned char* source = ptx::assume_global(common.input) + offsets[0];
   const int64 tile = int64(width) * loads;
   for (int64 begin = part * tile; begin < params.num_items;
        begin += tile * common.blocks_per_row.value) {

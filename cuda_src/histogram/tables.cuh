@@ -10,7 +10,8 @@
 #ifndef GPUALGO_HISTOGRAM_TABLES_CUH
 #define GPUALGO_HISTOGRAM_TABLES_CUH
 
-#include "parts/memory_order.cuh"
+#include "parts/intrinsics.cuh"
+#include "parts/ptx.cuh"
 #include "parts/warp.cuh"
 
 namespace gpualgo {
@@ -22,9 +23,9 @@ struct JointCounters {
 
   __device__ void add(int64 index, uint32 count) const {
     if (bytes == 8) {
-      fetch_add(reinterpret_cast<uint64*>(address) + index, uint64(count));
+      ptx::atom_add_relaxed_gpu(reinterpret_cast<uint64*>(address) + index, uint64(count));
     } else {
-      fetch_add(reinterpret_cast<uint32*>(address) + index, count);
+      ptx::atom_add_relaxed_gpu(reinterpret_cast<uint32*>(address) + index, count);
     }
   }
 
@@ -32,12 +33,12 @@ struct JointCounters {
   __device__ uint64 take(int64 index) const {
     if (bytes == 8) {
       uint64* counter = reinterpret_cast<uint64*>(address) + index;
-      const uint64 count = load_shared_result(counter);
+      const uint64 count = ptx::ld_cg(counter);
       *counter = 0;
       return count;
     }
     uint32* counter = reinterpret_cast<uint32*>(address) + index;
-    const uint32 count = load_shared_result(counter);
+    const uint32 count = ptx::ld_cg(counter);
     *counter = 0;
     return count;
   }
@@ -57,16 +58,16 @@ __device__ inline void clear_words(uint32* words, uint32 count) {
 
 // The first of the warp's present lanes with one slot gets its number of lanes, the others 0.
 __device__ inline uint32 lanes_alike(uint32 slot) {
-  const uint32 peers = __match_any_sync(__activemask(), slot);
-  const bool is_first = __ffs(int(peers)) - 1 == int(threadIdx.x % warp_threads);
-  return is_first ? uint32(__popc(peers)) : 0;
+  const uint32 peers = ptx::match_any_sync(ptx::activemask(), slot);
+  const bool is_first = ptx::ffs(peers) - 1 == int(threadIdx.x % warp_threads);
+  return is_first ? uint32(ptx::popc(peers)) : 0;
 }
 
 // Whether many neighbouring lanes are alike: cheaper to find out than which ones are.
 __device__ inline bool is_skewed(uint32 bin) {
-  const uint32 present = __activemask();
-  const uint32 neighbour = __shfl_xor_sync(present, bin, 1);
-  return __popc(__ballot_sync(present, bin == neighbour)) >= 8;
+  const uint32 present = ptx::activemask();
+  const uint32 neighbour = ptx::shfl_xor_sync(present, bin, 1);
+  return ptx::popc(ptx::ballot_sync(present, bin == neighbour)) >= 8;
 }
 
 // 32-bit counters in shared memory, each `replicas` times side by side, a power of two: lane i
@@ -89,7 +90,8 @@ struct ReplicatedTable {
   __device__ Base base(uint32 first) const { return (first * replicas + mine) * 4; }
 
   __device__ void add(Base base, uint32 bin, uint32 count) {
-    fetch_add(reinterpret_cast<uint32*>(counters + (base + bin * replicas * 4)), count);
+    ptx::atom_add_relaxed_cta(reinterpret_cast<uint32*>(counters + (base + bin * replicas * 4)),
+                              count);
   }
 
   __device__ uint32 total(uint32 slot) const {
@@ -135,10 +137,10 @@ struct PackedTable {
   __device__ void add(Base base, uint32 bin, uint32 count) {
     const uint32 slot = base + bin;
     uint32* word = words + slot / 2;
-    const uint32 addend = __funnelshift_l(0, count, slot * 16);  // slot % 2 * 16: it wraps
-    const uint32 before = fetch_add(word, addend);
+    const uint32 addend = ptx::funnelshift_l(0, count, slot * 16);  // slot % 2 * 16: it wraps
+    const uint32 before = ptx::atom_add_relaxed_cta(word, addend);
     if (~before & (before + addend) & 0x80008000u) {
-      fetch_add(word, 0u - __funnelshift_l(0, 0x8000u, slot * 16));
+      ptx::atom_add_relaxed_cta(word, 0u - ptx::funnelshift_l(0, 0x8000u, slot * 16));
       joint.add(first_index + slot, 0x8000u);
     }
   }
@@ -152,7 +154,7 @@ struct PackedTable {
     return words[slot / 2] >> (slot % 2 * 16) & 0xffffu;
   }
 
-  __device__ void end_tile() const { __syncthreads(); }
+  __device__ void end_tile() const { ptx::syncthreads(); }
 };
 
 // No counters in the block: for more bins than shared memory holds, or few samples.

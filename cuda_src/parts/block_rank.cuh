@@ -10,67 +10,24 @@
 #ifndef GPUALGO_PARTS_BLOCK_RANK_CUH
 #define GPUALGO_PARTS_BLOCK_RANK_CUH
 
-#include "parts/memory_order.cuh"
+#include "parts/intrinsics.cuh"
+#include "parts/ptx.cuh"
 #include "parts/warp.cuh"
 #include "radix_sort/keys.cuh"  // Digit: what a key is ranked by
 
 namespace gpualgo {
 
-namespace detail {
-
-// The lanes that agree with this one in a bit of x. Left to itself, the compiler spends twice as
-// many instructions.
-template <uint32 bit>
-__device__ inline uint32 lanes_agreeing(uint32 x) {
-  uint32 lanes;
-  asm volatile(
-      "{\n"
-      ".reg .pred is_set;\n"
-      ".reg .b32 masked;\n"
-      "and.b32 masked, %1, %2;\n"
-      "setp.ne.u32 is_set, masked, 0;\n"
-      "vote.sync.ballot.b32 %0, is_set, 0xffffffff;\n"
-      "@!is_set not.b32 %0, %0;\n"
-      "}"
-      : "=r"(lanes)
-      : "r"(x), "n"(bit));
-  return lanes;
-}
-
-__device__ inline uint32 and_of_three(uint32 a, uint32 b, uint32 c) {
-  uint32 result;
-  asm("lop3.b32 %0, %1, %2, %3, 0x80;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
-  return result;
-}
-
-// x >> count, which the compiler does not see through.
-template <int count>
-__device__ inline uint32 shifted(uint32 x) {
-  uint32 result;
-  asm("shr.u32 %0, %1, %2;" : "=r"(result) : "r"(x), "n"(count));
-  return result;
-}
-
-// Of this lane and the ones before it.
-__device__ inline uint32 lanes_up_to_this() {
-  uint32 lanes;
-  asm("mov.u32 %0, %%lanemask_le;" : "=r"(lanes));
-  return lanes;
-}
-
-}  // namespace detail
-
 // The lanes of a warp whose digits have the same address.
 __device__ inline uint32 lanes_with(uint32 address) {
-  using namespace detail;
+  using ptx::ballot_agreeing, ptx::lop3_and;
   static_assert(digit_bits == 8);
   // In two halves: the compiler tests all bits of a word at once, and has seven predicates.
-  const uint32 upper = shifted<4>(address);
-  const uint32 low = and_of_three(lanes_agreeing<4>(address), lanes_agreeing<8>(address),
-                                  lanes_agreeing<16>(address));
-  const uint32 middle = and_of_three(low, lanes_agreeing<32>(address), lanes_agreeing<4>(upper));
-  const uint32 high = and_of_three(middle, lanes_agreeing<8>(upper), lanes_agreeing<16>(upper));
-  return high & lanes_agreeing<32>(upper);
+  const uint32 upper = ptx::opaque_shr<4>(address);
+  const uint32 low = lop3_and(ballot_agreeing<4>(address), ballot_agreeing<8>(address),
+                              ballot_agreeing<16>(address));
+  const uint32 middle = lop3_and(low, ballot_agreeing<32>(address), ballot_agreeing<4>(upper));
+  const uint32 high = lop3_and(middle, ballot_agreeing<8>(upper), ballot_agreeing<16>(upper));
+  return high & ballot_agreeing<32>(upper);
 }
 
 // A table for each warp: first counts, then the position of the last key so far.
@@ -99,18 +56,18 @@ struct Ranking {
         sums(sums),
         thread(warps == 1 ? threadIdx.x % warp_threads : threadIdx.x),
         warp(warps == 1 ? 0 : threadIdx.x / warp_threads),
-        up_to_this(detail::lanes_up_to_this()) {}
+        up_to_this(ptx::lanemask_le()) {}
 
   __device__ static void sync() {
     if constexpr (warps == 1) {
-      __syncwarp();
+      ptx::syncwarp();
     } else {
-      __syncthreads();
+      ptx::syncthreads();
     }
   }
   // The vote says nothing new, but tells the compiler that a warp goes the same way.
   __device__ bool has_digits() const {
-    return threads == digit_threads || __any_sync(all_lanes, thread < digit_threads);
+    return threads == digit_threads || ptx::any_sync(all_lanes, thread < digit_threads);
   }
   __device__ int first_digit() const { return thread * digits; }
 
@@ -128,7 +85,9 @@ struct Ranking {
   }
 
   // Between clear, count and what follows each there is a barrier: of the warp, of the group.
-  __device__ void count(uint32 address) { fetch_add(&DigitTable::word(address), 1u); }
+  __device__ void count(uint32 address) {
+    ptx::atom_add_relaxed_cta(&DigitTable::word(address), 1u);
+  }
 
   // The group's counts of this thread's digits; called by those that have digits.
   __device__ void totals(uint32 (&counts)[digits]) const {
@@ -173,10 +132,13 @@ struct Ranking {
   __device__ uint32 rank(uint32 address) {
     uint32& last = DigitTable::word(address);
     const uint32 before = last;
-    const uint32 same = lanes_with(address);  // no lane gets past it before all have read
-    const uint32 position = before + __popc(same & up_to_this);
+    const uint32 same = lanes_with(address);
+    const uint32 position = before + ptx::popc(same & up_to_this);
+    // No lane writes before all have read: votes wait for lanes, but order no memory. CUB's
+    // BlockRadixRankMatch waits at the same two places.
+    ptx::syncwarp();
     if ((same & ~up_to_this) == 0) last = position;
-    __syncwarp();
+    ptx::syncwarp();
     return position;
   }
 

@@ -2,6 +2,8 @@
 #ifndef GPUALGO_PARTS_FOLD_CUH
 #define GPUALGO_PARTS_FOLD_CUH
 
+#include "parts/convert.cuh"
+#include "parts/intrinsics.cuh"
 #include "parts/operator.cuh"
 #include "parts/tile_io.cuh"
 
@@ -44,9 +46,9 @@ __device__ inline A fold_pack(const Pack<T, items>& pack) {
 #pragma unroll
     for (int i = 0; i < items / 4; ++i) {
       if constexpr (is_same<T, int8>) {
-        sum = __dp4a(int32(words[i]), 0x01010101, sum);
+        sum = ptx::dp4a(int32(words[i]), 0x01010101, sum);
       } else {
-        sum = int32(__dp4a(words[i], 0x01010101u, uint32(sum)));
+        sum = int32(ptx::dp4a(words[i], 0x01010101u, uint32(sum)));
       }
     }
     return convert<A>(sum);

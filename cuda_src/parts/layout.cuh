@@ -2,6 +2,7 @@
 #ifndef GPUALGO_PARTS_LAYOUT_CUH
 #define GPUALGO_PARTS_LAYOUT_CUH
 
+#include "parts/intrinsics.cuh"
 #include "parts/types.cuh"
 
 namespace gpualgo {
@@ -16,7 +17,7 @@ struct Divisor {
   int64 shift;
 
   __device__ int64 divide(int64 dividend) const {
-    return magic == 0 ? dividend : int64(__umul64hi(uint64(dividend), magic) >> shift);
+    return magic == 0 ? dividend : int64(ptx::umulhi(uint64(dividend), magic) >> shift);
   }
 };
 

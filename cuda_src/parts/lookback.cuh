@@ -7,6 +7,8 @@
 #ifndef GPUALGO_PARTS_LOOKBACK_CUH
 #define GPUALGO_PARTS_LOOKBACK_CUH
 
+#include "parts/intrinsics.cuh"
+#include "parts/ptx.cuh"
 #include "parts/tagged.cuh"
 
 namespace gpualgo {
@@ -28,28 +30,28 @@ struct alignas(256) LookbackControl {
 
 // The states behind their control block, as one launch sees them.
 struct TileStates {
-  LookbackControl* control;
-  uint64* words;
+  LookbackControl* control;  // null: no tile waits for another
   uint32 epoch;
 
   __device__ explicit TileStates(unsigned char* memory)
       : control(reinterpret_cast<LookbackControl*>(memory)),
-        words(reinterpret_cast<uint64*>(memory + sizeof(LookbackControl))),
-        epoch(memory == nullptr ? 0 : control->epoch) {}  // none: no tile waits for another
+        epoch(control == nullptr ? 0 : control->epoch) {}
+
+  __device__ uint64* words() const { return reinterpret_cast<uint64*>(control + 1); }
 
   // Takes the next tile. Called by one thread. Tiles go to running blocks only, in order: a block
   // that waits for an earlier tile waits for a block that runs.
-  __device__ uint32 take() const { return atomicAdd(&control->next_tile, 1u); }
+  __device__ uint32 take() const { return ptx::atom_add_relaxed_gpu(&control->next_tile, 1u); }
 
   __device__ uint32 tag(Status status) const { return epoch << 2 | status; }
 
   template <class T>
   __device__ void publish(int64 index, const T& value, Status status) const {
-    store_tagged(words, index, value, tag(status));
+    store_tagged(words(), index, value, tag(status));
   }
   template <class T>
   __device__ Tagged<T> load(int64 index) const {
-    return load_tagged<T>(words, index);
+    return load_tagged<T>(words(), index);
   }
   // Takes a value out of its state, whole or not at all: `nothing` if it is not there yet.
   template <class T>
@@ -62,13 +64,13 @@ struct TileStates {
   // states. The last one prepares the next launch, and gets true. `num_words` are all that the
   // memory holds; `num_epochs` are those that the launch has used.
   __device__ bool finish(int64 num_words, uint32 num_epochs = 1) const {
-    if (arrive(&control->num_done) != gridDim.x - 1) return false;
+    if (ptx::atom_add_acq_rel_gpu<1>(&control->num_done) != gridDim.x - 1) return false;
     const uint32 next = epoch + num_epochs;
     control->next_tile = 0;
     control->num_done = 0;
     control->epoch = next > last_epoch ? 0 : next;
     if (next > last_epoch) {  // tags begin anew: once in a thousand million launches
-      for (int64 i = 0; i < num_words; ++i) words[i] = 0;
+      for (int64 i = 0; i < num_words; ++i) words()[i] = 0;
     }
     return true;
   }
@@ -88,7 +90,7 @@ struct TileStates {
       while (read(load<T>(i), value) == nothing) {
       }
     }
-    __syncthreads();
+    ptx::syncthreads();
     if (threadIdx.x == 0) control->epoch = epoch + 1;
   }
 };
@@ -115,11 +117,11 @@ struct StateWindow {
       const Status status = states.read(loaded[k], value);
       values[k * warp_threads + lane] = value;
       const bool is_there = status != nothing && begin + k * warp_threads + lane < end;
-      const uint32 missing = ~__ballot_sync(all_lanes, is_there);
-      const int found = missing == 0 ? warp_threads : __ffs(int(missing)) - 1;
+      const uint32 missing = ~ptx::ballot_sync(all_lanes, is_there);
+      const int found = missing == 0 ? warp_threads : ptx::ffs(missing) - 1;
       if (count == k * warp_threads) count += found;
     }
-    __syncwarp();
+    ptx::syncwarp();
     return count;
   }
 };

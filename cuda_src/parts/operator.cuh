@@ -4,6 +4,7 @@
 #ifndef GPUALGO_PARTS_OPERATOR_CUH
 #define GPUALGO_PARTS_OPERATOR_CUH
 
+#include "parts/convert.cuh"
 #include "parts/types.cuh"
 
 // The caller's operator, compiled from Python (docs/adr/0001). `result` and each of `args` point

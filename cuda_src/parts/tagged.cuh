@@ -4,7 +4,8 @@
 #ifndef GPUALGO_PARTS_TAGGED_CUH
 #define GPUALGO_PARTS_TAGGED_CUH
 
-#include "parts/memory_order.cuh"
+#include "parts/intrinsics.cuh"
+#include "parts/ptx.cuh"
 #include "parts/warp.cuh"
 
 namespace gpualgo {
@@ -23,7 +24,7 @@ __device__ inline void store_tagged(uint64* words, int64 index, const T& value, 
   memcpy(pieces, &value, sizeof(T));
 #pragma unroll
   for (int i = 0; i < tagged_words<T>; ++i) {
-    store_relaxed(words + index * tagged_words<T> + i, uint64(tag) << 32 | pieces[i]);
+    ptx::st_relaxed_gpu(words + index * tagged_words<T> + i, uint64(tag) << 32 | pieces[i]);
   }
 }
 
@@ -33,7 +34,7 @@ __device__ inline Tagged<T> load_tagged(const uint64* words, int64 index) {
   Tagged<T> tagged;
 #pragma unroll
   for (int i = 0; i < tagged_words<T>; ++i) {
-    tagged.words[i] = load_relaxed(words + index * tagged_words<T> + i);
+    tagged.words[i] = ptx::ld_relaxed_gpu(words + index * tagged_words<T> + i);
   }
   return tagged;
 }
@@ -86,12 +87,12 @@ __device__ inline A join_tagged(uint64* words, int count, uint32 tag, A* shared)
       if constexpr (empties) store_tagged(words, i + k, A{}, 0);
     }
   }
-  const int active = __popc(__ballot_sync(all_lanes, begin < end));
+  const int active = ptx::popc(ptx::ballot_sync(all_lanes, begin < end));
   if (active > 0) {
     value = reduce_group_partial<warp_threads, Op>(value, active);
     if (threadIdx.x % warp_threads == 0) shared[threadIdx.x / warp_threads] = value;
   }
-  __syncthreads();
+  ptx::syncthreads();
   value = shared[0];
 #pragma unroll 1
   for (int i = 1; i * warp_threads * share < count; ++i) value = Op::apply(value, shared[i]);

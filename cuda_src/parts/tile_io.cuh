@@ -2,6 +2,7 @@
 #ifndef GPUALGO_PARTS_TILE_IO_CUH
 #define GPUALGO_PARTS_TILE_IO_CUH
 
+#include "parts/ptx.cuh"
 #include "parts/types.cuh"
 
 namespace gpualgo {
@@ -73,35 +74,29 @@ __device__ inline void store_pack(void* address, const Pack<T, N>& pack) {
 }
 
 // Starts copying `bytes` (4, 8 or 16, and so aligned) from global to shared memory, past the
-// registers. Seen by this thread after wait_copies, by its warp after a __syncwarp besides.
+// registers. Seen by this thread after wait_copies, by its warp after a syncwarp besides.
 // is_async false: copies at once, for architectures before sm_80.
 template <bool is_async, int bytes>
 __device__ inline void copy_to_shared(void* shared, const void* global) {
   if constexpr (!is_async) {
     store_pack(shared, load_pack<uint8, bytes>(global));
   } else if constexpr (bytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                 :
-                 : "r"(uint32(__cvta_generic_to_shared(shared))), "l"(global)
-                 : "memory");
+    ptx::cp_async_cg_16(shared, global);
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
-                 :
-                 : "r"(uint32(__cvta_generic_to_shared(shared))), "l"(global), "n"(bytes)
-                 : "memory");
+    ptx::cp_async_ca<bytes>(shared, global);
   }
 }
 
 // Ends a group of this thread's copies.
 template <bool is_async>
 __device__ inline void end_copies() {
-  if constexpr (is_async) asm volatile("cp.async.commit_group;" : : : "memory");
+  if constexpr (is_async) ptx::cp_async_commit_group();
 }
 
 // Waits until at most the last `left` groups are still under way.
 template <bool is_async, int left>
 __device__ inline void wait_copies() {
-  if constexpr (is_async) asm volatile("cp.async.wait_group %0;" : : "n"(left) : "memory");
+  if constexpr (is_async) ptx::cp_async_wait_group<left>();
 }
 
 template <class T>

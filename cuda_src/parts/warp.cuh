@@ -2,6 +2,7 @@
 #ifndef GPUALGO_PARTS_WARP_CUH
 #define GPUALGO_PARTS_WARP_CUH
 
+#include "parts/intrinsics.cuh"
 #include "parts/types.cuh"
 
 namespace gpualgo {
@@ -28,27 +29,27 @@ __device__ inline T shuffle_words(const T& value, Shuffle shuffle) {
 
 template <class T>
 __device__ inline T shuffle_xor(const T& value, int mask) {
-  return detail::shuffle_words(value,
-                               [=](uint32 word) { return __shfl_xor_sync(all_lanes, word, mask); });
+  return detail::shuffle_words(
+      value, [=](uint32 word) { return ptx::shfl_xor_sync(all_lanes, word, mask); });
 }
 
 template <class T>
 __device__ inline T shuffle_down(const T& value, int delta) {
   return detail::shuffle_words(
-      value, [=](uint32 word) { return __shfl_down_sync(all_lanes, word, delta); });
+      value, [=](uint32 word) { return ptx::shfl_down_sync(all_lanes, word, delta); });
 }
 
 template <class T>
 __device__ inline T shuffle_up(const T& value, int delta) {
-  return detail::shuffle_words(value,
-                               [=](uint32 word) { return __shfl_up_sync(all_lanes, word, delta); });
+  return detail::shuffle_words(
+      value, [=](uint32 word) { return ptx::shfl_up_sync(all_lanes, word, delta); });
 }
 
 // The value of one lane, for all.
 template <class T>
 __device__ inline T shuffle(const T& value, int lane) {
   return detail::shuffle_words(value,
-                               [=](uint32 word) { return __shfl_sync(all_lanes, word, lane); });
+                               [=](uint32 word) { return ptx::shfl_sync(all_lanes, word, lane); });
 }
 
 // Combines this lane's value with its partner's, the lower lane's first.

@@ -12,6 +12,7 @@
 #define GPUALGO_RADIX_SORT_COUNTING_CUH
 
 #include "histogram/kernel.cuh"  // its tables and count_flat: a count of keys is a histogram
+#include "parts/ptx.cuh"
 
 namespace gpualgo {
 
@@ -53,12 +54,13 @@ __device__ inline void join_counts(const Table& table, Offset* counters) {
     // Two at once: neither overflows, as all counts together are below 2^32.
     for (int i = threadIdx.x; i < num_ranks<Key> / 2; i += blockDim.x) {
       const uint64 low = table.words[i] & 0xffffu, high = table.words[i] >> 16;
-      if (low | high) fetch_add(reinterpret_cast<uint64*>(counters) + i, high << 32 | low);
+      if (low | high)
+        ptx::atom_add_relaxed_gpu(reinterpret_cast<uint64*>(counters) + i, high << 32 | low);
     }
   } else {
     for (int i = threadIdx.x; i < num_ranks<Key>; i += blockDim.x) {
       const uint32 count = table.total(i);
-      if (count != 0) fetch_add(counters + i, Offset(count));
+      if (count != 0) ptx::atom_add_relaxed_gpu(counters + i, Offset(count));
     }
   }
 }
@@ -84,7 +86,7 @@ __device__ inline void scan_counts(Offset* counters, Offset* offsets, uint32 fli
   auto load = [&](int i) {
     Pack<Offset, 4> pack;
 #pragma unroll
-    for (int k = 0; k < 4; ++k) pack.items[k] = load_shared_result(counters + ((i + k) ^ flip));
+    for (int k = 0; k < 4; ++k) pack.items[k] = ptx::ld_cg(counters + ((i + k) ^ flip));
     return pack;
   };
   auto sum_of = [](const Pack<Offset, 4>& pack) {
@@ -103,7 +105,7 @@ __device__ inline void scan_counts(Offset* counters, Offset* offsets, uint32 fli
   }
   sum = scan_group<warp_threads, Sum>(sum, warp_threads);
   if (lane == warp_threads - 1) shared[warp] = sum;
-  __syncthreads();
+  ptx::syncthreads();
   if (warp * share >= num_ranks<Key>) return;
   Offset before = 0;
   for (int i = 0; i < warp; ++i) before += shared[i];
@@ -134,17 +136,18 @@ __device__ inline void scan_counts(Offset* counters, Offset* offsets, uint32 fli
 template <class Policy, class Key, class Table, class Offset>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     counting_sort_count_kernel(const __grid_constant__ CountingSortCount params) {
-  auto& shared = dynamic_shared_memory<HistogramShared>();
+  auto& shared = ptx::dynamic_shared_memory<HistogramShared>();
   Offset* counters = reinterpret_cast<Offset*>(params.counters);
   Table table(shared.words, params.table, {params.counters, sizeof(Offset)}, 0);
-  __syncthreads();
-  count_flat<Policy, Key, 1>(KeyBins<Key>{}, table, in_global(params.input), params.num_items, 0,
-                             int(blockIdx.x), params.num_blocks);
-  __syncthreads();
+  ptx::syncthreads();
+  count_flat<Policy, Key, 1>(KeyBins<Key>{}, table, ptx::assume_global(params.input),
+                             params.num_items, 0, int(blockIdx.x), params.num_blocks);
+  ptx::syncthreads();
   join_counts<Key>(table, counters);
-  __syncthreads();
-  if (threadIdx.x == 0) shared.is_last = arrive(params.ticket) == gridDim.x - 1;
-  __syncthreads();
+  ptx::syncthreads();
+  if (threadIdx.x == 0)
+    shared.is_last = ptx::atom_add_acq_rel_gpu<1>(params.ticket) == gridDim.x - 1;
+  ptx::syncthreads();
   if (!shared.is_last) return;
   // The table has done its duty.
   scan_counts<Key, Offset, Policy::block_threads>(
@@ -181,8 +184,8 @@ __device__ inline void find_ranks(const Offset* offsets, Offset first, Offset la
   for (int step = ranks / fan; step >= 1; step /= fan) {
     const int rank = (is_first ? first_rank : last_rank) + int(threadIdx.x % fan) * step;
     const bool is_before = (is_first || is_second) && offsets[rank] <= position;
-    first_rank += (__syncthreads_count(is_before && is_first) - 1) * step;
-    last_rank += (__syncthreads_count(is_before && is_second) - 1) * step;
+    first_rank += (ptx::syncthreads_count(is_before && is_first) - 1) * step;
+    last_rank += (ptx::syncthreads_count(is_before && is_second) - 1) * step;
   }
 }
 
@@ -232,8 +235,8 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   constexpr int tile_items = Policy::block_threads * Policy::loads_in_flight * items;
   constexpr int chunk = num_ranks<Key> < 8192 ? num_ranks<Key> : 8192;
   static_assert(tile_items < 0x10000 && Policy::block_threads >= 512);
-  auto& shared = shared_memory<FillShared<chunk>>();
-  const Offset* offsets = in_global(reinterpret_cast<const Offset*>(params.offsets));
+  auto& shared = ptx::shared_memory<FillShared<chunk>>();
+  const Offset* offsets = ptx::assume_global(reinterpret_cast<const Offset*>(params.offsets));
   // Tiles start at multiples of 16 bytes, the first one perhaps before the output.
   const int gap = int(reinterpret_cast<uint64>(params.output) % vector_bytes) / int(sizeof(Key));
   const int64 tile_begin = int64(blockIdx.x) * tile_items - gap;
@@ -241,7 +244,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const int64 rest = params.num_items - tile_begin;
   const int hi = rest < tile_items ? int(rest) : tile_items;
   if (hi <= lo) return;
-  Key* tile = in_global(reinterpret_cast<Key*>(params.output)) + tile_begin;
+  Key* tile = ptx::assume_global(reinterpret_cast<Key*>(params.output)) + tile_begin;
 
   int first_rank, last_rank;
   find_ranks<num_ranks<Key>>(offsets, Offset(tile_begin + lo), Offset(tile_begin + hi - 1),
@@ -252,7 +255,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
       const int64 start = int64(offsets[base + i]) - tile_begin;
       shared.starts[i] = uint16(start < lo ? lo : start > hi ? hi : start);
     }
-    __syncthreads();
+    ptx::syncthreads();
     auto key_of = [&](int rank) { return Key((base + rank) ^ int(params.flip)); };
 #pragma unroll 1
     for (int i = 0; i < Policy::loads_in_flight; ++i) {
@@ -260,7 +263,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
       fill_vector(tile, position, shared.starts[0], shared.starts[count], shared.starts, count,
                   key_of);
     }
-    __syncthreads();
+    ptx::syncthreads();
   }
 }
 

@@ -8,8 +8,9 @@
 #ifndef GPUALGO_RADIX_SORT_HISTOGRAM_CUH
 #define GPUALGO_RADIX_SORT_HISTOGRAM_CUH
 
+#include "parts/intrinsics.cuh"
 #include "parts/layout.cuh"
-#include "parts/memory_order.cuh"
+#include "parts/ptx.cuh"
 #include "parts/tile_io.cuh"
 #include "parts/warp.cuh"
 #include "radix_sort/keys.cuh"
@@ -76,7 +77,7 @@ __device__ inline uint32 passes_to_run(uint32 needed, int passes, bool is_in_pla
                                        bool has_to_write) {
   uint32 left_out = ~needed & ((1u << passes) - 1);
   // A pass that was left out runs as a plain copy. Passes in place are even in number.
-  uint32 more = is_in_place && (__popc(needed) & 1) ? 1 : 0;
+  uint32 more = is_in_place && (ptx::popc(needed) & 1) ? 1 : 0;
   if (needed == 0 && has_to_write) more = is_in_place ? 2 : 1;
   for (; more > 0; --more) {
     const uint32 lowest = left_out & (0 - left_out);
@@ -87,7 +88,7 @@ __device__ inline uint32 passes_to_run(uint32 needed, int passes, bool is_in_pla
 }
 
 __device__ inline void write_schedule(uint32* schedule, uint32 runs, int passes) {
-  uint32 left = __popc(runs);
+  uint32 left = ptx::popc(runs);
   uint32 action = pass_runs | pass_is_first;
   for (int pass = 0; pass < passes; ++pass) {
     if (!(runs >> pass & 1)) {
@@ -129,7 +130,7 @@ struct RadixHistogram {
     for (int pass = 0; pass < passes; ++pass) {
       const uint32 offset = params.digits[pass].template scaled<scale>(ordered) | column;
       unsigned char* table = reinterpret_cast<unsigned char*>(shared.counts[pass]);
-      fetch_add(reinterpret_cast<uint32*>(table + offset), 1u);
+      ptx::atom_add_relaxed_cta(reinterpret_cast<uint32*>(table + offset), 1u);
     }
   }
 
@@ -172,7 +173,8 @@ struct RadixHistogram {
       uint32 sum = 0;
 #pragma unroll
       for (int k = 0; k < replicas; ++k) sum += columns[(k + threadIdx.x) % replicas];
-      if (sum != 0) fetch_add(counts + (i ^ int(params.digits[pass].flip)), Index(sum));
+      if (sum != 0)
+        ptx::atom_add_relaxed_gpu(counts + (i ^ int(params.digits[pass].flip)), Index(sum));
     }
   }
 
@@ -186,7 +188,7 @@ struct RadixHistogram {
       bool is_whole = false;
       const int first = pass * num_digits + lane * per_lane;
 #pragma unroll
-      for (int i = 0; i < per_lane; ++i) values[i] = load_shared_result(counts + first + i);
+      for (int i = 0; i < per_lane; ++i) values[i] = ptx::ld_cg(counts + first + i);
 #pragma unroll
       for (int i = 0; i < per_lane; ++i) {
         counts[first + i] = 0;
@@ -205,8 +207,8 @@ struct RadixHistogram {
         starts[first + i] = before;
         before += values[i];
       }
-      if (!__any_sync(all_lanes, is_whole) && lane == 0) {
-        atomicOr(&shared.passes_needed, 1u << pass);
+      if (!ptx::any_sync(all_lanes, is_whole) && lane == 0) {
+        ptx::atom_or_relaxed_cta(&shared.passes_needed, 1u << pass);
       }
     }
   }
@@ -216,9 +218,9 @@ struct RadixHistogram {
     RadixControl* control = params.tables.control;
     uint32 needed = shared.passes_needed;
     if (params.num_rows > 1) {
-      atomicOr(&control->passes_needed, needed);
-      if (arrive(&control->rows_done) != params.num_rows - 1) return;
-      needed = load_shared_result(&control->passes_needed);
+      ptx::atom_or_relaxed_gpu(&control->passes_needed, needed);
+      if (ptx::atom_add_acq_rel_gpu<1>(&control->rows_done) != params.num_rows - 1) return;
+      needed = ptx::ld_cg(&control->passes_needed);
       control->passes_needed = 0;
       control->rows_done = 0;
     }
@@ -233,25 +235,25 @@ struct RadixHistogram {
       words[i] = make_uint4(0, 0, 0, 0);
     }
     if (threadIdx.x == 0) shared.passes_needed = 0;
-    __syncthreads();
+    ptx::syncthreads();
     const int64 row = params.blocks_per_row.divide(blockIdx.x);
     const int64 begin = (blockIdx.x - row * params.blocks_per_row.value) * params.chunk_items;
     const int64 rest = params.row_items - begin;
     count_chunk(reinterpret_cast<const Key*>(params.keys) + row * params.row_items + begin,
                 rest < params.chunk_items ? rest : params.chunk_items);
-    __syncthreads();
+    ptx::syncthreads();
     Index* counts = params.tables.counts + row * passes * num_digits;
     add_to_row(counts);
-    __syncthreads();
+    ptx::syncthreads();
     uint32* row_done = reinterpret_cast<uint32*>(params.tables.control + 1) + row;
     if (threadIdx.x == 0) {
-      shared.is_last = arrive(row_done) == params.blocks_per_row.value - 1;
+      shared.is_last = ptx::atom_add_acq_rel_gpu<1>(row_done) == params.blocks_per_row.value - 1;
       if (shared.is_last) *row_done = 0;
     }
-    __syncthreads();
+    ptx::syncthreads();
     if (!shared.is_last) return;
     finish_row(counts, params.tables.starts + row * passes * num_digits);
-    __syncthreads();
+    ptx::syncthreads();
     if (threadIdx.x == 0) finish();
   }
 };
@@ -259,9 +261,9 @@ struct RadixHistogram {
 template <class Policy, int passes, class Order, class Index>
 __global__ void __launch_bounds__(Policy::block_threads)
     radix_histogram_kernel(const __grid_constant__ RadixHistogramParams<Index> params) {
-  if constexpr (Policy::overlaps) allow_next_kernel();
+  if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
   using Work = RadixHistogram<Policy, passes, Order, Index>;
-  auto& shared = dynamic_shared_memory<typename Work::Shared>();
+  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work{params, shared}.run();
 }
 

@@ -2,6 +2,9 @@
 #ifndef GPUALGO_RADIX_SORT_KEYS_CUH
 #define GPUALGO_RADIX_SORT_KEYS_CUH
 
+#include "parts/convert.cuh"
+#include "parts/intrinsics.cuh"
+#include "parts/ptx.cuh"
 #include "parts/types.cuh"
 
 namespace gpualgo {
@@ -56,7 +59,7 @@ struct KeyOrder {
     constexpr Ordered infinity = Ordered(detail::infinity_bits<T>);
     if constexpr (is_same<T, float>) {
       // The sum makes every NaN the canonical one, 0x7fffffff, and -0 the same as +0.
-      const uint32 canonical = __float_as_uint(__uint_as_float(key) + 0.0f);
+      const uint32 canonical = bit_cast<uint32>(ptx::add_f32(bit_cast<float>(key), 0.0f));
       return canonical ^ (uint32(int32(canonical) >> 31) | 0x80000000u);
     } else if constexpr (infinity != 0) {
       // Counted from -inf on, negative NaNs wrap to the top, where all NaNs become the highest
@@ -81,7 +84,7 @@ struct Digit {
   // The digit, not yet flipped, times 2 to the power `scale`.
   template <int scale>
   __device__ uint32 scaled(uint32 ordered) const {
-    return __funnelshift_r(ordered, ordered, shift - scale) & (mask << scale);
+    return ptx::funnelshift_r(ordered, ordered, shift - scale) & (mask << scale);
   }
   template <int scale>
   __device__ uint32 scaled(uint64 ordered) const {
@@ -96,14 +99,14 @@ struct DigitTable {
   uint32 base;  // its address, flipped
 
   __device__ DigitTable(const Digit& digit, const uint32* table)
-      : digit(digit), base(uint32(__cvta_generic_to_shared(table)) ^ (digit.flip << 2)) {}
+      : digit(digit), base(ptx::cvta_to_shared(table) ^ (digit.flip << 2)) {}
 
   template <class Ordered>
   __device__ uint32 address(Ordered ordered) const {
     return digit.scaled<2>(ordered) ^ base;
   }
   __device__ static uint32& word(uint32 address) {
-    return *reinterpret_cast<uint32*>(__cvta_shared_to_generic(address));
+    return *static_cast<uint32*>(ptx::cvta_shared(address));
   }
 };
 

@@ -15,6 +15,7 @@
 
 #include "parts/block_rank.cuh"
 #include "parts/lookback.cuh"
+#include "parts/ptx.cuh"
 #include "radix_sort/histogram.cuh"
 #include "radix_sort/ring.cuh"
 
@@ -52,18 +53,6 @@ struct RadixPassParams {
   Digit digit;
   uint64 padding;  // a key that no key's digit lies behind
 };
-
-namespace detail {
-
-// A pointer that the compiler takes as it is, and does not put together anew at each use.
-template <class T>
-__device__ inline T* as_is(T* pointer) {
-  uint64 address = __cvta_generic_to_global(pointer);
-  asm("" : "+l"(address));
-  return reinterpret_cast<T*>(__cvta_global_to_generic(address));
-}
-
-}  // namespace detail
 
 template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
 struct RadixPass {
@@ -227,10 +216,10 @@ struct RadixPass {
 
   template <bool is_full>
   __device__ void write(const Tile& tile) const {
-    Key* const to_keys = detail::as_is(output_keys + tile.row_begin);
-    Value* const to_values = detail::as_is(output_values + tile.row_begin);
+    Key* const to_keys = ptx::opaque_global(output_keys + tile.row_begin);
+    Value* const to_values = ptx::opaque_global(output_values + tile.row_begin);
     Result* const to_results =
-        detail::as_is(reinterpret_cast<Result*>(output_values) + tile.row_begin);
+        ptx::opaque_global(reinterpret_cast<Result*>(output_values) + tile.row_begin);
     // A few at a time: the next loads from shared memory wait for stores to global memory.
     constexpr int batch = sizeof(Key) + sizeof(Value) > 8 ? 2 : 4;
 #pragma unroll
@@ -274,13 +263,13 @@ struct RadixPass {
     Value values[items];
     load_values(tile, values);
     if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
-    __syncthreads();
+    ptx::syncthreads();
     uint32 counts[Rank::digits], starts[Rank::digits], sum = 0;
     Index before[Rank::digits];
     if (ranking.has_digits()) sum = count_tile(tile, counts, before);
-    __syncthreads();
+    ptx::syncthreads();
     if (ranking.has_digits()) ranking.place(counts, sum, starts);
-    __syncthreads();
+    ptx::syncthreads();
     if (ranking.has_digits()) place_tile(tile, counts, starts, before);
     uint32 next = 0;
     if (threadIdx.x == 0) next = ring.states.take();  // used only after the ranking
@@ -292,7 +281,7 @@ struct RadixPass {
     }
     ranking.clear();
     if (threadIdx.x == 0) shared.next_tile = next;
-    __syncthreads();
+    ptx::syncthreads();
     next = shared.next_tile;
     if (threadIdx.x == 0) ring.done(tile.index);
     load_keys(next);
@@ -307,7 +296,7 @@ struct RadixPass {
   __device__ void run() {
     if (threadIdx.x == 0) shared.next_tile = ring.states.take();
     ranking.clear();
-    __syncthreads();
+    ptx::syncthreads();
     uint32 index = shared.next_tile;
     load_keys(index);
     while (is_tile(index)) index = sort_tile(tile_at(index));
@@ -328,12 +317,12 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     radix_pass_kernel(const __grid_constant__ RadixPassParams<Index> params) {
   using Work = RadixPass<Policy, has_rows, Order, Value, Result, Index>;
   if constexpr (Policy::overlaps) {
-    allow_next_kernel();
-    await_previous_kernel();
+    ptx::griddepcontrol_launch_dependents();
+    ptx::griddepcontrol_wait();
   }
   const uint32 action = params.tables.schedule[params.pass_index];
   if (!(action & pass_runs)) return;
-  auto& shared = dynamic_shared_memory<typename Work::Shared>();
+  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work(params, shared, action).run();
 }
 

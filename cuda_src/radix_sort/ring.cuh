@@ -2,7 +2,9 @@
 #ifndef GPUALGO_RADIX_SORT_RING_CUH
 #define GPUALGO_RADIX_SORT_RING_CUH
 
+#include "parts/intrinsics.cuh"
 #include "parts/lookback.cuh"
+#include "parts/ptx.cuh"
 #include "radix_sort/histogram.cuh"
 
 namespace gpualgo {
@@ -19,7 +21,7 @@ struct TileRing {
   uint32 shift;  // size == 1 << shift
 
   __device__ TileRing(unsigned char* memory, RadixControl* control, uint32 size)
-      : states(memory), control(control), size(size), shift(31 - __clz(size)) {}
+      : states(memory), control(control), size(size), shift(31 - ptx::clz(size)) {}
 
   __device__ TileStates lap_of(uint32 tile) const {
     TileStates lap = states;
@@ -42,12 +44,12 @@ struct TileRing {
     const int group = last - int(threadIdx.x % groups);
     const uint64 wanted = group < 0 ? 0 : uint64(group / groups + 1) << group_shift;
     const uint64* done = &control->groups_done[uint32(group) % groups];
-    while (__any_sync(all_lanes, load_relaxed(done) < wanted)) {
+    while (ptx::any_sync(all_lanes, ptx::ld_relaxed_gpu(done) < wanted)) {
     }
   }
   // Says that a tile reads no more states. Its reads have returned, so nothing needs ordering.
   __device__ void done(uint32 tile) const {
-    fetch_add(&control->groups_done[(tile >> (shift - 3)) % groups], uint64(1));
+    ptx::atom_add_relaxed_gpu(&control->groups_done[(tile >> (shift - 3)) % groups], uint64(1));
   }
 
   // What a digit's thread knows of the tiles before its own.
@@ -85,7 +87,7 @@ struct TileRing {
   template <int window, class Index>
   __device__ Index look_back(uint32 tile, uint32 part, int digit) const {
     Found<Index> found;
-    while (__any_sync(all_lanes, !found.is_done)) {
+    while (ptx::any_sync(all_lanes, !found.is_done)) {
       const uint32 at = tile - found.back;
       const uint32 slot = at & (size - 1);
       // Within the row, the lap, and the half of the ring before the tile.
@@ -93,7 +95,7 @@ struct TileRing {
           part >= found.back + window - 1 && slot >= window - 1 && size / 2 >= found.back + window;
       // Lanes that are done look at anything, so as not to hold up the others.
       const uint32 newest = found.is_done ? index(window, digit) : index(at, digit);
-      if (__all_sync(all_lanes, found.is_done || has_window)) {
+      if (ptx::all_sync(all_lanes, found.is_done || has_window)) {
         take_in<window>(lap_of(at), newest, found);
       } else {
         take_in<1>(lap_of(at), newest, found);

@@ -11,7 +11,9 @@
 #define GPUALGO_RADIX_SORT_ROWS_CUH
 
 #include "parts/block_rank.cuh"
+#include "parts/intrinsics.cuh"
 #include "parts/layout.cuh"
+#include "parts/ptx.cuh"
 #include "parts/tile_io.cuh"
 
 namespace gpualgo {
@@ -111,7 +113,7 @@ struct RowSort {
     Rank::sync();
     // Else all keys have the same digit. By a vote, so that the compiler knows that warps stay
     // whole.
-    if (__any_sync(all_lanes, shared.idle_pass != pass)) {
+    if (ptx::any_sync(all_lanes, shared.idle_pass != pass)) {
 #pragma unroll
       for (int i = 0; i < items; ++i) {
         const uint32 position = ranking.rank(table.address(Order::ordered(keys[i])));
@@ -126,7 +128,7 @@ struct RowSort {
       }
     }
     ranking.clear();
-    __syncwarp();
+    ptx::syncwarp();
   }
 
   __device__ void write() const {
@@ -160,9 +162,9 @@ struct RowSort {
 
   __device__ void run() {
     load();
-    shared.idle_pass = max_row_passes;
+    if (ranking.thread == 0) shared.idle_pass = max_row_passes;
     ranking.clear();
-    __syncwarp();
+    ptx::syncwarp();
 #pragma unroll 1
     for (uint32 pass = 0; pass < params.num_passes; ++pass) sort_by(params.digits[pass], pass);
     write();
@@ -178,7 +180,7 @@ __global__ void __launch_bounds__(Policy::warps* Policy::rows_per_block * 32, Po
     typename Work::Shared rows[Policy::rows_per_block];
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
-  auto& shared = dynamic_shared_memory<Shared>();
+  auto& shared = ptx::dynamic_shared_memory<Shared>();
   const int part = Policy::warps == 1 ? threadIdx.x / warp_threads : 0;
   const int64 row = int64(blockIdx.x) * Policy::rows_per_block + part;
   if (row < params.num_rows) Work(params, shared.rows[part], row).run();

@@ -8,6 +8,8 @@
 #ifndef GPUALGO_REDUCE_COLUMNS_CUH
 #define GPUALGO_REDUCE_COLUMNS_CUH
 
+#include "parts/convert.cuh"
+#include "parts/ptx.cuh"
 #include "reduce/rows.cuh"
 
 namespace gpualgo {
@@ -68,7 +70,7 @@ __device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
   const int column = (threadIdx.x % width) * items;
 #pragma unroll
   for (int i = 0; i < items; ++i) shared[slot][column + i] = totals[i];
-  __syncthreads();
+  ptx::syncthreads();
   for (int distance = 1; distance < slots; distance *= 2) {
     if (slot % (2 * distance) == 0 && (slot + distance) * share < count) {
 #pragma unroll
@@ -77,7 +79,7 @@ __device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
         shared[slot][column + i] = totals[i];
       }
     }
-    __syncthreads();
+    ptx::syncthreads();
   }
 }
 
@@ -87,7 +89,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   constexpr int slots = Policy::block_threads / width;
   constexpr int columns = width * items;
   constexpr int loads = Policy::loads_in_flight;
-  auto& shared = shared_memory<ColumnsShared<A, slots, columns>>();
+  auto& shared = ptx::shared_memory<ColumnsShared<A, slots, columns>>();
   const int64 num_blocks = params.num_blocks.value;
   const int64 tile = params.num_blocks.divide(blockIdx.x);  // of batch and columns
   const int64 block = int64(blockIdx.x) - tile * num_blocks;
@@ -129,17 +131,17 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
 #pragma unroll
     for (int i = 0; i < items; ++i) partials[block * columns + i] = totals[i];
   }
-  __syncthreads();
+  ptx::syncthreads();
   if (threadIdx.x == 0) {
-    shared.is_last = arrive(params.common.tickets + tile) == num_blocks - 1;
+    shared.is_last = ptx::atom_add_acq_rel_gpu<1>(params.common.tickets + tile) == num_blocks - 1;
   }
-  __syncthreads();
+  ptx::syncthreads();
   if (!shared.is_last) return;
   auto load_partial = [&](int64 index) {
     Pack<A, items> pack;
 #pragma unroll
     for (int i = 0; i < items; ++i) {
-      pack.items[i] = load_shared_result(partials + index * columns + i);
+      pack.items[i] = ptx::ld_cg(partials + index * columns + i);
     }
     return pack;
   };

@@ -17,10 +17,12 @@
 #ifndef GPUALGO_REDUCE_ROWS_CUH
 #define GPUALGO_REDUCE_ROWS_CUH
 
+#include "parts/convert.cuh"
 #include "parts/fold.cuh"
+#include "parts/intrinsics.cuh"
 #include "parts/layout.cuh"
-#include "parts/memory_order.cuh"
 #include "parts/operator.cuh"
+#include "parts/ptx.cuh"
 #include "parts/tagged.cuh"
 #include "parts/tile_io.cuh"
 #include "parts/warp.cuh"
@@ -201,7 +203,7 @@ __device__ inline A join_slots_of_warp(const A* values, int count) {
 #pragma unroll 1
     for (int i = begin + 1; i < end; ++i) value = Op::apply(value, values[i]);
   }
-  const int active = __popc(__ballot_sync(all_lanes, begin < end));
+  const int active = ptx::popc(ptx::ballot_sync(all_lanes, begin < end));
   return reduce_group_partial<warp_threads, Op>(value, active);
 }
 
@@ -247,7 +249,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   constexpr int loads = Policy::loads_in_flight;
   constexpr int tile = warp_threads * Access::items * loads;
   constexpr int slots = warps * (Op::commutative ? 2 : Policy::max_tiles);
-  auto& shared = shared_memory<BlocksShared<A, slots, warps>>();
+  auto& shared = ptx::shared_memory<BlocksShared<A, slots, warps>>();
   // Grids have fewer than 2^31 blocks; narrow numbers leave registers for loads.
   const int blocks_per_row = int(params.blocks_per_row.value);
   const int row = int(params.blocks_per_row.divide(blockIdx.x));
@@ -270,7 +272,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   };
   reduce_tiles<warp_threads, loads, Op, A, T>(params.access, input, begin, warp * tile, size,
                                               warps * tile, keep);
-  __syncthreads();
+  ptx::syncthreads();
   const int count = num_full + (full_tiles * tile < size);
   A value{};
   if (warp == 0) value = join_slots_of_warp<Op>(shared.values, count);

@@ -16,6 +16,7 @@
 #define GPUALGO_SCAN_COLUMNS_CUH
 
 #include "parts/lookback.cuh"
+#include "parts/ptx.cuh"
 #include "scan/walks.cuh"
 
 namespace gpualgo {
@@ -251,7 +252,7 @@ struct ScanColumns {
   __device__ Columns* join_segments(Columns value, bool is_active) const {
     Columns* current = shared.values;
     current[threadIdx.x] = value;
-    __syncthreads();
+    ptx::syncthreads();
 #pragma unroll 1
     for (int distance = 1; distance < segments; distance *= 2) {
       if (is_active && segment >= distance) {
@@ -259,7 +260,7 @@ struct ScanColumns {
       }
       current = shared.values + (current == shared.values ? threads : 0);
       current[threadIdx.x] = value;
-      __syncthreads();
+      ptx::syncthreads();
     }
     return current;
   }
@@ -285,18 +286,18 @@ struct ScanColumns {
           Columns value;
           const Status status = states.read(loaded[k], value);
           shared.values[(distance - 1) * width + group] = value;
-          if (status == prefix) atomicMin(nearest + group, distance);
-          if (status == nothing) atomicMin(missing + group, distance);
+          if (status == prefix) ptx::atom_min_relaxed_cta(nearest + group, distance);
+          if (status == nothing) ptx::atom_min_relaxed_cta(missing + group, distance);
         }
       }
-      __syncthreads();
+      ptx::syncthreads();
       bool is_there = true;
       if (threadIdx.x < width) {
         is_there = !has_columns || nearest[group] < missing[group];
         shared.nearest[(round + 1) % 2][group] = far;
         shared.missing[(round + 1) % 2][group] = far;
       }
-      if (__syncthreads_and(is_there)) return round;
+      if (ptx::syncthreads_and(is_there)) return round;
     }
   }
   __device__ int64 state_of(const Tile& tile, int64 back) const {
@@ -320,13 +321,13 @@ struct ScanColumns {
       shared.before[group] = before;
       if (is_teller) states.publish(state_of(tile, 0), Each<Op>::apply(before, total), prefix);
     }
-    __syncthreads();
+    ptx::syncthreads();
   }
 
   __device__ void scan(const TileStates* states, const Tile& tile) const {
     if (threadIdx.x < width) shared.nearest[0][group] = shared.missing[0][group] = far;
     load(tile);
-    __syncthreads();
+    ptx::syncthreads();
     const int rows = rows_of_segment(tile);
     Columns value{};
     if (rows > 0) value = fold_segment(tile, rows);
@@ -337,7 +338,7 @@ struct ScanColumns {
       Columns total{}, within{};
       if (segment == 0) total = joined[last * width + group];
       if (segment > 0 && rows > 0) within = joined[threadIdx.x - width];
-      __syncthreads();  // before the look-back takes the place of the folds
+      ptx::syncthreads();  // before the look-back takes the place of the folds
       if (tile.chunk > 0) {
         connect(*states, tile, total);
         if (rows > 0) before = Before{shared.before[group], false};
@@ -355,7 +356,7 @@ struct ScanColumns {
         0, rows, before,
         [&](int row) { return load_pack<T, items>(shared.elements + place(tile, row)); },
         [&](int row, const Columns& scanned) { store_pack(results + place(tile, row), scanned); });
-    __syncthreads();
+    ptx::syncthreads();
     store(tile);
   }
 };
@@ -364,7 +365,7 @@ template <class Policy, bool is_exclusive, class Op, class A, class T>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     scan_columns_kernel(const __grid_constant__ ScanColumnsParams params) {
   using Work = ScanColumns<Policy, is_exclusive, Op, A, T>;
-  auto& shared = dynamic_shared_memory<typename Work::Shared>();
+  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   const Work work{params, shared};
   if (params.num_chunks == 1) {
     work.scan(nullptr, work.tile_at(blockIdx.x));
@@ -373,11 +374,11 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const TileStates states(params.common.states);
   while (true) {
     if (threadIdx.x == 0) shared.tile = states.take();
-    __syncthreads();
+    ptx::syncthreads();
     const int64 index = shared.tile;
     if (index >= params.num_tiles) break;
     work.scan(&states, work.tile_at(index));
-    __syncthreads();  // before the next tile takes this one's place
+    ptx::syncthreads();  // before the next tile takes this one's place
   }
   if (threadIdx.x == 0) states.finish(params.num_words);
 }

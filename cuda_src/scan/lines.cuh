@@ -7,8 +7,11 @@
 #define GPUALGO_SCAN_LINES_CUH
 
 #include "parts/bulk_copy.cuh"
+#include "parts/convert.cuh"
 #include "parts/fold.cuh"
+#include "parts/intrinsics.cuh"
 #include "parts/layout.cuh"
+#include "parts/ptx.cuh"
 #include "parts/warp.cuh"
 
 namespace gpualgo {
@@ -152,7 +155,7 @@ enum class Transfer { direct, asynchronous, bulk };
 template <Transfer transfer>
 __device__ inline void end_load(CopyBarrier& barrier) {
   if constexpr (transfer == Transfer::bulk) {
-    __syncwarp();
+    ptx::syncwarp();
     if (threadIdx.x % warp_threads == 0) barrier.announce(0);
   } else {
     end_copies<transfer == Transfer::asynchronous>();
@@ -178,7 +181,7 @@ __device__ inline void await_load(CopyBarrier& barrier, uint32 phase, int later)
   } else {
     wait_copies<transfer == Transfer::asynchronous, 2>();
   }
-  __syncwarp();
+  ptx::syncwarp();
 }
 
 // Lines without gaps between their elements, all forward or all reversed, at fixed distances.
@@ -225,7 +228,7 @@ struct FlatLines {
     if (in_bulk && count == S::warp_items) {
       if (lane == 0) {
         barrier.announce(bytes);
-        bulk_load(stretch, source, bytes, barrier);
+        barrier.load(stretch, source, bytes);
       }
       return;
     }
@@ -254,7 +257,10 @@ struct FlatLines {
     const int lane = threadIdx.x % warp_threads;
     unsigned char* target = line + lowest(begin, count) * int64(sizeof(A));
     if (transfer == Transfer::bulk && out_bytes == 16 && count == S::warp_items) {
-      if (lane == 0) bulk_store(target, stretch, S::warp_items * sizeof(A));
+      if (lane == 0) {
+        ptx::cp_async_bulk_global_shared(target, stretch, S::warp_items * sizeof(A));
+        ptx::cp_async_bulk_commit_group();
+      }
     } else if (count == S::warp_items) {
       constexpr int items = out_bytes / sizeof(A);
 #pragma unroll

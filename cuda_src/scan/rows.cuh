@@ -11,7 +11,9 @@
 #ifndef GPUALGO_SCAN_ROWS_CUH
 #define GPUALGO_SCAN_ROWS_CUH
 
-#include "parts/memory_order.cuh"
+#include "parts/convert.cuh"
+#include "parts/intrinsics.cuh"
+#include "parts/ptx.cuh"
 #include "scan/lines.cuh"
 
 namespace gpualgo {
@@ -32,7 +34,9 @@ struct ScanRowsPolicy {
 struct SmallDivisor {
   uint32 value, magic;  // magic: 2^31 / value, rounded up
 
-  __device__ int divide(int dividend) const { return int(__umulhi(2 * uint32(dividend), magic)); }
+  __device__ int divide(int dividend) const {
+    return int(ptx::umulhi(2 * uint32(dividend), magic));
+  }
 };
 
 // Lines without gaps between their elements, at fixed distances, all forward or all reversed.
@@ -243,9 +247,9 @@ struct ScanRows {
   }
 
   __device__ void finish(T* elements, int64 begin, int count, Running<Op, A>& carry) const {
-    __syncwarp();
+    ptx::syncwarp();
     scan(elements, results_of(elements), count, carry);
-    __syncwarp();
+    ptx::syncwarp();
     store(results_of(elements), begin, count);
   }
 
@@ -271,7 +275,7 @@ struct ScanRows {
         wait_copies<Policy::is_async, 0>();
       }
       finish(stage(number), begin, count_at(begin), carry);
-      __syncwarp();  // before the stage is loaded anew
+      ptx::syncwarp();  // before the stage is loaded anew
     }
   }
 };
@@ -280,7 +284,7 @@ template <class Policy, bool is_exclusive, class Op, class A, class T, class Acc
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     scan_rows_kernel(const __grid_constant__ ScanRowsParams<Access> params) {
   using Work = ScanRows<Policy, is_exclusive, Op, A, T, Access>;
-  auto& shared = shared_memory<typename Work::Shared>();
+  auto& shared = ptx::shared_memory<typename Work::Shared>();
   const int64 first =
       (int64(blockIdx.x) * Work::warps + threadIdx.x / warp_threads) * Work::lines_per_warp;
   const int64 rest = params.num_lines - first;

@@ -19,8 +19,10 @@
 #ifndef GPUALGO_SCAN_TILES_CUH
 #define GPUALGO_SCAN_TILES_CUH
 
-#include "parts/block.cuh"
+#include "parts/bulk_copy.cuh"
+#include "parts/intrinsics.cuh"
 #include "parts/lookback.cuh"
+#include "parts/ptx.cuh"
 #include "scan/lines.cuh"
 
 namespace gpualgo {
@@ -56,10 +58,11 @@ struct ScanShared {
   A prefix[scan_stages + 1];
   uint32 tiles[scan_stages + 1];
   int actions[2];
-  volatile int num_known;   // tiles that were taken
-  volatile int num_handed;  // tiles whose prefix is there
-  volatile int num_all;     // tiles of this block, once that is known
-  volatile bool is_first;   // this block has the first tile of all
+  // What warps tell each other, by ld_relaxed_cta and st_relaxed_cta.
+  int num_known;   // tiles that were taken
+  int num_handed;  // tiles whose prefix is there
+  int num_all;     // tiles of this block, once that is known
+  bool is_first;   // this block has the first tile of all
   CopyBarrier arrivals[scan_stages][warps];
 };
 
@@ -134,8 +137,8 @@ struct ScanTiles {
     value = scan_group<warp_threads, Op>(value, active);
     if (int(threadIdx.x % warp_threads) == active - 1) shared.totals[warp] = value;
     const A before_lane = shuffle_up(value, 1);
-    sync_warps(detail::scanning, Policy::block_threads);
-    Running<Op, A> within;
+    ptx::bar_sync(detail::scanning, Policy::block_threads);
+    Running<Op, A> within{A{}};  // the first lane of all stores it, too, though nobody reads that
     if (count > 0) {
 #pragma unroll 1
       for (int i = 0; i < warp; ++i) within.append(shared.totals[i]);
@@ -167,8 +170,8 @@ struct ScanTiles {
     }
     if (sizeof(A) != sizeof(T)) release();
     if (mine > 0) scan_lane<S, is_exclusive>(stretch, results, mine, before);
-    if constexpr (Policy::transfer == Transfer::bulk) fence_before_bulk();
-    __syncwarp();
+    if constexpr (Policy::transfer == Transfer::bulk) ptx::fence_proxy_async_shared_cta();
+    ptx::syncwarp();
     params.access.template store<S, Policy::transfer>(
         results, params.common.output + params.access.output_offset(tile.line),
         tile.begin + warp * S::warp_items, count);
@@ -176,8 +179,8 @@ struct ScanTiles {
 
   // Waits until a stretch that was written may be loaded anew.
   __device__ static void release() {
-    if constexpr (Policy::transfer == Transfer::bulk) wait_bulk_stores();
-    __syncwarp();
+    if constexpr (Policy::transfer == Transfer::bulk) ptx::cp_async_bulk_wait_group_read<0>();
+    ptx::syncwarp();
   }
 
   __device__ A* result_stretch(T* stretch) {
@@ -196,8 +199,8 @@ struct ScanTiles {
       if (threadIdx.x == 0) {
         shared.actions[turn % 2] = choose(num_taken, num_summarised, num_finished, may_take);
       }
-      __syncwarp();
-      sync_warps(detail::scanning, Policy::block_threads);
+      ptx::syncwarp();
+      ptx::bar_sync(detail::scanning, Policy::block_threads);
       const int action = shared.actions[turn % 2];
       if (action == detail::summarise_tile) {
         summarise(num_summarised, num_taken - num_summarised - 1);
@@ -235,17 +238,17 @@ struct ScanTiles {
         // Taken when its loading can begin, so that aggregates come in the order of tiles.
         const uint32 index = take(num_taken);
         shared.tiles[num_taken % slots] = index;
-        if (index == 0) shared.is_first = true;
-        __threadfence_block();
+        if (index == 0) ptx::st_relaxed_cta(&shared.is_first, true);
+        ptx::threadfence_block();
         if (is_tile(index)) {
-          shared.num_known = num_taken + 1;
+          ptx::st_relaxed_cta(&shared.num_known, num_taken + 1);
         } else {
-          shared.num_all = num_taken;
+          ptx::st_relaxed_cta(&shared.num_all, num_taken);
         }
         return detail::take_tile;
       }
-      if (num_finished < num_summarised && shared.num_handed > num_finished) {
-        __threadfence_block();
+      if (num_finished < num_summarised && ptx::ld_relaxed_cta(&shared.num_handed) > num_finished) {
+        ptx::threadfence_block();
         return detail::finish_tile;
       }
       if (!may_take && num_finished == num_taken) return detail::end;
@@ -259,10 +262,10 @@ struct ScanTiles {
       const Running<Op, A> before = find_prefix(shared.tiles[number % slots]);
       if (threadIdx.x % warp_threads == 0) {
         if (!before.is_empty) shared.prefix[number % slots] = before.total;
-        __threadfence_block();
-        shared.num_handed = number + 1;
+        ptx::threadfence_block();
+        ptx::st_relaxed_cta(&shared.num_handed, number + 1);
       }
-      __syncwarp();
+      ptx::syncwarp();
     }
     // Nothing is read from the states any more. The last tile may still be on its way out.
     if (is_chained() && threadIdx.x % warp_threads == 0) states.finish(params.num_words);
@@ -270,9 +273,12 @@ struct ScanTiles {
 
   // Waits until the block's tile of this number was taken; false if there is none.
   __device__ bool await_tile(int number) const {
-    while (shared.num_known <= number && shared.num_all > number) __nanosleep(32);
-    __threadfence_block();
-    return shared.num_known > number;
+    while (ptx::ld_relaxed_cta(&shared.num_known) <= number &&
+           ptx::ld_relaxed_cta(&shared.num_all) > number) {
+      ptx::nanosleep(32);
+    }
+    ptx::threadfence_block();
+    return ptx::ld_relaxed_cta(&shared.num_known) > number;
   }
 
   __device__ Running<Op, A> find_prefix(uint32 index) {
@@ -291,10 +297,12 @@ struct ScanTiles {
   // The warp that hands out prefixes: replaces each tile's aggregate by what precedes the tile.
   __device__ void hand_out() {
     await_tile(0);
-    if (!shared.is_first) return;
+    if (!ptx::ld_relaxed_cta(&shared.is_first)) return;
     const int lane = threadIdx.x % warp_threads;
     const int64 tiles_per_line = params.tiles_per_line.value;
-    Running<Op, A> start;
+    // With a value even without init: it is handed out as the first tile's prefix, which nobody
+    // reads.
+    Running<Op, A> start{A{}};
     if (has_init(params.common)) start.append(read_init<A>(params.common));
     Running<Op, A> carry = start;
     int64 part = 0;
@@ -328,11 +336,11 @@ struct ScanTiles {
         part = 0;
         carry = start;
       }
-      __syncwarp();
+      ptx::syncwarp();
       for (int i = lane; i < count; i += warp_threads) {
         states.publish(begin + i, shared.prefixes[i], prefix);
       }
-      __syncwarp();
+      ptx::syncwarp();
       begin += count;
     }
   }
@@ -342,18 +350,19 @@ template <class Policy, bool is_exclusive, class Op, class A, class T, class Acc
 __global__ void __launch_bounds__(Policy::block_threads + 2 * warp_threads, Policy::min_blocks)
     scan_tiles_kernel(const __grid_constant__ ScanTilesParams<Access> params) {
   using Work = ScanTiles<Policy, is_exclusive, Op, A, T, Access>;
-  auto& shared = dynamic_shared_memory<typename Work::Shared>();
+  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work work{params, shared, TileStates(params.common.states)};
   if (Policy::transfer == Transfer::bulk && threadIdx.x < Work::stages * Work::warps) {
     shared.arrivals[threadIdx.x / Work::warps][threadIdx.x % Work::warps].init();
     CopyBarrier::fence_init();
   }
   if (threadIdx.x == 0) {
-    shared.num_known = shared.num_handed = 0;
-    shared.num_all = 1 << 30;
-    shared.is_first = false;
+    ptx::st_relaxed_cta(&shared.num_handed, 0);
+    ptx::st_relaxed_cta(&shared.num_known, ptx::ld_relaxed_cta(&shared.num_handed));
+    ptx::st_relaxed_cta(&shared.num_all, 1 << 30);
+    ptx::st_relaxed_cta(&shared.is_first, false);
   }
-  __syncthreads();
+  ptx::syncthreads();
   if (threadIdx.x < Policy::block_threads) {
     work.scan_warps();
   } else if (threadIdx.x < Policy::block_threads + warp_threads) {

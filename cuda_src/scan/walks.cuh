@@ -7,6 +7,7 @@
 #ifndef GPUALGO_SCAN_WALKS_CUH
 #define GPUALGO_SCAN_WALKS_CUH
 
+#include "parts/convert.cuh"
 #include "scan/lines.cuh"
 
 namespace gpualgo {

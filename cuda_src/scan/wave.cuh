@@ -11,7 +11,10 @@
 #ifndef GPUALGO_SCAN_WAVE_CUH
 #define GPUALGO_SCAN_WAVE_CUH
 
+#include "parts/convert.cuh"
+#include "parts/intrinsics.cuh"
 #include "parts/lookback.cuh"
+#include "parts/ptx.cuh"
 #include "scan/lines.cuh"
 
 namespace gpualgo {
@@ -102,9 +105,9 @@ struct ScanWave {
       CopyBarrier none;
       params.access.template load<S, Transfer::direct>(staged, input, start_of(row),
                                                        items_of_row(row), none);
-      __syncwarp();
+      ptx::syncwarp();
       const Pack<T, items> pack = S::load(staged, 0);
-      __syncwarp();
+      ptx::syncwarp();
       put(packs, row, pack);
       const int mine = items_of_lane(row);
       if (mine > 0) put(sums, row, fold_some(pack, mine));
@@ -149,7 +152,7 @@ struct ScanWave {
   // Joins the warps' totals; returns the tile's. `count_of_tile` is at least one.
   __device__ A join_warps(const A& total, int count_of_tile) {
     if (lane == 0) shared.totals[warp] = total;
-    __syncthreads();
+    ptx::syncthreads();
     const int active = (count_of_tile + warp_items - 1) / warp_items;
     A value = shared.totals[lane < warps ? lane : 0];
     value = scan_group<warp_threads, Op>(value, active);
@@ -190,10 +193,10 @@ struct ScanWave {
       const int mine = items_of_lane(row);
       if (mine > 0 && !is_first(row)) running.append(take(within, row));
       S::store(staged, 0, scan_pack(take(packs, row), mine, running));
-      __syncwarp();
+      ptx::syncwarp();
       params.access.template store<S, Transfer::direct>(staged, output, start_of(row),
                                                         items_of_row(row));
-      __syncwarp();
+      ptx::syncwarp();
     }
   }
 
@@ -215,7 +218,7 @@ template <class Policy, bool is_exclusive, class Op, class A, class T, class Acc
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     scan_wave_kernel(const __grid_constant__ ScanTilesParams<Access> params) {
   using Work = ScanWave<Policy, is_exclusive, Op, A, T, Access>;
-  auto& shared = shared_memory<typename Work::Shared>();
+  auto& shared = ptx::shared_memory<typename Work::Shared>();
   const TileStates states(params.common.states);
   const int tiles_per_line = int(params.tiles_per_line.value);
   const int tile = blockIdx.x;
@@ -233,7 +236,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   if (tiles_per_line > 1) {
     if (threadIdx.x == 0) states.publish(tile, total, aggregate);
     if (part > 0) {
-      uint64* words = states.words + int64(tile - part) * tagged_words<A>;
+      uint64* words = states.words() + int64(tile - part) * tagged_words<A>;
       before.append(join_tagged<false, Op, Policy::block_threads>(
           words, part, states.tag(aggregate), shared.joined));
     }

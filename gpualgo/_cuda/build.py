@@ -71,24 +71,25 @@ def _source_digest() -> str:
             name = path.relative_to(folder).as_posix()
             digest.update(name.encode() + b"\0" + path.read_bytes())
     # numba reads bytecode, and numba's own version decides what it makes of it.
-    digest.update(f"{sys.implementation.cache_tag} {_numba_versions()}".encode())
+    versions = [_version_of(package) for package in ("numba_cuda", "numba", "llvmlite")]
+    digest.update(f"{sys.implementation.cache_tag} {np.__version__} {versions}".encode())
     return digest.hexdigest()
 
 
-def _numba_versions() -> str:
-    """Return numba-cuda's version, by its folder: importlib.metadata alone takes 20 ms to load."""
-    spec = importlib.util.find_spec("numba_cuda")
+def _version_of(package: str) -> str:
+    """Return a package's version, by its folder: importlib.metadata alone takes 20 ms to load."""
+    spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         return "none"
-    found = Path(spec.origin).parent.parent.glob("numba_cuda-*.dist-info")
-    return " ".join(sorted(path.name for path in found)) or _version_by_metadata()
+    found = Path(spec.origin).parent.parent.glob(f"{package}-*.dist-info")
+    return " ".join(sorted(path.name for path in found)) or _version_by_metadata(package)
 
 
-def _version_by_metadata() -> str:
+def _version_by_metadata(package: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("numba-cuda")
+        return version(package)
     except PackageNotFoundError:
         return "unknown"
 
@@ -201,10 +202,9 @@ def arch_of(capability: tuple[int, int]) -> str:
 
 def _cuda_core() -> Any:
     try:
-        import cuda.core
+        return driver.core()
     except ImportError as error:
         raise CompileError(f"compiling a kernel needs cuda-core: {_HINT} ({error})") from error
-    return cuda.core
 
 
 def _compile(spec: Spec, capability: tuple[int, int], target: str) -> tuple[bytes, str]:
@@ -244,9 +244,8 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
 @cache
 def _nvrtc_version() -> str:
     """Return NVRTC's version: an older nvJitLink cannot read a newer NVRTC's LTO-IR."""
-    from cuda.bindings import nvrtc
-
-    return ".".join(map(str, driver.check(nvrtc.nvrtcVersion(), "nvrtcVersion")))
+    version = driver.bindings("nvrtc").nvrtcVersion()
+    return ".".join(map(str, driver.check(version, "nvrtcVersion")))
 
 
 def _link(
@@ -257,7 +256,7 @@ def _link(
     Through nvJitLink's own binding: cuda.core 1.2 hands it `-fma=false`, which it refuses.
     """
     try:
-        from cuda.bindings import nvjitlink
+        nvjitlink = driver.bindings("nvjitlink")
     except ImportError as error:
         raise CompileError(f"linking a kernel needs cuda-bindings: {_HINT} ({error})") from error
     options = [f"-arch={arch_of(capability)}", "-lto", "-O3", "-fma=0"]
