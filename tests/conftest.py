@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emulator import plugin
 from gate import Gate
 from support import LAYOUTS, Array, Backend, count_gpus
 
@@ -18,6 +19,7 @@ import gpualgo as ga
 
 GUARD_BYTES = 256  # keeps the alignment that a fresh allocation has
 GUARD = 0xA5
+EMULATED = "emulated"  # a backend that is tested when it is named, and alone
 
 
 @functools.cache
@@ -35,7 +37,8 @@ def backends_present() -> dict[str, str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--backend", choices=["cpu", "cuda"], help="test this backend alone")
+    parser.addoption("--backend", choices=["cpu", "cuda", EMULATED], help="test this backend alone")
+    plugin.add_options(parser)
     parser.addoption(
         "--exhaustive", action="store_true", help="walk over every dtype where machine code is read"
     )
@@ -50,36 +53,51 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
-def _chosen(config: pytest.Config) -> list[str]:
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the emulated GPU in before anything looks for one."""
+    if config.getoption("--backend") == EMULATED:
+        plugin.check(config)
+        config.pluginmanager.register(plugin.Plugin(config), EMULATED)
+
+
+def _chosen(config: pytest.Config) -> dict[str, str]:
+    """Return the backends that this session tests, each with its arrays' library."""
     named = config.getoption("--backend")
-    if named and named not in backends_present():
+    if named == EMULATED:
+        return {EMULATED: "cupy"}  # the emulator's own, by CuPy's name
+    present = backends_present()
+    if named and named not in present:
         raise pytest.UsageError(f"--backend {named}: this machine has no GPU that can be used")
-    return [named] if named else list(backends_present())
+    return {named: present[named]} if named else present
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    chosen = (f"{name} ({backends_present()[name]} arrays)" for name in _chosen(config))
-    return "gpualgo backends: " + ", ".join(chosen)
+    chosen = (f"{name} ({library} arrays)" for name, library in _chosen(config).items())
+    told = "gpualgo backends: " + ", ".join(chosen)
+    if count_gpus() or config.getoption("--backend"):
+        return told
+    return f"{told}; {plugin.how_to_ask()}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    chosen = _chosen(metafunc.config)
     if "backend" in metafunc.fixturenames:
-        metafunc.parametrize("backend", _chosen(metafunc.config), indirect=True, scope="session")
+        metafunc.parametrize("backend", list(chosen), indirect=True, scope="session")
     if "cuda" in metafunc.fixturenames:  # tests that need device arrays
-        devices = [n for n in _chosen(metafunc.config) if backends_present()[n] == "cupy"]
+        devices = [name for name, library in chosen.items() if library == "cupy"]
         metafunc.parametrize("cuda", devices, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def backend(request: pytest.FixtureRequest) -> Backend:
     """Every backend present in turn; NumPy arrays go to it too (see `on_backend`)."""
-    return _backend(request.param)
+    return _backend(request.param, request.config)
 
 
 @pytest.fixture(scope="session")
 def cuda(request: pytest.FixtureRequest) -> Backend:
     """The CUDA backend, with CuPy's arrays."""
-    return _backend(request.param)
+    return _backend(request.param, request.config)
 
 
 @pytest.fixture
@@ -92,8 +110,9 @@ def gate(cuda: Backend) -> Iterator[Gate]:
         made.close_down()
 
 
-def _backend(name: str) -> Backend:
-    return Backend(name, importlib.import_module(backends_present()[name]))
+def _backend(name: str, config: pytest.Config) -> Backend:
+    library = importlib.import_module(_chosen(config)[name])
+    return Backend("cuda" if name == EMULATED else name, library)
 
 
 @pytest.fixture(autouse=True)

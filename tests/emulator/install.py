@@ -1,0 +1,46 @@
+"""Puts the emulated GPU where the package looks for one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from emulator import core, kernels, operators, toolchain, xp
+from emulator.driver import EmulatedDriver
+from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._driver import driver
+from gpualgo._operators.operator import Operator
+
+
+def install() -> EmulatedDriver:
+    """Let the package see one GPU; before it has looked for any."""
+    made = EmulatedDriver()
+    driver.api.cache_clear()
+    driver.api = lambda: made  # type: ignore[assignment]
+    build.operator, build.cubin, build._build = _operator, _image, _image
+    # Result dtypes are kept on disk: not beside those of a GPU.
+    os.environ["GPUALGO_CACHE_DIR"] = str(toolchain.cache_folder() / "results")
+    xp.install()
+    core.install()
+    # They would look for a GPU of this machine.
+    sys.modules.update(dict.fromkeys(("torch", "numba.cuda", "rmm")))  # type: ignore[arg-type]
+    return made
+
+
+def _operator(
+    op: Operator, arg_dtypes: tuple[Any, ...], result_dtype: Any, capability: tuple[int, int]
+) -> operators.HostOperator:
+    made: operators.HostOperator = build._operator_irs.made(
+        (op.key, arg_dtypes, result_dtype, capability),
+        lambda: operators.compile_operator(op, arg_dtypes, result_dtype),
+    )
+    return made
+
+
+def _image(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
+    number = 0
+    if spec.op is not None:
+        number = _operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability).number
+    return kernels.image_of(spec, number), spec.expression

@@ -1,0 +1,193 @@
+// Tests' calls: control.h.
+#include "control.h"
+
+#include <link.h>
+#include <string.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "allocations.h"
+#include "blocks.h"
+#include "copies.h"
+#include "late_stores.h"
+#include "report.h"
+
+namespace emu {
+
+Launch launch;
+
+namespace {
+
+using ull = unsigned long long;
+
+std::mutex serving;
+thread_local std::string last_report;
+
+struct Side {
+  Region* region;  // null: memory of the host that no kernel sees
+  uint64_t offset;
+};
+
+// False: the bytes begin or end within an allocation, but do not lie in it.
+bool find_side(const void* memory, uint64_t bytes, const char* what, Side& side) {
+  const uint64_t address = reinterpret_cast<uint64_t>(memory);
+  side.region = region_at(address);
+  if (side.region == nullptr) {
+    Region* end = bytes == 0 ? nullptr : region_at(address + bytes - 1);
+    if (end == nullptr) return true;
+    last_report = "OUT OF BOUNDS: a " + std::string(what) + " of " + std::to_string(bytes) +
+                  " bytes begins before " + end->name + " and ends in it\n";
+    return false;
+  }
+  side.offset = address - side.region->begin;
+  if (bytes <= side.region->size - side.offset) return true;
+  last_report = "OUT OF BOUNDS: a " + std::string(what) + " of " + std::to_string(bytes) +
+                " bytes at " + address_name(*side.region, side.offset) + "\n";
+  return false;
+}
+
+void copy_written(const Side& target, const Side& source, uint64_t bytes) {
+  if (target.region == nullptr) return;
+  target.region->set_written(target.offset, bytes);
+  if (source.region == nullptr || source.region->is_written(source.offset, bytes)) return;
+  for (uint64_t i = 0; i < bytes; ++i) {
+    if (source.region->is_written(source.offset + i, 1)) continue;
+    target.region->set_written(target.offset + i, 1, false);
+  }
+}
+
+// The range of addresses of the library around one.
+int find_image(dl_phdr_info* info, size_t, void* found) {
+  auto& [entry, begin, end] = *static_cast<std::array<uint64_t, 3>*>(found);
+  uint64_t last = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
+    last = std::max<uint64_t>(last, info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
+  }
+  if (entry - info->dlpi_addr >= last) return 0;
+  begin = info->dlpi_addr;
+  end = info->dlpi_addr + last;
+  return 1;
+}
+
+bool set_up(void* entry, void* op, uint32_t grid, uint32_t threads, uint64_t shared_bytes,
+            const void* params, uint64_t param_bytes, const Settings& settings) {
+  launch.settings = settings;
+  launch.random.state = settings.seed;
+  launch.num_blocks = grid;
+  launch.num_threads = threads;
+  launch.dynamic_bytes = shared_bytes;
+  launch.params.resize(param_bytes / sizeof(ParamBytes) + 1);
+  memcpy(launch.params.data(), params, param_bytes);
+  launch.param_bytes = param_bytes;
+  launch.entry = reinterpret_cast<void (*)(const void*)>(entry);
+  launch.op = reinterpret_cast<decltype(launch.op)>(op);
+  std::array<uint64_t, 3> image{reinterpret_cast<uint64_t>(entry), 0, 0};
+  dl_iterate_phdr(find_image, &image);
+  launch.image_begin = image[1];
+  launch.image_end = image[2];
+  const uint64_t num_agents = uint64_t(grid) * block_agents;
+  if (threads == 0 || threads > most_threads || num_agents >= uint64_t(1) << 32) {
+    say("LAUNCH of %u blocks of %u threads: at most 2^19 - 1 of 1 to 1024\n", grid, threads);
+    return false;
+  }
+  Clock::begin(num_agents);
+  return true;
+}
+
+// What was suspected comes first, but after a race: that may be why.
+void join_suspicion() {
+  if (launch.suspicion.empty()) return;
+  launch.has_failed = true;
+  const bool is_race = launch.report.rfind("RACE", 0) == 0;
+  launch.report = is_race ? launch.report + launch.suspicion : launch.suspicion + launch.report;
+}
+
+void tear_down() {
+  launch.stats.clock_bytes = Clock::most_bytes();
+  forget_late_stores();
+  forget_copies();
+  abandon_blocks();
+  forget_all_accesses();
+  const Stats stats = launch.stats;
+  last_report = std::move(launch.report);
+  launch = Launch();
+  launch.stats = stats;
+}
+
+}  // namespace
+
+}  // namespace emu
+
+using namespace emu;
+
+extern "C" {
+
+void* emu_alloc(uint64_t size, const char* name) {
+  std::lock_guard lock(serving);
+  return allocate(size, name);
+}
+
+void emu_free(void* memory) {
+  std::lock_guard lock(serving);
+  deallocate(memory);
+}
+
+void emu_register(void* memory, uint64_t size, const char* name) {
+  std::lock_guard lock(serving);
+  add_region(memory, size, name, true);
+}
+
+void emu_unregister(void* memory) {
+  std::lock_guard lock(serving);
+  remove_region(memory);
+}
+
+int emu_copy(void* target, const void* source, uint64_t bytes) {
+  std::lock_guard lock(serving);
+  Side to, from;
+  if (!find_side(target, bytes, "copy", to) || !find_side(source, bytes, "copy", from)) return 1;
+  memmove(target, source, bytes);
+  copy_written(to, from, bytes);
+  return 0;
+}
+
+int emu_fill(void* target, uint64_t pitch, const void* word, uint64_t word_bytes, uint64_t width,
+             uint64_t height) {
+  std::lock_guard lock(serving);
+  for (uint64_t row = 0; row < height; ++row) {
+    char* begin = static_cast<char*>(target) + row * pitch;
+    Side side;
+    if (!find_side(begin, width * word_bytes, "fill", side)) return 1;
+    for (uint64_t i = 0; i < width; ++i) memcpy(begin + i * word_bytes, word, word_bytes);
+    copy_written(side, {nullptr, 0}, width * word_bytes);
+  }
+  return 0;
+}
+
+int emu_launch(void* entry, void* op, uint32_t grid, uint32_t threads, uint64_t shared_bytes,
+               const void* params, uint64_t param_bytes, const Settings* settings) {
+  std::lock_guard lock(serving);
+  launch.stats = Stats{};
+  bool is_good = set_up(entry, op, grid, threads, shared_bytes, params, param_bytes, *settings);
+  is_good = is_good && run_launch();
+  join_suspicion();
+  is_good = is_good && !launch.has_failed;
+  tear_down();
+  return is_good ? 0 : 1;
+}
+
+const char* emu_report() { return last_report.c_str(); }
+
+void emu_stats(uint64_t* out) {
+  std::lock_guard lock(serving);
+  static_assert(sizeof(Stats) == emu_num_stats * sizeof(uint64_t));
+  memcpy(out, &launch.stats, sizeof(Stats));
+}
+
+void gpualgo_operator(void* result, const void* state, const void* const* arguments) {
+  launch.op(result, state, arguments);
+}
+}

@@ -1,0 +1,78 @@
+"""Operators for emulated kernels: numba for the host, with the ABI that kernels call."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emulator import trial
+from gpualgo._base import dtypes
+from gpualgo._cpu import operator as cpu
+from gpualgo._operators.captured import STATE_WORDS
+from gpualgo._operators.numpy_rules import rewrite, wrap
+from gpualgo._operators.numpy_rules.errors import explained, result_of
+from gpualgo._operators.numpy_rules.types import scalar_type
+from gpualgo._operators.operator import Operator
+
+
+class HostOperator(NamedTuple):
+    """A compiled operator: where its code lies, and the words that it reads if it captures."""
+
+    address: int
+    result_dtype: np.dtype[Any]
+    words: np.ndarray[Any, np.dtype[np.int64]] | None
+    number: int
+    code: Any  # which is held
+
+
+_numbers = itertools.count(1)
+_made: dict[int, HostOperator] = {}
+
+
+def by_number(number: int) -> HostOperator:
+    """Return an operator by what a library's image says."""
+    return _made[number]
+
+
+def compile_operator(
+    op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
+) -> HostOperator:
+    """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
+    from numba import cfunc, njit, types
+
+    start = time.perf_counter()
+    fn = wrap.function_of(op, len(arg_dtypes))
+    target = cpu._targets.made("cpu", cpu._install)
+    words = np.zeros(STATE_WORDS, np.int64) if op.arrays else None
+    functions: dict[Any, Any] = {}
+
+    def device_function(inner: Any) -> Any:
+        if inner not in functions:
+            functions[inner] = njit(**cpu._OPTIONS)(rewrite.adopt(inner, adoption))
+        return functions[inner]
+
+    def pointer(builder: Any) -> Any:
+        from llvmlite import ir
+
+        word = ir.IntType(64)
+        assert words is not None
+        return builder.inttoptr(word(int(words.ctypes.data)), word.as_pointer())
+
+    adoption = rewrite.Adoption(target, device_function, None if words is None else pointer)
+    args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
+    with explained(op.fn, arg_dtypes):
+        dispatcher = device_function(fn)
+        dispatcher.compile(args)
+    returned = dispatcher.overloads[args].signature.return_type
+    result = result_of(op.fn, returned, result_dtype)
+    wrapper = wrap.abi_wrapper(target, dispatcher, args, scalar_type(str(dtypes.name_of(result))))
+    signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
+    with explained(op.fn, arg_dtypes):
+        code = cfunc(signature, nopython=True, error_model="numpy")(wrapper)
+    number = next(_numbers)
+    _made[number] = HostOperator(code.address, result, words, number, (code, functions))
+    trial.figures.add("operators compiled", start)
+    return _made[number]

@@ -1,0 +1,9 @@
+"""Bugs planted in the kernels, one at a time: the tester is tested."""
+
+from __future__ import annotations
+
+from emulator.planted import histogram, lines, parts, reduce, sort, sort_rows, tiles, wave
+from emulator.planted.bug import Bug
+
+_TABLES = (reduce, parts, wave, tiles, lines, sort, sort_rows, histogram)
+BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

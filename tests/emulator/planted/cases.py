@@ -1,0 +1,217 @@
+"""What runs with a planted bug: each kernel on little data, cut as fine as its policies allow."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from support import Backend, affine, compose
+
+import gpualgo as ga
+from gpualgo._algorithms.histogram import policy as histogram
+from gpualgo._algorithms.radix_sort import cuda_counting
+from gpualgo._algorithms.radix_sort import policy as radix_sort
+from gpualgo._algorithms.reduce import policy as reduce
+from gpualgo._algorithms.scan import policy as scan
+from gpualgo._algorithms.scan import policy_lines as lines
+
+Host = np.ndarray[Any, Any]
+Results = Iterator[tuple[Any, Host]]  # what came, and what NumPy says
+Patch = tuple[Any, str, Any]  # a module's constant, for as long as the case runs
+
+
+@dataclass(frozen=True)
+class Case:
+    """Calls on data of a seed, and the policies that they take."""
+
+    calls: Callable[[Backend, np.random.Generator], Results]
+    patches: tuple[Patch, ...] = ()
+
+
+def _numbers(rng: np.random.Generator, shape: Any, dtype: Any = np.int32) -> Host:
+    return rng.integers(-1000, 1000, shape).astype(dtype)
+
+
+def _reduce(shape: Any, axis: int | None, dtype: Any = np.int32, step: int = 1) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(2):
+            x = _numbers(rng, shape, dtype)
+            given = gpu.to_device(x)[..., ::step]
+            yield ga.reduce(given, axis=axis), x[..., ::step].sum(axis, dtype=dtype)
+
+    return calls
+
+
+def _reduce_in_order(gpu: Backend, rng: np.random.Generator) -> Results:
+    for _ in range(2):
+        x = affine(3000, seed=int(rng.integers(1 << 30)))
+        want = x[0]
+        for value in x[1:]:
+            want = compose(want, value)
+        yield ga.reduce(gpu.to_device(x), op=compose), np.asarray(want)
+
+
+def _reduce_greatest(gpu: Backend, rng: np.random.Generator) -> Results:
+    for length in (256, 200):
+        x = -1 - abs(_numbers(rng, (5, length)))
+        yield ga.reduce(gpu.to_device(x), op=np.maximum, axis=-1), x.max(-1)
+
+
+def _transform(size: int, step: int) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        a, b = _numbers(rng, size), _numbers(rng, size)
+        given = (gpu.to_device(x)[::step] for x in (a, b))
+        yield ga.transform(operator.add, *given), a[::step] + b[::step]
+
+    return calls
+
+
+def _scan(
+    shape: Any, axis: int = -1, dtype: Any = np.int32, *, exclusive: bool = False,
+    reverse: bool = False, step: int = 1, init: int | None = None, times: int = 2,
+) -> Any:  # fmt: skip
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(times):
+            x = _numbers(rng, shape, dtype)
+            given = gpu.to_device(x)[..., ::step]
+            seen = np.flip(x[..., ::step], axis) if reverse else x[..., ::step]
+            want = np.cumsum(seen, axis=axis, dtype=dtype) + dtype(init or 0)
+            if exclusive:
+                want = want - seen
+            want = np.flip(want, axis) if reverse else want
+            function = ga.exclusive_scan if exclusive else ga.inclusive_scan
+            yield function(given, init, axis=axis, reverse=reverse), want
+
+    return calls
+
+
+def _sort(
+    shape: Any, dtype: Any, *, values: Any = None, bits: int | None = None, times: int = 1
+) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(times):
+            info = np.iinfo(dtype)
+            x = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+            mask = np.array(-1).astype(dtype) if bits is None else dtype((1 << bits) - 1)
+            order = np.argsort(x & mask, axis=-1, kind="stable")
+            keys = np.take_along_axis(x, order, -1)
+            if values is None:
+                yield ga.radix_sort(gpu.to_device(x), end_bit=bits), keys
+                continue
+            carried = rng.integers(0, 100, shape).astype(values)
+            got = ga.radix_sort(gpu.to_device(x), gpu.to_device(carried), end_bit=bits)
+            yield got[0], keys
+            yield got[1], np.take_along_axis(carried, order, -1)
+
+    return calls
+
+
+def _histogram(
+    shape: Any, dtype: Any, bins: Any, span: Any = None, axis: int | None = None, step: int = 1,
+    scale: float = 100, times: int = 2,
+) -> Any:  # fmt: skip
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(times):
+            x = (rng.standard_normal(shape) * scale).astype(dtype)
+            given = gpu.to_device(x)[..., ::step]
+            seen = x[..., ::step]
+            if axis is None:
+                want = np.histogram(seen, bins, span)[0]
+            else:
+                columns = np.moveaxis(seen, axis, 0).reshape(seen.shape[axis], -1).T
+                want = np.stack([np.histogram(column, bins, span)[0] for column in columns])
+            yield ga.histogram(given, bins, span, axis=axis), want
+
+    return calls
+
+
+_REDUCE = (
+    (reduce, "SMALL", reduce.Policy(64, 2, 4)),
+    (reduce, "MIN_BLOCKS", 3),
+    (reduce, "COLUMNS", reduce.Policy(64, 2, 1)),
+)
+_WAVE = ((scan, "WAVES", {1 << 30: scan.WavePolicy(64, 2, 1)}),)
+_TILES = (
+    (scan, "WAVES", {}),
+    (scan, "LARGE", scan.Policy(64, 3, 2)),
+    (scan, "LARGE_WIDE", scan.Policy(64, 3, 2)),
+)
+_COLUMNS = (
+    (lines, "COLUMNS_THREADS", 64),
+    (lines, "ROW_BYTES", 32),
+    (lines, "SEGMENT_BYTES", 16),
+)
+_PASSES = (
+    (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2)}),
+    (radix_sort, "SMALL_HISTOGRAM", radix_sort.HistogramPolicy(64, 2, 4, 2)),
+    (radix_sort, "MAX_ROW_WARPS", 1),
+    (radix_sort, "RING", 16),
+)
+_SMALL = histogram.Policy(64, 2, 2)
+_HISTOGRAM = (
+    *((histogram, name, _SMALL) for name in ("SMALL", "ROOMY", "ROOMIEST", "LARGE")),
+    (histogram, "STRIDED", histogram.Policy(64, 4, 2)),
+)
+_COUNTING = (
+    *_HISTOGRAM,
+    (radix_sort, "MAX_ROW_WARPS", 1),
+    (cuda_counting, "_FEW_KEYS", {1: 0}),
+)
+_PACKED = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.PACKED))
+_GLOBAL = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL))
+
+CASES = {
+    "reduce blocks": Case(_reduce(5375, None), _REDUCE),
+    "reduce blocks int64": Case(_reduce(3001, None, np.int64), _REDUCE),
+    "reduce in order": Case(_reduce_in_order, _REDUCE),
+    "reduce steps": Case(_reduce(3001, None, step=2), _REDUCE),
+    "reduce rows": Case(_reduce((37, 21), -1), _REDUCE),
+    "reduce rows of whole vectors": Case(_reduce_greatest, _REDUCE),
+    "reduce columns": Case(_reduce((241, 20), 0), _REDUCE),
+    "transform": Case(_transform(2103, 1)),
+    "transform steps": Case(_transform(2005, 2)),
+    "wave": Case(_scan(2501), _WAVE),
+    "wave int64": Case(_scan(1300, dtype=np.int64), _WAVE),
+    "wave lines": Case(_scan((2, 1201), exclusive=True, init=7), _WAVE),
+    "wave steps": Case(_scan(2501, step=2), _WAVE),
+    "tiles": Case(_scan(4224, dtype=np.int64), _TILES),
+    "tiles int32": Case(_scan(8001, reverse=True, init=3), _TILES),
+    "tiles steps": Case(_scan(5001, step=2), _TILES),
+    "scan short rows": Case(_scan((50, 20), times=1)),
+    "scan rows": Case(_scan((9, 200), times=1)),
+    "scan long rows": Case(_scan((3, 2500), times=1), ((lines, "ROWS_PER_WARP", 2),)),
+    "scan long rows in reverse": Case(
+        _scan((3, 2500), reverse=True, times=1), ((lines, "ROWS_PER_WARP", 2),)
+    ),
+    "scan columns": Case(_scan((300, 14), axis=0), _COLUMNS),
+    "scan narrow columns": Case(_scan((300, 3), axis=0), _COLUMNS),
+    "scan one chunk": Case(_scan((30, 16), axis=0), _COLUMNS),
+    "scan walks": Case(_scan((13, 70), axis=0, times=1)),
+    "sort": Case(_sort(2500, np.uint32), _PASSES),
+    "sort a digit": Case(_sort(6500, np.uint32, bits=8), _PASSES),
+    "sort again": Case(_sort(4600, np.uint32, bits=8, times=2), _PASSES),
+    "sort pairs": Case(_sort(2500, np.uint16, values=np.int32), _PASSES),
+    "sort long rows": Case(_sort((3, 1201), np.uint32, bits=8), _PASSES),
+    "sort rows": Case(_sort((6, 255), np.uint16, values=np.uint32)),
+    "sort block rows": Case(_sort((2, 600), np.uint16, values=np.uint32)),
+    "sort small rows": Case(_sort((20, 11), np.uint8, values=np.uint32)),
+    "counting sort": Case(_sort(5003, np.uint8, times=2), _COUNTING),
+    "histogram": Case(_histogram(3001, np.float32, 12, (-200, 200)), _HISTOGRAM),
+    "histogram bytes": Case(_histogram(6001, np.int8, 10, (-128, 127), scale=60), _HISTOGRAM),
+    "histogram edges": Case(
+        _histogram(2001, np.float32, np.array([-90, -20, -5, 0, 1, 30, 31, 200.0])), _HISTOGRAM
+    ),
+    "histogram packed": Case(_histogram(3001, np.float32, 12, (-200, 200)), _PACKED),
+    "histogram packed constant": Case(
+        _histogram(70_000, np.float32, 2, (-1, 2), scale=0, times=1),
+        (*_PACKED, (histogram, "BLOCK_SAMPLES_PER_SLOT", 1 << 20)),
+    ),
+    "histogram global": Case(_histogram(2001, np.float32, 50, (-200, 200)), _GLOBAL),
+    "histogram channels": Case(
+        _histogram((900, 3), np.float32, 9, (-200, 200), axis=0), _HISTOGRAM
+    ),
+    "histogram steps": Case(_histogram(3001, np.int32, 12, (-200, 200), step=2), _HISTOGRAM),
+}
