@@ -68,10 +68,8 @@ class Recording:
         self._stream = 0
 
     def __enter__(self) -> Recording:
-        from cuda.core import Device
-
         with gpu.get(self.device).current():
-            device = Device(self.device)
+            device = driver.core().Device(self.device)
             device.set_current()
             self.builder = device.create_graph_builder()
             # Relaxed: what this thread does on other streams, such as allocating, goes on.

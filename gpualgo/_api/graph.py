@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._arrays.view import View, as_bytes_view, view_of
+from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
 from gpualgo._base import recording as _recording
 from gpualgo._base.errors import NoDeviceError
 from gpualgo._driver import default_device
@@ -86,15 +86,14 @@ class Graph:
             it was.
         """
         executable = self._finished("update")
-        for old, new in pairs:
-            self._check_successor(old, new)
+        successors = dict(self._successor(old, new) for old, new in pairs)
         from gpualgo._api import cuda_graph as graph
 
         recording = graph.Recording(self._device)
         calls = []
         with recording:
             for request in self._calls:
-                successor = _with_arrays(request, pairs)
+                successor = _with_arrays(request, successors)
                 recording.record(successor)
                 calls.append(successor)
         executable.replace(recording, calls, _views(calls))
@@ -116,55 +115,61 @@ class Graph:
             ) from self._failure
         self._executable = self._recording.finish(self._calls, _views(self._calls))
 
-    def _check_successor(self, old: Any, new: Any) -> None:
-        if not any(value is old for value in _arrays(self._calls)):
+    def _successor(self, old: Any, new: Any) -> tuple[_Place, Any]:
+        """Return where an array of the graph lies, and its successor, once both are checked."""
+        a, b = as_bytes_view(old, "Graph.update: old"), as_bytes_view(new, "Graph.update: new")
+        place = _place_of(a)
+        if all(_place_of(view) != place for view in _views(self._calls)):
             raise ValueError(
                 "Graph.update: the graph does not touch an old array; pass an array that was "
                 "an argument or a result of one of its calls"
             )
-        a, b = as_bytes_view(old, "Graph.update: old"), as_bytes_view(new, "Graph.update: new")
         if (a.shape, a.dtype, a.library, a.device) != (b.shape, b.dtype, b.library, b.device):
             raise ValueError(
                 f"Graph.update: an array of shape {b.shape} and dtype {b.dtype} cannot take the "
                 f"place of one of shape {a.shape} and dtype {a.dtype}; pass one alike, of the same "
                 "library and device"
             )
+        return place, new
 
 
-def _with_arrays(request: Request, pairs: tuple[tuple[Any, Any], ...]) -> Request:
-    """Return a call with old arrays replaced by new ones."""
+# What makes two arrays one to a graph: the objects of a protocol differ from call to call.
+_Place: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]
+
+
+def _place_of(view: View) -> _Place:
+    return view.device, address_of(view), view.shape, view.strides, view.dtype
+
+
+def _with_arrays(request: Request, successors: dict[_Place, Any]) -> Request:
+    """Return a call with arrays replaced by those that take their places."""
 
     def view(old: View) -> View:
-        new = _replaced(old.owner, pairs)
-        return old if new is old.owner else view_of(new, "Graph.update: new")
+        new = successors.get(_place_of(old))
+        return old if new is None else view_of(new, "Graph.update: new")
+
+    def output(old: Any) -> Any:
+        if isinstance(old, tuple):
+            return tuple(output(item) for item in old)
+        return successors.get(_place_of(as_bytes_view(old, "graph: an array")), old)
 
     problem, views, op, init, out, stream = request
     views = tuple(view(old) for old in views)
     init = view(init) if type(init) is View else init
-    out = _replaced(out, pairs)
+    out = output(out)
     return Request(problem.again(views, op, init), views, op, init, out, stream)
 
 
-def _replaced(value: Any, pairs: tuple[tuple[Any, Any], ...]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_replaced(item, pairs) for item in value)
-    return next((new for old, new in pairs if value is old), value)
-
-
-def _arrays(calls: list[Request]) -> Iterator[Any]:
-    """Yield the calls' arrays, one by one."""
-    for request in calls:
-        for view in request.views:
-            yield view.owner
-        if type(request.init) is View:
-            yield request.init.owner
-        yield from request.out if isinstance(request.out, tuple) else (request.out,)
-
-
 def _views(calls: list[Request]) -> list[View]:
-    """Return views of the calls' arrays that a launch reads or writes."""
-    arrays = (x for x in _arrays(calls) if not isinstance(x, np.generic))
-    return [as_bytes_view(x, "graph: an array") for x in arrays]
+    """Return views of the calls' arrays, which a launch reads or writes."""
+    views: list[View] = []
+    for request in calls:
+        views += request.views
+        if type(request.init) is View:
+            views.append(request.init)
+        outs = request.out if isinstance(request.out, tuple) else (request.out,)
+        views += (as_bytes_view(out, "graph: an array") for out in outs)
+    return views
 
 
 @contextmanager

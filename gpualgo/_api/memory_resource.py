@@ -66,7 +66,10 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
 def _adapter(name: str | None, device: int) -> Any:
     if name is None:
         return None
-    from gpualgo._api import resources
+    from gpualgo._base.imports import loading
+
+    with loading:
+        from gpualgo._api import resources
 
     return resources.ADAPTERS[name](device)
 

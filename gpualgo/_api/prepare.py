@@ -21,7 +21,7 @@ from gpualgo._arrays.view import (
 from gpualgo._base import recording
 from gpualgo._driver import driver, workspace
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import Operator, as_operator, hot_key
+from gpualgo._operators.operator import Operator, as_operator, hot_key, hot_key_of_function
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, run
 
@@ -75,7 +75,7 @@ class Plan:
         self._name = f"{request.problem.where}: an argument of the plan"
         self._layouts = [layout_of(view) for view in views]
         self._op = _changeable(request.op, request.problem)
-        self._key = None if self._op is None else hot_key(self._op)
+        self._key = hot_key_of_function(request.problem.hot)
         self._repeat: _Repeat | None = None
         self._may_repeat = (
             len(views) == 1 and request.problem.is_direct and driver.is_simple
@@ -142,7 +142,10 @@ class Plan:
         if temp_storage is not None:
             with self._supplied(views, out, temp_storage):
                 return run(problem, views, op, init, out, stream)
-        if out is not None and stream is None and self._may_repeat and not recording.active:
+        if (
+            out is not None and stream is None and self._may_repeat and not recording.active
+            and problem is self._request.problem  # whose values `_key` is of
+        ):  # fmt: skip
             self._remember(problem, arrays[0], views, init, out)
         return run(problem, views, op, init, out, stream)
 

@@ -12,6 +12,7 @@ import operator
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -160,6 +161,9 @@ def _not_an_array(x: Any, where: str) -> TypeError:
             f"{where} is the scalar {x!r}, not an array; "
             "capture it in the operator, as in lambda a: a * 2.0"
         )
+    if isinstance(x, FunctionType):
+        order = "op comes before the arrays" if where == _OPERAND else "the array comes first"
+        return TypeError(f"{where} must be an array, got a function; {order}")
     return TypeError(
         f"{where} must be an array, got {type(x).__name__}; wrap it with numpy.asarray(x)"
     )
@@ -204,6 +208,31 @@ def overlap(a: View, b: View) -> bool:
         return bool(shares(_Addresses(a).array, _Addresses(b).array, max_work=100_000))
     except np.exceptions.TooHardError:
         return True
+
+
+def has_duplicates(view: View) -> bool:
+    """Return whether two elements share a byte (or might: where that is too hard to tell)."""
+    if 0 in view.shape:
+        return False
+    axes = [axis for axis, extent in enumerate(view.shape) if extent > 1]
+    reach = view.dtype.itemsize  # of all that steps along shorter strides can come to
+    for axis in sorted(axes, key=lambda axis: abs(view.strides[axis])):
+        stride = abs(view.strides[axis])
+        if stride < reach:
+            return any(_repeats(view, axes[i:]) for i in range(len(axes)))
+        reach += stride * (view.shape[axis] - 1)
+    return False
+
+
+def _repeats(view: View, axes: list[int]) -> bool:
+    """Return whether elements that differ in the first axis, and maybe in others, share a byte."""
+    extents, strides = ([sizes[axis] for axis in axes] for sizes in (view.shape, view.strides))
+    pointer = address_of(view)
+    first = view._replace(ptr=pointer, shape=(1, *extents[1:]), strides=tuple(strides))
+    rest = view._replace(
+        ptr=pointer + strides[0], shape=(extents[0] - 1, *extents[1:]), strides=tuple(strides)
+    )
+    return overlap(first, rest)
 
 
 class _Addresses:

@@ -1,11 +1,22 @@
-"""What a forked child does before anything else: forget the parent's threads, locks and GPUs."""
+"""What surrounds a fork: no lock that a child needs is held, and the child forgets what is gone.
+
+A child has one thread: a lock that another thread holds at the fork is never free there, and what
+that thread was about stays half done. So a fork waits until nobody compiles or loads a package.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from typing import Any
+
+PATIENCE = 60.0  # seconds that a fork waits for each lock: a thread may never give it back
 
 _hooks: list[Callable[[], None]] = []  # of modules, so few; in the order of their imports
+_locks: list[Any] = []  # in the order in which they are taken
+_held = threading.local()
+_is_broken = False  # this process was forked while a lock was held
 
 
 def in_child(hook: Callable[[], None]) -> Callable[[], None]:
@@ -14,10 +25,50 @@ def in_child(hook: Callable[[], None]) -> Callable[[], None]:
     return hook
 
 
+def wait_for(lock: Any) -> None:
+    """Let each fork from now on wait until no other thread holds a lock, which has `acquire`."""
+    if not _locks and _may_fork:
+        # What was registered last is run first: whoever holds the lock may want to log something
+        # or to start threads, and the locks of these two are held during a fork as well.
+        import concurrent.futures.thread  # noqa: F401
+        import logging  # noqa: F401
+
+        os.register_at_fork(before=_before, after_in_parent=_release)
+    _locks.append(lock)
+
+
+def check(what: str) -> None:
+    """Raise RuntimeError in a child whose parent was loading or compiling and never stopped."""
+    if _is_broken:
+        raise RuntimeError(
+            f"{what} cannot be done in this process: it was forked while another thread was doing "
+            "so; fork before, or start processes by multiprocessing's 'spawn'"
+        )
+
+
+def _before() -> None:
+    _held.locks, _held.has_missed = [], False
+    for lock in _locks:  # to which the thread that is waited for may add
+        if lock.acquire(timeout=PATIENCE):
+            _held.locks.append(lock)
+        else:
+            _held.has_missed = True
+
+
+def _release() -> None:
+    while _held.locks:
+        _held.locks.pop().release()
+
+
 def _run() -> None:
+    global _is_broken
+    if hasattr(_held, "locks"):
+        _is_broken |= _held.has_missed
+        _release()
     for hook in _hooks:
         hook()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+_may_fork = hasattr(os, "register_at_fork")  # not on Windows
+if _may_fork:
     os.register_at_fork(after_in_child=_run)

@@ -10,6 +10,7 @@ import numpy as np
 from numba import types
 
 from gpualgo._base.memo import Memo
+from gpualgo._cpu import forking
 
 Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
@@ -37,12 +38,14 @@ def get_entry(key: Hashable, write: Callable[[], Callable[..., None]]) -> int:
 
 
 def _compile_entry(function: Callable[..., None]) -> Any:
+    forking.check()
     signature = types.void(*[types.intp] * function.__code__.co_argcount)
     return numba.cfunc(signature, nopython=True, error_model="numpy")(function)
 
 
 def compile_kernel(function: Callable[..., None]) -> Kernel:
     """Compile a kernel that holds no GIL and raises no ZeroDivisionError."""
+    forking.check()
     kernel: Kernel = numba.njit("void(intp,intp,intp,intp)", nogil=True, error_model="numpy")(
         function
     )

@@ -19,6 +19,7 @@ from numba.np import arrayobj
 from gpualgo._base import dtypes
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import captured as state
+from gpualgo._cpu import forking
 from gpualgo._operators.numpy_rules import rewrite, wrap
 from gpualgo._operators.numpy_rules.errors import explained, result_of
 from gpualgo._operators.numpy_rules.types import Narrow, scalar_type
@@ -66,6 +67,7 @@ _IDENTITY = Operator(lambda a: a)
 def _compile(
     op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
+    forking.check()
     fn = wrap.function_of(op, len(arg_dtypes))
     source = op.fn
     read = state.words_of(op.key) if op.arrays else None

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from gpualgo._arrays.view import View
-from gpualgo._base import recording
+from gpualgo._base import forks, recording
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, streams
 from gpualgo._driver.default_device import CPU
@@ -28,6 +28,12 @@ _kernels: weakref.WeakValueDictionary[Any, BoundKernel] = weakref.WeakValueDicti
 _recent: OrderedDict[int, tuple[BoundKernel, _Loaded]] = OrderedDict()  # the latest used last
 
 Image: TypeAlias = tuple[bytes, str]  # machine code that the driver takes, the kernel's name
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
 
 
 class _Loaded:

@@ -13,14 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, forks
 from gpualgo._base.errors import CompileError
+from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
 from gpualgo._operators.operator import Operator
 
 ABI_NAME = "gpualgo_operator"
 _lock = threading.RLock()  # numba's registries and type inference are not safe to enter twice
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -37,9 +44,10 @@ _targets: Memo[Any] = Memo(1)
 def _install() -> Any:
     """Import numba's CUDA target and teach it NumPy-2 arithmetic."""
     try:
-        from numba.cuda import datamodel, extending
-        from numba.cuda.core import imputils, ir, ir_utils, rewrites
-        from numba.cuda.np import arrayobj
+        with loading:
+            from numba.cuda import compiler, datamodel, dispatcher, extending  # noqa: F401
+            from numba.cuda.core import imputils, ir, ir_utils, rewrites
+            from numba.cuda.np import arrayobj
     except ImportError as error:
         raise CompileError(
             "compiling an operator for CUDA needs numba-cuda: pip install 'gpualgo[cu13]' "
@@ -74,7 +82,8 @@ def compile_operator(
     capability: tuple[int, int],
 ) -> DeviceOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
-    from gpualgo._operators.numpy_rules import wrap
+    with loading:
+        from gpualgo._operators.numpy_rules import wrap
 
     fn = wrap.function_of(op, len(arg_dtypes))
     with _lock:

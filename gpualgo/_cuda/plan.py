@@ -8,7 +8,7 @@ the targets, and the pieces of temporary storage.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, final
 
 from gpualgo._base import recording
 from gpualgo._cuda.launch import Launch
@@ -18,9 +18,6 @@ from gpualgo._driver import driver, workspace
 from gpualgo._driver.context import leave
 
 VALUE, GIVEN, FIRST, NONE = range(4)
-Start: TypeAlias = tuple[bytes, int, int, int]
-"""What comes before the first element: its bytes, 1 if there are any, its device address, and 0."""
-NO_START: Start = (b"", 0, 0, 0)
 
 
 class Places(NamedTuple):
@@ -50,14 +47,14 @@ class Clear(NamedTuple):
 class Plan:
     """Steps in order, and the temporary storage that they take. Nothing is decided any more."""
 
-    __slots__ = ("__weakref__", "device", "has_tables", "steps", "storage", "temp_storage_bytes")
+    __slots__ = ("__weakref__", "device", "steps", "storage", "tables", "temp_storage_bytes")
 
     def __init__(
         self, device: int, steps: Sequence[Launch | Clear], pieces: Sequence[Piece] = (),
-        has_tables: bool = False,
+        tables: object = None,
     ) -> None:  # fmt: skip
-        """`has_tables`: kernels read memory that lives as long as the plan."""
-        self.device, self.steps, self.has_tables = gpu.get(device), list(steps), has_tables
+        """`tables` owns memory that kernels read: it lives as long as the plan."""
+        self.device, self.steps, self.tables = gpu.get(device), list(steps), tables
         is_shared = sum(isinstance(step, Launch) for step in steps) > 1
         self.storage = Pieces(self.device, pieces, is_shared) if pieces else None
         self.temp_storage_bytes = self.storage.num_bytes if self.storage is not None else 0
@@ -67,7 +64,7 @@ class Plan:
         before = None if driver.is_simple else self.device.context.enter()
         lent = None
         try:
-            if self.has_tables and driver.is_capturing(stream):
+            if self.tables is not None and driver.is_capturing(stream):
                 recording.keep_alive(self)
             storage = self.storage
             if storage is not None:
@@ -110,6 +107,8 @@ class Plan:
         For one device, on which no launch needs a closer look.
         """
         (step, *others) = self.steps
-        if others or self.storage is not None or self.has_tables or isinstance(step, Clear):
+        if others or self.storage is not None or isinstance(step, Clear):
+            return None
+        if self.tables is not None:
             return None
         return step.packed(addresses)

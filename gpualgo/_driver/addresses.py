@@ -76,9 +76,7 @@ def _ordinal(pointer: int) -> int | None:
     if ordinal is None or driver.is_simple:
         return None if ordinal is None else int(ordinal)
     # cuda.bindings up to 13.3 answers 0 for every device.
-    from cuda.bindings import runtime
-
-    status, found = runtime.cudaPointerGetAttributes(pointer)
+    status, found = driver.bindings("runtime").cudaPointerGetAttributes(pointer)
     return None if status else int(found.device)
 
 

@@ -11,10 +11,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._base import forks
 from gpualgo._base.errors import NoDeviceError
+from gpualgo._base.imports import loading
 
 if TYPE_CHECKING:
     pass
@@ -27,11 +29,23 @@ _owner_pid: int | None = None  # the process that called cuInit
 
 
 @cache
+def bindings(name: str) -> Any:
+    """Return a module of cuda.bindings."""
+    with loading:
+        return import_module(f"cuda.bindings.{name}")
+
+
+@cache
+def core() -> Any:
+    """Return cuda.core."""
+    with loading:
+        return import_module("cuda.core")
+
+
+@cache
 def api() -> Any:
     """Return cuda.bindings.driver."""
-    from cuda.bindings import driver
-
-    return driver
+    return bindings("driver")
 
 
 def check(result: Any, what: str) -> Any:
@@ -84,6 +98,7 @@ def require_device(ordinal: int) -> None:
         )
 
 
+_shared_lock = threading.Lock()  # of all kernels' limits
 is_simple = False  # one device, and not in a forked child: a launch needs no further look
 
 
@@ -95,8 +110,8 @@ def _start(count: int) -> None:
 
 @forks.in_child
 def _forget() -> None:
-    global is_simple
-    is_simple = False
+    global is_simple, _shared_lock
+    is_simple, _shared_lock = False, threading.Lock()
 
 
 def check_process() -> None:
@@ -106,9 +121,6 @@ def check_process() -> None:
             "CUDA was started before this process was forked and cannot be used in the child; "
             "use multiprocessing's 'spawn' start method"
         )
-
-
-_shared_lock = threading.Lock()
 
 
 class Kernel:

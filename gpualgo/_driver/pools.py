@@ -108,8 +108,7 @@ def _new_pool(ordinal: int) -> Any:
 
 def core_stream(stream: int) -> Any:
     """Return cuda.core's object of a stream."""
-    from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
-
+    core = driver.core()
     if stream in (0, 1):
-        return LEGACY_DEFAULT_STREAM
-    return PER_THREAD_DEFAULT_STREAM if stream == 2 else Stream.from_handle(stream)
+        return core.LEGACY_DEFAULT_STREAM
+    return core.PER_THREAD_DEFAULT_STREAM if stream == 2 else core.Stream.from_handle(stream)

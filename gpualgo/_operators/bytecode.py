@@ -3,22 +3,76 @@
 from __future__ import annotations
 
 import types
+from typing import Any, NamedTuple, TypeAlias
+
+Tree: TypeAlias = "dict[str, Tree]"
+
+_BETWEEN = ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL")
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
 
-def names_of(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the globals and the attributes that code, or code inside it, may read."""
+class Reads(NamedTuple):
+    """What code, or code inside it, may read besides its arguments."""
+
+    globals: tuple[str, ...]
+    variables: dict[str, Tree]  # globals and closure variables: attributes of theirs, and of those
+    loose: tuple[str, ...]  # attributes of anything else: of a module that a local name holds
+
+
+def reads_of(code: types.CodeType) -> Reads:
+    """Return the globals and the attributes that code may read."""
+    loaded: dict[str, None] = {}
+    variables: dict[str, Tree] = {}
+    loose: dict[str, None] = {}
+    _collect(code, loaded, variables, loose)
+    locals_of_outer = [n for n in variables if n not in loaded and n not in code.co_freevars]
+    for name in locals_of_outer:  # in an order that is the same in every process
+        loose.update(dict.fromkeys(_attributes(variables.pop(name))))
+    return Reads(tuple(loaded), variables, tuple(loose))
+
+
+def _attributes(tree: Tree) -> list[str]:
+    """Return all names in a tree, in order."""
+    return [name for key, inner in tree.items() for name in (key, *_attributes(inner))]
+
+
+def _collect(
+    code: types.CodeType,
+    loaded: dict[str, None],
+    variables: dict[str, Tree],
+    loose: dict[str, None],
+) -> None:
     import dis
 
-    loaded: dict[str, None] = {}
-    attributes: dict[str, None] = {}
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            loaded[str(instruction.argval)] = None
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            attributes[str(instruction.argval)] = None
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in _BETWEEN]
+    scalars = set(code.co_varnames[: code.co_argcount])  # an element has no module's attributes
+    for instruction in instructions:
+        if "STORE_FAST" in instruction.opname:
+            scalars.difference_update(_names(instruction.argval))
+    owner: Tree | None = None  # of the value that was loaded just now
+    is_scalar = False
+    for instruction in instructions:
+        name, operation = instruction.argval, instruction.opname
+        if instruction.is_jump_target:  # the value may come from elsewhere
+            owner, is_scalar = None, False
+        if operation in ("LOAD_GLOBAL", "LOAD_NAME"):
+            loaded[name] = None
+        if operation in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            owner, is_scalar = variables.setdefault(name, {}), False
+        elif operation in _ATTRIBUTES:
+            if owner is not None:
+                owner = owner.setdefault(name, {})
+            elif not is_scalar:
+                loose[name] = None
+            is_scalar = False
+        else:
+            owner = None
+            is_scalar = "LOAD_FAST" in operation and _names(name)[-1] in scalars
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            inner_loaded, inner_attributes = names_of(constant)
-            loaded.update(dict.fromkeys(inner_loaded))
-            attributes.update(dict.fromkeys(inner_attributes))
-    return tuple(loaded), tuple(attributes)
+            _collect(constant, loaded, variables, loose)
+
+
+def _names(argval: Any) -> tuple[str, ...]:
+    """Return the variables of an instruction: from Python 3.13 on it may have two."""
+    return argval if isinstance(argval, tuple) else (str(argval),)

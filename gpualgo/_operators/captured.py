@@ -37,11 +37,11 @@ class Captured(NamedTuple):
 class Slot:
     """What stands for a captured array while an operator is compiled: where its words begin."""
 
-    __slots__ = ("dtype_name", "first_word", "is_contiguous", "ndim", "token")
+    __slots__ = ("dtype_name", "first_word", "is_contiguous", "ndim")
 
-    def __init__(self, array: Any, first_word: int) -> None:
-        self.token, self.first_word = token_of(view_of(array)), first_word
-        _, self.dtype_name, self.ndim, self.is_contiguous = self.token
+    def __init__(self, token: tuple[Any, ...], first_word: int) -> None:
+        self.first_word = first_word
+        _, self.dtype_name, self.ndim, self.is_contiguous = token
 
 
 def is_array(value: Any) -> bool:

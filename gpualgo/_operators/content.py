@@ -17,10 +17,12 @@ class Key:
     It lives as long as whoever caches something by it, and its content with it.
     """
 
-    __slots__ = ("__weakref__", "token")
+    __slots__ = ("__weakref__", "arrays", "function", "token")
 
-    def __init__(self, token: Token) -> None:
+    def __init__(self, token: Token, function: Any, arrays: tuple[Token, ...]) -> None:
         self.token = token
+        self.function = function  # what is compiled: a copy that reads no variable
+        self.arrays = arrays  # the tokens of those that it captures
 
     def __repr__(self) -> str:
         return f"Key({digest_of(self)[:8]})"
@@ -30,14 +32,14 @@ _keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
 _lock = threading.RLock()  # a finalizer may come by while it is held
 
 
-def intern(token: Token) -> Key:
-    """Return the one key of a content."""
+def intern(token: Token, function: Any = None, arrays: tuple[Token, ...] = ()) -> Key:
+    """Return the one key of a content, with the function that the first to ask gave."""
     key = _keys.get(token)
     if key is None:
         with _lock:  # two keys of one content would be two operators
             key = _keys.get(token)
             if key is None:
-                key = _keys[token] = Key(token)
+                key = _keys[token] = Key(token, function, arrays)
     return key
 
 

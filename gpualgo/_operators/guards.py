@@ -17,32 +17,48 @@ UNREACHED = (
 )
 
 
-def is_full(cell: types.CellType) -> bool:
+def contents_of(cell: types.CellType) -> Any:
+    """Return what a closure variable holds, MISSING if nothing."""
     try:
-        cell.cell_contents  # noqa: B018
+        return cell.cell_contents
     except ValueError:
+        return MISSING
+
+
+def attribute_of(module: Any, name: str) -> Any:
+    """Return an attribute of a module or class as compiled code reads it, MISSING if none."""
+    if _is_stored(module, name):
+        return module.__dict__.get(name, MISSING)
+    try:
+        return getattr(module, name)
+    except Exception:  # whatever the module's own code raises: numba will say it
+        return MISSING
+
+
+def _is_stored(module: Any, name: str) -> bool:
+    """Return whether a module's dictionary alone says what an attribute is."""
+    if type(module) is not types.ModuleType:
         return False
-    return True
+    return name in module.__dict__ or "__getattr__" not in module.__dict__
 
 
 class Guard:
     """What a key was made from, by identity: while all of it stands, so does the key."""
 
-    __slots__ = ("cells", "defaults", "found_at", "functions", "globals", "inner_cells",
-                 "is_stable", "key", "kwdefaults", "may_capture", "values", "views")  # fmt: skip
+    __slots__ = ("attributes", "cells", "defaults", "found_at", "functions", "globals",
+                 "inner_cells", "is_stable", "key", "may_capture", "values", "views")  # fmt: skip
 
     def __init__(self, fn: types.FunctionType) -> None:
-        self.globals, self.defaults, self.kwdefaults = fn.__globals__, fn.__defaults__, None
-        contents = [cell.cell_contents for cell in fn.__closure__ or () if is_full(cell)]
-        self.cells = [_ARRAY if captured.is_array(value) else value for value in contents]
+        self.globals, self.defaults = fn.__globals__, fn.__defaults__
+        self.cells: list[Any] = []
         self.views: list[View] = []  # of the arrays, in order; given away when all are found
         self.found_at: list[tuple[Any, Any, type, Any]] = []  # each array
         self.may_capture = True
         self.values: list[tuple[dict[str, Any], str, Any]] = []
+        self.attributes: list[tuple[Any, str, Any]] = []  # that modules compute, or of classes
         self.inner_cells: list[tuple[types.CellType, Any]] = []
         self.functions: list[tuple[types.FunctionType, types.CodeType, Any]] = []
-        full = len(self.cells) == len(fn.__closure__ or ())
-        self.is_stable = full and fn.__kwdefaults__ is None
+        self.is_stable = True
         self.key: Key  # once all is read
 
     def read(self, namespace: dict[str, Any], name: str) -> Any:
@@ -50,6 +66,35 @@ class Guard:
         value = namespace.get(name, MISSING)
         if not captured.is_array(value):
             self.values.append((namespace, name, value))
+        return value
+
+    def read_attribute(self, module: types.ModuleType, name: str) -> Any:
+        """Look a module's attribute up and remember what it gave."""
+        if _is_stored(module, name):
+            value = self.read(module.__dict__, name)
+            if value is MISSING:  # until the module computes attributes
+                self.read(module.__dict__, "__getattr__")
+            return value
+        value = attribute_of(module, name)
+        self.attributes.append((module, name, value))
+        return value
+
+    def read_class(self, cls: type) -> None:
+        """Remember what numba reads of a namedtuple's class."""
+        for name in ("_fields", "__new__"):
+            self.attributes.append((cls, name, attribute_of(cls, name)))
+        new = attribute_of(cls, "__new__")
+        self.is_stable &= type(new) is types.FunctionType
+        if self.is_stable:
+            self.functions.append((new, new.__code__, new.__defaults__))
+
+    def read_cell(self, cell: types.CellType, depth: int) -> Any:
+        """Look a closure variable up and remember what it gave, if that is no array."""
+        value = contents_of(cell)
+        if depth > 1:
+            self.inner_cells.append((cell, value))
+        else:
+            self.cells.append(_ARRAY if captured.is_array(value) else value)
         return value
 
     def capture(self, array: Any, names: Any, name: Any, depth: int) -> Any:
@@ -68,7 +113,7 @@ class Guard:
         found = []
         for names, name, kind, token in self.found_at:
             cells = fn.__closure__ or ()
-            value = cells[name].cell_contents if names is None else names.get(name)
+            value = contents_of(cells[name]) if names is None else names.get(name)
             if type(value) is not kind and not captured.is_array(value):
                 return None
             view = captured.view_of(value)
@@ -84,12 +129,19 @@ class Guard:
         closure = fn.__closure__
         if closure is not None:
             for cell, value in zip(closure, self.cells, strict=True):
-                if not is_full(cell) or (cell.cell_contents is not value and value is not _ARRAY):
-                    return False
+                try:
+                    if cell.cell_contents is not value and value is not _ARRAY:
+                        return False
+                except ValueError:
+                    if value is not MISSING:
+                        return False
         for namespace, name, value in self.values:
             if namespace.get(name, MISSING) is not value:
                 return False
         for inner, code, defaults in self.functions:
             if inner.__code__ is not code or inner.__defaults__ is not defaults:
                 return False
-        return all(is_full(c) and c.cell_contents is v for c, v in self.inner_cells)
+        for module, name, value in self.attributes:
+            if attribute_of(module, name) is not value:
+                return False
+        return all(contents_of(cell) is value for cell, value in self.inner_cells)

@@ -13,7 +13,7 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._operators import key as key_module
-from gpualgo._operators.captured import Captured, note, ownerless
+from gpualgo._operators.captured import Captured, note, token_of
 from gpualgo._operators.content import Key, intern
 from gpualgo._operators.key import call_key, examine, key_of, python_function
 
@@ -92,8 +92,7 @@ class Operator:
         self.fn = fn
         self.name = _name_of(fn)
         self._captured: Captured | None = None  # what one call found, held as long as it runs
-        # Of an array that may change, what it holds now: calls remember it.
-        self.identity = identity.copy() if isinstance(identity, np.ndarray) else identity
+        self.identity = _settled(identity)
         self.commutative = bool(commutative) or self.name is not None
 
     @property
@@ -113,12 +112,20 @@ class Operator:
             return ()
         return (self._captured or examine(self.fn)).views
 
-    def _examined(self) -> Operator:
-        """Return this operator with the arrays that it captures now."""
-        if self.name is not None or self._captured is not None:
+    def as_of(self, hot: Any, where: str) -> Operator:
+        """Return this operator with the key, and the arrays, that it had when `hot` was taken."""
+        if self.name is not None:
             return self
-        captured = examine(self.fn)
-        return self._with(captured) if captured.views else self
+        key = key_within(hot)
+        if not key.arrays:
+            return self._with(Captured(key, ()))
+        views = (self._captured or examine(self.fn)).views
+        if tuple(map(token_of, views)) != key.arrays or note(views) != hot[1]:
+            raise RuntimeError(
+                f"{where}: another thread changed what op captures while the call began; "
+                "give each thread an operator of its own"
+            )
+        return self._with(Captured(key, views))
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with other arrays of the same dtypes in the place of its own."""
@@ -141,6 +148,13 @@ class Operator:
     def __repr__(self) -> str:
         fn = self.name or getattr(self.fn, "__qualname__", repr(self.fn))
         return f"Operator({fn}, identity={self.identity!r}, commutative={self.commutative})"
+
+
+def _settled(identity: Any) -> Any:
+    """Return an identity that cannot change any more: an array's value as it is now."""
+    if not isinstance(identity, np.ndarray):
+        return identity
+    return identity.reshape(())[()] if identity.size == 1 else identity.copy()
 
 
 def _name_of(fn: Any) -> str | None:
@@ -166,9 +180,11 @@ def hot_key(op: Any) -> Any:
             return info.closed_key  # reads nothing but its arguments
         return call_key(op)
     if kind is Operator:
-        if op._captured is not None:
-            return op.key, note(op.arrays), op.commutative, id(op.identity)
-        key = call_key(op.fn) if op.name is None else op.key
+        held = op._captured
+        if held is not None:
+            key = (held.key, note(held.views)) if held.views else held.key
+        else:
+            key = call_key(op.fn) if op.name is None else op.key
         if type(key) is tuple:  # it captures arrays
             return *key, op.commutative, id(op.identity)
         return key, op.commutative, id(op.identity)
@@ -183,24 +199,17 @@ def key_within(hot: Any) -> Any:
     return hot[0] if type(hot) is tuple else hot
 
 
-def check_same_arrays(hot: Any, op: Operator, where: str) -> None:
-    """Raise RuntimeError if op holds other arrays than when its hot key was taken."""
-    if op._captured is not None and (type(hot) is not tuple or hot[1] != note(op.arrays)):
-        raise RuntimeError(_SWAPPED.format(where))
+def hot_key_of_function(hot: Any) -> Any:
+    """Return what the hot key of an operator would be of its function alone."""
+    if type(hot) is not tuple or len(hot) == 2:
+        return hot
+    return hot[0] if len(hot) == 3 else hot[:2]
 
 
-_SWAPPED = (
-    "{}: another thread changed what op captures while the call began; "
-    "give each thread an operator of its own"
-)
+def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
+    """Return op as an Operator that can be called with `arity` arguments.
 
-
-def as_operator(
-    op: Any, where: str, arity: int, arrays: tuple[View, ...] | None = None
-) -> Operator:
-    """Return op as an Operator that can be called with `arity` arguments, with its arrays.
-
-    `arrays` are those, without owners, that it must have if the call has begun already.
+    `hot` is the hot key of a call that has begun: what it computes is what it did then.
     """
     if type(op) is types.FunctionType:
         found = Operator.__new__(Operator)
@@ -224,10 +233,7 @@ def as_operator(
             f"{where}: op takes {_describe_arity(found.fn)} but is called with {arity}; "
             "give it one parameter for each array (reduce and scan: two)"
         )
-    examined = found._examined()
-    if arrays is not None and ownerless(examined.arrays) != arrays:
-        raise RuntimeError(_SWAPPED.format(where))
-    return examined
+    return found if hot is None else found.as_of(hot, where)
 
 
 def _accepts(op: Operator, arity: int) -> bool:

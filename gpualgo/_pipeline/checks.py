@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View, as_view
+from gpualgo._arrays.view import View, as_view, has_duplicates
 from gpualgo._base import dtypes
 from gpualgo._driver.default_device import CPU
 
@@ -133,6 +134,8 @@ def init_value(
                 )
         return _converted(init, acc, where, what)
     if not isinstance(init, (np.generic, np.ndarray)):
+        if isinstance(init, FunctionType):
+            raise TypeError(f"{where}: {what} is a function; pass the operator as op=, after init")
         raise TypeError(
             f"{where}: {what} must be a Python or NumPy scalar, got {type(init).__name__}; "
             "pass a number"
@@ -223,10 +226,16 @@ def aligned(view: View, name: str, where: str) -> None:
             )
 
 
-def has_duplicates(view: View) -> bool:
-    """Return whether some stride is zero along an axis of several elements."""
-    strides = zip(view.shape, view.strides, strict=True)
-    return 0 not in view.shape and any(n > 1 and s == 0 for n, s in strides)
+def dimensions(view: View, name: str, where: str) -> None:
+    """Raise ValueError for more dimensions than all libraries hold alike."""
+    if len(view.shape) > _MAX_DIMS:
+        raise ValueError(
+            f"{where}: {name} has {len(view.shape)} dimensions, at most {_MAX_DIMS} are possible; "
+            "reshape it to fewer"
+        )
+
+
+_MAX_DIMS = 32
 
 
 def is_foreign(view: View, like: View) -> bool:

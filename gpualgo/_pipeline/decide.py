@@ -75,8 +75,7 @@ def plan_for(
                     views[0].library.maker(result.shape, result.dtype, problem.device)
                     for result in problem.results
                 ]
-            if problem.still_has(op):
-                _keep(problem.plans, alignment, plan)
+            _keep(problem.plans, alignment, plan)
         return plan
     parts: list[Any] = []
     for target in targets:
@@ -91,8 +90,7 @@ def plan_for(
         plan = _new_plan(problem, views, op, targets)
         extents = tuple([_extent(view) for view in views])
         known = (plan, _extent(targets[0]), extents)
-        if problem.still_has(op):
-            _keep(problem.plans_into, key, known)
+        _keep(problem.plans_into, key, known)
     return known[0]
 
 

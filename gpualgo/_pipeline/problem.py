@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpualgo._arrays.view import View, layout_of
+from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
-from gpualgo._cuda.plan import NO_START, Plan, Start
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import ownerless
 from gpualgo._operators.operator import (
     Operator,
     as_operator,
-    check_same_arrays,
     hot_key,
-    key_within,
 )
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, refusals
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
 
 Array = np.ndarray[Any, Any]
 
 Extent = tuple[int, int]
+Start: TypeAlias = tuple[bytes, int, int, int]
+"""What comes before the first element: its bytes, 1 if there are any, its device address, and 0."""
+NO_START: Start = (b"", 0, 0, 0)
 _UNKNOWN = object()
 _PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
 
@@ -65,6 +69,8 @@ class Problem:
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
+        for view, name in zip(views, self.inputs, strict=False):
+            checks.dimensions(view, name, where)
         self.device, self.rest, self.where = device, rest, where
         self.num_arguments = 2  # of the operator
         self.hot: Any = None  # what decides its kernel, as it was when the first call began
@@ -150,15 +156,11 @@ class Problem:
             type(self), views, op, init, rest, self.where, self.num_arguments, self.device
         )
 
-    def still_has(self, op: Any) -> bool:
-        """Return whether op computes what it did when the call began: only then are plans kept."""
-        return not self.num_arguments or key_within(hot_key(op)) is key_within(self.hot)
-
     def operator(self, op: Any) -> Operator | None:
-        """Return the operator of a call that has begun, with the arrays that it captures."""
+        """Return the operator of a call that has begun, as it was then."""
         if not self.num_arguments:
             return None
-        return as_operator(op, self.where, self.num_arguments, self.arrays)
+        return as_operator(op, self.where, self.num_arguments, self.hot)
 
 
 def alignment_of(views: Sequence[View]) -> int:
@@ -193,7 +195,11 @@ def problem_of(
     it for the default device.
     """
     first = views[0]
-    hot = hot_key(op) if num_arguments else None
+    try:
+        hot = hot_key(op) if num_arguments else None
+    except (TypeError, ValueError, CompileError) as error:
+        refusals.name(error, op, where)
+        raise
     start: Any = type(init)
     if start not in _PLAIN:
         on_device = start is View
@@ -210,10 +216,11 @@ def problem_of(
         found = None
     if found is not None:
         return found
-    operator = None
-    if num_arguments:
-        operator = as_operator(op, where, num_arguments)
-        check_same_arrays(hot, operator, where)
-    problem = kind(device, views, operator, init, rest, where)
+    try:
+        operator = as_operator(op, where, num_arguments, hot) if num_arguments else None
+        problem = kind(device, views, operator, init, rest, where)
+    except (TypeError, ValueError, CompileError) as error:
+        refusals.name(error, op, where)
+        raise
     problem.num_arguments, problem.hot = num_arguments, hot
-    return kind.problems.add(key, problem) if problem.still_has(op) else problem
+    return kind.problems.add(key, problem)

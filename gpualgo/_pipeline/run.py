@@ -7,12 +7,16 @@ the caller or in need of order between streams is decided first, by `decide`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpualgo._arrays.view import View, layout_of, view_of
 from gpualgo._base import recording
-from gpualgo._cuda.plan import Plan
+from gpualgo._base.errors import CompileError
+from gpualgo._pipeline import refusals
 from gpualgo._pipeline.problem import Problem, Request, alignment_of
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
 
 
 def run(
@@ -38,14 +42,18 @@ def run(
     finish = None
     if plan is not None:
         handle = problem.stream(problem.device)
-    elif problem.views_on_host:
-        from gpualgo._pipeline import host
-
-        return host.run(problem, views, op, init, out, stream)
     else:
-        from gpualgo._pipeline.decide import decide
+        try:
+            if problem.views_on_host:
+                from gpualgo._pipeline import host
 
-        plan, handle, targets, result, finish = decide(problem, views, op, init, out, stream)
+                return host.run(problem, views, op, init, out, stream)
+            from gpualgo._pipeline.decide import decide
+
+            plan, handle, targets, result, finish = decide(problem, views, op, init, out, stream)
+        except (TypeError, CompileError) as error:
+            refusals.name(error, op, problem.where)
+            raise
         if plan is None:
             return result
     known_init, start = problem.last_start

@@ -16,8 +16,9 @@ from gpualgo._base import recording
 from gpualgo._cuda import captured as bound
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import POINTER, Parameters
-from gpualgo._cuda.plan import NO_START, Places, Plan
+from gpualgo._cuda.plan import Places, Plan
 from gpualgo._driver import lifetime
+from gpualgo._pipeline.problem import NO_START
 
 STREAM, HOME, CODE = 5, 7, (b"machine code", "kernel")
 

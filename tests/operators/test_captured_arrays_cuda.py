@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gate import Gate
-from support import DTYPES, LAYOUTS, Backend, assert_same, random_array
+from support import DTYPES, LAYOUTS, Backend, assert_same, random_array, scaled
 
 import gpualgo as ga
 from gpualgo._cuda import build
@@ -49,11 +49,11 @@ def test_every_layout(cuda: Backend, layout: str) -> None:
     assert_same(cuda.to_host(got), values[rows, columns] + 5)
 
 
-@pytest.mark.parametrize("size", [5, 100_000, 3_000_000])
-def test_reductions_and_scans(cuda: Backend, size: int) -> None:
+@pytest.mark.parametrize("n", [5, 100_000, 3_000_000])
+def test_reductions_and_scans(cuda: Backend, n: int) -> None:
     """Addition modulo seven, through a table of sums."""
     table = cuda.to_device(np.arange(14) % 7)
-    x = np.random.default_rng(size).integers(0, 7, size)
+    x = np.random.default_rng(n).integers(0, 7, n)
     op, device = _sum_mod(table), cuda.to_device(x)
     want = np.cumsum(x) % 7
     assert_same(cuda.to_host(ga.reduce(device, None, op)), want[-1])
@@ -71,8 +71,8 @@ def test_swapping_builds_nothing(cuda: Backend, monkeypatch: pytest.MonkeyPatch)
         raise AssertionError("built")
 
     monkeypatch.setattr(build, "_build", link)
-    for size in range(2, 150):  # more than stay loaded
-        table = np.arange(size) * 0.5
+    for n in range(2, 150):  # more than stay loaded
+        table = np.arange(n) * 0.5
         got = ga.transform(_lookup(cuda.to_device(table)), x)
         assert_same(cuda.to_host(got), table[[1, 0, -1]])
     kept = [cuda.to_device(np.arange(3.0) + k) for k in range(100)]
@@ -91,29 +91,29 @@ def test_changed_values_are_seen(cuda: Backend) -> None:
 
 def test_a_table_lives_until_the_call_has_run(cuda: Backend, gate: Gate) -> None:
     """Its memory is not handed out again while kernels that read it wait."""
-    xp, size = cuda.xp, 1 << 20
-    x = cuda.to_device(np.arange(size))
+    xp, n = cuda.xp, scaled(1 << 20, emulated=1 << 13)
+    x = cuda.to_device(np.arange(n))
     stream = xp.cuda.Stream(non_blocking=True)
-    warm = xp.arange(size, dtype=np.float64)
+    warm = xp.arange(n, dtype=np.float64)
     ga.transform(_lookup(warm), x)
     alive = []
     for turn in range(5):
-        table = xp.arange(size, dtype=np.float64) + turn
+        table = xp.arange(n, dtype=np.float64) + turn
         alive.append(weakref.ref(table))
         xp.cuda.Device().synchronize()
         # Loads the copy of the kernel that reads this table; leaves a block to be taken below.
         ga.transform(_lookup(table), x, stream=stream.ptr)
-        xp.full(size, -1.0)
+        xp.full(n, -1.0)
         with gate.hold(stream):
             got = ga.transform(_lookup(table), x, stream=stream.ptr)
             del table
             gc.collect()
             assert alive[-1]() is not None
-            clobber = xp.full(size, -1.0)  # would take the freed memory
+            clobber = xp.full(n, -1.0)  # would take the freed memory
             gate.settle(xp.cuda.Stream.null)
             assert gate.holds(stream)
         stream.synchronize()
-        assert_same(cuda.to_host(got), np.arange(size) + float(turn))
+        assert_same(cuda.to_host(got), np.arange(n) + float(turn))
         del clobber
     for _ in range(2):
         ga.transform(_lookup(warm), x)
@@ -147,15 +147,16 @@ def test_a_table_that_is_still_being_written(cuda: Backend, gate: Gate) -> None:
 
 
 def test_threads_with_tables_of_their_own(cuda: Backend) -> None:
-    x = cuda.to_device(np.arange(100_000) % 100)
+    n, rounds = scaled(100_000, emulated=3000), scaled(20, emulated=5)
+    x = cuda.to_device(np.arange(n) % 100)
     ready = threading.Barrier(4)
 
     def work(number: int) -> None:
         ready.wait()
-        for turn in range(20):
+        for turn in range(rounds):
             table = np.arange(100) * (number + 1) + turn
             got = cuda.to_host(ga.transform(_lookup(cuda.to_device(table)), x))
-            assert_same(got, table[np.arange(100_000) % 100])
+            assert_same(got, table[np.arange(n) % 100])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))

@@ -220,11 +220,13 @@ def test_operator_objects(backend: Backend) -> None:
 
 
 def test_an_identity_in_an_array_is_what_it_was(backend: Backend) -> None:
-    identity = np.array(7)
+    identity = np.array([7]).reshape(())  # whose memory is another array's
     largest = ga.Operator(lambda a, b: a if a > b else b, identity=identity)
     x, empty = backend.to_device(np.arange(3)), backend.to_device(np.empty(0, np.int64))
     for other in (7, 9):
         identity[...] = other
+        assert largest.identity == 7
+        assert not isinstance(largest.identity, np.ndarray)  # nobody can write to it
         assert backend.to_host(ga.exclusive_scan(x, None, largest)).tolist() == [7, 7, 7]
         assert int(ga.reduce(empty, None, largest)) == 7
 

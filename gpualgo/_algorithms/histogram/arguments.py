@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View, address_of, as_view, byte_bounds
 from gpualgo._base import dtypes, recording
 from gpualgo._driver import default_device
@@ -252,6 +251,8 @@ def _refuse_graph(reason: str) -> None:
 
 def _handle(stream: Any, view: View) -> int:
     """Return the stream on which a call reads a device array."""
+    from gpualgo._arrays import ordering
+
     handle = None if stream is None else ordering.handle_for(stream, view, "histogram")
     return int(view.library.stream(view.device)) if handle is None else handle
 

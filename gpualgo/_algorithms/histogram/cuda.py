@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,10 +56,10 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
     cut, spec, fixed = _cut(machine, bins, view.dtype, samples, kept)
     joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target)
     kernel = build.kernel(spec, device)
-    table = _upload(bins.table, device) if bins.table else 0
+    table = _Table(bins.table, device) if bins.table else None
     packed = spec.parameters.pack(
         common=_common(problem, bins, cut, joint, kept, target.strides), **fixed,
-        bins=bins.values(table),
+        bins=bins.values(0 if table is None else table.address),
     )  # fmt: skip
     common = {
         "input": (_AT.source(0), start), "output": _AT.target(0), "counters": joint.counters,
@@ -68,10 +69,7 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
         kernel, cut.num_blocks, cut.policy.block_threads, packed, device,
         takes={"common": common}, shared_bytes=cut.shared_bytes(bins),
     )  # fmt: skip
-    plan = Plan(device, [*joint.clears, launch], joint.pieces, has_tables=bool(bins.table))
-    if bins.table:
-        weakref.finalize(plan, _discard, table, device).atexit = False
-    return plan
+    return Plan(device, [*joint.clears, launch], joint.pieces, table)
 
 
 def _cut(
@@ -138,18 +136,31 @@ def _common(
     }  # fmt: skip
 
 
+class _Table:
+    """A copy of data on a device that every stream may read, for as long as this lives."""
+
+    __slots__ = ("__weakref__", "address")
+
+    def __init__(self, data: bytes, device: int) -> None:
+        self.address = _upload(data, device)
+        weakref.finalize(self, _discard, self.address, device).atexit = False
+
+
 def _upload(data: bytes, device: int) -> int:
-    """Return the address of a copy of data that every stream may read."""
     api = driver.api()
     with gpu.get(device).outside_capture():
         address = int(driver.check(api.cuMemAlloc(len(data)), f"allocating {len(data)} bytes"))
-        driver.write(address, data)
+        try:
+            driver.write(address, data)
+        except BaseException:
+            api.cuMemFree(address)
+            raise
     return address
 
 
 def _discard(address: int, device: int) -> None:
-    """Free what `_upload` returned, once no kernel reads it."""
-    with gpu.get(device).outside_capture():
+    """Free a table, once no kernel reads it."""
+    with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
         driver.api().cuMemFree(address)
 
 

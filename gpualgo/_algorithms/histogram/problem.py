@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import dense_strides
-from gpualgo._cuda.plan import Plan
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
 
 
 class Histogram(Problem):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._arrays.view import View, check_items
 from gpualgo._base import dtypes
-from gpualgo._cuda.plan import Plan
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 

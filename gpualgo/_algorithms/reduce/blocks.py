@@ -11,11 +11,12 @@ from gpualgo._algorithms.reduce import cuda
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._arrays.view import dense_view
 from gpualgo._base.extents import dense_strides
-from gpualgo._cuda.plan import NO_START, Plan
+from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_whole
+from gpualgo._pipeline.problem import NO_START
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.reduce.problem import Reduction

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._arrays.view import View
-from gpualgo._cuda.plan import Plan
 from gpualgo._operators.operator import Operator, as_operator, check_dtype
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
 
 
 class Reduction(Problem):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpualgo._arrays.view import View
-from gpualgo._cuda.plan import Plan
 from gpualgo._operators.operator import Operator, check_dtype
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
 
 INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
 

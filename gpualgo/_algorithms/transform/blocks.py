@@ -9,11 +9,12 @@ import numpy as np
 
 from gpualgo._algorithms.transform import cuda
 from gpualgo._arrays.view import View, dense_view
-from gpualgo._cuda.plan import NO_START, Plan
+from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_whole
+from gpualgo._pipeline.problem import NO_START
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.transform.problem import Transformation

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
-from gpualgo._cuda.plan import Plan
+from gpualgo._base.imports import loading
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, check_dtype
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
 
 
 class Transformation(Problem):
@@ -23,8 +26,8 @@ class Transformation(Problem):
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
         self.inputs = [f"argument {i + 1}" for i in range(len(views))]
+        super().__init__(device, views, op, init, rest, where)
         checks.same_place(list(views), where)
         for view, name in zip(views, self.inputs, strict=True):
             checks.element(view, name, where)
@@ -68,7 +71,8 @@ def _result_dtype(
 ) -> np.dtype[Any]:
     """Return the dtype of op's results; it is compiled to find out."""
     if device == CPU:
-        from gpualgo._cpu.operator import compile_operator
+        with loading:
+            from gpualgo._cpu.operator import compile_operator
 
         return compile_operator(op, inputs, wanted).result_dtype
     from gpualgo._cuda import build

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from llvmlite import ir as llvm
 from numba import types
-from numba.core.errors import TypingError
 
 from gpualgo._operators.captured import Slot
-from gpualgo._operators.numpy_rules.types import Weak, scalar_type
+from gpualgo._operators.numpy_rules.types import scalar_type
 
 _word = llvm.IntType(64)
 
@@ -50,36 +48,3 @@ def array_intrinsic(slot: Slot, arrayobj: Any, make: Callable[..., Any], words: 
         return ty(), generate
 
     return make(captured)
-
-
-@cache
-def plain_index(make: Callable[..., Any]) -> Any:
-    """Return the intrinsic that makes int64 of the Python ints in an index."""
-
-    def index(typingctx: Any, value: Any) -> Any:
-        plain = _plain(value)
-
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            if plain == value:
-                return args[0]
-            if not isinstance(value, types.BaseTuple):
-                return context.cast(builder, args[0], value, plain)
-            items = [
-                context.cast(builder, builder.extract_value(args[0], i), source, target)
-                for i, (source, target) in enumerate(zip(value, plain, strict=True))
-            ]
-            return context.make_tuple(builder, plain, items)
-
-        return plain(value), generate
-
-    return make(index)
-
-
-def _plain(ty: Any) -> Any:
-    if isinstance(ty, Weak):
-        if ty.kind != "int":
-            raise TypingError(f"an index must be an integer, got a {ty.kind}")
-        return types.int64
-    if isinstance(ty, types.BaseTuple) and any(isinstance(item, Weak) for item in ty):
-        return types.Tuple([_plain(item) for item in ty])
-    return ty

@@ -1,141 +1,139 @@
-"""LLVM code for what the rules decide, by numba's own implementations where it has them."""
+"""LLVM code for what the rules decide: which of NumPy's functions, on which dtype."""
 
 from __future__ import annotations
 
-import builtins
-import operator
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir as llvm
 from numba import types
 
-from gpualgo._operators.numpy_rules.types import native
+from gpualgo._operators.numpy_rules import complexes, floats, integers
+from gpualgo._operators.numpy_rules.code import Code
+from gpualgo._operators.numpy_rules.promotion import is_inexact
+from gpualgo._operators.numpy_rules.refusal import Refused
+from gpualgo._operators.numpy_rules.types import native, scalar_type
 
-
-def generate_cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return context.cast(builder, args[0], sig.args[0], sig.return_type)
-
-
-def call_generator(callee: Any, inner: Any, call_types: Any, result: Any) -> Callable[..., Any]:
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        values = []
-        for value, source, call, formal in zip(args, sig.args, call_types, inner.args, strict=True):
-            rounded = context.cast(builder, value, source, call)
-            computed = context.cast(builder, rounded, call, native(call))
-            values.append(context.cast(builder, computed, native(call), formal))
-        function = context.get_function(callee, inner)
-        for library in getattr(function, "libs", ()):
-            context.active_code_library.add_linking_library(library)
-        value = function(builder, values)
-        return context.cast(builder, value, inner.return_type, result)
-
-    return generate
-
-
-def wrapping_floordiv(divide: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the smallest int64 divided by -1 wrap as in NumPy, where numba gives 0."""
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        dividend, divisor = (
-            context.cast(builder, value, source, types.int64)
-            for value, source in zip(args, sig.args, strict=True)
-        )
-        minus_one = context.get_constant(types.int64, -1)
-        is_negation = builder.icmp_signed("==", divisor, minus_one)
-        return builder.select(
-            is_negation, builder.neg(dividend), divide(context, builder, sig, args)
-        )
-
-    return generate
-
-
-ORDER = {builtins.max: operator.gt, builtins.min: operator.lt}
+RELATIONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
+             "not_equal": "!="}  # fmt: skip
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_LOGIC = {"logical_and": "and_", "logical_or": "or_", "logical_xor": "xor"}
 MAX_UNROLLED_POWER = 16
 
 
-def extreme_generator(typingctx: Any, fn: Any, call_types: Any, result: Any) -> Callable[..., Any]:
-    """Return code for Python's max or min of two: the second if it is strictly beyond."""
-    compare = typingctx.resolve_value_type(ORDER[fn])
-    pair = tuple(map(native, call_types))
-    inner = compare.get_call_type(typingctx, pair, {})
-    beyond = call_generator(compare, inner, pair, types.boolean)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        a, b = (
-            context.cast(builder, context.cast(builder, value, source, call), call, native(call))
-            for value, source, call in zip(args, sig.args, call_types, strict=True)
-        )
-        condition = beyond(context, builder, types.boolean(pair[1], pair[0]), (b, a))
-        return context.cast(builder, builder.select(condition, b, a), pair[0], result)
-
-    return generate
+def truth(code: Code, name: str, value: Any) -> Any:
+    """Return whether a number is not zero; NaN is true."""
+    if name == "bool":
+        return value
+    if name.startswith("complex"):
+        return code.either(*(truth(code, "float", part) for part in complexes.parts(code, value)))
+    if is_inexact(name):
+        return code.builder.fcmp_unordered("!=", value, value.type(0.0))
+    return code.builder.icmp_unsigned("!=", value, value.type(0))
 
 
-def power_generator(
-    typingctx: Any, call_types: Any, exponent: int, result: Any
-) -> Callable[..., Any]:
-    """Return code for a constant power: squarings and products, in the base's own type."""
-    base_type = call_types[0]
-    times = typingctx.resolve_value_type(operator.mul)
-    inner = times.get_call_type(typingctx, (native(base_type), native(base_type)), {})
-    product = call_generator(times, inner, (base_type, base_type), base_type)
-    pair = base_type(base_type, base_type)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        square = context.cast(builder, args[0], sig.args[0], base_type)
-        power, remaining = None, exponent
-        while remaining:
-            if remaining & 1:
-                factors = (power, square)
-                power = square if power is None else product(context, builder, pair, factors)
-            remaining >>= 1
-            if remaining:
-                square = product(context, builder, pair, (square, square))
-        return context.cast(builder, power, base_type, result)
-
-    return generate
+def compute(code: Code, does: str, name: str, values: list[Any]) -> Any:
+    """Return what one of NumPy's functions gives for native values of one dtype."""
+    if does in RELATIONS:
+        return compare(code, RELATIONS[does], name, *values)
+    if does == "logical_not":
+        return code.builder.not_(truth(code, name, values[0]))
+    if does in _LOGIC:
+        return getattr(code.builder, _LOGIC[does])(*(truth(code, name, v) for v in values))
+    if does == "nextafter" and name in ("float16", "bfloat16"):
+        return floats.next_narrow(code, name, *values)
+    function = _functions_of(name)[does]
+    if name == "bool" or not is_inexact(name):
+        return function(code, name.startswith("int"), *values)
+    return function(code, *values)
 
 
-def sign_generator(typingctx: Any, ty: types.Type, result: Any) -> Callable[..., Any]:
-    """Return code for the sign of a real number; that of 0 or NaN is itself."""
-    one = native(ty)
-    above, below = (
-        typingctx.resolve_value_type(fn).get_call_type(typingctx, (one, one), {})
-        for fn in (operator.gt, operator.lt)
-    )
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        value = context.cast(builder, args[0], sig.args[0], one)
-        zero, plus = (context.get_constant(one, number) for number in (0, 1))
-        minus = context.cast(builder, context.get_constant(types.int64, -1), types.int64, one)
-
-        def holds(fn: Any, inner: Any) -> Any:
-            operands = [
-                context.cast(builder, operand, one, formal)
-                for operand, formal in zip((value, zero), inner.args, strict=True)
-            ]
-            return context.get_function(fn, inner)(builder, operands)
-
-        negative = builder.select(holds(operator.lt, below), minus, value)
-        sign = builder.select(holds(operator.gt, above), plus, negative)
-        return context.cast(builder, sign, one, result)
-
-    return generate
+def has(does: str, name: str) -> bool:
+    """Return whether there is code for a function on a dtype."""
+    if does in RELATIONS or does == "logical_not" or does in _LOGIC:
+        return True
+    return does in _functions_of(name)
 
 
-def rounded(builder: Any, value: Any, name: str) -> Any:
-    """Return value rounded as LLVM's floor, ceil, trunc or rint does."""
-    if name != "rint":
-        function = builder.module.declare_intrinsic(f"llvm.{name}", [value.type])
-        return builder.call(function, [value])
-    # NVVM has no rint. Adding a number that leaves no bits for a fraction rounds to even.
-    zero = value.type(0.0)
-    big = value.type(2.0**23 if str(value.type) == "float" else 2.0**52)
-    is_below = builder.fcmp_ordered("<", value, zero)
-    size = builder.select(is_below, builder.fsub(value.type(-0.0), value), value)
-    whole = builder.fsub(builder.fadd(size, big), big)
-    signed = builder.select(is_below, builder.fsub(value.type(-0.0), whole), whole)
-    is_settled = builder.or_(  # a zero keeps its sign; what is large or NaN is whole already
-        builder.fcmp_unordered(">=", size, big), builder.fcmp_ordered("==", value, zero)
-    )
-    return builder.select(is_settled, value, signed)
+def _functions_of(name: str) -> dict[str, Callable[..., Any]]:
+    if name == "bool":
+        return integers.BOOL
+    if name.startswith("complex"):
+        return complexes.FUNCTIONS
+    return floats.FUNCTIONS if is_inexact(name) else integers.FUNCTIONS
+
+
+def compare(code: Code, relation: str, name: str, a: Any, b: Any) -> Any:
+    """Return whether a relation holds between native values of one dtype."""
+    if name.startswith("complex"):
+        return complexes.compare(code, relation, a, b)
+    if is_inexact(name):
+        return floats.compare(code, relation, a, b)
+    return integers.compare(code, relation, name.startswith("int"), a, b)
+
+
+def rounded_to(code: Code, ty: types.Type, value: Any) -> Any:
+    """Return a native value rounded as the type holds it: float32 as a 16-bit float."""
+    return code.context.cast(code.builder, value, native(ty), ty)
+
+
+def constant_power(code: Code, name: str, base: Any, exponent: int) -> Any:
+    """Return base ** exponent by squarings and products, rounded at each."""
+    if name.startswith("complex"):
+        return _complex_power(code, base, exponent)
+    times = "multiply"
+    square, power = base, None
+    while exponent:
+        if exponent & 1:
+            power = square if power is None else compute(code, times, name, [power, square])
+        exponent >>= 1
+        if exponent:
+            square = compute(code, times, name, [square, square])
+    return power
+
+
+def _complex_power(code: Code, base: Any, exponent: int) -> Any:
+    """Return a complex number's power by the products that NumPy takes."""
+    times = complexes.FUNCTIONS["multiply"]
+    if exponent == 3:
+        return times(code, base, times(code, base, base))
+    real = complexes.parts(code, base)[0].type
+    power, square = complexes.joined(code, real(1.0), real(0.0)), base
+    if exponent <= 2:
+        return base if exponent == 1 else times(code, base, base)
+    while exponent:
+        if exponent & 1:
+            power = times(code, power, square)
+        exponent >>= 1
+        if exponent:
+            square = times(code, square, square)
+    return power
+
+
+def rounding(code: Code, ty: types.Type, value: Any, decimals: int) -> Any:
+    """Return np.round: scaled by a power of ten, to the even integer, and back."""
+    if decimals == 0:
+        return floats.rint(code, value)
+    scale = rounded_to(code, ty, value.type(float(10 ** abs(decimals))))
+    steps = (code.builder.fmul, code.builder.fdiv)
+    there, back = steps if decimals > 0 else steps[::-1]
+    whole = floats.rint(code, rounded_to(code, ty, there(value, scale)))
+    return rounded_to(code, ty, back(whole, scale))
+
+
+def widened(code: Code, source: str, target: str, value: Any) -> Any:
+    """Return an integer or bool of one dtype as one of another."""
+    ty = scalar_type(target)
+    return code.context.cast(code.builder, value, scalar_type(source), ty)
+
+
+def zero_of(name: str) -> Any:
+    """Return 0 of a dtype as an LLVM constant of its native type."""
+    ty = native(scalar_type(name))
+    if isinstance(ty, types.Float):
+        return (llvm.FloatType() if ty == types.float32 else llvm.DoubleType())(0.0)
+    if isinstance(ty, types.Boolean):
+        return llvm.IntType(1)(0)
+    if not isinstance(ty, types.Integer):
+        raise Refused(f"{name} has no zero")
+    return llvm.IntType(ty.bitwidth)(0)

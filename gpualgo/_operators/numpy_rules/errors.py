@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import linecache
 import re
 import warnings
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ from numba import types
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.key import python_function
-from gpualgo._operators.numpy_rules.types import Weak, native, scalar_name
+from gpualgo._operators.numpy_rules import refusal
+from gpualgo._operators.numpy_rules.language import NotInAnOperator
+from gpualgo._operators.numpy_rules.types import Weak, described, native, scalar_name
 
 
 def source_of(fn: Any) -> str:
@@ -34,6 +37,7 @@ def source_of(fn: Any) -> str:
 @contextlib.contextmanager
 def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
     """Turn whatever numba raises within into a CompileError with fn's source line."""
+    refusal.forget()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
@@ -41,30 +45,67 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, CompileError):
             raise CompileError(f"{error}: {source_of(fn)}") from None
-        reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
+        if isinstance(error, NotInAnOperator):
+            raise TypeError(f"{error}: {source_of(fn)}") from None
         dtypes = ", ".join(str(dtype) for dtype in arg_dtypes)
+        start = f"op could not be compiled for ({dtypes}): "
+        reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
+        sentence = refusal.last() or _unknown_attribute(_in_words(reason))
+        if sentence is not None:
+            raise CompileError(f"{start}{sentence}: {source_of(fn)}{_line_of(reason)}") from error
         if "row_stack" in reason:
             reason += "; numba-cuda does not work with NumPy 2.5: pip install 'numpy<2.5'"
         raise CompileError(
-            f"op could not be compiled for ({dtypes}): {source_of(fn)}\n"
-            f"{type(error).__name__}: {reason}"
+            f"{start}{source_of(fn)}\n{type(error).__name__}: {_in_words(reason)}"
         ) from error
+
+
+def _line_of(reason: str) -> str:
+    """Return the line within an operator that numba names, where its file can be read."""
+    places = re.findall(r'File "([^"\n]+)", line (\d+)', reason)
+    for name, number in reversed(places):
+        line = linecache.getline(name, int(number)).strip()
+        if line and "gpualgo" not in name.replace("\\", "/").split("/")[-4:-1]:
+            return f" (line {number}: {line})"
+    return ""
+
+
+def _unknown_attribute(reason: str) -> str | None:
+    found = re.search(r"Unknown attribute '(\w+)' of type (type\()?([^\n]*)", reason)
+    if found is None:
+        return None
+    name, is_function, what = found.groups()
+    if is_function:
+        return f"unknown attribute {name!r} of a function; call the function itself"
+    return (
+        f"unknown attribute {name!r} of {what}; numbers have real, imag and conjugate(), and "
+        "become others by np.float32(a) and its like"
+    )
+
+
+def _in_words(reason: str) -> str:
+    """Return numba's reason with our types named as an author knows them."""
+    reason = re.sub(r"Weak\((\w+), (?:None|\[[^\]]*\])\)", r"Python \1", reason)
+    return re.sub(r"Narrow\((\w+)\)", r"\1", reason)
 
 
 def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
     """Return the dtype of op's result; raise TypeError if it is no number or does not fit."""
     name = scalar_name(returned)
     if name is None:
-        what = "None" if returned is types.none else str(returned)
-        raise TypeError(f"op returns {what}, not a number; return a scalar: {source_of(fn)}")
+        raise TypeError(
+            f"op returns {described(returned)}, not a number; return a scalar: {source_of(fn)}"
+        )
     inferred = (
         np.dtype(scalar_name(native(returned)))
         if isinstance(returned, Weak)
         else _dtypes.from_name(name)
     )
     if wanted is None:
+        if isinstance(returned, Weak) and returned.kind == "int":
+            _check_values(returned, inferred, fn)
         return inferred
-    weak_fits = isinstance(returned, Weak) and _weak_fits(returned.kind, wanted)
+    weak_fits = isinstance(returned, Weak) and _weak_fits(returned, wanted, fn)
     if not weak_fits and not _dtypes.can_cast(inferred, wanted):
         raise TypeError(
             f"op returns {inferred}, which does not fit {wanted}; pass dtype=np.{inferred} or "
@@ -73,6 +114,19 @@ def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np
     return wanted
 
 
-def _weak_fits(kind: str, wanted: np.dtype[Any]) -> bool:
+def _weak_fits(returned: Weak, wanted: np.dtype[Any], fn: Any) -> bool:
     ranks = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-    return {"int": 1, "float": 2, "complex": 3}[kind] <= ranks[_dtypes.kind(wanted)]
+    kind = _dtypes.kind(wanted)
+    if kind in "ui":
+        _check_values(returned, wanted, fn)
+    return {"int": 1, "float": 2, "complex": 3}[returned.kind] <= ranks[kind]
+
+
+def _check_values(returned: Weak, wanted: np.dtype[Any], fn: Any) -> None:
+    limits = np.iinfo(wanted)
+    for value in returned.values or ():
+        if returned.kind == "int" and not limits.min <= value <= limits.max:
+            raise TypeError(
+                f"op returns the Python integer {refusal.shown(value)}, which does not fit "
+                f"{wanted}; pass another dtype= or return a float: {source_of(fn)}"
+            )

@@ -7,10 +7,13 @@ A weak operand (a Python int, float or complex) never widens an operand of its o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
 WEAK = ("int", "float", "complex")
+_PYTHON: dict[str, type] = {"int": int, "float": float, "complex": complex}
+_DEFAULT = {"int": "int64", "float": "float64", "complex": "complex128"}
 
 
 def promote(left: str, right: str) -> str:
@@ -29,6 +32,32 @@ def promote(left: str, right: str) -> str:
 def is_inexact(name: str) -> bool:
     """Return whether a dtype name is a float or complex one."""
     return "float" in name or name.startswith("complex")
+
+
+def default_name(name: str) -> str:
+    """Return the dtype that holds a Python number, or the dtype of that name itself."""
+    return _DEFAULT.get(name, name)
+
+
+@cache
+def loop_of(ufunc: np.ufunc, args: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """Return the dtypes that a ufunc takes for such arguments, and what it returns.
+
+    NumPy itself is asked. Raises TypeError, in NumPy's words, where it has no such loop.
+    """
+    if all(name in WEAK for name in args):
+        args = tuple(map(default_name, args))
+    has_bfloat16 = "bfloat16" in args
+    stand_in = "float32" if "float16" in args else "float16"
+    asked = [
+        _PYTHON.get(name) or np.dtype(stand_in if has_bfloat16 and name.endswith("float16")
+                                      else name)
+        for name in args
+    ]  # fmt: skip
+    found = [dtype.name for dtype in ufunc.resolve_dtypes((*asked, *(None,) * ufunc.nout))]
+    if has_bfloat16:
+        found = ["bfloat16" if name == "float16" else name for name in found]
+    return tuple(found[: len(args)]), found[len(args)]
 
 
 def _widen(strong: str, weak: str) -> str:

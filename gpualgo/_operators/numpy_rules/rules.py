@@ -1,217 +1,286 @@
 """NumPy-2 typing of the functions that operators call, as numba intrinsics.
 
-A rule says which dtype a function computes in and which it returns; the computing itself is
-numba's own implementation for that dtype.
+A rule says which dtype a function computes in and which it returns; NumPy itself is asked for both.
 """
 
 from __future__ import annotations
 
-import builtins
-import math
 import operator
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core.errors import TypingError
 
-from gpualgo._operators.numpy_rules.codegen import (
-    MAX_UNROLLED_POWER,
-    ORDER,
-    call_generator,
-    extreme_generator,
-    generate_cast,
-    power_generator,
-    rounded,
-    sign_generator,
-    wrapping_floordiv,
+from gpualgo._operators.numpy_rules import codegen, conversions, integers
+from gpualgo._operators.numpy_rules.code import Code
+from gpualgo._operators.numpy_rules.promotion import WEAK, default_name, is_inexact, loop_of
+from gpualgo._operators.numpy_rules.refusal import Refused
+from gpualgo._operators.numpy_rules.table import Entry
+from gpualgo._operators.numpy_rules.types import (
+    Weak,
+    common_name,
+    described,
+    native,
+    scalar_name,
+    scalar_type,
 )
-from gpualgo._operators.numpy_rules.functions import (
-    BOOL_LOGIC,
-    COMPLEX_SAME_AS,
-    CONSTRUCTORS,
-    REAL_SAME_AS,
-    ROUNDING,
-    SAME_AS,
-    rule_of,
-)
-from gpualgo._operators.numpy_rules.promotion import WEAK, is_inexact
-from gpualgo._operators.numpy_rules.types import Weak, common_name, native, scalar_name, scalar_type
+from gpualgo._operators.numpy_rules.weak import check_fits
 
-Plan = tuple[Any, tuple[types.Type, ...], types.Type]  # function, argument types, result type
+Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generator of an intrinsic
+Generate = Callable[[Code, list[Any]], Any]
+_KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
 
 
-def plan(fn: Any, args: tuple[types.Type, ...]) -> Plan | None:
-    """Return what to compute for fn on scalar types; None where an argument is no scalar."""
-    name = common_name(args)
-    if name is None:
+def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) -> Resolved:
+    """Return (signature, code generator) of a function of the table on numba types."""
+    if entry.style == "contains":
+        result, generate = _contains(entry, args)
+    else:
+        for i, ty in enumerate(args):
+            if scalar_name(ty) is None:
+                raise Refused(
+                    f"{entry.shown} takes numbers, and argument {i + 1} is {described(ty)}"
+                )
+        found = _folded(entry, fn, args)
+        planned: Any = _STYLES.get(entry.style, conversions.plan)
+        result, generate = found or planned(entry, args)
+
+    def generator(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+        return generate(Code(context, builder, is_cuda), list(values))
+
+    return result(*args), generator
+
+
+_FOLDED = ("operator", "math", "cmath", "whole", "bool", "extreme", "round")
+
+
+def _folded(
+    entry: Entry, fn: Any, args: tuple[types.Type, ...]
+) -> tuple[types.Type, Generate] | None:
+    """Let Python compute what depends on constants alone."""
+    is_python = entry.style in _FOLDED or (entry.style == "construct" and entry.is_builtin)
+    if not is_python or not all(isinstance(ty, Weak) and ty.is_constant for ty in args):
         return None
-    rule = rule_of(fn)
-    callee: Any
-    if rule == "construct":
-        target = scalar_type(CONSTRUCTORS.get(fn, "bfloat16"))
-        return None, args, target
-    if rule == "plain":
-        return fn, tuple(native(ty) for ty in args), types.void
-    if rule == "compare" or rule == "bool":
-        callee = SAME_AS.get(fn, fn)
-        if not name.startswith("complex"):
-            callee = REAL_SAME_AS.get(callee, callee)
-        return callee, _compare_types(name, args), types.boolean
-    if rule in ("divide", "floating") and not is_inexact(name):
-        name = "float64" if name not in WEAK or rule == "floating" else "float"
-        name = "complex128" if rule == "divide" and "complex" in map(scalar_name, args) else name
-    if name == "bool" and fn in BOOL_LOGIC:
-        return BOOL_LOGIC[fn], args, types.boolean
-    if name == "bool" and rule in ("power", "unary"):
-        name = "int8"
-    _check_literals(fn, name, args)
-    joint = scalar_type(name)
-    result = joint
-    if name.startswith("complex") and fn in (builtins.abs, np.absolute, np.abs):
-        result = types.float32 if name == "complex64" else types.float64
-    callee = SAME_AS.get(fn, fn)
-    same = COMPLEX_SAME_AS if name.startswith("complex") else REAL_SAME_AS
-    callee = same.get(callee, callee)
-    return callee, (joint,) * len(args), result
+    values = [ty.value for ty in args]
+    if entry.does == "power" and abs(values[1]) > 1 << 12:
+        raise Refused(f"{values[0]} ** {values[1]} is too large a number")
+    try:
+        value = fn(*values)
+    except Exception as error:
+        raise Refused(f"{entry.shown} of {', '.join(map(str, values))}: {error}") from None
+    if isinstance(value, (bool, np.bool_)):
+        return types.boolean, lambda code, _: code.context.get_constant(types.boolean, bool(value))
+    ty = Weak(type(value).__name__, (value,))
+    return ty, lambda code, _: conversions.constant(code, ty)
 
 
-def _compare_types(name: str, args: tuple[types.Type, ...]) -> tuple[types.Type, ...]:
-    """Integers compare exactly in numba's own types; all else in the common type."""
-    if name in WEAK or not is_inexact(name):
-        return tuple(native(ty) for ty in args)
-    return (scalar_type(name),) * len(args)
+def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[Any]:
+    """Return scalars in other dtypes, as native values."""
+    found = []
+    for value, source, name in zip(values, sources, names, strict=True):
+        target = scalar_type(name)
+        cast = code.context.cast(code.builder, value, source, target)
+        found.append(code.context.cast(code.builder, cast, target, native(target)))
+    return found
 
 
-def _check_literals(fn: Any, name: str, args: tuple[types.Type, ...]) -> None:
-    if name in WEAK or name == "bool" or is_inexact(name):
-        return
-    limits = np.iinfo(name)
-    for ty in args:
-        if isinstance(ty, Weak) and ty.value is not None and not (
-            limits.min <= ty.value <= limits.max
-        ):  # fmt: skip
-            raise TypingError(f"Python integer {ty.value} is out of bounds for {name}")
+def _names(args: tuple[types.Type, ...]) -> tuple[str, ...]:
+    return tuple(str(scalar_name(ty)) for ty in args)
 
 
-@cache
-def weak_counter(make: Callable[..., Any]) -> Any:
-    """Return the intrinsic that turns a loop's int64 counter into a Python int."""
-
-    def weak_counter(typingctx: Any, value: Any) -> Any:
-        if not isinstance(value, types.Integer):
-            return value(value), generate_cast
-        return Weak("int")(value), lambda context, builder, sig, args: context.cast(
-            builder, args[0], sig.args[0], types.int64
-        )
-
-    return make(weak_counter)
+def _plan(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
+    """Type a function as NumPy's ufunc is."""
+    if entry.does in codegen.RELATIONS and not any(
+        map(is_inexact, map(default_name, _names(args)))
+    ):
+        return _compare_integers(codegen.RELATIONS[entry.does], args)
+    call_names, result_name = _loop(entry, args)
+    return _computed(entry, args, call_names, result_name)
 
 
-_intrinsics: dict[tuple[Any, int, Any], Any] = {}
+def _loop(entry: Entry, args: tuple[types.Type, ...]) -> tuple[tuple[str, ...], str]:
+    ufunc = entry.ufunc
+    assert ufunc is not None
+    try:
+        return loop_of(ufunc, _names(args))
+    except TypeError as error:
+        names = ", ".join(map(default_name, _names(args)))
+        raise Refused(f"{entry.shown} of {names}: {str(error).rstrip(chr(46))}") from None
 
 
-def intrinsic_for(fn: Any, arity: int, make: Callable[..., Any]) -> Any:
-    """Return the numba intrinsic that computes fn by its rule, made once per target."""
-    key = (fn, arity, make)
-    if key not in _intrinsics:
-        if arity == 1:
+def _computed(
+    entry: Entry, args: tuple[types.Type, ...], call_names: tuple[str, ...], result_name: str
+) -> tuple[types.Type, Generate]:
+    name = call_names[0]
+    if entry.does.endswith("power"):
+        found = _constant_power(entry, args, name)
+        if found is not None:
+            return found
+    if not codegen.has(entry.does, name):
+        raise Refused(f"{entry.shown} of {name} is not supported{_way_out(entry, name)}")
+    result = scalar_type(result_name)
+    if entry.style != "numpy" and all(isinstance(ty, Weak) for ty in args):
+        result = Weak(_KINDS[result_name]) if result_name in _KINDS else result
 
-            def typer(typingctx: Any, a: Any) -> Any:
-                return _resolve(typingctx, fn, (a,))
-        elif arity == 2:
+    def generate(code: Code, values: list[Any]) -> Any:
+        natives = cast_all(code, values, args, call_names)
+        value = codegen.compute(code, entry.does, name, natives)
+        return code.context.cast(code.builder, value, native(result), result)
 
-            def typer(typingctx: Any, a: Any, b: Any) -> Any:  # type: ignore[misc]
-                return _resolve(typingctx, fn, (a, b))
-        elif rule_of(fn) == "where" and arity == 3:
-
-            def typer(typingctx: Any, a: Any, b: Any, c: Any) -> Any:  # type: ignore[misc]
-                return _resolve_where(a, b, c)
-        else:
-            raise TypingError(f"{fn.__name__} cannot be called with {arity} scalars")
-        typer.__name__ = f"numpy_{fn.__name__}"
-        _intrinsics[key] = make(typer)
-    return _intrinsics[key]
-
-
-def _resolve(typingctx: Any, fn: Any, args: tuple[types.Type, ...]) -> Any:
-    """Return (signature, code generator) of fn on numba types, as an intrinsic does."""
-    if fn in ROUNDING and common_name(args) is not None:
-        return _resolve_rounding(fn, args[0])
-    planned = plan(fn, args)
-    if planned is None:
-        planned = fn, tuple(native(ty) for ty in args), types.void
-    callee, call_types, result = planned
-    if callee is None:
-        return result(*args), generate_cast
-    exponent = args[1].value if rule_of(fn) == "power" and isinstance(args[1], Weak) else None
-    exponent = 2 if fn is np.square else exponent
-    if fn is np.sign and not str(call_types[0]).startswith("complex"):
-        return result(*args), sign_generator(typingctx, call_types[0], result)
-    if isinstance(exponent, int) and 1 <= exponent <= MAX_UNROLLED_POWER:
-        return result(*args), power_generator(typingctx, call_types, exponent, result)
-    if callee in ORDER:
-        return result(*args), extreme_generator(typingctx, callee, call_types, result)
-    candidates = (callee, fn, np.fmod) if callee is math.fmod else (callee, fn)  # the CPU's
-    callee_type, inner = _implementation(typingctx, candidates, tuple(map(native, call_types)))
-    if result is types.void:
-        result = inner.return_type
-    generate = call_generator(callee_type, inner, call_types, result)
-    if callee is operator.floordiv and call_types == (types.int64, types.int64):
-        generate = wrapping_floordiv(generate)
-    return result(*args), generate
+    for ty, call in zip(args, call_names, strict=True):
+        if isinstance(ty, Weak) and not is_inexact(call):
+            check_fits(ty, call)
+    return result, generate
 
 
-def _resolve_rounding(fn: Any, ty: types.Type) -> Any:
-    """Return (signature, code generator) of floor, ceil, trunc or rint."""
-    is_python = not isinstance(fn, np.ufunc)
-    name = str(scalar_name(ty))
+def _way_out(entry: Entry, name: str) -> str:
     if name.startswith("complex"):
-        raise TypingError(f"{fn.__name__} has no meaning on {name}")
-    result = Weak("int") if is_python else scalar_type(name)
-    if not is_inexact(name) and name != "float":
-        if fn is np.rint:
-            result = types.float64
-        return result(ty), generate_cast
-    computed = native(ty)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        value = context.cast(builder, args[0], ty, computed)
-        value = rounded(builder, value, ROUNDING[fn])
-        return context.cast(builder, value, computed, result)
-
-    return result(ty), generate
+        return "; compute it from a.real and a.imag"
+    return "; convert to a float first" if not is_inexact(name) else ""
 
 
-def _implementation(typingctx: Any, candidates: Any, args: tuple[types.Type, ...]) -> Any:
-    """Return numba's type and signature of the first candidate that this target has."""
-    failure: Exception | None = None
-    for candidate in candidates:
-        try:
-            callee = typingctx.resolve_value_type(candidate)
-            return callee, callee.get_call_type(typingctx, args, {})
-        except Exception as error:  # numba raises several kinds, KeyError among them
-            failure = failure or error
-    raise TypingError(str(failure)) from failure
-
-
-def _resolve_where(condition: Any, a: Any, b: Any) -> Any:
-    """Return (signature, code generator) of np.where on scalars."""
-    name = common_name((a, b))
-    if name is None or scalar_name(condition) is None:
-        raise TypingError("where needs three scalars")
-    result = scalar_type(name)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        chosen = context.is_true(
-            builder, native(condition), context.cast(builder, args[0], condition, native(condition))
+def _constant_power(
+    entry: Entry, args: tuple[types.Type, ...], name: str
+) -> tuple[types.Type, Generate] | None:
+    """Return the code of a power with a constant exponent, where it has one of its own."""
+    exponent = args[1].value if isinstance(args[1], Weak) else None
+    if isinstance(exponent, int) and exponent < 0 and not is_inexact(name):
+        raise Refused(
+            f"integers to negative integer powers are not allowed; write a ** {exponent}.0"
         )
-        values = (
-            context.cast(builder, value, source, result)
-            for value, source in zip(args[1:], (a, b), strict=True)
-        )
-        return builder.select(chosen, *values)
+    does = None
+    if entry.style == "operator" and exponent is not None:
+        does = {-1: "reciprocal", 0.5: "sqrt"}.get(exponent)
+    is_product = isinstance(exponent, (int, float)) and exponent in range(1, 17)
+    if (does is None and not is_product) or (does and not is_inexact(name)):
+        return None
+    result = args[0] if isinstance(args[0], Weak) else scalar_type(name)
+    if isinstance(result, Weak):
+        result = Weak(_KINDS[name])
 
-    return result(condition, a, b), generate
+    def generate(code: Code, values: list[Any]) -> Any:
+        (base,) = cast_all(code, values[:1], args[:1], (name,))
+        if does is not None:
+            value = codegen.compute(code, does, name, [base])
+        else:
+            value = codegen.constant_power(code, name, base, int(exponent))  # type: ignore[arg-type]
+        return code.context.cast(code.builder, value, native(result), result)
+
+    return result, generate
+
+
+def _compare_integers(relation: str, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
+    """Compare exactly: integers of any dtypes, and Python integers of any size."""
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        return _compared(code, relation, list(zip(args, values, strict=True)))
+
+    return types.boolean, generate
+
+
+def _compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) -> Any:
+    (left, a), (right, b) = sides
+    is_known = [isinstance(ty, Weak) and ty.is_constant for ty in (left, right)]
+    if is_known == [True, False]:
+        mirrored = codegen.MIRRORED[relation]
+        return _compared(code, mirrored, sides[::-1])
+    names = [str(scalar_name(ty)) for ty in (left, right)]
+    strong = default_name(names[0])
+    if is_known[1]:
+        limits = (0, 1) if strong == "bool" else (np.iinfo(strong).min, np.iinfo(strong).max)
+        if not limits[0] <= right.value <= limits[1]:
+            is_true = _RELATION[relation](0, 1 if right.value > limits[1] else -1)
+            return code.context.get_constant(types.boolean, is_true)
+        if strong == "bool":
+            a, strong = codegen.widened(code, "bool", "uint8", a), "uint8"
+        constant = code.context.get_constant(scalar_type(strong), right.value)
+        return codegen.compare(code, relation, strong, a, constant)
+    names = [default_name(name) for name in names]
+    joint = np.promote_types(*names).name
+    if "float" in joint:  # a signed one and uint64
+        order = 1 if names[0] == "uint64" else -1
+        pair = [(names[0], a), (names[1], b)][::-order]
+        signed = codegen.widened(code, pair[0][0], "int64", pair[0][1])
+        relation = codegen.MIRRORED[relation] if order == 1 else relation
+        return integers.compare_mixed(code, relation, signed, pair[1][1])
+    a, b = (codegen.widened(code, n, joint, v) for n, v in zip(names, (a, b), strict=True))
+    return codegen.compare(code, relation, joint, a, b)
+
+
+_RELATION: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne,
+}  # fmt: skip
+
+
+def compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) -> Any:
+    """Return whether a relation holds between two scalars of any types."""
+    entry = Entry(relation, _DOES[relation], "operator", (2, 2))
+    types_, values = zip(*sides, strict=True)
+    return _plan(entry, types_)[1](code, list(values))
+
+
+_DOES = {relation: does for does, relation in codegen.RELATIONS.items()}
+
+
+def _math(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
+    """Type a function of `math`: of integers and Python numbers float64, else as NumPy's."""
+    name = str(common_name(args))
+    if name.startswith("complex"):
+        raise Refused(f"{entry.shown} takes real numbers; use NumPy's function of complex ones")
+    name = name if name not in WEAK and is_inexact(name) else "float64"
+    result = "bool" if entry.does in ("isnan", "isinf", "isfinite") else name
+    return _computed(entry, args, (name,) * len(args), result)
+
+
+def _cmath(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
+    name = default_name(str(common_name((*args, NATIVE_COMPLEX))))
+    result = "bool" if entry.does.startswith("is") else name
+    return _computed(entry, args, (name,) * len(args), result)
+
+
+NATIVE_COMPLEX = Weak("complex")
+
+
+def _extreme(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
+    """Python's max or min of two: the second if it is strictly beyond."""
+    name = str(common_name(args))
+    if name.startswith("complex"):
+        raise Refused(f"{entry.shown} needs an order, which complex numbers have not")
+    weak = [ty for ty in args if isinstance(ty, Weak)]
+    result = weak[0].joined(weak[1]) if len(weak) == 2 else scalar_type(name)
+    relation = ">" if entry.does == "max" else "<"
+    for ty in weak:
+        if len(weak) == 1 and name != "bool" and not is_inexact(name):
+            check_fits(ty, name)
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        sides = list(zip(args, values, strict=True))
+        beyond = compared(code, relation, sides[::-1])
+        a, b = (code.context.cast(code.builder, value, ty, result) for ty, value in sides)
+        return code.builder.select(beyond, b, a)
+
+    return result, generate
+
+
+def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
+    """Return whether a tuple holds a number equal to another."""
+    items, value = args
+    if not isinstance(items, types.BaseTuple) or any(scalar_name(t) is None for t in items):
+        raise Refused(f"`in` takes a tuple of numbers, not {described(items)}")
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        found = [
+            compared(code, "==", [(ty, code.builder.extract_value(values[0], i)),
+                                  (value, values[1])])
+            for i, ty in enumerate(items)
+        ]  # fmt: skip
+        return code.either(code.context.get_constant(types.boolean, False), *found)
+
+    return types.boolean, generate
+
+
+_STYLES: dict[str, Callable[..., tuple[types.Type, Generate]]] = {
+    "numpy": _plan, "operator": _plan, "math": _math, "cmath": _cmath, "extreme": _extreme,
+}  # fmt: skip

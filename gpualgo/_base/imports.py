@@ -1,0 +1,66 @@
+"""Packages that two threads must not load at once: cuda.core is in pieces meanwhile.
+
+While one thread runs cuda.core's or numba.cuda's first lines, another that imports it does not wait
+but finds a package without its contents.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from gpualgo._base import forks
+
+PATIENCE = 60.0  # seconds to wait for somebody else's import
+_PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba", "numba.cuda")
+
+
+class _Loading:
+    """A context in which this thread alone imports such packages; it may be entered again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._is_registered = False
+
+    def __enter__(self) -> None:
+        forks.check("loading a package")
+        if not self._is_registered:
+            self._is_registered = True
+            forks.wait_for(self._lock)
+        self._lock.acquire()
+        self._depth += 1
+        try:
+            if self._depth == 1:
+                _wait_for_others()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        self._lock.release()
+
+
+def _wait_for_others() -> None:
+    """Wait until none of the packages is being imported by a thread that does not ask us."""
+    end = time.monotonic() + PATIENCE
+    while name := _under_way():
+        if time.monotonic() > end:
+            raise RuntimeError(
+                f"{name} is still being imported by another thread, which may have been lost in a "
+                "fork; import it before"
+            )
+        time.sleep(0.001)
+
+
+def _under_way() -> str | None:
+    for name in _PACKAGES:
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if getattr(spec, "_initializing", False):
+            return name
+    return None
+
+
+loading = _Loading()

@@ -1,0 +1,120 @@
+"""What compiled code can depend on of a class, and of functions that are written in C.
+
+What NumPy, numba and Python define is known by its name, which means the same in every process.
+Classes of the user's are known by what they hold.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import inspect
+import sys
+import types
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpualgo._operators.bytecode import reads_of
+from gpualgo._operators.content import Token
+from gpualgo._operators.guards import contents_of
+
+# Those whose functions numba knows, and that nobody defines anew.
+_LIBRARIES = frozenset(
+    ("_operator", "builtins", "cmath", "math", "ml_dtypes", "numba", "numpy", "operator", "random")
+)
+
+
+class Alone:
+    """In a token: an object that nothing else equals, in this process or another."""
+
+    __slots__ = ("_name", "_value")
+
+    def __init__(self, value: Any) -> None:
+        self._value = value  # as long as the token lives, no other object has its address
+        self._name = uuid.uuid4().hex
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Alone) and other._value is self._value
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+def is_library(module: str) -> bool:
+    """Return whether a module is taken as it is: what it defines is known by name."""
+    return module.partition(".")[0] in _LIBRARIES
+
+
+def object_token(value: Any) -> Token | None:
+    """Return the token of a class or a function written in C; None if value is neither."""
+    if _is_defined_by_library(value):
+        return ("object", _module_of(value), _name_of(value))
+    if type(value).__module__.endswith("types.scalars") and is_library(type(value).__module__):
+        return ("numba type", str(value))
+    if isinstance(value, (type, types.BuiltinFunctionType, np.ufunc)):
+        if hasattr(value, "class_type"):
+            _check_jitclass(value)
+        return ("alone", _name_of(value), Alone(value))
+    return None
+
+
+def _module_of(value: Any) -> Any:
+    """Return the name of the module that defines value; before NumPy 2.1 ufuncs do not tell it."""
+    return getattr(value, "__module__", "numpy" if isinstance(value, np.ufunc) else None)
+
+
+def _name_of(value: Any) -> str:
+    return str(getattr(value, "__qualname__", None) or getattr(value, "__name__", ""))
+
+
+def _is_defined_by_library(value: Any) -> bool:
+    """Return whether a library's module has just this object under its own name."""
+    module = _module_of(value)
+    if type(module) is not str or not is_library(module) or not callable(value):
+        return False
+    found: Any = sys.modules.get(module)
+    for name in _name_of(value).split("."):
+        found = getattr(found, name, None)
+    return found is value
+
+
+def content_of(cls: type, token_of: Callable[[Any], Token]) -> Token | None:
+    """Return what a class of the user's is for numba: an enumeration's or namedtuple's content."""
+    if issubclass(cls, enum.Enum):
+        bases = tuple(base.__name__ for base in cls.__mro__[1:])
+        members = tuple((name, token_of(it.value)) for name, it in cls.__members__.items())
+        return ("enum", bases, members)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        parameters = inspect.signature(cls.__new__).parameters.values()
+        taken = tuple(
+            (p.name, str(p.kind), "" if p.default is p.empty else token_of(p.default))
+            for p in parameters
+        )
+        return ("namedtuple", tuple(cls._fields), taken)
+    return None
+
+
+def _check_jitclass(cls: Any) -> None:
+    """Raise TypeError for a class whose methods read variables: numba reads those only once."""
+    kind = cls.class_type
+    dispatchers = [*kind.jit_methods.values(), *kind.jit_static_methods.values()]
+    for accessors in kind.jit_props.values():
+        dispatchers += accessors.values()
+    for fn in (dispatcher.py_func for dispatcher in dispatchers):
+        space = {**builtins.__dict__, **fn.__globals__}
+        variables = {name: space.get(name) for name in reads_of(fn.__code__).globals}
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+            variables[name] = contents_of(cell)
+        for name, value in variables.items():
+            is_module = isinstance(value, types.ModuleType) and is_library(value.__name__)
+            if value is not cls and not is_module and not _is_defined_by_library(value):
+                raise TypeError(
+                    f"op uses the jitclass {cls.__name__}, whose method {fn.__name__} reads "
+                    f"{name!r}, which numba looks at only once; pass it as an argument"
+                )

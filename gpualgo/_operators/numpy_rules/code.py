@@ -1,0 +1,89 @@
+"""What writes LLVM code: a builder, and the mathematical library of its target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba import types
+from numba.core import cgutils
+
+from gpualgo._operators.numpy_rules.storage import Narrowing
+
+# Names of libdevice that differ from those of Python's math.
+_LIBDEVICE = {"gamma": "tgamma"}
+_EXTERNAL = ("cbrt", "exp2")  # which numba's math on the CPU has not, or not for each Python
+i1, f32, f64 = llvm.IntType(1), llvm.FloatType(), llvm.DoubleType()
+
+
+@dataclass(frozen=True)
+class Code:
+    """Where code is written to, and for which target."""
+
+    context: Any
+    builder: Any
+    is_cuda: bool
+
+    @property
+    def narrowing(self) -> Narrowing:
+        return Narrowing(self.is_cuda)
+
+    def select(self, *cases: Any) -> Any:
+        """Return the value of the first condition that holds: condition, value, …, otherwise."""
+        *pairs, found = cases
+        for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
+            found = self.builder.select(condition, value, found)
+        return found
+
+    def both(self, first: Any, *others: Any) -> Any:
+        for other in others:
+            first = self.builder.and_(first, other)
+        return first
+
+    def either(self, first: Any, *others: Any) -> Any:
+        for other in others:
+            first = self.builder.or_(first, other)
+        return first
+
+    def libm(self, name: str, *values: Any) -> Any:
+        """Call a function of the mathematical library on float32 or float64."""
+        ty = values[0].type
+        suffix = "f" if ty == f32 else ""
+        if self.is_cuda or name in _EXTERNAL:
+            symbol = f"__nv_{_LIBDEVICE.get(name, name)}" if self.is_cuda else name
+            kind = llvm.FunctionType(ty, [ty] * len(values))
+            function = cgutils.get_or_insert_function(self.builder.module, kind, symbol + suffix)
+            return self.builder.call(function, values)
+        scalar = types.float32 if ty == f32 else types.float64
+        signature = scalar(*(scalar,) * len(values))
+        return self.context.get_function(getattr(math, name), signature)(self.builder, values)
+
+    def intrinsic(self, name: str, *values: Any) -> Any:
+        """Call an intrinsic of LLVM that is overloaded on the type of its arguments."""
+        if self.is_cuda and name == "trunc":  # of which CUDA 13.0's NVVM has not float32's
+            return self.libm(name, *values)
+        function = self.builder.module.declare_intrinsic(f"llvm.{name}", [values[0].type])
+        return self.builder.call(function, values)
+
+    def loop(self, start: list[Any], goes_on: Callable[..., Any], step: Callable[..., Any]) -> Any:
+        """Return what variables are when goes_on(*variables) is false at last."""
+        builder = self.builder
+        before = builder.block
+        head = builder.append_basic_block("head")
+        body = builder.append_basic_block("body")
+        after = builder.append_basic_block("after")
+        builder.branch(head)
+        builder.position_at_end(head)
+        variables = [builder.phi(value.type) for value in start]
+        for variable, value in zip(variables, start, strict=True):
+            variable.add_incoming(value, before)
+        builder.cbranch(goes_on(*variables), body, after)
+        builder.position_at_end(body)
+        for variable, value in zip(variables, step(*variables), strict=True):
+            variable.add_incoming(value, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return variables

@@ -1,0 +1,186 @@
+"""Rules of what makes one number of another: constructors, roundings, parts, a choice of two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+
+from gpualgo._operators.numpy_rules import codegen, complexes, floats
+from gpualgo._operators.numpy_rules.code import Code
+from gpualgo._operators.numpy_rules.promotion import default_name, is_inexact
+from gpualgo._operators.numpy_rules.refusal import Refused
+from gpualgo._operators.numpy_rules.table import Entry
+from gpualgo._operators.numpy_rules.types import (
+    Weak,
+    WeakValue,
+    common_name,
+    native,
+    scalar_name,
+    scalar_type,
+)
+from gpualgo._operators.numpy_rules.weak import check_fits
+from gpualgo._operators.numpy_rules.weak import constant as weak_constant
+
+Planned = tuple[types.Type, Callable[[Code, list[Any]], Any]]
+
+
+def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
+    """Return the result type and the code of a function with a rule of its own."""
+    return _STYLES[entry.style](entry, args)
+
+
+def constant(code: Code, ty: Weak) -> Any:
+    """Return a Python number that is known."""
+    return weak_constant(code.context, code.builder, ty, WeakValue(ty.value))
+
+
+def _construct(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
+    target = scalar_type(entry.does)
+    names = [default_name(str(scalar_name(ty))) for ty in args]
+    is_complex = entry.does.startswith("complex")
+    if len(args) == 2:
+        return _of_two_parts(entry, args, target, names)
+    if names[0].startswith("complex") and not is_complex and entry.does != "bool":
+        raise Refused(f"{entry.shown} of a complex number would drop a part of it; use a.real")
+    if isinstance(args[0], Weak) and not is_inexact(entry.does) and entry.does != "bool":
+        check_fits(args[0], entry.does)
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        if entry.does == "bool":
+            return _truth(code, args[0], values[0])
+        return code.context.cast(code.builder, values[0], args[0], target)
+
+    return target, generate
+
+
+def _truth(code: Code, ty: types.Type, value: Any) -> Any:
+    if isinstance(ty, Weak) and ty.is_constant:
+        return code.context.get_constant(types.boolean, bool(ty.value))
+    value = code.context.cast(code.builder, value, ty, native(ty))
+    return codegen.truth(code, default_name(str(scalar_name(ty))), value)
+
+
+def _of_two_parts(
+    entry: Entry, args: tuple[types.Type, ...], target: types.Type, names: list[str]
+) -> Planned:
+    if any(name.startswith("complex") for name in names):
+        raise Refused(f"{entry.shown} of two parts takes real numbers; write a + b * 1j")
+    part = types.float32 if entry.does == "complex64" else types.float64
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        cast = code.context.cast
+        pair = (cast(code.builder, v, ty, part) for v, ty in zip(values, args, strict=True))
+        return complexes.joined(code, *pair)
+
+    return target, generate
+
+
+def _bool(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
+    return types.boolean, lambda code, values: _truth(code, args[0], values[0])
+
+
+def _whole(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
+    """math.floor, ceil and trunc: a Python int."""
+    name = default_name(str(scalar_name(args[0])))
+    if name.startswith("complex"):
+        raise Refused(f"{entry.shown} has no meaning on {name}; use a.real")
+    result = types.uint64 if name == "uint64" else Weak("int")  # which 64 bits of a sign hold not
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        value = code.context.cast(code.builder, values[0], args[0], native(args[0]))
+        if is_inexact(name):
+            value = floats.FUNCTIONS[entry.does](code, value)
+        return code.context.cast(code.builder, value, native(args[0]), native(result))
+
+    return result, generate
+
+
+def _round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
+    """Python's round: of one number to an int64, to decimals as np.round."""
+    if len(args) == 2:
+        return _numpy_round(entry, args)
+    name = default_name(str(scalar_name(args[0])))
+    if name.startswith("complex"):
+        raise Refused(f"round has no meaning on {name}; use a.real")
+    result = types.uint64 if name == "uint64" else types.int64
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        value = code.context.cast(code.builder, values[0], args[0], native(args[0]))
+        value = floats.rint(code, value) if is_inexact(name) else value
+        return code.context.cast(code.builder, value, native(args[0]), result)
+
+    return result, generate
+
+
+def _numpy_round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
+    name = default_name(str(scalar_name(args[0])))
+    decimals = 0
+    if len(args) == 2:
+        known = args[1].value if isinstance(args[1], Weak) and args[1].kind == "int" else None
+        if known is None:
+            raise Refused(f"{entry.shown}: the number of decimals must be a constant")
+        decimals = known
+    if name == "bool" or name.startswith("complex") or abs(decimals) > 22:
+        raise Refused(f"{entry.shown} of {name} to {decimals} decimals is not supported")
+    if not is_inexact(name) and decimals < 0:
+        raise Refused(f"{entry.shown} of integers takes no negative number of decimals")
+    result = scalar_type(name)
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        value = code.context.cast(code.builder, values[0], args[0], result)
+        if not is_inexact(name):
+            return value
+        value = code.context.cast(code.builder, value, result, native(result))
+        value = codegen.rounding(code, result, value, decimals)
+        return code.context.cast(code.builder, value, native(result), result)
+
+    return result, generate
+
+
+def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
+    """The real or the imaginary part of any number."""
+    (ty,), name = args, str(scalar_name(args[0]))
+    if not name.startswith("complex"):
+        result: types.Type = ty if entry.does == "real" else scalar_type(name)
+        return result, lambda code, values: _part_of_real(code, entry, ty, result, values[0])
+    result = types.float32 if name == "complex64" else types.float64
+    if name == "complex":
+        result = Weak("float")
+    index = 0 if entry.does == "real" else 1
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        value = code.context.cast(code.builder, values[0], ty, native(ty))
+        return code.builder.extract_value(value, index)
+
+    return result, generate
+
+
+def _part_of_real(code: Code, entry: Entry, ty: Any, result: Any, value: Any) -> Any:
+    return value if entry.does == "real" else codegen.zero_of(default_name(str(scalar_name(ty))))
+
+
+def _where(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
+    condition, a, b = args
+    name = default_name(str(common_name((a, b))))
+    if not is_inexact(name) and name != "bool":
+        for ty in (a, b):
+            if isinstance(ty, Weak):
+                check_fits(ty, name)
+    result = scalar_type(name)
+
+    def generate(code: Code, values: list[Any]) -> Any:
+        chosen = (
+            code.context.cast(code.builder, value, source, result)
+            for value, source in zip(values[1:], (a, b), strict=True)
+        )
+        return code.builder.select(_truth(code, condition, values[0]), *chosen)
+
+    return result, generate
+
+
+_STYLES: dict[str, Callable[..., Planned]] = {
+    "construct": _construct, "bool": _bool, "whole": _whole, "round": _round,
+    "np.round": _numpy_round, "part": _part, "where": _where,
+}  # fmt: skip

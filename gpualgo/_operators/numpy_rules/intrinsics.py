@@ -1,0 +1,145 @@
+"""numba intrinsics: what the rewrite puts in the place of the functions that operators call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+
+from gpualgo._operators.numpy_rules import rules
+from gpualgo._operators.numpy_rules.refusal import Refused
+from gpualgo._operators.numpy_rules.table import Entry
+from gpualgo._operators.numpy_rules.types import (
+    Weak,
+    common_name,
+    described,
+    native,
+    scalar_name,
+    scalar_type,
+)
+
+_made: dict[tuple[Any, ...], Any] = {}
+
+
+def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda: bool) -> Any:
+    """Return the intrinsic that computes a function of the table, made once per target."""
+    lowest, highest = entry.arity
+    if not lowest <= arity <= highest:
+        wanted = str(lowest) if lowest == highest else f"{lowest} or {highest}"
+        wanted = f"{lowest} or more" if highest > lowest + 1 else wanted
+        noun = "argument" if wanted == "1" else "arguments"
+        raise Refused(f"{entry.shown} takes {wanted} {noun} in an operator, not {arity}")
+
+    def resolve(*args: Any) -> Any:
+        return rules.resolve(entry, fn, is_cuda, args)
+
+    if arity == 1:
+
+        def typer(typingctx: Any, a: Any) -> Any:
+            return resolve(a)
+    elif arity == 2:
+
+        def typer(typingctx: Any, a: Any, b: Any) -> Any:  # type: ignore[misc]
+            return resolve(a, b)
+    else:
+
+        def typer(typingctx: Any, a: Any, b: Any, c: Any) -> Any:  # type: ignore[misc]
+            return resolve(a, b, c)
+
+    return _once((entry, fn, arity, make), typer, make, f"numpy_{entry.does}")
+
+
+def _once(key: Any, typer: Callable[..., Any], make: Callable[..., Any], name: str) -> Any:
+    if key not in _made:
+        typer.__name__ = name
+        _made[key] = make(typer)
+    return _made[key]
+
+
+def converting(name: str, make: Callable[..., Any]) -> Any:
+    """Return an intrinsic of one value that changes its type: one of `_CONVERSIONS`."""
+    convert = _CONVERSIONS[name]
+
+    def typer(typingctx: Any, value: Any) -> Any:
+        target = convert(value)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return _cast(context, builder, value, target, args[0])
+
+        return target(value), generate
+
+    return _once((name, make), typer, make, name)
+
+
+def _cast(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    if source == target:
+        return value
+    if not isinstance(source, types.BaseTuple):
+        if isinstance(target, Weak) and not isinstance(source, Weak):
+            return context.cast(builder, value, source, native(target))
+        return context.cast(builder, value, source, target)
+    items = [
+        _cast(context, builder, item, wanted, builder.extract_value(value, i))
+        for i, (item, wanted) in enumerate(zip(source, target, strict=True))
+    ]
+    return context.make_tuple(builder, target, items)
+
+
+def _plain(ty: Any) -> Any:
+    """Python integers as int64, which numba's indices and ranges take."""
+    if isinstance(ty, Weak):
+        if ty.kind != "int":
+            raise Refused(f"an index or a bound must be an integer, not {described(ty)}")
+        return types.int64
+    if isinstance(ty, types.BaseTuple) and any(isinstance(item, Weak) for item in ty):
+        return types.Tuple([_plain(item) for item in ty])
+    return ty
+
+
+def _python(ty: Any) -> Any:
+    """Integers that numba counted as Python's, which are weak."""
+    if isinstance(ty, types.BaseTuple):
+        return types.Tuple([_python(item) for item in ty])
+    return Weak("int") if isinstance(ty, types.Integer) else ty
+
+
+def _numbered(ty: Any) -> Any:
+    """What enumerate gives: a Python integer and an item."""
+    return types.Tuple([_python(ty[0]), *ty.types[1:]])
+
+
+def _uniform(ty: Any) -> Any:
+    """Return a tuple as one of items of one type, which can be gone through."""
+    if not isinstance(ty, types.BaseTuple) or isinstance(ty, types.UniTuple) or not len(ty):
+        return ty
+    joint = _joint(list(ty))
+    return ty if joint is None else types.UniTuple(joint, len(ty))
+
+
+def _joint(items: list[Any]) -> Any:
+    """Return the type that holds numbers, or tuples of as many; None where there is none."""
+    if all(isinstance(item, types.BaseTuple) for item in items):
+        if len({len(item) for item in items}) > 1:
+            return None
+        columns = [_joint(list(column)) for column in zip(*items, strict=True)]
+        return None if None in columns else types.Tuple(columns)
+    if any(scalar_name(item) is None for item in items):
+        return None
+    if not all(isinstance(item, Weak) for item in items):
+        return scalar_type(str(common_name(tuple(items))))
+    joint = items[0]
+    for item in items:
+        joint = joint.joined(item)
+    return joint
+
+
+def _any_value(ty: Any) -> Any:
+    """Return a Python number as one of unknown value, as a function that calls itself takes it."""
+    return Weak(ty.kind) if isinstance(ty, Weak) else ty
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "plain": _plain, "python": _python, "numbered": _numbered, "uniform": _uniform,
+    "any_value": _any_value,
+}  # fmt: skip

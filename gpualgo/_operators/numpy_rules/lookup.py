@@ -1,0 +1,69 @@
+"""What the variables of numba's IR stand for."""
+
+from __future__ import annotations
+
+import types as pytypes
+from typing import Any
+
+
+class Lookup:
+    """One function's IR, and which Python objects its variables stand for."""
+
+    def __init__(self, func_ir: Any, ir: Any) -> None:
+        self.func_ir, self.ir = func_ir, ir
+        self.values_passed_on = self._passed_on()
+
+    def definition(self, var: Any) -> Any:
+        """Return what a variable is assigned; None if that happens in several places."""
+        found = self.func_ir._definitions.get(var.name, [])
+        return found[0] if len(found) == 1 else None
+
+    def constant(self, var: Any) -> tuple[bool, Any]:
+        """Return the Python object that a variable stands for: (found, object)."""
+        return self.constant_of(self.definition(var))
+
+    def constant_of(self, value: Any) -> tuple[bool, Any]:
+        """Return the Python object that an IR value stands for: (found, object)."""
+        ir = self.ir
+        if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
+            return True, value.value
+        owner = self.owner_of(value)
+        if owner is not None and hasattr(owner, value.attr):
+            return True, getattr(owner, value.attr)
+        return False, None
+
+    def owner_of(self, value: Any) -> pytypes.ModuleType | None:
+        """Return the module whose attribute an IR value is."""
+        if isinstance(value, self.ir.Expr) and value.op == "getattr":
+            found, owner = self.constant(value.value)
+            if found and isinstance(owner, pytypes.ModuleType):
+                return owner
+        return None
+
+    def counted_by(self, value: Any) -> Any:
+        """Return range or enumerate if a value is what comes next of one."""
+        for op in ("pair_first", "iternext", "getiter", "call"):
+            if not isinstance(value, self.ir.Expr) or value.op != op:
+                return None
+            value = value.func if op == "call" else value.value
+            while isinstance(value, self.ir.Var):
+                value = self.definition(value)
+        found, fn = self.constant_of(value)
+        return fn if found and fn in (range, enumerate) else None
+
+    def _passed_on(self) -> set[str]:
+        """Return the variables that are used as values, and not called alone."""
+        used: set[str] = set()
+        for block in self.func_ir.blocks.values():
+            for statement in block.body:
+                value = getattr(statement, "value", None)
+                if not isinstance(statement, self.ir.Assign):
+                    used.update(var.name for var in statement.list_vars())
+                elif isinstance(value, self.ir.Var):
+                    used.add(value.name)
+                elif isinstance(value, self.ir.Expr):
+                    names = [var.name for var in value.list_vars()]
+                    if value.op == "call":
+                        names.remove(value.func.name)
+                    used.update(names)
+        return used

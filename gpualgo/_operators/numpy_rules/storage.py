@@ -1,0 +1,135 @@
+"""How weak scalars and 16-bit floats lie in memory and in registers, and what they are cast to.
+
+`install` registers both with one numba target (the CPU's, or CUDA's, which has registries of its
+own).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba import types
+
+from gpualgo._operators.numpy_rules import weak
+from gpualgo._operators.numpy_rules.types import Narrow, NarrowValue, Weak, native
+
+_i16, _i32, _i64, _f32 = (*map(llvm.IntType, (16, 32, 64)), llvm.FloatType())
+
+
+class Narrowing:
+    """Conversions of float32 to 16 bits and back, as LLVM code.
+
+    NVVM has no vectors of LLVM's half, which its optimiser would make, so CUDA gets PTX.
+    """
+
+    def __init__(self, is_cuda: bool) -> None:
+        self.is_cuda = is_cuda
+
+    def to_bits(self, builder: Any, value: Any, name: str) -> Any:
+        """Round a float32 to the nearest 16-bit float, ties to even, and return its bits."""
+        if name == "bfloat16":
+            return _to_bfloat16(builder, value)
+        if self.is_cuda:
+            kind = llvm.FunctionType(_i16, [_f32])
+            return builder.asm(kind, "cvt.rn.f16.f32 $0, $1;", "=h,f", [value], False)
+        return builder.bitcast(builder.fptrunc(value, llvm.HalfType()), _i16)
+
+    def from_bits(self, builder: Any, bits: Any, name: str) -> Any:
+        if name == "bfloat16":
+            return builder.bitcast(builder.shl(builder.zext(bits, _i32), _i32(16)), _f32)
+        if self.is_cuda:
+            kind = llvm.FunctionType(_f32, [_i16])
+            return builder.asm(kind, "cvt.f32.f16 $0, $1;", "=f,h", [bits], False)
+        return builder.fpext(builder.bitcast(bits, llvm.HalfType()), _f32)
+
+    def cast(self, context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+        """Cast any scalar to a 16-bit float, rounded."""
+        name, ty = target.dtype_name, native(source)
+        if isinstance(source, Weak):  # exact as a float64, or large
+            ty = types.complex128 if source.kind == "complex" else types.float64
+            value = context.cast(builder, value, source, ty)
+        if ty == types.float64 and name == "float16":
+            value = _to_odd(builder, value)  # so that two roundings are as one
+        as_float = context.cast(builder, value, ty, types.float32)
+        return self.from_bits(builder, self.to_bits(builder, as_float, name), name)
+
+
+def _to_bfloat16(builder: Any, value: Any) -> Any:
+    bits = builder.bitcast(value, _i32)
+    odd = builder.and_(builder.lshr(bits, _i32(16)), _i32(1))
+    rounded = builder.add(builder.add(bits, _i32(0x7FFF)), odd)
+    # Rounding must not carry a NaN into an infinity: set its quiet bit instead.
+    quiet = builder.or_(bits, _i32(0x00400000))
+    is_nan = builder.fcmp_unordered("uno", value, value)
+    return builder.trunc(builder.lshr(builder.select(is_nan, quiet, rounded), _i32(16)), _i16)
+
+
+def _to_odd(builder: Any, value: Any) -> Any:
+    """Round a float64 to 24 bits such that the last one is set if any was lost."""
+    bits = builder.bitcast(value, _i64)
+    below = builder.and_(bits, _i64((1 << 29) - 1))
+    is_inexact = builder.icmp_unsigned("!=", below, _i64(0))
+    sticky = builder.shl(builder.zext(is_inexact, _i64), _i64(29))
+    kept = builder.and_(bits, _i64(-(1 << 29)))
+    return builder.bitcast(builder.or_(kept, sticky), llvm.DoubleType())
+
+
+def _cast_native(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    return context.cast(builder, value, native(source), native(target))
+
+
+def _to_boolean(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    return context.is_true(builder, native(source), value)
+
+
+def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> None:
+    """Register both types with the target whose `extending` and data `models` are given."""
+    narrowing = Narrowing(is_cuda)
+
+    class WeakModel(models.ProxyModel):
+        def __init__(self, manager: Any, fe_type: Weak) -> None:
+            self._proxied_model = manager.lookup(fe_type.native)
+            super(models.ProxyModel, self).__init__(manager, fe_type)
+
+    class NarrowModel(models.DataModel):
+        """A float32 in a register, 16 bits in memory."""
+
+        def get_value_type(self) -> Any:
+            return _f32
+
+        get_argument_type = get_return_type = get_value_type
+
+        def get_data_type(self) -> Any:
+            return _i16
+
+        def as_data(self, builder: Any, value: Any) -> Any:
+            return narrowing.to_bits(builder, value, self._fe_type.dtype_name)
+
+        def from_data(self, builder: Any, value: Any) -> Any:
+            return narrowing.from_bits(builder, value, self._fe_type.dtype_name)
+
+        def as_argument(self, builder: Any, value: Any) -> Any:
+            return value
+
+        as_return = from_argument = from_return = as_argument
+
+    extending.register_model(Weak)(WeakModel)
+    extending.register_model(Narrow)(NarrowModel)
+    lower_cast = extending.lower_cast
+    for numbers in (types.Integer, types.Float, types.Complex):
+        lower_cast(Weak, numbers)(weak.cast)
+        lower_cast(Narrow, numbers)(_cast_native)
+        lower_cast(numbers, Narrow)(narrowing.cast)
+        lower_cast(numbers, Weak)(_cast_native)
+    lower_cast(Weak, types.Boolean)(weak.to_boolean)
+    lower_cast(Narrow, types.Boolean)(_to_boolean)
+    lower_cast(types.Boolean, Narrow)(narrowing.cast)
+    lower_cast(Weak, Narrow)(narrowing.cast)
+    lower_cast(Narrow, Narrow)(narrowing.cast)
+    lower_cast(Weak, Weak)(weak.cast_weak)
+    lower_constant(Weak)(weak.constant)
+
+    @lower_constant(Narrow)  # type: ignore[untyped-decorator]
+    def constant(context: Any, builder: Any, ty: Narrow, value: NarrowValue) -> Any:
+        return context.get_constant(types.float32, float(value.value))

@@ -1,0 +1,57 @@
+"""Casts of Python numbers: to what they are, not to what 64 bits hold of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from gpualgo._operators.numpy_rules.refusal import Refused, shown
+from gpualgo._operators.numpy_rules.types import NATIVE, Weak, WeakValue, as_kind
+
+
+def check_fits(ty: Weak, name: str) -> None:
+    """Refuse a Python integer beyond an integer dtype, as NumPy does."""
+    limits = np.iinfo(name)
+    for value in ty.values or ():
+        if ty.kind == "int" and not limits.min <= value <= limits.max:
+            raise Refused(
+                f"the Python integer {shown(value)} is out of bounds for {name}; "
+                "convert its partner to a wider dtype, or the number to a float"
+            )
+
+
+def cast(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
+    """Return a Python number as one of numba's numbers."""
+    if isinstance(target, types.Integer) and source.kind == "int":
+        check_fits(source, target.name)
+    if not source.is_constant:
+        return context.cast(builder, value, source.native, target)
+    number = source.value
+    if isinstance(target, types.Integer) and source.kind == "int":
+        return context.get_constant(target, number)
+    kind = source.kind if source.kind != "int" else "float"
+    constant = context.get_constant_generic(builder, NATIVE[kind], as_kind(kind, number))
+    return context.cast(builder, constant, NATIVE[kind], target)
+
+
+def cast_weak(context: Any, builder: Any, source: Weak, target: Weak, value: Any) -> Any:
+    """Return a Python number where another may be as well."""
+    if target.is_constant:
+        return value
+    return cast(context, builder, source, target.native, value)
+
+
+def to_boolean(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
+    if source.is_constant:
+        return context.get_constant(types.boolean, bool(source.value))
+    return context.is_true(builder, source.native, value)
+
+
+def constant(context: Any, builder: Any, ty: Weak, value: Any) -> Any:
+    """Return the LLVM constant of a Python number; one beyond 64 bits is in its type alone."""
+    number: Any = value.value if isinstance(value, WeakValue) else value
+    if ty.kind == "int" and not -(2**63) <= number < 2**63:
+        number = 0
+    return context.get_constant_generic(builder, ty.native, number)

@@ -1,0 +1,268 @@
+"""An operator as it stands: its content, and a copy that reads nothing that can change.
+
+Each variable is read once, and what it held goes both into the key and into the copy. So what is
+compiled from the copy, whenever that is, is what the key says (docs/adr/0011-snapshots.md).
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gpualgo._base.errors import CompileError
+from gpualgo._operators import captured, classes
+from gpualgo._operators.bytecode import Reads, Tree
+from gpualgo._operators.content import Token
+from gpualgo._operators.guards import MISSING, UNREACHED, Guard
+
+Found: TypeAlias = tuple[Token, Any]  # a value's content, and what the copy has in its place
+
+
+class CodeFacts(NamedTuple):
+    """What a code object computes, and what it may read."""
+
+    content: Token
+    parameters: tuple[str, ...]  # a call may name them
+    reads: Reads
+
+
+def python_function(fn: Any) -> types.FunctionType | None:
+    """Return the Python function behind fn (also of a numba dispatcher), else None."""
+    if type(fn) is types.FunctionType:
+        return fn
+    inner = getattr(fn, "py_func", None)
+    return inner if type(inner) is types.FunctionType else None
+
+
+class Snapshot:
+    """One look at an operator; the guard takes down what was read."""
+
+    def __init__(self, guard: Guard, facts_of: Callable[[types.CodeType], CodeFacts]) -> None:
+        self._guard, self._facts_of = guard, facts_of
+        self._functions: dict[int, _Copied] = {}
+        self._classes: dict[type, int] = {}
+        self._depth = self._num_words = 0
+        self.arrays: list[Token] = []
+
+    def function(self, fn: types.FunctionType) -> Found:
+        """Return the content of a function, and of those that it calls, and its copy."""
+        known = self._functions.get(id(fn))
+        if known is not None:
+            if known.captures and not self._guard.may_capture:
+                raise TypeError(UNREACHED)
+            return ("again", known.number), known.copy
+        code, defaults, kwdefaults = fn.__code__, fn.__defaults__, fn.__kwdefaults__
+        names: dict[str, Any] = {"__name__": fn.__module__}
+        cells = tuple(types.CellType() for _ in fn.__closure__ or ())
+        copy = types.FunctionType(code, names, fn.__name__, None, cells or None)
+        known = self._functions[id(fn)] = _Copied(fn, copy, len(self._functions))
+        self._guard.is_stable &= kwdefaults is None
+        if self._depth:
+            self._guard.functions.append((fn, code, defaults))
+        else:
+            self._guard.defaults = defaults
+        facts, num_arrays = self._facts_of(code), len(self.arrays)
+        self._depth += 1
+        token = (
+            "function",
+            facts.content,
+            facts.parameters if self._depth > 1 else (),
+            self._cells(fn, code, cells, facts.reads),
+            *self._defaults(copy, defaults, kwdefaults),
+            self._globals(fn, names, facts.reads),
+        )
+        self._depth -= 1
+        known.captures = len(self.arrays) > num_arrays
+        return token, copy
+
+    def _cells(
+        self,
+        fn: types.FunctionType,
+        code: types.CodeType,
+        cells: tuple[types.CellType, ...],
+        reads: Reads,
+    ) -> Token:
+        found = []
+        originals = fn.__closure__ or ()
+        for index, (cell, original) in enumerate(zip(cells, originals, strict=True)):
+            value = self._guard.read_cell(original, self._depth)
+            if value is MISSING:
+                found.append(("empty",))
+                continue
+            tree = reads.variables.get(code.co_freevars[index], {})
+            token, cell.cell_contents = self._variable(value, None, index, tree, reads)
+            found.append(token)
+        return tuple(found)
+
+    def _defaults(self, copy: types.FunctionType, defaults: Any, kwdefaults: Any) -> list[Token]:
+        tokens = []
+        token, values = self.value(defaults or ())
+        tokens.append(token)
+        copy.__defaults__ = values or None
+        named = {name: self.value(value) for name, value in sorted((kwdefaults or {}).items())}
+        tokens.append(tuple((name, token) for name, (token, _) in named.items()))
+        if named:
+            copy.__kwdefaults__ = {name: value for name, (_, value) in named.items()}
+        return tokens
+
+    def _globals(self, fn: types.FunctionType, names: dict[str, Any], reads: Reads) -> Token:
+        found = []
+        for name in reads.globals:
+            value = self._guard.read(fn.__globals__, name)
+            if value is MISSING:
+                value = self._guard.read(builtins.__dict__, name)
+            if value is MISSING:
+                raise TypeError(f"op reads the global name {name!r}, which is not defined")
+            tree = reads.variables[name]
+            token, names[name] = self._variable(value, fn.__globals__, name, tree, reads)
+            found.append((name, token))
+        return tuple(found)
+
+    def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Found:
+        """Return what a variable holds: an array, from here alone, a module or another value."""
+        if captured.is_array(value):
+            token = self._guard.capture(value, names, name, self._depth)
+            slot = captured.Slot(token, self._num_words)
+            self._num_words += captured.num_words(slot.ndim)
+            self.arrays.append(token)
+            return token, slot
+        if isinstance(value, types.ModuleType):
+            return self._module(value, tree, reads.loose, {})
+        function = python_function(value)
+        return self.value(value) if function is None else self.function(function)
+
+    def _module(
+        self,
+        module: types.ModuleType,
+        tree: Tree,
+        loose: tuple[str, ...],
+        under_way: dict[int, types.ModuleType],
+    ) -> Found:
+        """Return a module's attributes that code may read, and a module of these alone."""
+        name = module.__name__
+        if not tree and id(module) in under_way:
+            return ("module again", name), under_way[id(module)]
+        is_library = classes.is_library(name)
+        copy = module if is_library else types.ModuleType(name)
+        under_way = {**under_way, id(module): copy}
+        found = []
+        for attribute in dict.fromkeys((*tree, *loose)):
+            value = self._guard.read_attribute(module, attribute)
+            if value is MISSING:
+                continue
+            try:
+                token, value = (
+                    self._module(value, tree.get(attribute, {}), loose, under_way)
+                    if isinstance(value, types.ModuleType)
+                    else self._attribute(value)
+                )
+            except (TypeError, CompileError):
+                if is_library:  # such as a function of C without a name
+                    token = ("named", name, attribute)
+                elif attribute in tree:
+                    raise
+                else:  # of another object, most likely; if not, numba misses it
+                    continue
+            found.append((attribute, token))
+            if not is_library:
+                setattr(copy, attribute, value)
+        return ("module", name, tuple(found)), copy
+
+    def _attribute(self, value: Any) -> Found:
+        if captured.is_array(value):
+            raise CompileError(
+                "op reads an array that is an attribute of a module; give it a name of its own "
+                "outside of op and use that"
+            )
+        return self.value(value)
+
+    def value(self, value: Any) -> Found:
+        """Return the content of a value that holds no array, and its copy."""
+        if type(value) is tuple:
+            found = [self.value(item) for item in value]
+            return ("tuple", tuple(token for token, _ in found)), tuple(v for _, v in found)
+        if captured.is_array(value):
+            self._guard.is_stable = False  # it is not looked at again
+            raise TypeError(UNREACHED)
+        function = python_function(value)
+        if function is None:
+            return self._token(value), value
+        before, self._guard.may_capture = self._guard.may_capture, False
+        try:
+            return self.function(function)
+        finally:
+            self._guard.may_capture = before
+
+    def _token(self, value: Any) -> Token:
+        """Return the content of a value that needs no copy."""
+        if isinstance(value, enum.Enum):
+            return ("member", self._token(type(value)), value.name, self._token(value.value))
+        token = number_token(value)
+        if token is not None:
+            return token
+        if isinstance(value, type) and issubclass(value, (enum.Enum, tuple)):
+            number = self._classes.get(value)
+            if number is not None:
+                return ("class again", number)
+            content = classes.content_of(value, self._token)
+            if content is not None:
+                if not issubclass(value, enum.Enum):
+                    self._guard.read_class(value)
+                self._classes[value] = len(self._classes)
+                return content
+        return object_token(value)
+
+
+class _Copied:
+    """A function that was met, and its copy; the function has to live for its id to be its own."""
+
+    __slots__ = ("captures", "copy", "fn", "number")
+
+    def __init__(self, fn: types.FunctionType, copy: types.FunctionType, number: int) -> None:
+        self.fn, self.copy, self.number, self.captures = fn, copy, number, False
+
+
+def number_token(value: Any) -> Token | None:
+    """Return the token of an immutable value that code may hold; None if it is none."""
+    kind = type(value)
+    if kind is float:
+        return ("float", value.hex())
+    if kind is complex:
+        return ("complex", value.real.hex(), value.imag.hex())
+    if kind in (int, bool, str, bytes, type(None), type(Ellipsis)):
+        return (kind.__name__, value)
+    if isinstance(value, np.generic) and not isinstance(value, np.void):  # whose fields may change
+        return ("scalar", value.dtype.name, value.dtype.str, value.tobytes())
+    items: Any = (value.start, value.stop, value.step) if kind is slice else value
+    if kind in (tuple, frozenset, slice):
+        tokens = [constant_token(item) for item in items]
+        return (kind.__name__, tuple(sorted(tokens, key=repr) if kind is frozenset else tokens))
+    return None
+
+
+def constant_token(value: Any) -> Token:
+    """Return the token of a constant of a code object but for code itself."""
+    token = number_token(value)
+    return object_token(value) if token is None else token
+
+
+def object_token(value: Any) -> Token:
+    """Return the token of a class or a function of C; raise TypeError for all that has none."""
+    token = classes.object_token(value)
+    if token is not None:
+        return token
+    if isinstance(value, functools.partial):
+        raise TypeError(
+            "op is a functools.partial, which numba cannot compile; "
+            "write it as a lambda that captures the value"
+        )
+    raise TypeError(
+        f"op captures a value of type {type(value).__name__}, which kernels cannot hold; "
+        "capture numbers, NumPy scalars, arrays or functions"
+    )

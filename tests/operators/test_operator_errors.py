@@ -1,0 +1,73 @@
+"""Each error of an operator names the function that was called and the line that op stands in."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend
+
+import gpualgo as ga
+
+module = types.ModuleType("module")
+module.table = np.zeros(3)  # type: ignore[attr-defined]
+numbers, pair = [1, 2], (np.zeros(2), 1)
+
+Function = Callable[..., Any]
+
+BAD: dict[str, tuple[Any, Function]] = {
+    "captures a list": (TypeError, lambda a, b=0: a + numbers[b]),
+    "an array out of reach": (TypeError, lambda a, b=0: a + pair[0][b]),
+    "a name that is not there": (TypeError, lambda a, b=0: a + nowhere),  # type: ignore[name-defined]  # noqa: F821
+    "a module's array": (ga.CompileError, lambda a, b=0: a + module.table[b]),  # type: ignore[attr-defined]
+    "no attribute": (ga.CompileError, lambda a, b=0: a.nothing),
+    "returns no number": (TypeError, lambda a, b=0: (a, b)),
+    "too many parameters": (TypeError, lambda a, b, c, d: a),
+}
+
+
+def _calls(x: Any, op: Any) -> dict[str, Callable[[], Any]]:
+    return {
+        "transform": lambda: ga.transform(op, x),
+        "reduce": lambda: ga.reduce(x, None, op),
+        "inclusive_scan": lambda: ga.inclusive_scan(x, None, op),
+        "exclusive_scan": lambda: ga.exclusive_scan(x, 0, op),
+    }
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("wrap", [lambda op: op, ga.Operator], ids=["function", "Operator"])
+def test_function_and_line_are_told(backend: Backend, case: str, wrap: Function) -> None:
+    kind, op = BAD[case]
+    x = backend.to_device(np.arange(5.0))
+    line = op.__code__.co_firstlineno
+    for name, call in _calls(x, wrap(op)).items():
+        with pytest.raises(kind, match=rf"^{name}: .*test_operator_errors.py:{line}: ") as caught:
+            call()
+        assert str(caught.value).count(f":{line}: ") == 1
+        assert "\n" not in str(caught.value).partition(f":{line}: ")[0]
+
+
+def test_callables_without_a_line(backend: Backend) -> None:
+    x = backend.to_device(np.arange(5.0))
+    for op in (partial(max, 1), np.vectorize(abs), "add".join):
+        for name, call in _calls(x, op).items():
+            with pytest.raises((TypeError, ga.CompileError), match=f"^{name}: op is a "):
+                call()
+
+
+def test_an_operator_in_the_place_of_another_argument(backend: Backend) -> None:
+    x = backend.to_device(np.arange(5.0))
+    calls: list[Callable[..., Any]] = [ga.reduce, ga.inclusive_scan, ga.exclusive_scan]
+    for call in calls:
+        name = call.__name__
+        with pytest.raises(TypeError, match=rf"^{name}: init is a function; .* op=, after init"):
+            call(x, lambda a, b: a + b)
+        with pytest.raises(TypeError, match=rf"^{name}: x .*function; the array comes first"):
+            call(lambda a, b: a + b, x)
+    with pytest.raises(TypeError, match=r"^transform: .* function; op comes before the arrays"):
+        ga.transform(x, lambda a: a + 1)

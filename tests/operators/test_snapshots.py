@@ -1,0 +1,215 @@
+"""What is compiled is what the key was taken of, whatever changes while the compiler runs."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sass import needs_compilers
+from support import Backend
+
+import gpualgo as ga
+from gpualgo._cpu import operator as cpu_operator
+from gpualgo._cuda import build
+from gpualgo._operators.numpy_rules import wrap
+from gpualgo._operators.operator import as_operator, hot_key
+
+WAIT = 60  # seconds; what takes longer hangs
+
+
+@pytest.fixture
+def while_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Callable[[], None]]:
+    """Run what is put here when an operator is about to be compiled, in the way of a thread."""
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path / "empty"))  # what is kept is not compiled
+    changes: list[Callable[[], None]] = []
+    function_of = wrap.function_of
+
+    def interrupted(op: Any, arity: int) -> Any:
+        while changes:
+            changes.pop()()
+        return function_of(op, arity)
+
+    monkeypatch.setattr(wrap, "function_of", interrupted)
+    return changes
+
+
+settings = types.ModuleType("settings")
+offset: Any = 0
+
+
+def _helper(a: Any) -> Any:
+    return a + offset
+
+
+def test_a_change_during_compilation_is_of_the_next_call(
+    backend: Backend, while_compiling: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scale, inner = 1000, lambda a: a + 70_000
+    x = backend.to_device(np.array([1]))
+
+    def op(a: Any, k: int = 5_000_000) -> Any:
+        return a * scale + inner(a) + _helper(a) + settings.SHIFT + settings.deep.SHIFT + k
+
+    def call() -> int:
+        return int(backend.to_host(ga.transform(op, x))[0])
+
+    def change() -> None:
+        nonlocal scale, inner
+        scale, inner = 2000, lambda a: a + 80_000
+        monkeypatch.setitem(globals(), "offset", 3)
+        settings.SHIFT, settings.deep.SHIFT = 30, 500  # type: ignore[attr-defined]
+        op.__defaults__ = (6_000_000,)
+
+    settings.SHIFT = 10  # type: ignore[attr-defined]
+    settings.deep = types.ModuleType("deep")  # type: ignore[attr-defined]
+    settings.deep.SHIFT = 100
+    before = 1000 + 70_001 + 1 + 10 + 100 + 5_000_000
+    while_compiling.append(change)
+    assert call() == before
+    assert not while_compiling
+    assert call() == 2000 + 80_001 + 4 + 30 + 500 + 6_000_000
+    scale, inner = 1000, lambda a: a + 70_000
+    monkeypatch.setitem(globals(), "offset", 0)
+    settings.SHIFT, settings.deep.SHIFT = 10, 100  # type: ignore[attr-defined]
+    op.__defaults__ = (5_000_000,)
+    assert call() == before
+
+
+def test_code_that_is_replaced_during_compilation(
+    backend: Backend, while_compiling: list[Callable[[], None]]
+) -> None:
+    x = backend.to_device(np.array([3]))
+
+    def op(a: Any) -> Any:
+        return a * 4321
+
+    first, second = op.__code__, (lambda a: a - 4321).__code__
+    while_compiling.append(lambda: setattr(op, "__code__", second))
+    assert int(backend.to_host(ga.transform(op, x))[0]) == 3 * 4321
+    assert int(backend.to_host(ga.transform(op, x))[0]) == 3 - 4321
+    op.__code__ = first
+    assert int(backend.to_host(ga.transform(op, x))[0]) == 3 * 4321
+
+
+def test_a_plan_that_is_prepared_during_a_change(
+    backend: Backend, while_compiling: list[Callable[[], None]]
+) -> None:
+    scale = 31
+
+    def op(a: Any) -> Any:
+        return a * scale
+
+    def change() -> None:
+        nonlocal scale
+        scale = 37
+
+    x = backend.to_device(np.arange(5))
+    while_compiling.append(change)
+    plan = ga.prepare(ga.transform, op, x)
+    assert backend.to_host(plan(x)).tolist() == [37 * i for i in range(5)]
+    scale = 31
+    assert backend.to_host(plan(x)).tolist() == [31 * i for i in range(5)]
+
+
+@needs_compilers
+def test_a_change_during_compilation_for_a_gpu(
+    while_compiling: list[Callable[[], None]], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No GPU is needed to see that equal keys have equal code."""
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    factor: Any = 2
+
+    def op(a: Any) -> Any:
+        return a * factor * settings.FACTOR
+
+    def change() -> None:
+        nonlocal factor
+        factor = settings.FACTOR = 2.5  # type: ignore[attr-defined]
+
+    def result_dtype() -> np.dtype[Any]:
+        begun = as_operator(op, "transform", 1, hot_key(op))
+        return build.result_dtype(begun, (np.dtype("int32"),), None, (9, 0))
+
+    settings.FACTOR = 3  # type: ignore[attr-defined]
+    while_compiling.append(change)
+    assert result_dtype() == np.int32
+    assert result_dtype() == np.float64
+    factor = 2
+    settings.FACTOR = 3  # type: ignore[attr-defined]
+    assert result_dtype() == np.int32
+
+
+def test_threads_that_change_what_others_compile() -> None:
+    """Each result is of one value that the variable had while the call ran."""
+    interval = sys.getswitchinterval()
+    number, stop = 0, threading.Event()
+    module = types.ModuleType("module")
+    module.NUMBER = 0  # type: ignore[attr-defined]
+    x = np.array([0])
+    values = itertools.cycle([3, 5, 11, 17])
+
+    def read_cell(a: Any) -> Any:
+        return a + number
+
+    def read_module(a: Any) -> Any:
+        return read_cell(a) * 0 + module.NUMBER
+
+    def change() -> None:
+        nonlocal number
+        while not stop.is_set():
+            number = module.NUMBER = next(values)  # type: ignore[attr-defined]
+
+    def call(op: Callable[..., Any]) -> set[int]:
+        found = set()
+        with ga.default_device("cpu"):
+            for repeat in range(40):
+                if repeat % 20 == 0:
+                    cpu_operator._compiled.clear()  # compiled anew
+                found.add(int(ga.transform(op, x)[0]))
+        return found
+
+    sys.setswitchinterval(1e-5)
+    changing = threading.Thread(target=change)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            changing.start()
+            found = list(pool.map(call, [read_cell, read_module, read_cell]))
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        changing.join(WAIT)
+    assert set().union(*found) <= {0, 3, 5, 11, 17}
+    for value in (3, 5, 11, 17, 3):  # nothing wrong was kept
+        number = module.NUMBER = value  # type: ignore[attr-defined]
+        with ga.default_device("cpu"):
+            assert [int(ga.transform(op, x)[0]) for op in (read_cell, read_module)] == [value] * 2
+
+
+def test_a_key_holds_no_array_and_no_function_of_the_user() -> None:
+    class Table(np.ndarray[Any, Any]):
+        """One that can be watched."""
+
+    def new() -> tuple[Any, Any, Any]:
+        table = np.arange(4).view(Table)
+        helper = eval("lambda a: a + 123321")
+        op = eval("lambda i: helper(table[i]) * 99", {"helper": helper, "table": table})
+        return ga.Operator(op).key, weakref.ref(table), weakref.ref(op)
+
+    key, table, op = new()
+    from gpualgo._operators import key as key_module
+
+    key_module.codes.clear()
+    gc.collect()
+    assert key.arrays
+    assert table() is None
+    assert op() is None
