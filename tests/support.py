@@ -27,6 +27,14 @@ DTYPES = (*REAL, *COMPLEX)
 Array = Any  # an array of NumPy, or of the library that the backend takes its arrays from
 
 
+is_emulated = False  # set before any test is loaded, where the GPU is the emulator
+
+
+def scaled(usual: int, *, emulated: int) -> int:
+    """Return how many elements a test takes; on the emulated GPU each takes ten thousand times."""
+    return emulated if is_emulated else usual
+
+
 @dataclass(frozen=True)
 class Backend:
     """One of gpualgo's backends, and the library whose arrays the tests give to it."""

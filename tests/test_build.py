@@ -231,14 +231,10 @@ def test_what_shares_a_cubin(built: Built, monkeypatch: pytest.MonkeyPatch) -> N
         return lambda a, b: a * k + b
 
     specs = [
-        _spec(lambda a, b: a + b * 2),
+        *map(_spec, (lambda a, b: a + b * 2, scaled(2), scaled(2.0), operator.add, max)),
         _spec(lambda a, b: a + b * 3),
         _spec(lambda a, b: a + b * 3, commutative=True),
         _spec(lambda a, b: a + b * 3, np.dtype("float64")),
-        _spec(scaled(2)),
-        _spec(scaled(2.0)),
-        _spec(operator.add),
-        _spec(max),
     ]
     for _ in range(2):
         for spec, capability in itertools.product(specs, [MAIN, (8, 0)]):

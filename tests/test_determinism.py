@@ -7,16 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from support import Backend, affine, assert_same, compose, fold, random_array, run_python
+from support import Backend, affine, assert_same, compose, fold, random_array, run_python, scaled
 
 import gpualgo as ga
 
 
 def test_the_same_bits_every_time(backend: Backend) -> None:
-    x = backend.to_device(random_array(1_234_567, np.dtype("float32")))
+    x = backend.to_device(random_array(scaled(1_234_567, emulated=123_457), np.dtype("float32")))
+    rounds = scaled(20, emulated=5)
     for op in (operator.add, lambda a, b: a * 0.5 + b):
         first = backend.to_host(ga.reduce(x, None, op))
-        assert all(backend.to_host(ga.reduce(x, None, op)) == first for _ in range(20))
+        assert all(backend.to_host(ga.reduce(x, None, op)) == first for _ in range(rounds))
 
 
 def test_the_same_bits_on_one_core() -> None:
@@ -37,7 +38,7 @@ def test_the_same_bits_on_one_core() -> None:
 
 
 def test_threads_share_a_new_operator(backend: Backend) -> None:
-    x = affine(50_000, seed=4)
+    x = affine(scaled(50_000, emulated=5000), seed=4)
     device = backend.to_device(x)
     want = fold(compose, x) ^ np.uint64(0)
 
@@ -46,5 +47,5 @@ def test_threads_share_a_new_operator(backend: Backend) -> None:
             return backend.to_host(ga.reduce(device, None, lambda a, b: compose(a, b) ^ 0))
 
     with ThreadPoolExecutor(8) as pool:
-        for result in pool.map(call, range(32)):
+        for result in pool.map(call, range(scaled(32, emulated=8))):
             assert_same(result, want)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gate import Gate
-from support import Backend, assert_same, random_array
+from support import Backend, assert_same, random_array, scaled
 
 import gpualgo as ga
 
@@ -69,7 +69,7 @@ def test_many_operators_are_built_side_by_side(backend: Backend) -> None:
 
 def test_streams_of_their_own(cuda: Backend) -> None:
     """Each thread on its own stream: storage is never shared, nor used again too early."""
-    n, rounds = 1 << 21, 6
+    n, rounds = scaled(1 << 21, emulated=1 << 14), scaled(6, emulated=2)
     hosts = [random_array(n, np.dtype("int32"), seed) for seed in range(4)]
     arrays = [cuda.to_device(host) for host in hosts]
     cuda.xp.cuda.Device().synchronize()
@@ -96,7 +96,7 @@ def test_streams_of_their_own(cuda: Backend) -> None:
 def test_streams_overlap(cuda: Backend, gate: Gate) -> None:
     """A call on one stream is done while another stream is held."""
     busy, free = (cuda.xp.cuda.Stream(non_blocking=True) for _ in range(2))
-    x = cuda.to_device(random_array(1 << 20, np.dtype("int32")))
+    x = cuda.to_device(random_array(scaled(1 << 20, emulated=1 << 14), np.dtype("int32")))
     cuda.xp.cuda.Device().synchronize()
     want = np.sort(cuda.to_host(x))
     ga.radix_sort(x, stream=free)  # compiles, loads, takes memory

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from gate import Gate
-from support import Backend
+from support import Backend, scaled
 
 import gpualgo as ga
 
-N = 200_003
+N = scaled(200_003, emulated=20_003)
 
 
 def sample(n: int = N, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -40,7 +40,7 @@ def test_arrays_of_torch_and_raw_memory(cuda: Backend) -> None:
 def test_results_known_by_protocol_wait_for_the_launch(
     cuda: Backend, gate: Gate, is_default: bool
 ) -> None:
-    n, home = 1 << 20, cuda.xp.cuda.Stream.null
+    n, home = scaled(1 << 20, emulated=1 << 14), cuda.xp.cuda.Stream.null
     if not is_default:
         home = cuda.xp.cuda.Stream(non_blocking=True)
     x = cuda.xp.ones(n, np.int64)

@@ -12,13 +12,13 @@ import fake_driver
 import numpy as np
 import pytest
 from fake_driver import FakeArray, FakeDriver
-from support import Backend
+from support import Backend, scaled
 
 import gpualgo as ga
 from gpualgo._base import recording
 from gpualgo._driver import lifetime
 
-N = 300_001
+N = scaled(300_001, emulated=30_001)
 
 
 def sample(n: int = N, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -102,6 +102,23 @@ def test_an_init_in_an_array_may_change(fake: FakeDriver) -> None:
         for out in (None, total, total, total):
             plan(x, out=out)
             assert first_value() == value
+
+
+def test_a_value_that_changes_and_changes_back(fake: FakeDriver) -> None:
+    """What is kept for the same arrays is of the value that the plan was prepared with."""
+    factor = 2.0
+    x, out = FakeArray((8,), np.float32), FakeArray((8,), np.float32)
+    plan = ga.prepare(ga.transform, lambda a: a * factor, x)
+
+    def launched() -> set[int]:
+        for _ in range(4):
+            plan(x, out=out)
+        return {id(call[2]) for call in fake.named("cuLaunchKernelEx")[-4:]}
+
+    factor = 5.0
+    other = launched()
+    factor = 2.0
+    assert launched().isdisjoint(other)
 
 
 class Lazy:

@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, Backend, affine, assert_same, compose, fold, random_array
+from support import (
+    BFLOAT16,
+    DTYPES,
+    Backend,
+    affine,
+    assert_same,
+    compose,
+    fold,
+    is_emulated,
+    random_array,
+    scaled,
+)
 
 import gpualgo as ga
 from gpualgo._arrays.view import as_view, byte_bounds
@@ -110,11 +121,12 @@ def test_unaligned_numpy(backend: Backend, dtype: np.dtype[Any]) -> None:
 
 def test_numpy_on_every_backend(backend: Backend) -> None:
     """Host arrays in every chunking: sizes around a power of two, strided and broadcast."""
-    for n in (1, 1000, (1 << 20) - 1, (1 << 22) + 1, 5_000_001):
+    usual, emulated = (1, 1000, (1 << 20) - 1, (1 << 22) + 1, 5_000_001), (1, 1000, 70_001)
+    for n in emulated if is_emulated else usual:
         x = affine(n)
         assert_same(np.asarray(ga.reduce(x, None, compose)), fold(compose, x))
         assert_same(ga.transform(lambda a: a ^ 1, x), x ^ 1)
-    x = affine((1201, 1301))[::-1, ::3]
+    x = affine((scaled(1201, emulated=121), 1301))[::-1, ::3]
     for axis in (0, 1, None):
         assert_same(np.asarray(ga.reduce(x, None, compose, axis=axis)), fold(compose, x, axis))
     y = np.broadcast_to(affine((1, 434), seed=2), x.shape)
@@ -172,15 +184,16 @@ def test_torch_on_the_device(cuda: Backend) -> None:
 def test_cupy_streams(cuda: Backend) -> None:
     cupy = cuda.xp
     stream = cupy.cuda.Stream(non_blocking=True)
-    x = cupy.ones(1 << 20, cupy.float32)
+    n = scaled(1 << 20, emulated=1 << 14)
+    x = cupy.ones(n, cupy.float32)
     cupy.cuda.Device().synchronize()
     for given in (stream, stream.ptr):
         result = ga.transform(lambda a: a + 1, x, stream=given)
         total = ga.reduce(result, stream=given)
         stream.synchronize()
-        assert float(total) == 2 << 20
+        assert float(total) == 2 * n
     with stream:
-        assert float(ga.reduce(ga.transform(lambda a: a * 3, x))) == 3 << 20
+        assert float(ga.reduce(ga.transform(lambda a: a * 3, x))) == 3 * n
 
 
 def test_cuda_array_interface(cuda: Backend) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, Backend, assert_same, random_array
+from support import BFLOAT16, DTYPES, Backend, assert_same, random_array, scaled
 
 import gpualgo as ga
 from gpualgo._driver import addresses, driver
@@ -237,7 +237,7 @@ def test_read_only_arrays_are_no_outputs(cuda: Backend) -> None:
 
 @pytest.mark.parametrize("dtype", [np.dtype(t) for t in ("u1", "f4", "i8")], ids=str)
 def test_offset_views_in_every_algorithm(cuda: Backend, dtype: np.dtype[Any]) -> None:
-    host = random_array(60_000, dtype)
+    host = random_array(scaled(60_000, emulated=6000), dtype)
     device = cuda.to_device(host)
     cuda.xp.cuda.Device().synchronize()
     whole = ga.from_pointer(device.data.ptr, host.size, dtype, owner=device)

@@ -141,11 +141,23 @@ def test_elements_that_share_memory(backend: Backend, case: Case) -> None:
     if any(x.size < 2 for x in hosts(backend, call(*arrays))):
         pytest.skip("no elements to share memory")
     as_strided = backend.xp.lib.stride_tricks.as_strided
+    message = "out.* has elements that share memory"
+    refuse(backend, case, ValueError, message, lambda x: as_strided(x, x.shape, (0,) * x.ndim))
+    # Strides that differ from zero, as those of windows that slide along an array.
+    windows = [x for x in hosts(backend, call(*arrays)) if sum(n > 1 for n in x.shape) > 1]
+    if windows:
+        refuse(
+            backend, case, ValueError, message,
+            lambda x: as_strided(x, x.shape, (x.itemsize,) * x.ndim),
+        )  # fmt: skip
 
-    def change(x: Array) -> Array:
-        return as_strided(x, x.shape, (0,) * x.ndim)
 
-    refuse(backend, case, ValueError, "out.* has elements that share memory", change)
+@each_case
+def test_more_dimensions_than_arrays_have(backend: Backend, case: Case) -> None:
+    many = [x.reshape((1,) * (33 - x.ndim) + x.shape) for x in case.arrays(Backend("cpu", np))]
+    host = Backend(backend.name, np)
+    with pytest.raises(ValueError, match=rf"^{case.name}: .* has 33 dimensions, at most 32"):
+        case.on(host)(*many)
 
 
 @each_case

@@ -6,17 +6,18 @@ import itertools
 
 import numpy as np
 import pytest
-from support import Backend, count_gpus
+from support import Backend, count_gpus, scaled
 
 import gpualgo as ga
 
+N = scaled(300_001, emulated=10_001)
 PAIRS = list(itertools.product(range(count_gpus()), repeat=2))
 
 
 @pytest.mark.parametrize(("device", "current"), PAIRS)
 def test_arrays_run_where_they_live(cuda: Backend, device: int, current: int) -> None:
     cupy = cuda.xp
-    host = np.arange(300_001, dtype=np.int32)
+    host = np.arange(N, dtype=np.int32)
     with cupy.cuda.Device(device):
         x = cupy.asarray(host)
     with cupy.cuda.Device(current):
@@ -65,7 +66,7 @@ def test_streams_of_another_gpu_are_refused(cuda: Backend, device: int) -> None:
 @pytest.mark.parametrize(("device", "current"), PAIRS)
 def test_plans_and_graphs_on_each_gpu(cuda: Backend, device: int, current: int) -> None:
     cupy = cuda.xp
-    host = np.arange(300_001, dtype=np.int32)[::-1].copy()
+    host = np.arange(N, dtype=np.int32)[::-1].copy()
     with cupy.cuda.Device(device):
         x = cupy.asarray(host)
         plan = ga.prepare(ga.radix_sort, x)

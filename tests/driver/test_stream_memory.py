@@ -6,15 +6,17 @@ import gc
 from typing import Any
 
 from gate import Gate
-from support import Backend
+from support import Backend, scaled
 from test_stream_order import N, OnStream, new_stream
 
 import gpualgo as ga
 
+LONG = scaled(1 << 20, emulated=1 << 14)
+
 
 def test_memory_is_not_reused_too_early(cuda: Backend, gate: Gate) -> None:
     stream, home = new_stream(cuda), new_stream(cuda)
-    ones = OnStream(cuda.xp.ones(1 << 20, cuda.xp.int64), home)
+    ones = OnStream(cuda.xp.ones(LONG, cuda.xp.int64), home)
 
     def write() -> list[Any]:
         return [ga.transform(lambda a: a * 5, ones) for _ in range(5)]
@@ -30,7 +32,7 @@ def test_memory_is_not_reused_too_early(cuda: Backend, gate: Gate) -> None:
         others = write()
         gate.settle(home)  # what writes too early has done so
         assert gate.holds(stream)
-    assert int(total.copy_to_host()) == 3 << 20
+    assert int(total.copy_to_host()) == 3 * LONG
     assert len(others) == 5
 
 
@@ -48,8 +50,7 @@ def test_a_result_outlives_its_stream(cuda: Backend) -> None:
 def test_results_that_die_early_are_not_used_again(cuda: Backend, gate: Gate) -> None:
     """Of a call that ran at home, whose memory is no stream's to free in order."""
     home, free = new_stream(cuda), new_stream(cuda)
-    n = 1 << 20
-    ones = cuda.xp.ones(n, cuda.xp.int64)
+    ones = cuda.xp.ones(LONG, cuda.xp.int64)
     array, elsewhere = OnStream(ones, home), OnStream(ones, free)
 
     def run() -> Any:
@@ -67,5 +68,5 @@ def test_results_that_die_early_are_not_used_again(cuda: Backend, gate: Gate) ->
         others = write()
         gate.settle(free)  # what writes too early has done so
         assert gate.holds(home)
-    assert int(total.copy_to_host()) == 3 * n
+    assert int(total.copy_to_host()) == 3 * LONG
     assert len(others) == 4

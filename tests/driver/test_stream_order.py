@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gate import Gate
-from support import Backend, assert_same, count_gpus
+from support import Backend, assert_same, count_gpus, scaled
 
 import gpualgo as ga
 
@@ -38,7 +38,7 @@ class ByDLPack:
         return self.array.__dlpack_device__()
 
 
-N = 1 << 16
+N = scaled(1 << 16, emulated=1 << 13)
 
 
 def new_stream(cuda: Backend) -> Any:
@@ -217,14 +217,15 @@ def test_dlpack_consumers_wait(cuda: Backend, gate: Gate, way: str) -> None:
 
 def test_threads_on_streams_of_their_own(cuda: Backend) -> None:
     failures: list[Any] = []
+    n, rounds = scaled(300_001, emulated=3001), scaled(30, emulated=5)
 
     def work(number: int) -> None:
         stream = cuda.xp.cuda.Stream(non_blocking=True)
         with stream:
-            x = cuda.xp.full(300_001, number, cuda.xp.int64)
-        for _ in range(30):
+            x = cuda.xp.full(n, number, cuda.xp.int64)
+        for _ in range(rounds):
             total = ga.reduce(ga.inclusive_scan(OnStream(x, stream)))
-            if int(total.copy_to_host()) != number * 300_001 * 300_002 // 2:
+            if int(total.copy_to_host()) != number * n * (n + 1) // 2:
                 failures.append(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 7)]

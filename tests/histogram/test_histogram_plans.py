@@ -21,9 +21,10 @@ from gpualgo._base.extents import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.pieces import TICKETS
-from gpualgo._cuda.plan import NO_START, Clear, Plan
+from gpualgo._cuda.plan import Clear, Plan
 from gpualgo._driver import workspace
 from gpualgo._pipeline import decide
+from gpualgo._pipeline.problem import NO_START
 
 SOURCE, TARGET, WORKSPACE, OWN = 0x1000_0000, 0x2000_0000, 0x3000_0000, 0x4000_0000
 STREAM, TABLE = 7, 0x5000_0000
@@ -221,6 +222,18 @@ def test_a_table_of_edges_lives_as_long_as_its_plan(
     held.clear()
     assert not gpu.named("discard")
     del plan
+    gc.collect()
+    assert gpu.named("discard") == [("discard", TABLE, 0)]
+
+
+def test_a_table_goes_when_its_plan_fails(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no kernel")
+
+    monkeypatch.setattr(cuda, "Launch", fail)
+    problem, view = problem_for((100,), Edges(np.geomspace(1, 100, 50)))
+    with pytest.raises(RuntimeError, match="no kernel"):
+        cuda.plan_of(problem, view, target_of(problem))
     gc.collect()
     assert gpu.named("discard") == [("discard", TABLE, 0)]
 
