@@ -17,7 +17,6 @@ from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import refusal
-from gpualgo._operators.numpy_rules.language import NotInAnOperator
 from gpualgo._operators.numpy_rules.types import Weak, described, native, scalar_name
 
 
@@ -44,9 +43,7 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
             yield
     except Exception as error:
         if isinstance(error, CompileError):
-            raise CompileError(f"{error}: {source_of(fn)}") from None
-        if isinstance(error, NotInAnOperator):
-            raise TypeError(f"{error}: {source_of(fn)}") from None
+            raise type(error)(f"{error}: {source_of(fn)}") from None
         dtypes = ", ".join(str(dtype) for dtype in arg_dtypes)
         start = f"op could not be compiled for ({dtypes}): "
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._base.errors import CompileError
 from gpualgo._operators.numpy_rules import table
 
 _COROUTINE, _GENERATOR = 0x80 | 0x100 | 0x200, 0x20
@@ -27,12 +28,12 @@ _REFUSED = {
 _UNPACKING = ("LIST_TO_TUPLE", "CALL_INTRINSIC_1")  # f(a, *b) goes by a list
 
 
-class NotInAnOperator(TypeError):
-    """Something that no operator may contain."""
+class NotInAnOperator(CompileError, TypeError):
+    """Something that no operator may contain: it can be caught as either of the two."""
 
 
 def check(code: types.CodeType, subject: str = "op") -> None:
-    """Raise TypeError, by name and with a way out, for what code cannot hold."""
+    """Refuse, by name and with a way out, what code cannot hold."""
     if code.co_flags & _COROUTINE:
         raise NotInAnOperator(f"{subject} is `async def`, which nobody can await; write `def`")
     if code.co_flags & _GENERATOR:
@@ -57,7 +58,7 @@ def check(code: types.CodeType, subject: str = "op") -> None:
 
 
 def check_function(fn: Any, owner: types.ModuleType | None = None, name: str = "") -> None:
-    """Raise TypeError for a function of Python's or NumPy's modules that the table has not."""
+    """Refuse a function of Python's or NumPy's modules that the table has not."""
     if not callable(fn) or table.entry_of(fn) is not None:
         return
     module = _module_of(fn) if owner is None else owner.__name__

@@ -28,10 +28,7 @@ def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
         if code.co_argcount == arity and not variadic and not code.co_kwonlyargcount:
             return function
     elif table.entry_of(fn) is None:
-        try:
-            language.check_function(fn)
-        except language.NotInAnOperator as error:
-            raise TypeError(str(error)) from None
+        language.check_function(fn)
         raise TypeError(
             f"op is a {type(fn).__name__}, which numba cannot compile; "
             "wrap it in a lambda of scalars"
