@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import support
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the tests of the emulator itself to those who ask for it."""
+    return None if config.getoption("--backend") == "emulated" else True
 
 
 @pytest.fixture

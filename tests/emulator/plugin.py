@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -20,6 +21,11 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("emulator")
     group.addoption("--emulator-seed", type=int, default=1, help="what the emulator draws from")
     group.addoption("--seeds", type=int, default=1, help="run each test under so many seeds")
+    group.addoption(
+        "--one-of-each",
+        action="store_true",
+        help="run one case of each test, drawn from the seed: what CI does",
+    )
 
 
 def check(config: pytest.Config) -> None:
@@ -47,7 +53,7 @@ class Plugin:
         support.count_gpus = lambda: 1
         support.is_emulated = True
         process.install()
-        self._num_elsewhere = 0
+        self._num_elsewhere = self._num_others = 0
         self._workers: list[dict[str, Any]] = []
         self._seed = config.getoption("--emulator-seed")
 
@@ -55,11 +61,15 @@ class Plugin:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave out what asks for no GPU."""
+        """Leave out what asks for no GPU, and all cases but one of each test if so told."""
         kept = [item for item in items if _is_emulated(item)]
-        left = [item for item in items if not _is_emulated(item)]
-        self._num_elsewhere = len(left)
-        config.hook.pytest_deselected(items=left)
+        self._num_elsewhere = len(items) - len(kept)
+        if config.getoption("--one-of-each"):
+            one = _one_of_each(kept, self._seed)
+            self._num_others = len(kept) - len(one)
+            kept = one
+        chosen = set(map(id, kept))
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
         items[:] = kept
 
     def pytest_runtest_protocol(
@@ -119,7 +129,7 @@ class Plugin:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         told = {
             "counts": dict(trial.figures.counts), "seconds": dict(trial.figures.seconds),
-            "left": dict(_leaks()), "elsewhere": self._num_elsewhere,
+            "left": dict(_leaks()), "elsewhere": self._num_elsewhere, "others": self._num_others,
         }  # fmt: skip
         output = getattr(self._config, "workeroutput", None)
         if output is None:
@@ -144,6 +154,9 @@ class Plugin:
         elsewhere = max((told["elsewhere"] for told in self._workers), default=0)
         write(f"{ran} ran, {sum(capped.values())} were capped, {sum(other.values())} do not apply; "
               f"{elsewhere} others ask for no GPU")  # fmt: skip
+        others = max((told["others"] for told in self._workers), default=0)
+        if others:
+            write(f"  --one-of-each left out {others} more cases of the same tests")
         for kind, found in (("capped", capped), ("does not apply", other)):
             for reason, count in sorted(found.items(), key=lambda pair: -pair[1]):
                 write(f"  {kind}, {count}: {reason.removeprefix(CAPPED)}")
@@ -169,6 +182,16 @@ class EmulationError(AssertionError):
 def _is_emulated(item: pytest.Item) -> bool:
     params = getattr(getattr(item, "callspec", None), "params", {})
     return any(params.get(name) == "emulated" for name in _FIXTURES)
+
+
+def _one_of_each(items: list[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Return one case of each test; all of the emulator's own, which are of one case each."""
+    groups: defaultdict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        own = item.path.is_relative_to(toolchain.HERE)
+        name = item.name if own else getattr(item, "originalname", item.name)
+        groups[str(item.path), name].append(item)
+    return [random.Random(f"{seed} {name}").choice(group) for (_, name), group in groups.items()]
 
 
 def _is_told(error: BaseException) -> bool:
