@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import math
 from collections.abc import Callable, Iterator
@@ -98,6 +99,13 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 def cuda(request: pytest.FixtureRequest) -> Backend:
     """The CUDA backend, with CuPy's arrays."""
     return _backend(request.param, request.config)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_collections() -> None:
+    """Keep what the tests before have left for good out of each collection, or it takes seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -209,6 +209,7 @@ _KEPT = ("cuMemAlloc in",)  # workspaces, of which each stream keeps its own
 
 
 def _leaks() -> Counter[str]:
+    gc.unfreeze()
     gc.collect()
     work.finish_all()
     gc.collect()
