@@ -8,6 +8,7 @@ from typing import Any
 
 from emulator import array_streams, memory, pools
 from emulator import streams as order
+from emulator.codes import OUT_OF_MEMORY, Failed
 from emulator.memory import HOST
 
 
@@ -19,7 +20,10 @@ class Memory:
         self.ptr = 0
         if size:
             stream = order.find(array_streams.current().ptr)
-            self.ptr = pools.take(size, stream, "an array")
+            try:
+                self.ptr = pools.take(size, stream, "an array")
+            except Failed as failure:
+                raise (MemoryError() if failure.code == OUT_OF_MEMORY else failure) from None
             finalizer = weakref.finalize(self, pools.give_back, self.ptr, stream, is_aside=True)
             finalizer.atexit = False
 
