@@ -53,6 +53,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         operator, "_compile",
         lambda op, args, result: operator.CompiledOperator(None, result or args[0]),
     )  # fmt: skip
+    gc.unfreeze()  # what is set aside is not listed
     for memo in [thing for thing in gc.get_objects() if type(thing) is Memo]:
         monkeypatch.setattr(memo, "limit", min(memo.limit, LIMIT))
         memo.clear()  # what was made in earnest is for other tests
