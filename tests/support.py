@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -24,13 +24,14 @@ COMPLEX = (np.dtype("complex64"), np.dtype("complex128"))
 REAL = (np.dtype("bool"), *INTEGERS, *FLOATS)
 DTYPES = (*REAL, *COMPLEX)
 
+T = TypeVar("T")
 Array = Any  # an array of NumPy, or of the library that the backend takes its arrays from
 
 
 is_emulated = False  # set before any test is loaded, where the GPU is the emulator
 
 
-def scaled(usual: int, *, emulated: int) -> int:
+def scaled(usual: T, *, emulated: T) -> T:
     """Return how many elements a test takes; on the emulated GPU each takes ten thousand times."""
     return emulated if is_emulated else usual
 

@@ -32,7 +32,7 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("n", SIZES)
 def test_algorithms_side_by_side(backend: Backend, n: int) -> None:
     work = []
-    for seed in range(24):
+    for seed in range(scaled(24, emulated=3)):
         for dtype, call, reference in CALLS.values():
             x = random_array(n, np.dtype(dtype), seed)
             work.append((call, backend.to_device(x), np.asarray(reference(x))))

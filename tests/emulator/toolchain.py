@@ -24,7 +24,8 @@ _VERSIONS = range(24, 13, -1)  # of LLVM
 _SHARED = ["-std=c++17", "-g1", "-fPIC", "-fno-exceptions", "-fno-rtti", "-ffp-contract=off"]
 
 # Every load and store of a kernel calls the machine, as the compiler would have it call the thread
-# sanitizer. No access is invented, merged or left out that the kernel's source has.
+# sanitizer. No access is invented, merged or left out that the kernel's source has. A bool of
+# another value than 0 and 1 may be copied: such is what was never written, and is watched anyway.
 _KERNEL = [
     *_SHARED,
     "-O1",
@@ -32,7 +33,7 @@ _KERNEL = [
     "-fno-strict-aliasing",
     "-fno-optimize-sibling-calls",
     "-fsanitize=thread,undefined",
-    "-fno-sanitize=vptr,signed-integer-overflow,null,pointer-overflow",
+    "-fno-sanitize=vptr,signed-integer-overflow,null,pointer-overflow,bool",
     "-fno-sanitize-recover=undefined",
 ]
 _KERNEL_CLANG = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import Backend, random_array
+from support import Backend, random_array, scaled
 
 import gpualgo as ga
 from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
@@ -21,7 +21,7 @@ def _always_count(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16"])
 def test_few_narrow_keys(cuda: Backend, dtype: str, descending: bool) -> None:
-    for n in (1, 33, 255, 4097, 100_003, 1_000_003):
+    for n in (1, 33, 255, 4097, *scaled((100_003, 1_000_003), emulated=(20_011,))):
         keys = random_array(n, np.dtype(dtype))
         want = np.sort(keys)[:: -1 if descending else 1]
         device = cuda.to_device(keys)
