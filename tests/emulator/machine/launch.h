@@ -150,6 +150,10 @@ struct Launch {
   bool has_failed = false;
   std::string suspicion;         // a read of what nobody had written; who writes it may come yet
   uint64_t suspicion_until = 0;  // so many accesses
+  bool keeps_old = false;        // of global memory: the launch may run once more
+  bool is_second = false;        // it does, with other values where nobody wrote
+  std::string unwritten_reads;   // of shared memory
+  std::vector<uint32_t> unwritten_places;
   Stats stats{};
 
   bool finds_races() const { return settings.races != 0; }

@@ -9,6 +9,7 @@
 #include "late_stores.h"
 #include "order.h"
 #include "report.h"
+#include "reruns.h"
 #include "scheduler.h"
 
 namespace emu {
@@ -162,6 +163,7 @@ Bytes reach_word(const void* address, int size, uint8_t kind, uint32_t place) {
 void set_word(const Bytes& bytes, Value value) {
   const uint64_t bits = value.bits;
   if (launch.finds_races()) append(find_word(bytes), std::move(value));
+  will_write(*bytes.region, bytes.offset, bytes.size);
   memcpy(reinterpret_cast<void*>(bytes.address()), &bits, bytes.size);
   bytes.region->set_written(bytes.offset, bytes.size);
   ++launch.progress;
