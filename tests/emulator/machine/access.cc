@@ -121,7 +121,7 @@ void plain_access(uint64_t address, uint64_t size, uint8_t kind, uint32_t place)
   if (bytes.region == nullptr) return;
   Thread& thread = *launch.current;
   // Who polls loads no plain word of global memory.
-  if (!bytes.region->is_shared) ++launch.progress;
+  if (!bytes.region->is_shared) ++launch.progress, ++launch.effects;
   flush_stores_at(thread, address, size);
   check_races(bytes, kind, place);
   if (kind & is_write) {

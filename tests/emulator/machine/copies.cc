@@ -43,6 +43,7 @@ void read(Copy& copy) {
   }
   copy.has_read = true;
   ++launch.progress;
+  ++launch.effects;
 }
 
 void write(size_t number) {
@@ -61,6 +62,7 @@ void write(size_t number) {
   }
   ++launch.stats.copies;
   ++launch.progress;
+  ++launch.effects;
 }
 
 // Carries out a thread's copies of groups before `end`, or their reads alone.

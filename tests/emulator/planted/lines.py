@@ -190,8 +190,6 @@ BUGS: tuple[Bug, ...] = (
         "states->publish(state_of(tile, 0), whole.total, aggregate);",
         "scan columns",
         "LIVELOCK",
-        "OUT OF BOUNDS",
-        "TOO LONG",
     ),
     bug(
         "columns: a row past the tile",
