@@ -71,7 +71,9 @@ MEMORY = (
         says="UNINITIALISED: read of 4 bytes at shared memory +0",
         is_rare=True,
     ),
-    Case("uninitialised_maximum", 1, 32, says="UNINITIALISED: read of 4 bytes at shared memory +36"),
+    Case(
+        "uninitialised_maximum", 1, 32, says="UNINITIALISED: read of 4 bytes at shared memory +36"
+    ),
     Case("uninitialised_atomic", says="UNINITIALISED: read of 4 bytes at +0 of fresh"),
     Case("foreign_stack", 1, 2, says="OUT OF BOUNDS: write of 4 bytes on the stack of block 0"),
     Case("missing_barrier", 1, 64, says="RACE"),

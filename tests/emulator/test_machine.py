@@ -118,6 +118,14 @@ def test_a_report_names_who_waits_for_whom() -> None:
     assert "block 0 barrier 1: 63 of 64 threads have come" in report
 
 
+def test_threads_that_never_waited_are_told_without_a_place() -> None:
+    file, case = find("spins_without_end")
+    how = litmus_run.settings(0, case)
+    report = litmus_run.run(file, "spins_without_end_wrong", case, how).report
+    assert "threads 0 " in report
+    assert not any(line.rstrip().endswith(" at") for line in report.splitlines())
+
+
 def test_freed_memory_is_named() -> None:
     file, _ = find("past_the_end")
     lib = machine()
