@@ -112,3 +112,19 @@ class Pool:
     def total_bytes(self) -> int:
         """Return what it would keep: as much as was ever used at once."""
         return memory.most_used()
+
+
+def dense(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the strides of an array without gaps, in C order."""
+    strides = [itemsize]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * max(extent, 1))
+    return tuple(reversed(strides[: len(shape)]))
+
+
+def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """Return where an array begins and ends, in bytes from its first element."""
+    if 0 in shape:
+        return 0, 0
+    ends = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    return sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends) + itemsize

@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from emulator import memory, trial, work
+from emulator import captures, memory, trial, work
 from emulator import streams as order
 from emulator.driver_streams import CONTEXT
 from emulator.memory import HOST
@@ -67,13 +67,13 @@ class Stream:
         order.wait(order.find(self.ptr), event.event)
 
     def begin_capture(self, mode: int | None = None) -> None:
-        order.begin_capture(order.find(self.ptr), order.RELAXED if mode is None else mode)
+        captures.begin(order.find(self.ptr), order.RELAXED if mode is None else mode)
 
     def end_capture(self) -> Graph:
-        return Graph(order.end_capture(order.find(self.ptr)))
+        return Graph(captures.end(order.find(self.ptr)))
 
     def is_capturing(self) -> bool:
-        return order.capture_status(order.find(self.ptr)) != 0
+        return captures.status(order.find(self.ptr)) != 0
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.ptr

@@ -34,14 +34,14 @@ class ndarray:
         self.shape = tuple(map(operator.index, shape)) if np.iterable(shape) else (int(shape),)
         size = math.prod(self.shape) * self.dtype.itemsize
         self.data = array_memory.alloc(size) if memptr is None else memptr
-        self.strides = strides or _dense(self.shape, self.dtype.itemsize)
+        self.strides = strides or array_memory.dense(self.shape, self.dtype.itemsize)
 
     # --- what it is
 
     @property
     def host(self) -> Host:
         """The array as the host sees it, whatever is queued."""
-        low, high = _bounds(self)
+        low, high = array_memory.bounds(self.shape, self.strides, self.dtype.itemsize)
         start: Any = (ctypes.c_char * (high - low)).from_address(self.data.ptr + low)
         return np.ndarray(self.shape, self.dtype, start, -low, self.strides)
 
@@ -228,54 +228,6 @@ class ndarray:
 
     def any(self, *args: Any) -> ndarray:
         return computed(lambda x: x.any(*args), self)
-
-
-def _operator(name: str) -> None:
-    plain = getattr(operator, name)
-
-    def forward(self: ndarray, other: Any) -> ndarray:
-        return computed(plain, self, other)
-
-    def backward(self: ndarray, other: Any) -> ndarray:
-        return computed(lambda a, b: plain(b, a), self, other)
-
-    def in_place(self: ndarray, other: Any) -> ndarray:
-        write(self, computed(plain, self, other))
-        return self
-
-    stem = name.strip("_")
-    setattr(ndarray, f"__{stem}__", forward)
-    if stem not in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(ndarray, f"__r{stem}__", backward)
-        setattr(ndarray, f"__i{stem}__", in_place)
-
-
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "xor", "lshift",
-              "rshift", "pow", "eq", "ne", "lt", "le", "gt", "ge"):  # fmt: skip
-    _operator(_name)
-
-
-def _unary(name: str) -> None:
-    plain = getattr(operator, name)
-    setattr(ndarray, f"__{name}__", lambda self: computed(plain, self))
-
-
-for _name in ("neg", "invert", "abs"):
-    _unary(_name)
-
-
-def _dense(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    strides = [itemsize]
-    for extent in reversed(shape[1:]):
-        strides.append(strides[-1] * max(extent, 1))
-    return tuple(reversed(strides[: len(shape)]))
-
-
-def _bounds(x: ndarray) -> tuple[int, int]:
-    if 0 in x.shape:
-        return 0, 0
-    ends = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
-    return sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends) + x.dtype.itemsize
 
 
 def computed(function: Callable[..., Any], *operands: Any, out: ndarray | None = None) -> ndarray:

@@ -7,7 +7,7 @@ import weakref
 from types import ModuleType
 from typing import Any
 
-from emulator import array_streams, memory, pools
+from emulator import array_streams, captures, memory, pools
 from emulator import streams as order
 from emulator.graphs import Graph as Recorded
 
@@ -47,11 +47,11 @@ class GraphBuilder:
         self.recorded: Recorded | None = None
 
     def begin_building(self, mode: str = "relaxed") -> GraphBuilder:
-        order.begin_capture(order.find(self.stream.handle), _MODES[mode])
+        captures.begin(order.find(self.stream.handle), _MODES[mode])
         return self
 
     def end_building(self) -> GraphBuilder:
-        self.recorded = order.end_capture(order.find(self.stream.handle))
+        self.recorded = captures.end(order.find(self.stream.handle))
         return self
 
     def complete(self) -> Graph:

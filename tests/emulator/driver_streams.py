@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from emulator import captures, work
 from emulator import streams as order
-from emulator import work
 from emulator.calls import call
 from emulator.codes import INVALID_HANDLE, NOT_READY, Failed
 from emulator.streams import Event
@@ -82,7 +82,7 @@ class StreamCalls:
 
     @call(1)
     def cuStreamIsCapturing(self, stream: int) -> int:
-        return order.capture_status(order.find(stream))
+        return captures.status(order.find(stream))
 
     @call(1)
     def cuThreadExchangeStreamCaptureMode(self, mode: int) -> int:

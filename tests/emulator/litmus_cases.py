@@ -21,6 +21,7 @@ class Case:
     residency: int | None = None
     races: int = 1
     seeds: int = 20
+    is_rare: bool = False  # some seeds report nothing
 
 
 def _both_missed(out: list[int]) -> bool:
@@ -62,6 +63,18 @@ MEMORY = (
     Case("uninitialised_global", says="UNINITIALISED: read of 4 bytes at +12 of fresh"),
     Case("uninitialised_byte", says="UNINITIALISED: read of 16 bytes at +0 of fresh"),
     Case("uninitialised_copy", says="UNINITIALISED: read of 4 bytes at shared memory +4"),
+    Case("uninitialised_and_used", 1, 32, says="UNINITIALISED: read of 4 bytes at shared memory"),
+    Case(
+        "uninitialised_flag",
+        1,
+        64,
+        says="UNINITIALISED: read of 4 bytes at shared memory +0",
+        is_rare=True,
+    ),
+    Case(
+        "uninitialised_maximum", 1, 32, says="UNINITIALISED: read of 4 bytes at shared memory +36"
+    ),
+    Case("uninitialised_atomic", says="UNINITIALISED: read of 4 bytes at +0 of fresh"),
     Case("foreign_stack", 1, 2, says="OUT OF BOUNDS: write of 4 bytes on the stack of block 0"),
     Case("missing_barrier", 1, 64, says="RACE"),
     Case("missing_second_barrier", 1, 64, says="RACE"),
@@ -86,6 +99,8 @@ TOGETHER = (
     Case("barriers_crossed", 1, 64, says="DEADLOCK"),
     Case("barrier_votes_differ", 1, 64, says="BARRIER 0: "),
     Case("word_that_nobody_writes", 2, says="LIVELOCK", seeds=5),
+    Case("patient_lanes", 8, 64, says="LIVELOCK", residency=0, seeds=8),
+    Case("patient_blocks", 4, 64, says="LIVELOCK", seeds=8),
     Case("later_block", 4, says="LIVELOCK: all poll and nothing changes; f", residency=1, seeds=5),
     Case("spins_without_end", says="TOO LONG", seeds=5),
     Case("deep_stack", says="STACK", seeds=5),

@@ -1,4 +1,4 @@
-"""Streams and events: which work comes before which, and what a capture takes down instead.
+"""Streams and events: which work comes before which; captures.py takes work down instead.
 
 The order is the driver's: work of a stream follows that stream's earlier work; the legacy default
 stream and the blocking ones wait for each other; an event stands for what its stream had queued.
@@ -18,7 +18,6 @@ from emulator.codes import (
     CAPTURE_UNSUPPORTED,
     INVALID_CONTEXT,
     INVALID_HANDLE,
-    INVALID_VALUE,
     Failed,
 )  # fmt: skip
 from emulator.graphs import Graph, Node
@@ -26,11 +25,6 @@ from emulator.machine import lock
 from emulator.work import Work
 
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)  # modes of a capture
-_MODES = {
-    "CU_STREAM_CAPTURE_MODE_GLOBAL": GLOBAL,
-    "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL": THREAD_LOCAL,
-    "CU_STREAM_CAPTURE_MODE_RELAXED": RELAXED,
-}
 Run = Callable[[], None]
 
 
@@ -101,10 +95,15 @@ def find(handle: int) -> Stream:
     return _streams[handle]
 
 
+def known() -> list[Stream]:
+    """Return all streams but the legacy one."""
+    return [*_streams.values(), *_defaults]
+
+
 def renew() -> None:
     """Let streams pass for new ones: what is kept for one may be as a failed kernel left it."""
     with lock:
-        for each in (legacy, *_streams.values(), *_defaults):
+        for each in (legacy, *known()):
             each.identity = next(_identities)
 
 
@@ -136,7 +135,7 @@ _ended: list[Stream] = []  # blocking ones with work left
 
 def _blocking() -> list[Stream]:
     _ended[:] = [each for each in _ended if each.last is not None and not each.last.is_done]
-    return [each for each in (*_streams.values(), *_defaults, *_ended) if each.is_blocking]
+    return [each for each in (*known(), *_ended) if each.is_blocking]
 
 
 def queue(stream: Stream, run: Run | None, is_open: Callable[[], bool] | None = None) -> None:
@@ -144,7 +143,7 @@ def queue(stream: Stream, run: Run | None, is_open: Callable[[], bool] | None = 
     with lock:
         capture = stream.capture
         if capture is not None:
-            _need_valid(capture)
+            need_valid(capture)
             stream.leaves = [capture.graph.add(run, stream.leaves)]
             return
         _leave_captures_alone(stream)
@@ -160,7 +159,7 @@ def queue_graph(stream: Stream, graph: Graph) -> None:
     """Queue all work of a graph, or take it down as a part of another."""
     with lock:
         if stream.capture is not None:
-            _need_valid(stream.capture)
+            need_valid(stream.capture)
             stream.leaves = stream.capture.graph.include(graph, stream.leaves)
             return
         queue(stream, None)
@@ -193,46 +192,10 @@ def check_safe() -> None:
         raise Failed(CAPTURE_UNSUPPORTED)
 
 
-def begin_capture(stream: Stream, mode: str | int) -> None:
-    """Take down what the stream gets from here on."""
-    with lock:
-        if stream is legacy or stream.capture is not None:
-            raise Failed(CAPTURE_UNSUPPORTED if stream is legacy else INVALID_VALUE)
-        number = _MODES[mode] if isinstance(mode, str) else int(mode)
-        stream.capture = Capture(stream, number)
-        stream.leaves = []
-        captures.append(stream.capture)
-
-
-def end_capture(stream: Stream) -> Graph:
-    """Return what was taken down."""
-    with lock:
-        capture = stream.capture
-        if capture is None:
-            raise Failed(INVALID_VALUE)
-        captures.remove(capture)
-        leaves = list(stream.leaves)
-        for each in (*_streams.values(), *_defaults):
-            if each.capture is capture:
-                each.capture, each.leaves = None, []
-        _need_valid(capture)
-        if not capture.graph.is_behind(leaves):
-            raise Failed(CAPTURE_INVALIDATED)  # a stream that joined was not joined again
-        return capture.graph
-
-
-def _need_valid(capture: Capture) -> None:
+def need_valid(capture: Capture) -> None:
+    """Fail where a capture has been spoilt."""
     if not capture.is_valid:
         raise Failed(CAPTURE_INVALIDATED)
-
-
-def capture_status(stream: Stream) -> int:
-    """Return 0 for a stream whose work runs, 1 for one that is captured, 2 if that is spoilt."""
-    if stream.capture is not None:
-        return 1 if stream.capture.is_valid else 2
-    if stream is legacy and any(each.origin.is_blocking for each in captures):
-        raise Failed(CAPTURE_IMPLICIT)
-    return 0
 
 
 def record(event: Event, stream: Stream) -> None:
@@ -250,7 +213,7 @@ def wait(stream: Stream, event: Event) -> None:
     with lock:
         capture = event.capture
         if capture is not None:
-            _need_valid(capture)
+            need_valid(capture)
             if stream.capture not in (None, capture):
                 raise Failed(CAPTURE_ISOLATION)
             if stream.capture is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from emulator import streams, trial, work
+from emulator import captures, streams, trial, work
 from emulator.codes import CAPTURE_IMPLICIT, CAPTURE_ISOLATION, CAPTURE_UNSUPPORTED, Failed
 from emulator.streams import Event, Stream
 
@@ -135,14 +135,14 @@ def test_a_capture_is_run_by_its_launches() -> None:
     log: Log = []
     first, second = two_streams()
     fork, join = Event(), Event()
-    streams.begin_capture(first, streams.RELAXED)
+    captures.begin(first, streams.RELAXED)
     streams.queue(first, note(log, "a"))
     streams.record(fork, first)
     streams.wait(second, fork)
     streams.queue(second, note(log, "b"))
     streams.record(join, second)
     streams.wait(first, join)
-    graph = streams.end_capture(first)
+    graph = captures.end(first)
     work.finish_all()
     assert log == []
     for stream in (first, second):
@@ -157,25 +157,25 @@ def test_what_a_capture_refuses() -> None:
     blocking = streams.create(True)
 
     def refused(code: int, call: Callable[..., object], *args: object) -> None:
-        streams.begin_capture(first, streams.GLOBAL)
+        captures.begin(first, streams.GLOBAL)
         with pytest.raises(Failed) as failure:
             call(*args)
         assert failure.value.code == code
         if streams.captures:
             streams.captures[0].is_valid = True
-            streams.end_capture(first)
+            captures.end(first)
 
     recorded = Event()
     streams.record(recorded, second)
     refused(CAPTURE_UNSUPPORTED, streams.synchronize, first)
     refused(CAPTURE_UNSUPPORTED, streams.check_safe)
     refused(CAPTURE_ISOLATION, streams.wait, first, recorded)
-    streams.begin_capture(blocking, streams.RELAXED)
+    captures.begin(blocking, streams.RELAXED)
     with pytest.raises(Failed) as failure:
         streams.queue(streams.legacy, None)
     assert failure.value.code == CAPTURE_IMPLICIT
     with pytest.raises(Failed, match="INVALIDATED"):
-        streams.end_capture(blocking)
+        captures.end(blocking)
 
 
 def test_settings_follow_from_seed_and_name() -> None:

@@ -139,15 +139,16 @@ def with_places(report: str, library: Path) -> str:
     if symbolizer is None:
         return report
 
-    def place(match: re.Match[str]) -> str:
-        offset = hex(int(match[1], 16) - 1)  # within the call, not after it
+    @functools.cache
+    def at(number: str) -> str:
+        offset = hex(int(number, 16) - 1)  # within the call, not after it
         command = [symbolizer, "-i", "-e", str(library), offset]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = [line.split(" ")[0] for line in done.stdout.splitlines()]
         seen = [Path(line).name for line in lines if str(INCLUDE) not in line] or lines
         return "at " + " < ".join(seen[:5])
 
-    return re.sub(r"@([0-9a-f]+)", place, report)
+    return re.sub(r"@([0-9a-f]+)", lambda match: at(match[1]), report)
 
 
 @functools.cache

@@ -76,7 +76,7 @@ class Trial:
             preempt=drawn.choice([0.0, 0.0, 0.001, 0.02]),
             weak=drawn.choice([0, 1, 2]),
             max_steps=MAX_STEPS,
-            uninitialised=0,  # what lanes without elements load is not used
+            uninitialised=2,
         )
 
     def check(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from emulator import array_memory, array_streams
+from emulator import array_memory, array_operators, array_streams  # noqa: F401
 from emulator import streams as order
 from emulator.arrays import computed, ndarray, write
 from gpualgo._arrays import dlpack

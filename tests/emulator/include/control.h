@@ -20,7 +20,8 @@ struct Settings {
                              // that the memory model allows; 2 very late
   uint64_t max_steps;        // switches until the launch is given up; 0: no limit
   int32_t uninitialised;     // reads of what nobody wrote: 0 let pass, 1 reported in global memory,
-                             // 2 in shared memory too, where kernels may load what they do not use
+                             // 2 in shared memory too, if other values there make a difference:
+                             // the launch runs once more, and lanes may load what they do not use
 };
 
 // Memory of the device: exact bounds, never written, aligned to 4096 bytes.

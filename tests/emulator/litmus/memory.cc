@@ -92,6 +92,53 @@ void uninitialised_copy(Memory memory) {
 }
 LITMUS(uninitialised_copy)
 
+// Lanes may load what nobody wrote, as long as it makes no difference.
+template <bool is_right>
+void uninitialised_and_used(Memory memory) {
+  auto& shared = ptx::shared_memory<Table>();
+  if (threadIdx.x < 5) shared.words[threadIdx.x] = threadIdx.x;
+  ptx::syncwarp();
+  const uint32 loaded = shared.words[threadIdx.x];
+  const uint32 other = ptx::shfl_down_sync(0xffffffffu, loaded, 1);
+  if (threadIdx.x < (is_right ? 4 : 5)) memory.out[threadIdx.x] = loaded + other;
+}
+LITMUS(uninitialised_and_used)
+
+// A flag that is false at first, on some days: what it decides shows elsewhere.
+template <bool is_right>
+void uninitialised_flag(Memory memory) {
+  auto& shared = ptx::shared_memory<Table>();
+  if (is_right && threadIdx.x == 0) shared.words[0] = 0;
+  ptx::syncthreads();
+  if (threadIdx.x == 33 && memory.data[0] != 0) ptx::st_relaxed_cta(&shared.words[0], 1u);
+  ptx::syncthreads();
+  if (ptx::ld_relaxed_cta(&shared.words[0]) == 0) memory.data[threadIdx.x] = 7;
+}
+LITMUS(uninitialised_flag)
+
+// A maximum of words of which one was left out: another value there is the greatest, or not.
+template <bool is_right>
+void uninitialised_maximum(Memory memory) {
+  auto& shared = ptx::shared_memory<Table>();
+  if (is_right || threadIdx.x != 9) shared.words[threadIdx.x] = 1u << 31;
+  ptx::syncwarp();
+  uint32 greatest = shared.words[threadIdx.x];
+  for (int delta = 16; delta > 0; delta /= 2) {
+    const uint32 other = ptx::shfl_xor_sync(0xffffffffu, greatest, delta);
+    greatest = other > greatest ? other : greatest;
+  }
+  memory.out[threadIdx.x] = greatest;
+}
+LITMUS(uninitialised_maximum)
+
+// A counter that nobody has set to zero.
+template <bool is_right>
+void uninitialised_atomic(Memory memory) {
+  if (is_right) memory.fresh[0] = 0;
+  ptx::atom_add_relaxed_gpu(memory.fresh, 1u);
+}
+LITMUS(uninitialised_atomic)
+
 // A thread's own variable, changed by another.
 template <bool is_right>
 void foreign_stack(Memory memory) {

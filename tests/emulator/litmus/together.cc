@@ -108,6 +108,51 @@ void word_that_nobody_writes(Memory memory) {
 }
 LITMUS(word_that_nobody_writes)
 
+// A look-back of many lanes: each polls the words of all blocks before, which are stored late and
+// after long steps that nobody else sees. Nothing is wrong with it, however many poll in vain.
+template <bool is_right>
+void patient_lanes(Memory memory) {
+  auto& shared = ptx::shared_memory<Table>();
+  const unsigned mine = blockIdx.x;
+  uint32 sum = 1;
+  for (int round = 0; round < 20; ++round) {
+    shared.words[threadIdx.x] = sum;
+    ptx::syncthreads();
+    sum = shared.words[(threadIdx.x + 1) % blockDim.x];
+    ptx::syncthreads();
+    if (threadIdx.x < 32) sum = ptx::shfl_xor_sync(0xffffffffu, sum, 1);
+  }
+  if (threadIdx.x == 0 && (is_right || mine != 2)) {
+    ptx::st_relaxed_gpu(memory.words + 2 * mine, uint64(1) << 32 | sum);
+    ptx::st_relaxed_gpu(memory.words + 2 * mine + 1, uint64(1) << 32 | sum);
+  }
+  for (unsigned i = threadIdx.x; i < 2 * mine; i += blockDim.x) {
+    while (ptx::ld_relaxed_gpu(memory.words + i) >> 32 != 1) {
+    }
+  }
+  const unsigned before = mine == 0 ? 0 : mine - 1;  // all lanes wait for one more
+  while (mine != 0 && ptx::ld_relaxed_gpu(memory.words + 2 * before) >> 32 != 1) {
+  }
+  ptx::syncthreads();
+  if (threadIdx.x == 0) memory.out[mine] = sum;
+}
+LITMUS(patient_lanes)
+
+// The same by rounds of a whole block, with barriers: each is a step, and nothing comes of it.
+template <bool is_right>
+void patient_blocks(Memory memory) {
+  auto& shared = ptx::shared_memory<Table>();
+  const unsigned mine = blockIdx.x;
+  if (threadIdx.x == 0 && (is_right || mine != 1)) ptx::st_relaxed_gpu(memory.words + mine, 1);
+  while (true) {
+    const bool is_there = mine == 0 || ptx::ld_relaxed_gpu(memory.words + mine - 1) == 1;
+    if (threadIdx.x == 0) ptx::st_relaxed_cta(&shared.words[0], 1u);
+    if (ptx::syncthreads_and(is_there)) break;
+  }
+  memory.out[mine] = 1;
+}
+LITMUS(patient_blocks)
+
 // Waits for the block before it, or for the one after, which may need its room.
 template <bool is_right>
 void later_block(Memory memory) {

@@ -5,6 +5,7 @@
 #include "fibers.h"
 #include "late_stores.h"
 #include "report.h"
+#include "reruns.h"
 #include "scheduler.h"
 
 namespace emu {
@@ -96,15 +97,21 @@ void check_alignment(uint64_t address, uint64_t size, uint32_t place) {
 }
 
 void check_written(const Bytes& bytes, uint32_t place) {
-  if (launch.settings.uninitialised < (bytes.region->is_shared ? 2 : 1)) return;
+  const bool is_shared = bytes.region->is_shared;
+  if (launch.settings.uninitialised < (is_shared ? 2 : 1)) return;
   if (bytes.region->is_written(bytes.offset, bytes.size)) return;
   if (!launch.suspicion.empty()) return;
-  // If a thread writes it later, nothing orders the two: then the report of that race says more.
   const uint64_t first = bytes.region->first_unwritten(bytes.offset, bytes.size);
-  launch.suspicion = "UNINITIALISED: read of " + std::to_string(bytes.size) + " bytes at " +
-                     address_name(*bytes.region, bytes.offset) + ", of which +" +
-                     std::to_string(first) + " was not written, by " +
-                     agent_name(launch.current->agent) + " " + place_name(place) + "\n";
+  const std::string read = "read of " + std::to_string(bytes.size) + " bytes at " +
+                           address_name(*bytes.region, bytes.offset) + ", of which +" +
+                           std::to_string(first) + " was not written, by " +
+                           agent_name(launch.current->agent) + " " + place_name(place);
+  if (is_shared) {
+    note_unwritten(read, place);
+    return;
+  }
+  // If a thread writes it later, nothing orders the two: then the report of that race says more.
+  launch.suspicion = "UNINITIALISED: " + read + "\n";
   constexpr uint64_t patience = 1 << 20;
   launch.suspicion_until = launch.stats.accesses + patience;
 }
@@ -114,10 +121,11 @@ void plain_access(uint64_t address, uint64_t size, uint8_t kind, uint32_t place)
   if (bytes.region == nullptr) return;
   Thread& thread = *launch.current;
   // Who polls loads no plain word of global memory.
-  if (!bytes.region->is_shared) ++launch.progress;
+  if (!bytes.region->is_shared) ++launch.progress, ++launch.effects;
   flush_stores_at(thread, address, size);
   check_races(bytes, kind, place);
   if (kind & is_write) {
+    will_write(*bytes.region, bytes.offset, size);
     bytes.region->set_written(bytes.offset, size);
     forget_words(*bytes.region, bytes.offset, size);
   } else {

@@ -37,6 +37,8 @@ void poison(const Block& block, const SharedPiece& piece) {
   char* begin = reinterpret_cast<char*>(block.shared->begin + piece.begin);
   uint32_t word = launch.random.chance(0.5) ? 0xcbcbcbcbu : uint32_t(launch.random.next());
   if (launch.random.chance(0.2)) word = 0;
+  // A second run: what is another number, and what is true where this was false.
+  if (launch.is_second) word = word != 0 && launch.settings.seed % 2 == 1 ? 0 : ~word;
   for (uint64_t i = 0; i < piece.end - piece.begin; ++i) begin[i] = char(word >> i % 4 * 8);
 }
 

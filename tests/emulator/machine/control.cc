@@ -13,6 +13,7 @@
 #include "copies.h"
 #include "late_stores.h"
 #include "report.h"
+#include "reruns.h"
 
 namespace emu {
 
@@ -72,8 +73,18 @@ int find_image(dl_phdr_info* info, size_t, void* found) {
   return 1;
 }
 
-bool set_up(void* entry, void* op, uint32_t grid, uint32_t threads, uint64_t shared_bytes,
-            const void* params, uint64_t param_bytes, const Settings& settings) {
+// What emu_launch is asked for.
+struct Call {
+  void *entry, *op;
+  uint32_t grid, threads;
+  uint64_t shared_bytes;
+  const void* params;
+  uint64_t param_bytes;
+  Settings settings;
+};
+
+bool set_up(const Call& call) {
+  const auto& [entry, op, grid, threads, shared_bytes, params, param_bytes, settings] = call;
   launch.settings = settings;
   launch.random.state = settings.seed;
   launch.num_blocks = grid;
@@ -86,6 +97,7 @@ bool set_up(void* entry, void* op, uint32_t grid, uint32_t threads, uint64_t sha
   launch.op = reinterpret_cast<decltype(launch.op)>(op);
   std::array<uint64_t, 3> image{reinterpret_cast<uint64_t>(entry), 0, 0};
   dl_iterate_phdr(find_image, &image);
+  launch.keeps_old = settings.uninitialised == 2;
   launch.image_begin = image[1];
   launch.image_end = image[2];
   const uint64_t num_agents = uint64_t(grid) * block_agents;
@@ -106,15 +118,41 @@ void join_suspicion() {
 }
 
 void tear_down() {
-  launch.stats.clock_bytes = Clock::most_bytes();
+  for_each_region([](Region& region) { region.take_old(); });
   forget_late_stores();
   forget_copies();
   abandon_blocks();
   forget_all_accesses();
-  const Stats stats = launch.stats;
   last_report = std::move(launch.report);
   launch = Launch();
+}
+
+// Runs a kernel; `is_second`: with other values in shared memory where nobody wrote.
+bool run(const Call& call, bool is_second) {
+  bool is_good = set_up(call);
+  launch.is_second = is_second;
+  is_good = is_good && run_launch();
+  join_suspicion();
+  return is_good && !launch.has_failed;
+}
+
+// Runs a kernel that has loaded what nobody wrote once more; true: that made no difference.
+bool run_again(Call call) {
+  const std::string reads = std::move(launch.unwritten_reads);
+  const Stats stats = launch.stats;
+  const Changes first = take_back();
+  tear_down();
+  call.settings.max_steps *= 2;
+  const bool is_good = run(call, true);
+  const Changes second = take_back();
+  std::string other = is_good ? first_difference(first, second) : "";
+  tear_down();
   launch.stats = stats;
+  put(first);
+  if (is_good && other.empty()) return true;
+  other = is_good ? "leaves other bytes at " + other + "\n" : "ends in\n  " + last_report;
+  last_report = "UNINITIALISED: " + reads + "; another value there " + other;
+  return false;
 }
 
 }  // namespace
@@ -171,11 +209,14 @@ int emu_launch(void* entry, void* op, uint32_t grid, uint32_t threads, uint64_t 
                const void* params, uint64_t param_bytes, const Settings* settings) {
   std::lock_guard lock(serving);
   launch.stats = Stats{};
-  bool is_good = set_up(entry, op, grid, threads, shared_bytes, params, param_bytes, *settings);
-  is_good = is_good && run_launch();
-  join_suspicion();
-  is_good = is_good && !launch.has_failed;
+  const Call call{entry, op, grid, threads, shared_bytes, params, param_bytes, *settings};
+  const bool is_good = run(call, false);
+  launch.stats.clock_bytes = Clock::most_bytes();
+  if (is_good && !launch.unwritten_reads.empty()) return run_again(call) ? 0 : 1;
+  if (!launch.unwritten_reads.empty()) launch.report += "  before: " + launch.unwritten_reads + "\n";
+  const Stats stats = launch.stats;
   tear_down();
+  launch.stats = stats;
   return is_good ? 0 : 1;
 }
 

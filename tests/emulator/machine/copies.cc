@@ -10,6 +10,7 @@
 #include "mbarriers.h"
 #include "order.h"
 #include "report.h"
+#include "reruns.h"
 #include "scheduler.h"
 
 namespace emu {
@@ -35,16 +36,21 @@ void read(Copy& copy) {
   if (!region.is_written(copy.source.offset, copy.source.size)) {
     for (uint64_t i = 0; i < copy.source.size; ++i) {
       copy.is_written.push_back(region.is_written(copy.source.offset + i, 1));
+      if (launch.is_second && !region.is_shared && !copy.is_written[i]) {
+        copy.data[i] = char(~copy.data[i]);
+      }
     }
   }
   copy.has_read = true;
   ++launch.progress;
+  ++launch.effects;
 }
 
 void write(size_t number) {
   Copy copy = std::move(copies[number]);
   copies.erase(copies.begin() + ptrdiff_t(number));
   Region& region = *copy.target.region;
+  will_write(region, copy.target.offset, copy.target.size);
   memcpy(reinterpret_cast<void*>(copy.target.address()), copy.data.data(), copy.data.size());
   region.set_written(copy.target.offset, copy.target.size);
   for (uint64_t i = 0; i < copy.is_written.size(); ++i) {
@@ -56,6 +62,7 @@ void write(size_t number) {
   }
   ++launch.stats.copies;
   ++launch.progress;
+  ++launch.effects;
 }
 
 // Carries out a thread's copies of groups before `end`, or their reads alone.

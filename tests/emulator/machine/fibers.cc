@@ -86,6 +86,7 @@ void run_thread() {
   thread.state = State::done;
   --thread.block->num_left;
   ++launch.progress;
+  ++launch.effects;
   leave_fiber();
   abort();
 }

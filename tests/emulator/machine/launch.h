@@ -110,6 +110,7 @@ struct Block {
   std::map<uint64_t, Mbarrier> mbarriers;  // by address
   std::unique_ptr<Region> shared;
   Clock fence_order;
+  uint64_t polled_after = 0, num_polls = 0;  // of its threads since so many effects
 
   Agent first_agent() const { return index * block_agents; }
 };
@@ -146,10 +147,15 @@ struct Launch {
   Clock fence_order;
   uint64_t progress = 0;      // counts steps of those who do not poll
   uint64_t word_changes = 1;  // … and what those who do may see
+  uint64_t effects = 1;       // … and what goes on outside shared memory, but for polls
   std::string report;
   bool has_failed = false;
   std::string suspicion;         // a read of what nobody had written; who writes it may come yet
   uint64_t suspicion_until = 0;  // so many accesses
+  bool keeps_old = false;        // of global memory: the launch may run once more
+  bool is_second = false;        // it does, with other values where nobody wrote
+  std::string unwritten_reads;   // of shared memory
+  std::vector<uint32_t> unwritten_places;
   Stats stats{};
 
   bool finds_races() const { return settings.races != 0; }

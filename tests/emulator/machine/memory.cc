@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <utility>
 
 #include "allocations.h"
 
@@ -62,6 +63,36 @@ void Region::set_written(uint64_t offset, uint64_t bytes, bool value) {
     written[offset / 64] = value ? written[offset / 64] | bits : written[offset / 64] & ~bits;
     offset += count;
   }
+}
+
+void Region::keep_old(uint64_t offset, uint64_t bytes) {
+  if (has_old.empty()) has_old.resize((size + OldPage::size - 1) / OldPage::size);
+  for (uint64_t i = offset / OldPage::size; i * OldPage::size < offset + bytes; ++i) {
+    if (has_old[i]) continue;
+    has_old[i] = true;
+    old_pages.push_back(page(i));
+  }
+}
+
+std::vector<OldPage> Region::take_old() {
+  has_old.clear();
+  return std::exchange(old_pages, {});
+}
+
+OldPage Region::page(uint64_t number) const {
+  const uint64_t first = number * OldPage::size, count = std::min(size - first, OldPage::size);
+  const char* bytes = reinterpret_cast<const char*>(begin + first);
+  OldPage found{number, count, {bytes, bytes + count}, {}};
+  if (!written.empty()) {
+    found.written.assign(&written[first / 64], &written[(first + count - 1) / 64] + 1);
+  }
+  return found;
+}
+
+void Region::put(const OldPage& page) {
+  const uint64_t first = page.number * OldPage::size;
+  memcpy(reinterpret_cast<char*>(begin + first), page.bytes.data(), page.count);
+  std::copy(page.written.begin(), page.written.end(), written.begin() + ptrdiff_t(first / 64));
 }
 
 namespace {
@@ -122,8 +153,12 @@ std::string neighbour_of(uint64_t address) {
   return text;
 }
 
+void for_each_region(const std::function<void(Region&)>& call) {
+  for (auto& [begin, region] : regions) call(*region);
+}
+
 void forget_all_accesses() {
-  for (auto& [begin, region] : regions) region->forget_accesses();
+  for_each_region([](Region& region) { region.forget_accesses(); });
 }
 
 void* allocate(uint64_t size, const char* name) {

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,15 @@ struct Cell {
   Access accesses[4];
 };
 
+// Bytes of a region, and which of them were written.
+struct OldPage {
+  static constexpr uint64_t size = 4096;
+  uint64_t number, count;  // of bytes: the last page of a region may be short
+  std::vector<char> bytes;
+  std::vector<uint64_t> written;  // empty: all
+  bool is_written(uint64_t i) const { return written.empty() || written[i / 64] >> i % 64 & 1; }
+};
+
 class Region {
  public:
   Region(uint64_t begin, uint64_t size, std::string name, bool is_shared, bool is_written);
@@ -59,6 +69,12 @@ class Region {
   uint64_t first_unwritten(uint64_t offset, uint64_t bytes) const;
   void set_written(uint64_t offset, uint64_t bytes, bool value = true);
 
+  // Keeps the pages of these bytes as they are, until `take_old`.
+  void keep_old(uint64_t offset, uint64_t bytes);
+  std::vector<OldPage> take_old();
+  OldPage page(uint64_t number) const;
+  void put(const OldPage& page);
+
  private:
   static constexpr uint64_t page_cells = 512;
   struct Page {
@@ -68,12 +84,15 @@ class Region {
   std::vector<std::unique_ptr<Page>> pages;
   uint64_t era = 1;
   std::vector<uint64_t> written;  // a bit per byte; empty: all were
+  std::vector<OldPage> old_pages;
+  std::vector<bool> has_old;
 };
 
 // The allocation or registered memory around an address, or null.
 Region* region_at(uint64_t address);
 // What to say of an address that lies nowhere: which allocation is next to it, or was there.
 std::string neighbour_of(uint64_t address);
+void for_each_region(const std::function<void(Region&)>& call);
 // Before a launch.
 void forget_all_accesses();
 

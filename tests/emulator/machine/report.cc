@@ -28,8 +28,13 @@ const char* state_name(const Thread& thread) {
     case State::in_activemask:
       return "ask which lanes are active";
     default:
-      return thread.is_polling ? "poll" : "can go on";
+      return thread.is_polling ? "poll" : thread.place != 0 ? "can go on, after a wait" : "can go on";
   }
+}
+
+// What a thread does, and where; a thread that has not waited yet is nowhere in particular.
+std::string doing(const Thread& thread) {
+  return state_name(thread) + (thread.place != 0 ? " " + place_name(thread.place) : "");
 }
 
 // 0..31, or the threads one by one.
@@ -139,8 +144,7 @@ void say_who_waits() {
     std::map<std::string, std::vector<uint32_t>> groups;
     for (const Thread& thread : block->threads) {
       if (thread.state == State::done) continue;
-      groups[std::string(state_name(thread)) + " " + place_name(thread.place)].push_back(
-          thread.index);
+      groups[doing(thread)].push_back(thread.index);
     }
     for (const auto& [what, threads] : groups) {
       say("  block %u: threads %s %s\n", block->index, range_of(threads).c_str(), what.c_str());

@@ -101,6 +101,47 @@ class Queue {
   size_t next = 0;
 };
 
+// Finds launches that go on for ever, though each step may be allowed.
+class Patience {
+ public:
+  // After a step of a thread; true: all poll, and nobody can change what they see.
+  bool ends(const Thread& thread) {
+    if (launch.progress != progress) {
+      progress = launch.progress;
+      num_idle = 0;
+    }
+    if (launch.effects != effects) {
+      effects = launch.effects;
+      num_polls = 0;
+    }
+    if (!thread.is_polling) return false;
+    ++num_idle;
+    ++num_polls;
+    Block& block = *thread.block;
+    if (block.polled_after != effects) block.num_polls = 0;
+    block.polled_after = effects;
+    ++block.num_polls;
+    const size_t num_ready = launch.ready.size() + launch.parked.size();
+    const bool is_long = num_idle > few_polls + 500 * num_ready;
+    const bool is_checked = num_polls > few_polls && num_polls % 1024 == 0;
+    return is_long || (is_checked && all_blocks_poll());
+  }
+  void begin_anew() { num_idle = num_polls = 0; }
+
+ private:
+  static constexpr uint64_t few_polls = 100000;
+
+  // Whether each block goes round, with barriers and words of its own, in loops that poll.
+  bool all_blocks_poll() const {
+    return std::all_of(launch.resident.begin(), launch.resident.end(), [&](const Block* block) {
+      return block->polled_after == effects && block->num_polls > 100 * launch.num_threads;
+    });
+  }
+
+  uint64_t progress = 0, num_idle = 0;  // polls since then
+  uint64_t effects = 0, num_polls = 0;
+};
+
 void fail_launch(const char* what, const Queue& queue) {
   launch.current = nullptr;
   launch.has_failed = true;
@@ -157,7 +198,7 @@ void poll(uint32_t place) {
 bool run_launch() {
   Queue queue;
   lowest_priority = uint64_t(1) << 40;
-  uint64_t last_progress = 0, num_idle = 0;  // polls since then
+  Patience patience;
   const double work =
       launch.settings.weak == 2 ? 0.02 : 0.1;  // probability of a late store, a copy
   while (true) {
@@ -179,12 +220,8 @@ bool run_launch() {
     if (thread.state == State::done) {
       launch.current = nullptr;
       if (!end_thread(thread)) return false;
-    }
-    if (launch.progress != last_progress) {
-      last_progress = launch.progress;
-      num_idle = 0;
-    } else if (thread.is_polling && ++num_idle > 100000 + 1000 * num_ready) {
-      num_idle = 0;
+    } else if (patience.ends(thread)) {
+      patience.begin_anew();
       if (perform_something() || queue.has_room()) continue;
       fail_launch("LIVELOCK: all poll and nothing changes", queue);
       return false;

@@ -9,6 +9,7 @@
 #include "late_stores.h"
 #include "order.h"
 #include "report.h"
+#include "reruns.h"
 #include "scheduler.h"
 
 namespace emu {
@@ -162,7 +163,10 @@ Bytes reach_word(const void* address, int size, uint8_t kind, uint32_t place) {
 void set_word(const Bytes& bytes, Value value) {
   const uint64_t bits = value.bits;
   if (launch.finds_races()) append(find_word(bytes), std::move(value));
-  memcpy(reinterpret_cast<void*>(bytes.address()), &bits, bytes.size);
+  void* memory = reinterpret_cast<void*>(bytes.address());
+  will_write(*bytes.region, bytes.offset, bytes.size);
+  if (!bytes.region->is_shared && memcmp(memory, &bits, bytes.size) != 0) ++launch.effects;
+  memcpy(memory, &bits, bytes.size);
   bytes.region->set_written(bytes.offset, bytes.size);
   ++launch.progress;
   ++launch.word_changes;

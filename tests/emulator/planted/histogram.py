@@ -51,6 +51,17 @@ BUGS: tuple[Bug, ...] = (
         "RACE",
     ),
     bug(
+        "kernel: only the last block says that it is",
+        _KERNEL,
+        "shared.is_last = ptx::atom_add_acq_rel_gpu<1>(common.tickets + row) ==",
+        "if (ptx::atom_add_acq_rel_gpu<1>(common.tickets + row) == "
+        "uint32(common.blocks_per_row.value - 1))\n      shared.is_last = 1 |",
+        "histogram",
+        "UNINITIALISED",
+        "RACE",
+        WRONG,
+    ),
+    bug(
         "kernel: the last block but one writes",
         _KERNEL,
         "uint32(common.blocks_per_row.value - 1);",

@@ -174,6 +174,17 @@ BUGS: tuple[Bug, ...] = (
         "UNDEFINED",
     ),
     bug(
+        "columns: the first distances are not set",
+        _COLUMNS,
+        "    if (threadIdx.x < width) shared.nearest[0][group] = shared.missing[0][group] = far;\n",
+        "",
+        "scan columns",
+        "UNINITIALISED",
+        "UNDEFINED",
+        "OUT OF BOUNDS",
+        WRONG,
+    ),
+    bug(
         "columns: a look-back does not wait",
         _COLUMNS,
         "if (ptx::syncthreads_and(is_there)) return round;",
@@ -190,8 +201,6 @@ BUGS: tuple[Bug, ...] = (
         "states->publish(state_of(tile, 0), whole.total, aggregate);",
         "scan columns",
         "LIVELOCK",
-        "OUT OF BOUNDS",
-        "TOO LONG",
     ),
     bug(
         "columns: a row past the tile",

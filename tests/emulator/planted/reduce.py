@@ -78,7 +78,7 @@ BUGS: tuple[Bug, ...] = (
         WRONG,
     ),
     bug(
-        "reduce: lanes of no value joined",
+        "reduce: the last lane with items is left out",
         _ROWS,
         "reduce_group_partial<width, Op>(value, (left + items - 1) / items)",
         "reduce_group_partial<width, Op>(value, (left + items - 1) / items - 1)",

@@ -41,7 +41,7 @@ def plant(bug: Bug, folder: Path) -> Path:
 
 def first_verdict(gpu: Backend, name: str, seeds: Sequence[int]) -> Verdict:
     """Run a case under seeds up to the first that shows something."""
-    with _patched(CASES[name]):
+    with patched(CASES[name]):
         for seed in seeds:
             found = _verdict(gpu, CASES[name], name, seed)
             if found.kind:
@@ -72,7 +72,7 @@ def _verdict(gpu: Backend, case: Case, name: str, seed: int) -> Verdict:
 
 
 @contextlib.contextmanager
-def _patched(case: Case) -> Iterator[None]:
+def patched(case: Case) -> Iterator[None]:
     """Take a case's policies, and whatever is in the folder of sources now."""
     with pytest.MonkeyPatch.context() as patch:
         for module, constant, value in case.patches:
