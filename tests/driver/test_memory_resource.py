@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, count_gpus, run_python, scaled
+from support import Backend, count_gpus, run_python
 
 import gpualgo as ga
 
-N = scaled(1 << 22, emulated=1 << 16)
+N = 1 << 22
 
 
 @pytest.fixture
