@@ -182,7 +182,7 @@ def test_doctor_reports_a_broken_backend(
 def test_cache_info_and_clear(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from gpualgo._cuda import cache as kernels
+    from gpualgo._base import disk_cache as kernels
 
     held = {"path": "/there", "entries": 3, "bytes": 3 << 20, "damaged": 1, "writable": True}
     monkeypatch.setattr(kernels, "info", lambda: held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def info() -> int:
     """Print where the compiled kernels are kept, and how many bytes they take."""
-    from gpualgo._cuda import cache
+    from gpualgo._base import disk_cache as cache
 
     found = cache.info()
     print(f"path     {found['path']}")
@@ -18,7 +18,7 @@ def info() -> int:
 
 def clear() -> int:
     """Delete every compiled kernel of the disk cache and print how many there were."""
-    from gpualgo._cuda import cache
+    from gpualgo._base import disk_cache as cache
 
     try:
         removed = cache.clear()

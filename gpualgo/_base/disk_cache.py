@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import struct
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -74,6 +73,8 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(path):
             raise PermissionError(f"{path} belongs to another user or others can write to it")
+        import tempfile  # takes milliseconds, and only a new entry asks
+
         descriptor, name = tempfile.mkstemp(dir=path, suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -90,7 +91,7 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
 
 
 def _is_private(path: Path) -> bool:
-    """Return whether a folder is ours alone to write: what it holds is run on the GPU."""
+    """Return whether a folder is ours alone to write: what it holds is run."""
     if os.name == "nt":
         return True
     try:
