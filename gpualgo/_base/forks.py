@@ -25,8 +25,11 @@ def in_child(hook: Callable[[], None]) -> Callable[[], None]:
     return hook
 
 
-def wait_for(lock: Any) -> None:
-    """Let each fork from now on wait until no other thread holds a lock, which has `acquire`."""
+def wait_for(lock: Any, around: Any = None) -> None:
+    """Let each fork from now on wait until no other thread holds a lock, which has `acquire`.
+
+    `around` is a lock that is waited for already and is only taken by who holds this one.
+    """
     if not _locks and _may_fork:
         # What was registered last is run first: whoever holds the lock may want to log something
         # or to start threads, and the locks of these two are held during a fork as well.
@@ -34,7 +37,7 @@ def wait_for(lock: Any) -> None:
         import logging  # noqa: F401
 
         os.register_at_fork(before=_before, after_in_parent=_release)
-    _locks.append(lock)
+    _locks.insert(len(_locks) if around is None else _locks.index(around), lock)
 
 
 def check(what: str) -> None:

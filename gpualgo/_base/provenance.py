@@ -1,4 +1,4 @@
-"""What compiled code was made from and with: the digest that every key of the disk cache begins with.
+"""What compiled code was made from and with: what every key of the disk cache begins with.
 
 Sources are read, as times of files tell nothing of what an installation holds.
 """
@@ -17,7 +17,7 @@ import numpy as np
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
-def digest_of_sources(*sources: tuple[Path, Iterable[Path]]) -> str:
+def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str:
     """Return the SHA-256 of files, each by its place below a folder, and of Python and NumPy."""
     digest = hashlib.sha256()
     for folder, paths in sources:

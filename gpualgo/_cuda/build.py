@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._base import disk_cache as disk
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._base.provenance import PACKAGE, digest_of_sources, versions_of
-from gpualgo._base import disk_cache as disk
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
