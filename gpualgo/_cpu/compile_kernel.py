@@ -6,6 +6,7 @@ on the same dtypes, so that a new one costs its own compilation, the inlining an
 
 from __future__ import annotations
 
+import ctypes
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,7 @@ OPERATOR = "gpualgo_operator"
 
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 
+_NOWHERE = ctypes.c_int64()
 _UNRESOLVED = ".numba.unresolved$"
 
 
@@ -67,6 +69,8 @@ def operator_call(arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[
     """Return the function by which a shell calls its operator."""
     args = tuple(storage(dtype) for dtype in arg_dtypes)
     result = storage(result_dtype)
+    # Functions that the shell calls are made code by numba, too, though nobody runs it.
+    llvm.add_symbol(OPERATOR, ctypes.addressof(_NOWHERE))
 
     def operator(_typing: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:

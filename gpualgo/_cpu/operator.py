@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +42,7 @@ def result_name(dtype: np.dtype[Any] | None) -> str:
     return "" if dtype is None else str(dtypes.name_of(dtype))
 
 
-@dataclass(frozen=True)
-class CompiledOperator:
+class CompiledOperator(NamedTuple):
     """An operator as LLVM's bitcode, for kernels to inline, and the dtype that it returns."""
 
     bitcode: bytes
