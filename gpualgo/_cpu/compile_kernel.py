@@ -62,6 +62,7 @@ class Unlinked:
         final = self.library._final_module
         for other in dict.fromkeys(self.library._linking_libraries):
             final.link_in(other._get_module_for_linking(), preserve=True)
+        _resolve(final, self.context.create_module("gpualgo recursion"))
         return final
 
 
@@ -117,26 +118,15 @@ def shell_of(function: Callable[..., None]) -> bytes:
 
 def linked(shell: bytes, operator: bytes | None) -> code.Code:
     """Return the machine code of a shell and its operator."""
-    from numba.core.registry import cpu_target
-
     forking.check()
     with global_compiler_lock:
-        codegen = cpu_target.target_context.codegen()
-        library = codegen.create_library("gpualgo kernel")
-        module = library._final_module
-        for bitcode in (shell, operator):
-            if bitcode is not None:
-                module.link_in(llvm.parse_bitcode(bitcode))
-        _resolve(module)
-        _hide(module, code.ENTRY)
-        library._optimize_final_module()
-        module.verify()
+        module, machine = joined(shell, operator)
         needed = [
             value.name
             for value in (*module.functions, *module.global_variables)
             if value.is_declaration and not value.name.startswith("llvm.")
         ]
-        return code.of_object(codegen._tm.emit_object(module), needed)
+        return code.of_object(machine.emit_object(module), needed)
 
 
 def _hide(module: Any, entry: str) -> None:
@@ -154,12 +144,37 @@ def _simplify(module: Any, machine: Any) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
-def _resolve(module: Any) -> None:
-    """Give functions that call each other in a circle each other's addresses."""
-    names = [value.name for value in module.global_variables]
-    defined = {f.name for f in module.functions if not f.is_declaration}
-    for name in names:
+def _resolve(module: Any, other: ir.Module) -> None:
+    """Give functions that call each other in a circle each other's addresses, which numba puts in
+    variables while it runs the first of them.
+    """
+    defined = {function.name for function in module.functions if not function.is_declaration}
+    found = [v.name for v in module.global_variables if v.name.startswith(_UNRESOLVED)]
+    for name in found:
         target = name.removeprefix(_UNRESOLVED)
-        if name == target or target not in defined:
-            continue
-        raise NotImplementedError(name)
+        if target in defined:
+            pointer = ir.IntType(8).as_pointer()
+            function = ir.Function(other, ir.FunctionType(ir.VoidType(), []), target)
+            variable = ir.GlobalVariable(other, pointer, name)
+            variable.global_constant, variable.initializer = True, function.bitcast(pointer)
+    if found:
+        module.link_in(llvm.parse_assembly(str(other)))
+        for name in found:
+            if not (variable := module.get_global_variable(name)).is_declaration:
+                variable.linkage = "internal"
+
+
+def joined(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
+    """Return LLVM's module of a shell and its operator, optimised, and the machine it is for."""
+    from numba.core.registry import cpu_target
+
+    codegen = cpu_target.target_context.codegen()
+    library = codegen.create_library("gpualgo kernel")
+    module = library._final_module
+    for bitcode in (shell, operator):
+        if bitcode is not None:
+            module.link_in(llvm.parse_bitcode(bitcode))
+    _hide(module, code.ENTRY)
+    library._optimize_final_module()
+    module.verify()
+    return module, codegen._tm

@@ -21,7 +21,7 @@ _CPUINFO = "/proc/cpuinfo"
 @cache
 def provenance() -> str:
     """Return what all kept code of this process depends on: sources, versions, settings, CPU."""
-    sources = [PACKAGE / "_base/dtypes.py", PACKAGE / "_arrays/view.py"]
+    sources = [os.path.join(PACKAGE, name) for name in ("_base/dtypes.py", "_arrays/view.py")]
     for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
         sources += _python_files(os.path.join(PACKAGE, folder), "")
     for name in sorted(os.listdir(PACKAGE / "_algorithms")):

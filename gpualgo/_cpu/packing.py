@@ -13,8 +13,7 @@ _LONG_BYTES = 128  # a run from which memcpy is faster than a loop
 _words = pointer_to(types.intp)
 
 
-@numba.njit(nogil=True, error_model="numpy")  # compiled when a kernel that calls it is
-def offset(index: int, ndim: int, lengths: int, strides: int) -> int:
+def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
     """Return the offset in bytes of the index-th element in C order."""
     total = 0
     for d in range(ndim - 1, 0, -1):
@@ -25,6 +24,10 @@ def offset(index: int, ndim: int, lengths: int, strides: int) -> int:
     if ndim > 0:
         total += index * load(_words(strides), 0)
     return total
+
+
+# Compiled when a kernel that calls it is.
+offset = numba.njit(nogil=True, error_model="numpy")(_offset)
 
 
 def pack_kernel(itemsize: int) -> Callable[..., None]:
