@@ -18,7 +18,9 @@ from typing import Any
 _MAGIC = b"gpualgo cache 1\n"
 _SUFFIX = ".gpualgo"
 _MAX_ENTRIES = 8192
+_PRUNED_EACH = 32  # writes of a process: to look at a full folder takes milliseconds
 _warned = False
+_num_written = 0
 
 
 def folder() -> Path:
@@ -68,6 +70,7 @@ def read(key: str) -> tuple[bytes, ...] | None:
 
 def write(key: str, fields: tuple[bytes, ...]) -> None:
     """Store an entry; where the folder cannot be written, warn once and go on."""
+    global _num_written
     path = folder()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -84,7 +87,9 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
-        _prune(path)
+        _num_written += 1
+        if _num_written % _PRUNED_EACH == 1:
+            _prune(path)
     except OSError as error:
         _warn(f"compiled kernels are not kept on disk: {error}; set GPUALGO_CACHE_DIR to a folder "
               "of your own")  # fmt: skip

@@ -21,14 +21,23 @@ _CPUINFO = "/proc/cpuinfo"
 @cache
 def provenance() -> str:
     """Return what all kept code of this process depends on: sources, versions, settings, CPU."""
-    sources = [os.path.join(PACKAGE, name) for name in ("_base/dtypes.py", "_arrays/view.py")]
-    for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
-        sources += _python_files(os.path.join(PACKAGE, folder), "")
-    for name in sorted(os.listdir(PACKAGE / "_algorithms")):
-        sources += _python_files(os.path.join(PACKAGE, "_algorithms", name), "cpu")
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    made_by = digest_of_sources((PACKAGE, sources)), versions_of("numba", "llvmlite"), settings
+    made_by = (
+        digest_of_sources((PACKAGE, source_files())),
+        versions_of("numba", "llvmlite"),
+        settings,
+    )
     return repr((made_by, cpu(), sys.platform, platform.machine(), sys.maxsize))
+
+
+def source_files() -> list[str]:
+    """Return the sources that make code, or decide what code is made."""
+    found = [os.path.join(PACKAGE, name) for name in ("_base/dtypes.py", "_arrays/view.py")]
+    for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
+        found += _python_files(os.path.join(PACKAGE, folder), "")
+    for name in sorted(os.listdir(PACKAGE / "_algorithms")):
+        found += _python_files(os.path.join(PACKAGE, "_algorithms", name), "cpu")
+    return found
 
 
 def _python_files(folder: str, prefix: str) -> list[str]:

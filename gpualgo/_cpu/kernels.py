@@ -6,6 +6,7 @@ code, so that the next process needs no compiler; see docs/adr/0012-cpu-code-on-
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -84,34 +85,28 @@ def _check(status: int, _function: Any, _arguments: Any) -> None:
 
 def _load(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Loaded:
     """Return a kernel's code from disk, else compile it and keep it there."""
-    parts = () if applied is None else applied.parts
-    name = key_of("kernel", plain(key), *parts)
+    name = key_of("kernel", plain(key), *(() if applied is None else applied.parts))
+    words = None if applied is None else applied.words
     found = machine.decode(disk.read(name))
     if found is not None:
-        words = None
-        if applied is not None and applied.op.arrays:
-            from gpualgo._cpu import captured
-
-            words = captured.words_of(applied.op.key)
-        return machine.Loaded(found, words)
-    made, words = _compile(key, write, applied)
+        with contextlib.suppress(RuntimeError):  # it needs what numba had and has no more
+            return machine.Loaded(found, words)
+    made = _compile(key, write, applied)
+    loaded = machine.Loaded(made, words)
     disk.write(name, machine.encode(made))
-    return machine.Loaded(made, words)
+    return loaded
 
 
-def _compile(
-    key: tuple[Hashable, ...], write: Write, applied: Applied | None
-) -> tuple[machine.Code, np.ndarray[Any, Any] | None]:
-    operator = None if applied is None else compile_operator(*applied)
+def _compile(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Code:
+    operator = None if applied is None else compile_operator(*applied)  # which may be refused
     with loading:
         from gpualgo._cpu import compile_kernel as compiler
 
     if applied is None or operator is None:
-        return compiler.linked(compiler.shell_of(write()), None), None
-    result = applied.result_dtype or operator.result_dtype
-    dtypes_ = (*applied.arg_dtypes, result)
-    shell = _shells.made((key, dtypes_), lambda: _shell(key, write, applied.arg_dtypes, result))
-    return compiler.linked(shell, operator.bitcode), operator.words
+        return compiler.linked(compiler.shell_of(write()), None)
+    args, result = applied.arg_dtypes, operator.result_dtype
+    shell = _shells.made((key, args, result), lambda: _shell(key, write, args, result))
+    return compiler.linked(shell, operator.bitcode)
 
 
 def _shell(

@@ -36,6 +36,11 @@ class Applied(NamedTuple):
         names = ",".join(str(dtypes.name_of(dtype)) for dtype in self.arg_dtypes)
         return digest_of(self.op.key), names, result_name(self.result_dtype)
 
+    @property
+    def words(self) -> np.ndarray[Any, Any] | None:
+        """Where its code finds the arrays that it captures; None if there are none."""
+        return captured.words_of(self.op.key) if self.op.arrays else None
+
 
 def result_name(dtype: np.dtype[Any] | None) -> str:
     """Return a dtype's name in keys; that of none is empty."""
@@ -47,7 +52,6 @@ class CompiledOperator(NamedTuple):
 
     bitcode: bytes
     result_dtype: np.dtype[Any]
-    words: np.ndarray[Any, Any] | None  # where code finds the arrays that it captures
 
 
 def compile_operator(
@@ -66,20 +70,19 @@ def compile_operator(
 
 
 def _read_or_compile(applied: Applied) -> CompiledOperator:
-    words = captured.words_of(applied.op.key) if applied.op.arrays else None
     key = key_of("operator", *applied.parts)
     entry = disk.read(key)
     if entry is not None and len(entry) == 2 and entry[0].decode() in dtypes.NAMES:
-        return CompiledOperator(entry[1], dtypes.from_name(entry[0].decode()), words)
-    bitcode, result = _compile(applied.op, applied.arg_dtypes, applied.result_dtype)
-    disk.write(key, (result_name(result).encode(), bitcode))
-    return CompiledOperator(bitcode, result, words)
+        return CompiledOperator(entry[1], dtypes.from_name(entry[0].decode()))
+    made = _compile(applied.op, applied.arg_dtypes, applied.result_dtype)
+    disk.write(key, (result_name(made.result_dtype).encode(), made.bitcode))
+    return made
 
 
 def _compile(
     op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
-) -> tuple[bytes, np.dtype[Any]]:
+) -> CompiledOperator:
     with loading:
         from gpualgo._cpu import compile_operator as compiler
 
-    return compiler.compile_operator(op, arg_dtypes, result_dtype)
+    return CompiledOperator(*compiler.compile_operator(op, arg_dtypes, result_dtype))
