@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from gpualgo._cpu import code, host, image, kernels, operator
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 
-# What is imported is printed last; results are printed to the bit.
-CALLS = """if True:
+START = """if True:
     import math, operator, sys
     import numpy as np
     import gpualgo as ga
@@ -29,87 +27,98 @@ CALLS = """if True:
     def bits(array):
         return np.asarray(array).tobytes().hex()
 
-    def even(n):
-        return True if n == 0 else odd(n - 1)
-
-    def odd(n):
-        return False if n == 0 else even(n - 1)
-
     x = (np.arange(70_000) % 97 / np.float32(7)).astype(np.float32)
     table, other = np.arange(9.0) ** 2, np.arange(9.0) * 3
     look_up = lambda i: table[i] + 1
     with ga.default_device("cpu"):
-        print(bits(ga.reduce(x)), bits(ga.reduce(x, 0.0, lambda a, b: a + b)))
-        print(bits(ga.inclusive_scan(x)[-5:]), bits(ga.transform(lambda a: a * 2.0 + 1, x)[-5:]))
-        print(bits(ga.radix_sort(x[:50])), bits(ga.histogram(x, 16, (0.0, 9.0))))
+"""
+
+# Results are printed to the bit, and then what was loaded for them.
+FEW = (
+    START
+    + """
         print(bits(ga.transform(lambda a: np.sin(a) ** 1.5 + math.exp(a), x[:50])))
-        print(bits(ga.transform(lambda a: a * (1 + 2j), x[:5])))
         print(bits(ga.transform(look_up, np.arange(9))))
         table = other
         print(bits(ga.transform(look_up, np.arange(9))))
-        print(ga.transform(even, np.arange(5)).tolist())
     print(sorted({{"numba", "llvmlite"}} & set(sys.modules)))
 """
+)
+
+MANY = (
+    START
+    + """
+        def even(n):
+            return True if n == 0 else odd(n - 1)
+
+        def odd(n):
+            return False if n == 0 else even(n - 1)
+
+        print(ga.reduce(x), ga.reduce(x, 0.0, lambda a, b: a + b), ga.inclusive_scan(x[:50]))
+        print(ga.transform(lambda a: a * 2.0 + 1, x[-5:]), ga.transform(even, np.arange(5)))
+        print(ga.radix_sort(x[:50]), ga.histogram(x, 16, (0.0, 9.0)))
+        print(ga.transform(lambda a: a * (1 + 2j), x[:5]))
+    print(sorted({{"numba", "llvmlite"}} & set(sys.modules)))
+"""
+)
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """Return a cache that one process filled, and what the process printed."""
-    folder = tmp_path_factory.mktemp("cache") / "filled"
-    done = run_python(CALLS.format(extra=""), GPUALGO_CACHE_DIR=str(folder))
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert "numba" in lines[-1]
-    return folder, lines[:-1]
-
-
-def _again(folder: Path, extra: str = "") -> tuple[list[str], str]:
-    done = run_python(CALLS.format(extra=extra), GPUALGO_CACHE_DIR=str(folder))
+def _run(calls: str, extra: str = "", **env: str) -> tuple[list[str], str]:
+    """Return what a process prints of its results, and what it loads."""
+    done = run_python(calls.format(extra=extra), **env)
     assert done.returncode == 0, done.stderr
     *lines, loaded = done.stdout.splitlines()
     return lines, loaded
 
 
-def test_a_new_process_runs_known_code_without_numba(filled: tuple[Path, list[str]]) -> None:
-    folder, want = filled
-    lines, loaded = _again(folder)
+NOTHING = "[]" if image.SUPPORTED else "['llvmlite']"
+
+
+def test_a_new_process_runs_known_code_without_numba() -> None:
+    want, _ = _run(MANY)  # the cache is that of all tests: most is there already
+    lines, loaded = _run(MANY)
     assert lines == want
-    assert loaded == ("[]" if image.SUPPORTED else "['llvmlite']")
+    assert "28" in lines[1]  # 13.857 * 2 + 1
+    assert loaded == NOTHING
 
 
-def test_damaged_code_is_never_run(filled: tuple[Path, list[str]], tmp_path: Path) -> None:
-    folder, want = filled
-    copy = tmp_path / "copy"
-    copy.mkdir(mode=0o700)
-    for number, path in enumerate(sorted(folder.iterdir())):
+def test_damaged_code_is_never_run(tmp_path: Path) -> None:
+    cache = str(tmp_path / "cache")
+    want, loaded = _run(FEW, GPUALGO_CACHE_DIR=cache)
+    assert "numba" in loaded
+    assert _run(FEW, GPUALGO_CACHE_DIR=cache) == (want, NOTHING)
+    for number, path in enumerate(sorted((tmp_path / "cache").iterdir())):
         content = bytearray(path.read_bytes())
         content[-1 - number % 40] ^= 1
-        (copy / path.name).write_bytes(content)
-    lines, loaded = _again(copy)
+        path.write_bytes(content)
+    assert disk_cache_info(cache)["damaged"] == number + 1
+    lines, loaded = _run(FEW, GPUALGO_CACHE_DIR=cache)
     assert lines == want
     assert "numba" in loaded  # all was compiled anew
+
+
+def disk_cache_info(folder: str) -> dict[str, Any]:
+    """Return what the cache tells of a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUALGO_CACHE_DIR", folder)
+        return disk_cache.info()
 
 
 def test_objects_for_systems_without_images(tmp_path: Path) -> None:
     """There LLVM loads the code; numba is not needed either."""
     extra = "from gpualgo._cpu import image; image.SUPPORTED = False"
-    first, _ = _again(tmp_path / "cache", extra)
-    lines, loaded = _again(tmp_path / "cache", extra)
-    assert lines == first
-    assert loaded == "['llvmlite']"
+    cache = str(tmp_path / "cache")
+    first, _ = _run(FEW, extra, GPUALGO_CACHE_DIR=cache)
+    assert _run(FEW, extra, GPUALGO_CACHE_DIR=cache) == (first, "['llvmlite']")
 
 
-def test_two_processes_at_once(tmp_path: Path, filled: tuple[Path, list[str]]) -> None:
-    env = {"GPUALGO_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(REPOSITORY)}
-    started = [
-        subprocess.Popen([sys.executable, "-c", CALLS.format(extra="")], env=env,
-                         stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]  # fmt: skip
-    for process in started:
-        out, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        assert out.splitlines()[:-1] == filled[1]
+def test_two_processes_at_once(tmp_path: Path) -> None:
+    cache = str(tmp_path / "cache")
+    with ThreadPoolExecutor(2) as pool:
+        (one, _), (two, _) = pool.map(lambda _: _run(FEW, GPUALGO_CACHE_DIR=cache), range(2))
+    assert one == two
+    assert disk_cache_info(cache)["damaged"] == 0
+    assert _run(FEW, GPUALGO_CACHE_DIR=cache) == (one, NOTHING)
 
 
 @pytest.fixture
