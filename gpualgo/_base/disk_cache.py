@@ -17,6 +17,7 @@ from typing import Any
 
 _MAGIC = b"gpualgo cache 1\n"
 _SUFFIX = ".gpualgo"
+FOR_CPU = "cpu-"  # what the keys of the CPU's code begin with
 _MAX_ENTRIES = 8192
 _PRUNED_EACH = 32  # writes of a process: to look at a full folder takes milliseconds
 _warned = False
@@ -125,7 +126,7 @@ def _warn(message: str) -> None:
 
 
 def info() -> dict[str, Any]:
-    """Return the cache's path, number of entries, bytes, damaged entries and health."""
+    """Return the cache's path, numbers of entries, bytes, damaged entries and health."""
     path = folder()
     files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
     damaged = sum(decode(file.read_bytes()) is None for file in files)
@@ -135,6 +136,7 @@ def info() -> dict[str, Any]:
     return {
         "path": str(path),
         "entries": len(files),
+        "cpu_entries": sum(file.name.startswith(FOR_CPU) for file in files),
         "bytes": sum(file.stat().st_size for file in files),
         "damaged": damaged,
         "writable": os.access(nearest, os.W_OK) and (not path.exists() or _is_private(path)),

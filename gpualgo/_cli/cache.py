@@ -9,7 +9,7 @@ def info() -> int:
 
     found = cache.info()
     print(f"path     {found['path']}")
-    print(f"entries  {found['entries']}")
+    print(f"entries  {found['entries']}, {found['cpu_entries']} of them for the CPU")
     print(f"size     {size_text(found['bytes'])}")
     print(f"damaged  {found['damaged']}")
     print(f"writable {'yes' if found['writable'] else 'no'}")

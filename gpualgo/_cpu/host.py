@@ -8,6 +8,7 @@ import platform
 import sys
 from functools import cache
 
+from gpualgo._base.disk_cache import FOR_CPU
 from gpualgo._base.provenance import PACKAGE, digest_of_sources, versions_of
 
 # What tells models of CPUs apart; the other lines change from core to core, or as time goes by.
@@ -66,4 +67,4 @@ def cpu() -> str:
 
 def key_of(*parts: str) -> str:
     """Return the key of an entry on disk, for what these parts name."""
-    return hashlib.sha256("\0".join((provenance(), *parts)).encode()).hexdigest()
+    return FOR_CPU + hashlib.sha256("\0".join((provenance(), *parts)).encode()).hexdigest()
