@@ -7,6 +7,8 @@ import functools
 import gc
 import importlib
 import math
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,7 +57,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the emulated GPU in before anything looks for one."""
+    """Put the emulated GPU in before anything looks for one; let all processes share one cache."""
+    if not count_gpus() and "GPUALGO_CACHE_DIR" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="gpualgo-tests-")  # workers inherit it
+        os.environ["GPUALGO_CACHE_DIR"] = folder.name
+        config.add_cleanup(folder.cleanup)
     if config.getoption("--backend") == EMULATED:
         plugin.check(config)
         config.pluginmanager.register(plugin.Plugin(config), EMULATED)

@@ -210,6 +210,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     monkeypatch.setattr(driver, "api", lambda: made)
     monkeypatch.setattr(driver, "is_simple", True)
     monkeypatch.setattr(driver, "_probe", lambda: (NUM_DEVICES, ""))
+    monkeypatch.setattr(driver, "is_installed", lambda: True)
     monkeypatch.setattr(device, "_devices", {n: FakeDevice(n) for n in range(NUM_DEVICES)})
     monkeypatch.setattr(lifetime, "_in_use", {})
     monkeypatch.setattr(recording, "_held", [])

@@ -182,13 +182,16 @@ def test_doctor_reports_a_broken_backend(
 def test_cache_info_and_clear(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from gpualgo._cuda import cache as kernels
+    from gpualgo._base import disk_cache as kernels
 
-    held = {"path": "/there", "entries": 3, "bytes": 3 << 20, "damaged": 1, "writable": True}
+    held = {"path": "/there", "entries": 3, "cpu_entries": 2, "bytes": 3 << 20, "damaged": 1,
+            "writable": True}  # fmt: skip
     monkeypatch.setattr(kernels, "info", lambda: held)
     monkeypatch.setattr(kernels, "clear", lambda: 3)
     assert main(["cache", "info"]) == 0
-    assert "size     3.0 MiB" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "entries  3, 2 of them for the CPU" in shown
+    assert "size     3.0 MiB" in shown
     assert main(["cache", "clear"]) == 0
     assert capsys.readouterr().out == "removed 3 entries\n"
 

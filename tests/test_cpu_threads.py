@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,8 @@ def test_calls_from_many_threads() -> None:
 
 def test_one_build_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
     builds: list[int] = []
-    monkeypatch.setattr(kernels, "compile_kernel", lambda function: function)
+    monkeypatch.setattr(kernels, "_load", lambda _key, write, _applied: write())
+    monkeypatch.setattr(kernels, "_callable", lambda loaded: loaded)
     monkeypatch.setattr(kernels, "_kernels", Memo(8))
 
     def build() -> Any:
@@ -179,18 +181,18 @@ def test_one_build_per_key(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.05)
         return lambda *args: None
 
-    key = object()
     with ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(lambda _: kernels.get_kernel(key, build), range(8)))
+        found = set(pool.map(lambda _: kernels.get_kernel(("a key",), build), range(8)))
     assert len(found) == len(builds) == 1
 
 
 def test_kernels_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "compile_kernel", lambda function: function)
+    monkeypatch.setattr(kernels, "_load", lambda _key, write, _applied: write())
+    monkeypatch.setattr(kernels, "_callable", lambda loaded: loaded)
     monkeypatch.setattr(kernels, "_kernels", Memo(3))
     for key in range(10):
-        kernels.get_kernel(key, lambda: lambda *args: None)
-    assert list(kernels._kernels) == [7, 8, 9]
+        kernels.get_kernel((key,), lambda: lambda *args: None)
+    assert list(kernels._kernels) == [(7,), (8,), (9,)]
 
 
 def test_dimensions_merge() -> None:
@@ -204,14 +206,25 @@ def test_dimensions_merge() -> None:
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="reads x86 code")
 @pytest.mark.parametrize("call", ["tile", "column", "map", "map in place"])
-def test_operators_become_vector_code(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_become_vector_code(
+    call: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from gpualgo._cpu import compile_kernel
+
+    def listed(*bitcodes: Any) -> Any:
+        module, machine = joined(*bitcodes)
+        found.append(machine.emit_assembly(module))
+        return module, machine
+
+    found: list[str] = []
+    joined = compile_kernel.joined
+    monkeypatch.setattr(compile_kernel, "joined", listed)
     monkeypatch.setattr(kernels, "_kernels", Memo(8))
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))  # nothing is found there
     x = np.ones((100, 100), np.float32)
     with ga.default_device("cpu"):
         if call.startswith("map"):
             ga.transform(lambda a: a + a, x, out=x if call == "map in place" else None)
         else:
             ga.reduce(x, None, lambda a, b: a + b, axis=0 if call == "column" else None)
-    (kernel,) = kernels._kernels.values()
-    (code,) = kernel.inspect_asm().values()  # type: ignore[attr-defined]
-    assert re.search(r"\bv?addps\b", code)
+    assert re.search(r"\bv?addps\b", found[-1])

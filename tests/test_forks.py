@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from support import run_python
@@ -57,8 +58,8 @@ WHILE_COMPILING = """if True:
 """
 
 
-def test_a_child_compiles_though_another_thread_did() -> None:
-    done = run_python(WHILE_COMPILING, timeout=300)
+def test_a_child_compiles_though_another_thread_did(tmp_path: Path) -> None:
+    done = run_python(WHILE_COMPILING, timeout=300, GPUALGO_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[0, 0, 0]", done.stderr
 
@@ -90,8 +91,8 @@ WHILE_LOADING = """if True:
 """
 
 
-def test_a_child_loads_numba_though_another_thread_did() -> None:
-    done = run_python(WHILE_LOADING, GPUALGO_DEVICE="cpu")
+def test_a_child_loads_numba_though_another_thread_did(tmp_path: Path) -> None:
+    done = run_python(WHILE_LOADING, GPUALGO_DEVICE="cpu", GPUALGO_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
 
 
@@ -136,8 +137,8 @@ NEVER_FREE = """if True:
 """
 
 
-def test_a_child_that_cannot_compile_says_so() -> None:
-    done = run_python(NEVER_FREE)
+def test_a_child_that_cannot_compile_says_so(tmp_path: Path) -> None:
+    done = run_python(NEVER_FREE, GPUALGO_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "forked while another thread" in done.stdout
     assert "spawn" in done.stdout

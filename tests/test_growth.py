@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
-from gpualgo._algorithms.scan import cpu_chain
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import kernels, operator
 
@@ -46,12 +45,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no memo hold much, and let nothing be compiled."""
     for name in ("reduce", "scan", "transform", "radix_sort", "histogram"):
         importlib.import_module(f"gpualgo._algorithms.{name}.cpu")
-    monkeypatch.setattr(kernels, "compile_kernel", lambda function: lambda *arguments: None)
-    monkeypatch.setattr(kernels, "_compile_entry", lambda _: types.SimpleNamespace(address=1))
-    monkeypatch.setattr(cpu_chain, "compile_function", kernels._compile_entry)
+    loaded = types.SimpleNamespace(address=1)
+    monkeypatch.setattr(kernels, "_load", lambda *_: loaded)
+    monkeypatch.setattr(kernels, "_callable", lambda _: lambda *arguments: None)
     monkeypatch.setattr(
-        operator, "_compile",
-        lambda op, args, result: operator.CompiledOperator(None, result or args[0]),
+        operator, "_read_or_compile",
+        lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arg_dtypes[0]),
     )  # fmt: skip
     gc.unfreeze()  # what is set aside is not listed
     for memo in [thing for thing in gc.get_objects() if type(thing) is Memo]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import REPOSITORY, Backend, run_python
 
-from gpualgo._cuda import cache
+from gpualgo._base import disk_cache as cache
 
 needs_compilers = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None,

@@ -13,6 +13,11 @@ from typing import Any
 
 PATIENCE = 60.0  # seconds that a fork waits for each lock: a thread may never give it back
 
+_BROKEN = (
+    "{} cannot be done in this process: it was forked while another thread was doing "
+    "so; fork before, or start processes by multiprocessing's 'spawn'"
+)
+
 _hooks: list[Callable[[], None]] = []  # of modules, so few; in the order of their imports
 _locks: list[Any] = []  # in the order in which they are taken
 _held = threading.local()
@@ -25,8 +30,14 @@ def in_child(hook: Callable[[], None]) -> Callable[[], None]:
     return hook
 
 
-def wait_for(lock: Any) -> None:
-    """Let each fork from now on wait until no other thread holds a lock, which has `acquire`."""
+def wait_for(lock: Any, around: Any = None) -> None:
+    """Let each fork from now on wait until no other thread holds a lock, which has `acquire`.
+
+    `around` is a lock that is waited for already and is only taken by who holds this one.
+    """
+    if not lock.acquire(timeout=PATIENCE):  # held at a fork, before anybody waited for it
+        raise RuntimeError(_BROKEN.format("compiling or loading a package"))
+    lock.release()
     if not _locks and _may_fork:
         # What was registered last is run first: whoever holds the lock may want to log something
         # or to start threads, and the locks of these two are held during a fork as well.
@@ -34,16 +45,13 @@ def wait_for(lock: Any) -> None:
         import logging  # noqa: F401
 
         os.register_at_fork(before=_before, after_in_parent=_release)
-    _locks.append(lock)
+    _locks.insert(len(_locks) if around is None else _locks.index(around), lock)
 
 
 def check(what: str) -> None:
     """Raise RuntimeError in a child whose parent was loading or compiling and never stopped."""
     if _is_broken:
-        raise RuntimeError(
-            f"{what} cannot be done in this process: it was forked while another thread was doing "
-            "so; fork before, or start processes by multiprocessing's 'spawn'"
-        )
+        raise RuntimeError(_BROKEN.format(what))
 
 
 def _before() -> None:

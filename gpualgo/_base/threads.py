@@ -6,9 +6,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from gpualgo._base import forks
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _SMALL_BYTES = 1 << 16  # not worth looking at the clock
 _LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
@@ -130,6 +133,8 @@ def _get_pool() -> ThreadPoolExecutor:
     global _pool
     with _lock:
         if _pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # takes milliseconds
+
             _pool = ThreadPoolExecutor(max(1, _num_cores() - 1), "gpualgo")
         return _pool
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 def info() -> int:
     """Print where the compiled kernels are kept, and how many bytes they take."""
-    from gpualgo._cuda import cache
+    from gpualgo._base import disk_cache as cache
 
     found = cache.info()
     print(f"path     {found['path']}")
-    print(f"entries  {found['entries']}")
+    print(f"entries  {found['entries']}, {found['cpu_entries']} of them for the CPU")
     print(f"size     {size_text(found['bytes'])}")
     print(f"damaged  {found['damaged']}")
     print(f"writable {'yes' if found['writable'] else 'no'}")
@@ -18,7 +18,7 @@ def info() -> int:
 
 def clear() -> int:
     """Delete every compiled kernel of the disk cache and print how many there were."""
-    from gpualgo._cuda import cache
+    from gpualgo._base import disk_cache as cache
 
     try:
         removed = cache.clear()

@@ -170,7 +170,7 @@ def _backend_check(device: str) -> Check:
 
 def _cache_check() -> Check:
     try:
-        from gpualgo._cuda import cache
+        from gpualgo._base import disk_cache as cache
 
         found = cache.info()
     except Exception as error:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from llvmlite.binding import ffi
 from numba.core import compiler_lock
 
 from gpualgo._base import forks
+from gpualgo._cpu import llvm
 
-for _owner in (compiler_lock.global_compiler_lock, ffi.lib._lock):
-    forks.wait_for(_owner._lock)  # an RLock, which both wrap to call hooks as well
+forks.wait_for(compiler_lock.global_compiler_lock._lock, around=llvm.LOCK)  # an RLock, too
 
 
 def check() -> None:

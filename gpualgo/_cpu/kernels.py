@@ -1,55 +1,139 @@
-"""Compiled kernels in memory: one build per key, whichever threads ask for it."""
+"""Compiled kernels in memory and on disk: one build per key, whichever threads ask for it.
+
+A kernel is a C function of words. What is compiled for one is written to the disk cache as machine
+code, so that the next process needs no compiler; see docs/adr/0012-cpu-code-on-disk.md.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
-from numba import types
 
+from gpualgo._base import disk_cache as disk
+from gpualgo._base import dtypes
+from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
-from gpualgo._cpu import forking
+from gpualgo._cpu import code as machine
+from gpualgo._cpu.host import key_of
+from gpualgo._cpu.operator import Applied, compile_operator
 
 Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
 
-Compiled = TypeVar("Compiled")
+Write = Callable[..., Callable[..., None]]
+"""Returns a kernel's Python source function; given the function to call, if it has an operator."""
 
 _kernels: Memo[Any] = Memo(1024)
-_entries: Memo[Any] = Memo(256)  # numba never frees code, so that an address outlives its entry
+_functions: Memo[machine.Loaded] = Memo(256)
+_entries: Memo[machine.Loaded] = Memo(256)
+_shells: Memo[bytes] = Memo(64)
+_held: list[machine.Loaded] = []  # an address outlives its entry
 
 
-def get_kernel(key: Hashable, build: Callable[[], Callable[..., None]]) -> Kernel:
-    """Return the compiled kernel of key; build() writes its Python source function."""
-    return get_compiled(key, lambda: compile_kernel(build()))
+def get_kernel(key: tuple[Hashable, ...], write: Write, applied: Applied | None = None) -> Kernel:
+    """Return the compiled kernel of key; write() makes its Python source function.
 
-
-def get_compiled(key: Hashable, compile_all: Callable[[], Compiled]) -> Compiled:
-    """Return what compile_all() makes for key, made once."""
-    found: Compiled = _kernels.made(key, compile_all)
+    The key holds strings, numbers and dtypes, and all that write() depends on but the operator.
+    """
+    found: Kernel = _kernels.made(
+        _memory_key(key, applied), lambda: _callable(_load(key, write, applied))
+    )
     return found
 
 
-def get_entry(key: Hashable, write: Callable[[], Callable[..., None]]) -> int:
-    """Return the address of key's C function of words; write() makes its Python source."""
-    return int(_entries.made(key, lambda: _compile_entry(write())).address)
+def get_code(
+    key: tuple[Hashable, ...], write: Write, applied: Applied | None = None
+) -> machine.Loaded:
+    """Return key's C function of words, for other kernels to call while it is held."""
+    return _functions.made(_memory_key(key, applied), lambda: _load(key, write, applied))
 
 
-def _compile_entry(function: Callable[..., None]) -> Any:
-    forking.check()
-    signature = types.void(*[types.intp] * function.__code__.co_argcount)
-    return numba.cfunc(signature, nopython=True, error_model="numpy")(function)
+def get_entry(key: tuple[Hashable, ...], write: Write) -> int:
+    """Return the address of key's C function of words, for other kernels to call at any time."""
+
+    def make() -> machine.Loaded:
+        loaded = _load(key, write, None)
+        _held.append(loaded)
+        return loaded
+
+    return _entries.made(key, make).address
 
 
-def compile_kernel(function: Callable[..., None]) -> Kernel:
-    """Compile a kernel that holds no GIL and raises no ZeroDivisionError."""
-    forking.check()
-    kernel: Kernel = numba.njit("void(intp,intp,intp,intp)", nogil=True, error_model="numpy")(
-        function
-    )
-    return kernel
+def _memory_key(key: tuple[Hashable, ...], applied: Applied | None) -> tuple[Hashable, ...]:
+    return (key, applied.key) if applied is not None else key
+
+
+def _callable(loaded: machine.Loaded) -> Kernel:
+    kernel: Any = _PROTOTYPE(loaded.address)
+    kernel.errcheck = _check
+    kernel.loaded = loaded  # the code lives as long as who calls it
+    called: Kernel = kernel
+    return called
+
+
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 4)  # runs without the GIL
+
+
+def _check(status: int, _function: Any, _arguments: Any) -> None:
+    if status:
+        raise RuntimeError("op raised an error while it ran, which a kernel has nobody to tell")
+
+
+def _load(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Loaded:
+    """Return a kernel's code from disk, else compile it and keep it there."""
+    name = key_of("kernel", plain(key), *(() if applied is None else applied.parts))
+    words = None if applied is None else applied.words
+    found = machine.decode(disk.read(name))
+    if found is not None:
+        with contextlib.suppress(RuntimeError):  # it needs what numba had and has no more
+            return machine.Loaded(found, words)
+    made = _compile(key, write, applied)
+    loaded = machine.Loaded(made, words)
+    disk.write(name, machine.encode(made))
+    return loaded
+
+
+def _compile(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Code:
+    operator = None if applied is None else compile_operator(*applied)  # which may be refused
+    with loading:
+        from gpualgo._cpu import compile_kernel as compiler
+
+    if applied is None or operator is None:
+        return compiler.linked(compiler.shell_of(write()), None)
+    args, result = applied.arg_dtypes, operator.result_dtype
+    shell = _shells.made((key, args, result), lambda: _shell(key, write, args, result))
+    return compiler.linked(shell, operator.bitcode)
+
+
+def _shell(
+    key: tuple[Hashable, ...], write: Write, arg_dtypes: tuple[np.dtype[Any], ...],
+    result_dtype: np.dtype[Any],
+) -> bytes:  # fmt: skip
+    """Return the bitcode of a kernel without its operator, from disk if it is there."""
+    from gpualgo._cpu import compile_kernel as compiler
+
+    name = key_of("shell", plain(key), plain((*arg_dtypes, result_dtype)))
+    entry = disk.read(name)
+    if entry is not None and len(entry) == 1:
+        return entry[0]
+    shell = compiler.shell_of(write(compiler.operator_call(arg_dtypes, result_dtype)))
+    disk.write(name, (shell,))
+    return shell
+
+
+def plain(value: Hashable) -> str:
+    """Return what a key holds as text that is the same in every process."""
+    if isinstance(value, tuple):
+        return "(" + ",".join(map(plain, value)) + ")"
+    if isinstance(value, np.dtype):
+        return str(dtypes.name_of(value) or value.str)
+    if value is None or type(value) in (str, int, bool):
+        return repr(value)
+    raise TypeError(f"a kernel's key holds {value!r}, which other processes cannot compare")
 
 
 def scratch(num_bytes: int) -> np.ndarray[Any, Any]:

@@ -8,8 +8,6 @@ and the link, and a known one in a new process costs reading one file.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import sys
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._base import disk_cache as disk
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
-from gpualgo._cuda import cache as disk
+from gpualgo._base.provenance import PACKAGE, digest_of_sources, versions_of
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
@@ -51,47 +50,20 @@ class Spec:
 
 def source_folder() -> Path:
     """Return where the .cuh files are: in the installed package, else in the source tree."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "cuda_src"
-    return installed if installed.is_dir() else package.parent / "cuda_src"
+    installed = PACKAGE / "cuda_src"
+    return installed if installed.is_dir() else PACKAGE.parent / "cuda_src"
 
 
 @cache
 def _source_digest() -> str:
-    digest = hashlib.sha256()
-    package = Path(__file__).resolve().parent.parent
     # What an operator compiles to depends on how it is typed and rewritten, too.
     rules = [
-        *sorted((package / "_operators").rglob("*.py")), *sorted((package / "_base").rglob("*.py")),
-        package / "_arrays/view.py", package / "_cuda/operator.py",
+        *sorted((PACKAGE / "_operators").rglob("*.py")), *sorted((PACKAGE / "_base").rglob("*.py")),
+        PACKAGE / "_arrays/view.py", PACKAGE / "_cuda/operator.py",
     ]  # fmt: skip
-    sources = source_folder()
-    for folder, paths in ((sources, sorted(sources.rglob("*.cuh"))), (package, rules)):
-        for path in paths:
-            name = path.relative_to(folder).as_posix()
-            digest.update(name.encode() + b"\0" + path.read_bytes())
-    # numba reads bytecode, and numba's own version decides what it makes of it.
-    versions = [_version_of(package) for package in ("numba_cuda", "numba", "llvmlite")]
-    digest.update(f"{sys.implementation.cache_tag} {np.__version__} {versions}".encode())
-    return digest.hexdigest()
-
-
-def _version_of(package: str) -> str:
-    """Return a package's version, by its folder: importlib.metadata alone takes 20 ms to load."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        return "none"
-    found = Path(spec.origin).parent.parent.glob(f"{package}-*.dist-info")
-    return " ".join(sorted(path.name for path in found)) or _version_by_metadata(package)
-
-
-def _version_by_metadata(package: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
+    folder = source_folder()
+    digest = digest_of_sources((folder, sorted(folder.rglob("*.cuh"))), (PACKAGE, rules))
+    return f"{digest} {versions_of('numba_cuda', 'numba', 'llvmlite')}"
 
 
 def _key(*parts: str) -> str:

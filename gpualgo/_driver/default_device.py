@@ -72,4 +72,4 @@ def current() -> int:
 def _detect() -> int:
     from gpualgo._driver import driver
 
-    return 0 if driver.device_count() > 0 else CPU
+    return 0 if driver.is_installed() and driver.device_count() > 0 else CPU

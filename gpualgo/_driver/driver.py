@@ -6,6 +6,7 @@ disk cache pays for no compiler and no cuda.core.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -46,6 +47,15 @@ def core() -> Any:
 def api() -> Any:
     """Return cuda.bindings.driver."""
     return bindings("driver")
+
+
+def is_installed() -> bool:
+    """Say whether there is a CUDA driver at all: to ask it takes cuda.bindings, and 50 ms more."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def check(result: Any, what: str) -> Any:

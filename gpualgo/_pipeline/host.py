@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from gpualgo._arrays.view import View
-from gpualgo._base.imports import loading
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks, outputs
 from gpualgo._pipeline.problem import Array, Problem
@@ -34,7 +31,6 @@ def run(
         if problem.is_empty:
             _fill(problem, arrays, results, op, init, stream)
         elif problem.device == CPU:
-            _load_cpu(problem.__module__)
             problem.cpu(arrays, results, operator, encoded)
         else:
             _run_on_gpu(problem, arrays, results, operator, init, stream)
@@ -44,13 +40,6 @@ def run(
     if len(made) > 1:
         return tuple(made)
     return library.scalar(made[0]) if problem.gives_scalars and not results[0].shape else made[0]
-
-
-@cache
-def _load_cpu(problem: str) -> None:
-    """Load what lies beside a problem's module for the CPU, which loads numba."""
-    with loading:
-        import_module(f"{problem.rpartition('.')[0]}.cpu")
 
 
 def _fill(

@@ -19,6 +19,7 @@ def install() -> EmulatedDriver:
     made = EmulatedDriver()
     driver.api.cache_clear()
     driver.api = lambda: made  # type: ignore[assignment]
+    driver.is_installed = lambda: True
     build.operator, build.cubin, build._build = _operator, _image, _image
     # Result dtypes are kept on disk: not beside those of a GPU.
     os.environ["GPUALGO_CACHE_DIR"] = str(toolchain.cache_folder() / "results")

@@ -10,7 +10,8 @@ import numpy as np
 
 from emulator import trial
 from gpualgo._base import dtypes
-from gpualgo._cpu import operator as cpu
+from gpualgo._cpu import compile_operator as cpu
+from gpualgo._cpu.compile_kernel import OPTIONS
 from gpualgo._operators.captured import STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite, wrap
 from gpualgo._operators.numpy_rules.errors import explained, result_of
@@ -45,13 +46,13 @@ def compile_operator(
 
     start = time.perf_counter()
     fn = wrap.function_of(op, len(arg_dtypes))
-    target = cpu._targets.made("cpu", cpu._install)
+    target = cpu.install()
     words = np.zeros(STATE_WORDS, np.int64) if op.arrays else None
     functions: dict[Any, Any] = {}
 
     def device_function(inner: Any) -> Any:
         if inner not in functions:
-            functions[inner] = njit(**cpu._OPTIONS)(rewrite.adopt(inner, adoption))
+            functions[inner] = njit(**OPTIONS)(rewrite.adopt(inner, adoption))
         return functions[inner]
 
     def pointer(builder: Any) -> Any:

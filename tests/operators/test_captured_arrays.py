@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ def _on_cpu() -> Iterator[None]:
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """List what numba compiles for the CPU from here on."""
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+    """List what numba compiles for the CPU from here on; on disk nothing is found."""
     from gpualgo._cpu import operator
 
     made: list[Any] = []
@@ -37,6 +38,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return original(*args)
 
     monkeypatch.setattr(operator, "_compile", counted)
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
     return made
 
 

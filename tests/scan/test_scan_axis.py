@@ -179,14 +179,13 @@ def test_aggregates_that_come_late(
 ) -> None:
     """A CPU thread waits for no other: what it lacks, it computes once more, to the same bits."""
     from gpualgo._algorithms.scan import cpu as scan
-    from gpualgo._algorithms.scan import cpu_chain as scan_chain
-    from gpualgo._cpu.kernels import get_kernel
+    from gpualgo._algorithms.scan import cpu_parameters as parameters
     from gpualgo._cpu.layout import address
 
     def backwards(arguments: Any, num_tasks: int, _: int, num_memory: int) -> None:
-        kernel = get_kernel("take_links", lambda: scan_chain.take_links)
+        kernel = scan.take_links()
         for task in reversed(range(num_tasks)):
-            arguments[scan_chain.NEXT] = task
+            arguments[parameters.NEXT] = task
             kernel(address(arguments), address(np.zeros(num_memory, np.uint8)), 0, 1)
         seen.append(num_tasks)
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cpu_kernels as hk
+from gpualgo._algorithms.histogram import cpu_parameters as hk
 from gpualgo._algorithms.histogram.cpu_finder import Finder, finder_for
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import get_kernel, scratch
 from gpualgo._cpu.layout import address, merge, packer, table
-from gpualgo._cpu.pointers import storage
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.problem import Histogram
@@ -135,8 +134,13 @@ class _Job:
         )
 
     def _kernel(self) -> Any:
-        element = storage(self.counter)
-        return get_kernel(("histogram", self.counter), lambda: hk.counting_kernel(element))
+        def write() -> Any:
+            from gpualgo._algorithms.histogram.cpu_kernels import counting_kernel
+            from gpualgo._cpu.pointers import storage
+
+            return counting_kernel(storage(self.counter))
+
+        return get_kernel(("histogram", self.counter), write)
 
     def run_rows(self, result: Array) -> None:
         """Count each row in one thread, into its place in an array of 64-bit counters."""

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from gpualgo._algorithms.histogram import cpu_stages as stages
 from gpualgo._algorithms.histogram.bins import Bins
+from gpualgo._algorithms.histogram.cpu_parameters import UPPER
 from gpualgo._base import dtypes
+from gpualgo._cpu.kernels import get_entry
 from gpualgo._cpu.layout import address
-from gpualgo._cpu.pointers import storage
 
 Array = np.ndarray[Any, Any]
 
@@ -44,10 +43,10 @@ def finder_for(bins: Bins, num_samples: int, finders: dict[bool, Finder | None])
 def _finder(bins: Bins, is_few: bool) -> Finder | None:
     dtype, slots = bins.sample_dtype, bins.num_bins + 1
     if dtype.itemsize == 1:
-        stage = stages.address_of("value", stages.by_value, types.uint8)
+        stage = _stage("by_value", np.dtype(np.uint8))
         return Finder(dtype, 256, stage, bin_of_slot=bins.of_patterns())
     if dtype.itemsize == 2 and not is_few:
-        stage = stages.address_of("pattern", stages.by_pattern, types.uint16)
+        stage = _stage("by_pattern", np.dtype(np.uint16))
         patterns = bins.of_patterns()
         slot_of_pattern = np.where(patterns < 0, np.int32(bins.num_bins), patterns)
         return Finder(dtype, slots, stage, slot_of_pattern)
@@ -61,13 +60,23 @@ def _finder(bins: Bins, is_few: bool) -> Finder | None:
         origin, scale, slack = bins.slack(np.dtype(np.float64))
         if slack < 1:
             narrow = bins.work_dtype == np.float32, bins.edge_dtype == np.float32
-            stage = stages.address_of(
-                ("even", dtype, *narrow), stages.even, storage(dtype), *narrow
-            )
+            stage = _stage("even", dtype, *map(bool, narrow))
             head = (origin, scale, bins.num_bins - 1, bins.num_bins)
             table = np.array([*head, bins.start, bins.step, lower[0], upper], np.float64)
             return Finder(dtype, slots, stage, table)
     return _search(dtype, slots, lower, upper)
+
+
+def _stage(name: str, dtype: np.dtype[Any], *options: bool) -> int:
+    """Return the address of a stage for samples of dtype."""
+
+    def write() -> Any:
+        from gpualgo._algorithms.histogram import cpu_stages
+        from gpualgo._cpu.pointers import storage
+
+        return getattr(cpu_stages, name)(storage(dtype), *options)
+
+    return get_entry(("histogram", name, dtype, options), write)
 
 
 def _is_exact_in_float64(dtype: np.dtype[Any], bins: Bins) -> bool:
@@ -94,10 +103,8 @@ def _search(dtype: np.dtype[Any], slots: int, lower: Array, upper: Any) -> Finde
     if is_by_bits:
         table[:2].view(np.int64)[:] = origin, scale
     table[4:8].view(np.int64)[:] = address(start), address(stored), lower.size, min(levels)
-    table[stages.UPPER :].view(dtype)[0] = upper
-    stage = stages.address_of(
-        ("search", dtype, is_by_bits), stages.search, storage(dtype), is_by_bits
-    )
+    table[UPPER:].view(dtype)[0] = upper
+    stage = _stage("search", dtype, is_by_bits)
     return Finder(dtype, slots, stage, table, keep=(start, stored))
 
 

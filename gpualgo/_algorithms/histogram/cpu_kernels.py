@@ -12,19 +12,31 @@ from typing import Any
 import numba
 from numba import types
 
-from gpualgo._cpu.layout import offset
+from gpualgo._algorithms.histogram.cpu_parameters import (
+    BIN_OF_SLOT,
+    BINS,
+    BUFFER,
+    COPIES,
+    GROUP_ROWS,
+    GROUPS,
+    HEAD_BYTES,
+    INNER,
+    LENGTH,
+    OUTER,
+    PACK,
+    SLOTS,
+    SPLIT,
+    STAGE,
+    STAGE_TABLE,
+    STEP,
+    TABLES,
+    TAIL,
+    TARGET,
+    X_SIZE,
+    X,
+)  # fmt: skip
+from gpualgo._cpu.packing import offset
 from gpualgo._cpu.pointers import call, load, pointer_to, store
-
-MOST = 2048  # samples that go through a stage at once: buffers stay in L1
-
-# Places in the table of arguments; after TAIL come, of the dimensions that tell groups of rows
-# apart, lengths and strides, then the same of the dimensions within a group.
-(X, X_SIZE, LENGTH, GROUPS, SPLIT, STEP, STAGE, STAGE_TABLE, PACK) = range(9)
-(TABLES, GROUP_ROWS, COPIES, SLOTS, TARGET, BINS, BIN_OF_SLOT, OUTER, INNER, TAIL) = range(9, 19)
-
-# Scratch memory: slots and samples of one run, then the tables.
-_BUFFER = 4 * MOST
-HEAD_BYTES = _BUFFER + 8 * MOST
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _words = pointer_to(types.intp)
@@ -64,7 +76,7 @@ def counting_kernel(element: Any) -> Callable[..., None]:
             for begin in range(part * split, end, load(p, STEP)):
                 count = min(load(p, STEP), end - begin)
                 if pack:
-                    samples = scratch + _BUFFER
+                    samples = scratch + BUFFER
                     at = (inner_at, inner_at + 8 * inner)
                     call(pack, (samples, start, begin, count, inner, *at, 1))
                 else:

@@ -6,7 +6,7 @@ themselves, whose counts go to bins in the end. A stage is f(table, samples, slo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,22 +14,26 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._cpu.kernels import get_entry
+from gpualgo._algorithms.histogram.cpu_parameters import (
+    CELLS,
+    HI,
+    LAST,
+    LEVELS,
+    LO,
+    NUM_VALUES,
+    ORIGIN,
+    OUTSIDE,
+    SCALE,
+    START,
+    UPPER,
+    VALUES,
+    WIDTH,
+)  # fmt: skip
 from gpualgo._cpu.pointers import load, pointer_to, store
-
-# Places in the tables of the stages for even bins and for a search, 8 bytes each.
-(ORIGIN, SCALE, LAST, OUTSIDE) = range(4)
-(START, WIDTH, LO, HI) = range(4, 8)
-(CELLS, VALUES, NUM_VALUES, LEVELS, UPPER) = range(4, 9)
 
 _words = pointer_to(types.intp)
 _doubles = pointer_to(types.float64)
 _slots = pointer_to(types.int32)
-
-
-def address_of(key: Hashable, write: Callable[..., Any], *args: Any) -> int:
-    """Return the address of a compiled stage, which write(*args) makes if it is new."""
-    return get_entry(("histogram", key), lambda: write(*args))
 
 
 def by_value(element: Any) -> Callable[..., None]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_kernels as rk
+from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
-from gpualgo._algorithms.radix_sort.cpu_lines import line_kernel, scratch_bytes
+from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
 from gpualgo._base import dtypes, threads
-from gpualgo._cpu.kernels import get_kernel, scratch
+from gpualgo._cpu.kernels import scratch
 from gpualgo._cpu.layout import address
 
 _WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
@@ -46,7 +46,7 @@ class Order:
     def numbers(self) -> list[int]:
         """Return the kernels' parameters from CODES on, as signed words."""
         key = (self.size, self.is_float)
-        codes = rk.entry(("codes", *key), lambda: rk.coder(*key))
+        codes = entry("codes", *key)
         numbers = [codes, self.size, self.flip, self.infinity, self.used]
         return [number - (number >> 63 << 64) for number in numbers]
 
@@ -213,10 +213,10 @@ class _LongRow:
             self._count(shift, bits)
             self._move(is_large, 1 << bits)
 
-    def _run(self, entry: int, scratch_bytes: int = 0) -> None:
+    def _run(self, kernel_at: int, scratch_bytes: int = 0) -> None:
         """Run a kernel on all parts."""
-        self.table[rk.ENTRY] = entry
-        table, kernel = address(self.table), get_kernel("radix_sort", rk.invoke_kernel)
+        self.table[rk.ENTRY] = kernel_at
+        table, kernel = address(self.table), invoke()
 
         def body(first: int, last: int) -> None:
             memory = scratch(scratch_bytes)
@@ -228,7 +228,7 @@ class _LongRow:
         """Return the bits in which codes differ; none if the row is in order already."""
         found = np.empty((self.parts, 2), np.uint64)
         self.table[[rk.KEYS, rk.SURVEY]] = self.keys.first, address(found)
-        self._run(rk.entry("survey", rk.survey_kernel), rk.CODES_BYTES + 8)
+        self._run(entry("survey"), rk.CODES_BYTES + 8)
         differ, falls = np.bitwise_or.reduce(found)
         return int(differ) if falls else 0
 
@@ -236,18 +236,16 @@ class _LongRow:
         """Count digits, and find the first place of each part in each bucket."""
         self.counts = np.empty((self.parts, 1 << bits), np.int64)
         self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
-        self._run(rk.entry("count", rk.count_kernel), rk.CODES_BYTES + (8 << bits))
-        self.table[rk.ENTRY] = rk.entry("place", rk.place_kernel)
-        get_kernel("radix_sort", rk.invoke_kernel)(address(self.table), 0, 0, 1)
+        self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
+        self.table[rk.ENTRY] = entry("place")
+        invoke()(address(self.table), 0, 0, 1)
 
     def _move(self, is_large: bool, buckets: int) -> None:
         sizes = (self.order.size, self.value_size)
         if is_large:
-            entry = rk.entry(("lines", *sizes), lambda: line_kernel(*sizes))
-            self._run(entry, scratch_bytes(buckets))
+            self._run(entry("line", *sizes), rk.scratch_bytes(buckets))
         else:
-            entry = rk.entry(("scatter", *sizes), lambda: rk.scatter_kernel(*sizes))
-            self._run(entry, rk.CODES_BYTES)
+            self._run(entry("scatter", *sizes), rk.CODES_BYTES)
 
     def _count_and_fill(self) -> None:
         """Sort integers of one or two bytes: how many there are of each is all that matters."""
@@ -256,7 +254,7 @@ class _LongRow:
         self.table[rk.KEYS] = self.keys.first
         self._count(0, 8 * size)
         self.table[rk.OUT_KEYS] = address(self.keys.make_out())
-        self._run(rk.entry(("fill", size), lambda: rk.fill_kernel(size)))
+        self._run(entry("fill", size))
         self.keys.finish(False)
 
 

@@ -7,24 +7,34 @@ may differ (zeros of either sign, NaNs).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 from numba import types
 
-from gpualgo._cpu.kernels import get_entry
+from gpualgo._algorithms.radix_sort.cpu_parameters import (
+    BLOCK,
+    BUCKETS,
+    CODES,
+    CODES_BYTES,
+    COUNTS,
+    ENTRY,
+    FLIP,
+    INFINITY,
+    KEY_BYTES,
+    KEYS,
+    LENGTH,
+    OUT_KEYS,
+    OUT_VALUES,
+    PARTS,
+    SHIFT,
+    SURVEY,
+    USED,
+    VALUES,
+)  # fmt: skip
 from gpualgo._cpu.pointers import call, load, pointer_to, store
-
-BLOCK = 256  # keys whose codes are made at once; they stay in L1
-CODES_BYTES = 8 * BLOCK
-
-# The table of arguments. VALUES 0: a key's position is its value. OUT_KEYS 0: only values are
-# wanted. COUNTS holds a number for each part and bucket, SURVEY two words for each part. ENTRY is
-# the kernel that `invoke` runs.
-KEYS, VALUES, OUT_KEYS, OUT_VALUES, LENGTH, PARTS, COUNTS, SURVEY, SHIFT, BUCKETS = range(10)
-ENTRY, CODES, KEY_BYTES, FLIP, INFINITY, USED, SIZE = range(10, 17)
 
 words = pointer_to(types.intp)
 unsigned = pointer_to(types.uint64)
@@ -42,11 +52,6 @@ def inline(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
-def entry(key: Hashable, write: Callable[[], Callable[..., None]]) -> int:
-    """Return the address of a kernel, a C function of words; write() makes its Python source."""
-    return get_entry(("radix_sort", key), write)
-
-
 def invoke_kernel() -> Callable[..., None]:
     """Write the kernel that Python calls: it runs any other without the GIL."""
 
@@ -56,7 +61,7 @@ def invoke_kernel() -> Callable[..., None]:
     return kernel
 
 
-def coder(size: int, is_float: bool) -> Callable[..., None]:
+def codes_kernel(size: int, is_float: bool) -> Callable[..., None]:
     """Write codes(keys, count, codes, flip, infinity), which makes unsigned words from keys.
 
     flip inverts the sign bit of integers, and all bits for descent. A float of magnitude m is above

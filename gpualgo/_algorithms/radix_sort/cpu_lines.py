@@ -15,14 +15,20 @@ from numba import types
 from numba.extending import intrinsic
 
 from gpualgo._algorithms.radix_sort import cpu_kernels as rk
+from gpualgo._algorithms.radix_sort.cpu_parameters import (
+    BLOCK,
+    BUCKETS,
+    COUNTS,
+    KEYS,
+    LENGTH,
+    LINE,
+    OUT_KEYS,
+    OUT_VALUES,
+    PARTS,
+    SHIFT,
+    VALUES,
+)  # fmt: skip
 from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
-
-LINE = 64  # bytes that go to memory at once
-
-
-def scratch_bytes(buckets: int) -> int:
-    """Return how much scratch memory the kernel takes."""
-    return (2 * LINE + 8) * buckets + rk.CODES_BYTES
 
 
 def _stream_line(_typing: Any, target: Any, source: Any) -> Any:
@@ -81,10 +87,10 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p, u = rk.words(table), rk.unsigned(table)
-        keys, values = load(p, rk.KEYS), load(p, rk.VALUES)
-        out_keys, out_values = load(p, rk.OUT_KEYS), load(p, rk.OUT_VALUES)
-        length, parts, buckets = load(p, rk.LENGTH), load(p, rk.PARTS), load(p, rk.BUCKETS)
-        shift, mask = load(u, rk.SHIFT), np.uint64(buckets - 1)
+        keys, values = load(p, KEYS), load(p, VALUES)
+        out_keys, out_values = load(p, OUT_KEYS), load(p, OUT_VALUES)
+        length, parts, buckets = load(p, LENGTH), load(p, PARTS), load(p, BUCKETS)
+        shift, mask = load(u, SHIFT), np.uint64(buckets - 1)
         source, value_source = as_key(keys), as_value(values)
         value_scratch = scratch + LINE * buckets
         starts = value_scratch + LINE * buckets
@@ -93,12 +99,12 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
         phase, value_phase = out_keys % LINE // size, out_values % LINE // value_bytes
         code = rk.unsigned(codes)
         for part in range(first, last):
-            places = load(p, rk.COUNTS) + 8 * buckets * part
+            places = load(p, COUNTS) + 8 * buckets * part
             place = rk.words(places)
             copy_bytes(starts, places, 8 * buckets)
             i, stop = length * part // parts, length * (part + 1) // parts
             while i < stop:
-                count = min(rk.BLOCK, stop - i)
+                count = min(BLOCK, stop - i)
                 rk.read_codes(table, keys + size * i, count, codes)
                 for j in range(count):
                     b = types.intp((load(code, j) >> shift) & mask)

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import cpu_kernels as rk
+from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._base import threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.layout import Dims, address, is_dense, merge, packer, table
-from gpualgo._cpu.operator import compile_cast, compile_operator
-from gpualgo._cpu.pointers import storage
+from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 
 _SHORT = 64  # with fewer elements than this to fold, many outputs are folded abreast
@@ -155,13 +154,15 @@ def _partial_strides(source: _Source, parts: int, itemsize: int) -> tuple[list[i
 
 
 def _kernel(op: Operator, x: np.dtype[Any], a: np.dtype[Any], column: bool) -> Kernel:
-    def build() -> Any:
-        fn = compile_operator(op, (a, a), a).fn
-        cast = None if x == a else compile_cast(x, a).fn
-        write = rk.column_kernel if column else rk.tile_kernel
-        return write(fn, cast, storage(x), storage(a), a.itemsize)
+    def write(fn: Any) -> Any:
+        from gpualgo._algorithms.reduce import cpu_kernels
+        from gpualgo._cpu.compile_operator import cast
+        from gpualgo._cpu.pointers import storage
 
-    return get_kernel(("reduce", op.key, x, a, column), build)
+        write = cpu_kernels.column_kernel if column else cpu_kernels.tile_kernel
+        return write(fn, None if x == a else cast(x, a), storage(x), storage(a), a.itemsize)
+
+    return get_kernel(("reduce", x, a, column), write, Applied(op, (a, a), a))
 
 
 def _run(kernel: Kernel, source: _Source, target: _Target) -> None:

@@ -11,26 +11,33 @@ from typing import Any
 
 from numba import types
 
-from gpualgo._cpu.layout import offset
+from gpualgo._algorithms.reduce.cpu_parameters import (
+    CAST,
+    COLUMNS,
+    COUNT,
+    DIRECT,
+    INIT,
+    KEPT,
+    LENGTH,
+    OUT,
+    OUT_STRIDE,
+    PACK,
+    REDUCED,
+    ROWS,
+    TAIL,
+    TILE,
+    TILE_MAJOR,
+    TILE_STRIDE,
+    TILES,
+    WIDTH,
+    X_SIZE,
+    X_STRIDE,
+    X,
+)  # fmt: skip
+from gpualgo._cpu.packing import offset
 from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, pointers_to, same, store
 
-TILE = 4096  # elements folded at once; the buffers of a tile stay in L1/L2
-COLUMNS = 2048  # columns folded at once
-ROWS = 512  # rows folded one after another into a block's partials
-
-# Places in a kernel's table of arguments; after TAIL come, of the kept dimensions, lengths, strides
-# of x and strides of out, then, of the reduced dimensions, lengths and strides of x.
-(X, OUT, INIT, PACK, LENGTH, WIDTH, COUNT, TILES, TILE_STRIDE) = range(9)
-(TILE_MAJOR, DIRECT, CAST, KEPT, REDUCED, X_SIZE, X_STRIDE, OUT_STRIDE, TAIL) = range(9, 18)
-
 _words = pointer_to(types.intp)
-
-
-def scratch_bytes(column: bool, x_size: int, a_size: int) -> int:
-    """Return how much scratch memory a kernel needs for elements and sums of these sizes."""
-    if column:
-        return COLUMNS * (4 * x_size + 5 * a_size) + 64
-    return TILE * x_size + (TILE + TILE // 2 + TILE // 4 + 32) * a_size
 
 
 def tile_kernel(fn: Any, cast: Any, x_type: Any, a_type: Any, a_size: int) -> Callable[..., None]:

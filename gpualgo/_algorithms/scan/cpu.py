@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.scan import (
-    cpu_chain as scan_chain,
-)
-from gpualgo._algorithms.scan import (
-    cpu_columns as scan_columns,
-)
-from gpualgo._algorithms.scan import (
-    cpu_strips as scan_strips,
-)
+from gpualgo._algorithms.scan import cpu_parameters as parameters
 from gpualgo._algorithms.transform.cpu import transform
 from gpualgo._base import threads
 from gpualgo._cpu.captured import bound
-from gpualgo._cpu.kernels import get_compiled, get_kernel, scratch
+from gpualgo._cpu.code import Loaded
+from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.layout import Dims, address, merge, packer, table
-from gpualgo._cpu.operator import compile_cast, compile_operator
-from gpualgo._cpu.pointers import storage
+from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 
 _WIDE = 16  # so many columns side by side are worth going down abreast
@@ -112,10 +105,10 @@ def scan(
     job = _Job(x, out, op, init, is_exclusive, n, x_step, out_step, outer)
     with bound(op):
         if _is_columns(job):
-            _run(job, _cut_columns(job), scan_columns.column_functions)
+            _run(job, _cut_columns(job), "columns")
         else:
             is_dense = x_step == x.itemsize and out_step == out.itemsize
-            _run(job, _cut_strips(job), scan_strips.strip_functions, is_dense)
+            _run(job, _cut_strips(job), "strips", is_dense)
 
 
 def _is_columns(job: _Job) -> bool:
@@ -130,7 +123,7 @@ def _is_columns(job: _Job) -> bool:
 
 
 def _cut_strips(job: _Job) -> _Links:
-    n, outer, abreast = job.n, job.outer, scan_strips.ABREAST
+    n, outer, abreast = job.n, job.outer, parameters.ABREAST
     rows = prod(dim[0] for dim in outer)
     is_cut = n > _LONG and rows < abreast * _MANY
     near = is_cut and bool(outer) and abs(outer[-1][1]) < abs(job.x_step)
@@ -159,7 +152,7 @@ def _cut_strips(job: _Job) -> _Links:
 def _cut_columns(job: _Job) -> _Links:
     n, outer = job.n, job.outer[:-1]
     width, x_stride, out_stride = job.outer[-1]
-    chains = prod(dim[0] for dim in outer) * -(-width // scan_columns.COLUMNS)
+    chains = prod(dim[0] for dim in outer) * -(-width // parameters.COLUMNS)
     is_cut = n > _LONG_COLUMN and chains < _MANY
     tile = _COLUMN_TILE if is_cut else n
     # A row with gaps is packed, and one in place, where it would be read while it is written.
@@ -169,38 +162,67 @@ def _cut_columns(job: _Job) -> _Links:
         (*job.head(tile, outer), width, x_stride, out_stride, pack),
         *zip(*outer, strict=True),
     )
-    row_bytes = min(width, scan_columns.COLUMNS) * job.out.itemsize
-    num_scratch = scan_columns.scratch_bytes(job.x.itemsize, job.out.itemsize)
+    row_bytes = min(width, parameters.COLUMNS) * job.out.itemsize
+    num_scratch = parameters.scratch_bytes(job.x.itemsize, job.out.itemsize)
     return _Links(
         chains, -(-n // tile), is_cut, False, row_bytes, 2 * row_bytes, num_scratch, arguments
     )
 
 
-def _functions(job: _Job, is_cut: bool, write: Callable[..., Any], options: Any) -> list[int]:
-    """Return the addresses of aggregate, fold and emit, compiled where they are needed."""
+def _functions(job: _Job, is_cut: bool, layout: str, options: tuple[bool, ...]) -> list[Loaded]:
+    """Return the code of emit, and of aggregate and fold where they are needed."""
     x, a, exclusive = job.x.dtype, job.out.dtype, job.is_exclusive
 
-    def compiled(name: str) -> list[Any]:
-        fn = compile_operator(job.op, (a, a), a).fn
-        cast = None if x == a else compile_cast(x, a).fn
+    def write(which: int, fn: Any) -> Any:
+        from gpualgo._algorithms.scan import cpu_columns, cpu_strips
+        from gpualgo._cpu.compile_operator import cast
+        from gpualgo._cpu.pointers import storage
+
+        write: Any = cpu_columns.column_functions
+        if layout == "strips":
+            write = cpu_strips.strip_functions
+        convert = None if x == a else cast(x, a)
         sizes = x.itemsize, a.itemsize
-        *first, emit = write(fn, cast, (storage(x), storage(a)), sizes, exclusive, *options)
-        return [scan_chain.compile_function(f) for f in ([emit] if name == "emit" else first)]
+        return write(fn, convert, (storage(x), storage(a)), sizes, exclusive, *options)[which]
 
-    def addresses(name: str) -> list[int]:
-        key = (write.__name__, name, job.op.key, x, a, exclusive, options)
-        return [f.address for f in get_compiled(key, lambda: compiled(name))]
+    def code_of(which: int, name: str) -> Loaded:
+        key = ("scan", layout, name, x, a, exclusive, options)
+        return get_code(key, partial(write, which), Applied(job.op, (a, a), a))
 
-    return (addresses("aggregate and fold") if is_cut else [0, 0]) + addresses("emit")
+    emit = code_of(2, "emit")
+    return [emit, code_of(0, "aggregate"), code_of(1, "fold")] if is_cut else [emit]
 
 
-def _run(job: _Job, cut: _Links, write: Callable[..., Any], *options: bool) -> None:
-    functions = _functions(job, cut.is_cut, write, options)
+def emit_all() -> Kernel:
+    """Return the kernel that emits the links of rows that are not cut."""
+
+    def write() -> Any:
+        from gpualgo._algorithms.scan import cpu_chain
+
+        return cpu_chain.emit_all
+
+    return get_kernel(("scan", "emit_all"), write)
+
+
+def take_links() -> Kernel:
+    """Return the kernel that takes links, in their order, until some are done or none is left."""
+
+    def write() -> Any:
+        from gpualgo._algorithms.scan import cpu_chain
+
+        return cpu_chain.take_links
+
+    return get_kernel(("scan", "take_links"), write)
+
+
+def _run(job: _Job, cut: _Links, layout: str, *options: bool) -> None:
+    functions = _functions(job, cut.is_cut, layout, options)  # held while they run
+    emit, aggregate, fold = (*(f.address for f in functions), 0, 0)[:3]
     num_tasks, num_bytes = cut.chains * cut.links, job.x.nbytes + job.out.nbytes
     flags = np.zeros(num_tasks if cut.is_cut else 0, np.int64)
     aggregates = np.empty(num_tasks * cut.aggregate_bytes if cut.is_cut else 0, np.uint8)
     arguments = table(
-        (*functions, 0, num_tasks, cut.chains, cut.links, cut.near),
+        (aggregate, fold, emit, 0, num_tasks, cut.chains, cut.links, cut.near),
         (address(flags), address(aggregates), cut.aggregate_bytes, cut.prefix_bytes),
         (cut.scratch_bytes, _PATIENCE),
         *cut.arguments,
@@ -209,7 +231,7 @@ def _run(job: _Job, cut: _Links, write: Callable[..., Any], *options: bool) -> N
         num_memory = cut.scratch_bytes + cut.aggregate_bytes + cut.chains * (8 + cut.prefix_bytes)
         _run_chain(arguments, num_tasks, num_bytes, num_memory)
         return
-    kernel = get_kernel("emit_all", lambda: scan_chain.emit_all)
+    kernel = emit_all()
 
     def body(first: int, last: int) -> None:
         memory = scratch(cut.scratch_bytes)
@@ -222,17 +244,17 @@ def _run_chain(
     arguments: np.ndarray[Any, Any], num_tasks: int, num_bytes: int, num_memory: int
 ) -> None:
     """Let each thread take links, in their order, until none is left."""
-    kernel = get_kernel("take_links", lambda: scan_chain.take_links)
+    kernel = take_links()
     burst = max(1, num_tasks * _PIECE_BYTES // num_bytes)  # links between two looks at signals
 
     def work(most: int, burst: int) -> None:
         memory = scratch(num_memory)
         memory[...] = 0  # no link is folded yet
         try:
-            while arguments[scan_chain.NEXT] < most:
+            while arguments[parameters.NEXT] < most:
                 kernel(address(arguments), address(memory), 0, burst)
         except BaseException:
-            arguments[scan_chain.NEXT] = num_tasks
+            arguments[parameters.NEXT] = num_tasks
             raise
 
     lanes = 1 if num_bytes <= _SMALL_BYTES else threads.num_threads()

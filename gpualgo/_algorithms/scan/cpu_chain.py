@@ -15,12 +15,24 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from gpualgo._algorithms.scan.cpu_parameters import (
+    AGGREGATE,
+    AGGREGATE_BYTES,
+    AGGREGATES,
+    CHAIN_TAIL,
+    CHAINS,
+    EMIT,
+    FLAGS,
+    FOLD,
+    LINK_MAJOR,
+    LINKS,
+    NEXT,
+    PATIENCE,
+    PREFIX_BYTES,
+    SCRATCH_BYTES,
+    TASKS,
+)  # fmt: skip
 from gpualgo._cpu.pointers import call, load, pointer_to, store
-
-# Places in a kernel's table of arguments; those of its functions follow at TAIL. A task is a link
-# of a chain, and the next one to be taken is NEXT.
-(AGGREGATE, FOLD, EMIT, NEXT, TASKS, CHAINS, LINKS, LINK_MAJOR) = range(8)
-(FLAGS, AGGREGATES, AGGREGATE_BYTES, PREFIX_BYTES, SCRATCH_BYTES, PATIENCE, TAIL) = range(8, 15)
 
 Function = Callable[[int, int, int, int, int, int], None]
 """f(table, scratch, chain, link, prefix, aggregate): addresses, and two numbers between them.
@@ -30,12 +42,6 @@ of the one before, and begins it at link 0; emit goes through a link from its pr
 """
 
 _words = pointer_to(types.intp)
-
-
-def compile_function(function: Function) -> Any:
-    """Compile a function that kernels call by its `address`, so that they serve all operators."""
-    signature = types.void(*[types.intp] * 6)
-    return numba.cfunc(signature, nopython=True, error_model="numpy")(function)
 
 
 def inline(function: Callable[..., Any]) -> Any:
@@ -77,14 +83,14 @@ def emit_all(table: int, scratch: int, first: int, last: int) -> None:
     p = _words(table)
     for task in range(first, last):
         chain, link = task // load(p, LINKS), task % load(p, LINKS)
-        call(load(p, EMIT), (table + 8 * TAIL, scratch, chain, link, 0, 0))
+        call(load(p, EMIT), (table + 8 * CHAIN_TAIL, scratch, chain, link, 0, 0))
 
 
 def take_links(table: int, scratch: int, first: int, last: int) -> None:
     """Take links, in the order of tasks, until last - first are done or none is left."""
     p = _words(table)
     flags, chains, links = _words(load(p, FLAGS)), load(p, CHAINS), load(p, LINKS)
-    arguments, size = table + 8 * TAIL, load(p, AGGREGATE_BYTES)
+    arguments, size = table + 8 * CHAIN_TAIL, load(p, AGGREGATE_BYTES)
     again = scratch + load(p, SCRATCH_BYTES)
     known, prefixes = _words(again + size), again + size + 8 * chains
     for _ in range(first, last):

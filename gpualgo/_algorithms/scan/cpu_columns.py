@@ -7,22 +7,26 @@ from typing import Any
 from numba import types
 
 from gpualgo._algorithms.scan.cpu_chain import Function, inline
-from gpualgo._cpu.layout import offset
+from gpualgo._algorithms.scan.cpu_parameters import (
+    COLUMNS,
+    INIT,
+    LENGTH,
+    OUT,
+    OUT_STEP,
+    OUT_STRIDE,
+    OUTER,
+    PACK,
+    TILE,
+    WIDTH,
+    X_STEP,
+    X_STRIDE,
+    X,
+)  # fmt: skip
+from gpualgo._algorithms.scan.cpu_parameters import COLUMNS_TAIL as TAIL
+from gpualgo._cpu.packing import offset
 from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, same, store
 
-COLUMNS = 256  # columns gone down at once
-
-# Places in the functions' table of arguments; after TAIL come, of the outer dimensions, lengths,
-# strides of x and strides of out.
-(X, OUT, INIT, LENGTH, TILE, X_STEP, OUT_STEP, OUTER) = range(8)
-(WIDTH, X_STRIDE, OUT_STRIDE, PACK, TAIL) = range(8, 13)
-
 _words = pointer_to(types.intp)
-
-
-def scratch_bytes(x_size: int, a_size: int) -> int:
-    """Return how much scratch memory the functions need for elements of these sizes."""
-    return COLUMNS * (x_size + 2 * a_size)
 
 
 def column_functions(

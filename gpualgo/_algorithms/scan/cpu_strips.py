@@ -9,15 +9,25 @@ from numba import types
 from numba.extending import intrinsic
 
 from gpualgo._algorithms.scan.cpu_chain import Function, inline
-from gpualgo._cpu.layout import offset
+from gpualgo._algorithms.scan.cpu_parameters import (
+    ABREAST,
+    INIT,
+    IS_CUT,
+    LENGTH,
+    OUT,
+    OUT_JUMP,
+    OUT_STEP,
+    OUTER,
+    SPAN,
+    STRIPS,
+    TILE,
+    X_JUMP,
+    X_STEP,
+    X,
+)  # fmt: skip
+from gpualgo._algorithms.scan.cpu_parameters import STRIPS_TAIL as TAIL
+from gpualgo._cpu.packing import offset
 from gpualgo._cpu.pointers import load, pointer_to, reader, writer
-
-ABREAST = 4  # strips at once, as each step of one waits for its last; and tiles in a link
-
-# Places in the functions' table of arguments; after TAIL come, of the outer dimensions, lengths,
-# strides of x and strides of out. A link is SPAN strips, X_JUMP bytes after one another.
-(X, OUT, INIT, LENGTH, TILE, X_STEP, OUT_STEP, OUTER) = range(8)
-(IS_CUT, STRIPS, SPAN, X_JUMP, OUT_JUMP, TAIL) = range(8, 14)
 
 _words = pointer_to(types.intp)
 

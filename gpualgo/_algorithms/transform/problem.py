@@ -9,7 +9,6 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
-from gpualgo._base.imports import loading
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, check_dtype
 from gpualgo._pipeline import checks
@@ -71,8 +70,7 @@ def _result_dtype(
 ) -> np.dtype[Any]:
     """Return the dtype of op's results; it is compiled to find out."""
     if device == CPU:
-        with loading:
-            from gpualgo._cpu.operator import compile_operator
+        from gpualgo._cpu.operator import compile_operator
 
         return compile_operator(op, inputs, wanted).result_dtype
     from gpualgo._cuda import build

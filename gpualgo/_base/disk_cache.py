@@ -11,15 +11,17 @@ import contextlib
 import hashlib
 import os
 import struct
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 _MAGIC = b"gpualgo cache 1\n"
 _SUFFIX = ".gpualgo"
+FOR_CPU = "cpu-"  # what the keys of the CPU's code begin with
 _MAX_ENTRIES = 8192
+_PRUNED_EACH = 32  # writes of a process: to look at a full folder takes milliseconds
 _warned = False
+_num_written = 0
 
 
 def folder() -> Path:
@@ -69,11 +71,14 @@ def read(key: str) -> tuple[bytes, ...] | None:
 
 def write(key: str, fields: tuple[bytes, ...]) -> None:
     """Store an entry; where the folder cannot be written, warn once and go on."""
+    global _num_written
     path = folder()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(path):
             raise PermissionError(f"{path} belongs to another user or others can write to it")
+        import tempfile  # takes milliseconds, and only a new entry asks
+
         descriptor, name = tempfile.mkstemp(dir=path, suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -83,14 +88,16 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
-        _prune(path)
+        _num_written += 1
+        if _num_written % _PRUNED_EACH == 1:
+            _prune(path)
     except OSError as error:
         _warn(f"compiled kernels are not kept on disk: {error}; set GPUALGO_CACHE_DIR to a folder "
               "of your own")  # fmt: skip
 
 
 def _is_private(path: Path) -> bool:
-    """Return whether a folder is ours alone to write: what it holds is run on the GPU."""
+    """Return whether a folder is ours alone to write: what it holds is run."""
     if os.name == "nt":
         return True
     try:
@@ -119,7 +126,7 @@ def _warn(message: str) -> None:
 
 
 def info() -> dict[str, Any]:
-    """Return the cache's path, number of entries, bytes, damaged entries and health."""
+    """Return the cache's path, numbers of entries, bytes, damaged entries and health."""
     path = folder()
     files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
     damaged = sum(decode(file.read_bytes()) is None for file in files)
@@ -129,6 +136,7 @@ def info() -> dict[str, Any]:
     return {
         "path": str(path),
         "entries": len(files),
+        "cpu_entries": sum(file.name.startswith(FOR_CPU) for file in files),
         "bytes": sum(file.stat().st_size for file in files),
         "damaged": damaged,
         "writable": os.access(nearest, os.W_OK) and (not path.exists() or _is_private(path)),

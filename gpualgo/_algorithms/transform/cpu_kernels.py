@@ -1,0 +1,66 @@
+"""The kernel of a transformation: arrays that are not dense are packed by chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+
+from gpualgo._algorithms.transform.cpu_parameters import (
+    CHUNK,
+    COUNT,
+    DENSE,
+    HEAD,
+    MODE,
+    NDIM,
+    RECORD,
+    ROW,
+    ROWS,
+    SIZE,
+    START,
+    STEP,
+)  # fmt: skip
+from gpualgo._cpu.packing import offset
+from gpualgo._cpu.pointers import call, load, load_each, pointer_to, store
+
+_words = pointer_to(types.intp)
+
+
+def transform_kernel(
+    fn: Any, as_target: Any, as_sources: Any, sizes: list[int]
+) -> Callable[..., None]:
+    """Write the kernel: arrays that are not dense are packed by chunks, then one dense loop."""
+    operands = len(sizes)
+    buffer_bytes = CHUNK * max(sizes)
+
+    def kernel(arguments: int, scratch: int, first: int, last: int) -> None:
+        p, slots = _words(arguments), _words(scratch)
+        ndim, row = load(p, NDIM), load(p, ROW)
+        lengths = arguments + 8 * (HEAD + RECORD * operands)
+        start, stop = first * CHUNK, min(last * CHUNK, load(p, COUNT))
+        while start < stop:
+            count = min(load(p, STEP), stop - start, row - start % row)
+            for k in range(operands):
+                record = _words(arguments + 8 * (HEAD + RECORD * k))
+                at, mode = load(record, START), load(record, MODE)
+                strides = lengths + 8 * ndim * (k + 1)
+                if mode == DENSE:
+                    at += start * load(record, SIZE)
+                elif mode == ROWS:
+                    at += offset(start, ndim, lengths, strides)
+                else:
+                    buffer = scratch + 64 * operands + k * buffer_bytes
+                    if k > 0:
+                        call(mode, (buffer, at, start, count, ndim, lengths, strides, 1))
+                    at = buffer
+                store(slots, k, at)
+            target, sources = as_target(load(slots, 0)), as_sources(scratch)
+            for i in range(count):
+                store(target, i, fn(*load_each(sources, i)))
+            mode, at = load(p, HEAD + MODE), load(p, HEAD + START)
+            if mode > ROWS:
+                call(mode, (load(slots, 0), at, start, count, ndim, lengths, lengths + 8 * ndim, 0))
+            start += count
+
+    return kernel

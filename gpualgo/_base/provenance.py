@@ -1,0 +1,55 @@
+"""What compiled code was made from and with: what every key of the disk cache begins with.
+
+Sources are read, as times of files tell nothing of what an installation holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str:
+    """Return the SHA-256 of files, each by its place below a folder, and of Python and NumPy."""
+    digest = hashlib.sha256()
+    for folder, paths in sources:
+        start = len(str(folder)) + 1
+        for path in paths:
+            name = str(path)[start:].replace(os.sep, "/")
+            with open(path, "rb", buffering=0) as file:
+                digest.update(name.encode() + b"\0" + file.read())
+    # numba reads bytecode, and numba's own version decides what it makes of it.
+    digest.update(f"{sys.implementation.cache_tag} {np.__version__}".encode())
+    return digest.hexdigest()
+
+
+def versions_of(*packages: str) -> list[str]:
+    """Return packages' versions, by their folders: importlib.metadata alone takes 20 ms to load."""
+    return [_version_of(package) for package in packages]
+
+
+def _version_of(package: str) -> str:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return "none"
+    start, end = package + "-", ".dist-info"
+    names = os.listdir(Path(spec.origin).parent.parent)
+    found = sorted(name for name in names if name.startswith(start) and name.endswith(end))
+    return " ".join(found) or _version_by_metadata(package)
+
+
+def _version_by_metadata(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,180 @@
+"""Kernels compiled by numba and LLVM: shells without their operator, and the two joined.
+
+A shell is the bitcode of a kernel that calls its operator by name. It is the same for all operators
+on the same dtypes, so that a new one costs its own compilation, the inlining and the machine code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils, compiler
+from numba.core.compiler_lock import global_compiler_lock
+from numba.extending import intrinsic
+
+from gpualgo._cpu import code, forking
+from gpualgo._cpu.pointers import storage
+
+OPERATOR = "gpualgo_operator"
+"""The function of an operator on elements as they lie in memory, by numba's way to call."""
+
+OPTIONS = {"nogil": True, "error_model": "numpy"}
+
+_NOWHERE = ctypes.c_int64()
+_UNRESOLVED = ".numba.unresolved$"
+
+
+class Unlinked:
+    """A function compiled by numba to LLVM's language, without machine code."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        forking.check()
+        described = njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        target, options = described._compiler.targetdescr, described._compiler.targetoptions
+        flags = compiler.Flags()
+        target.options.parse_as_flags(flags, options)
+        flags.no_compile = True
+        self.context = target.target_context
+        self.library = self.context.codegen().create_library(function.__qualname__)
+        compiled = compiler.compile_extra(
+            target.typing_context, self.context, function, args=args, return_type=None,
+            flags=flags, locals={}, library=self.library,
+        )  # fmt: skip
+        self.described = compiled.fndesc
+        self.return_type = compiled.signature.return_type
+
+    def declare(self, module: ir.Module) -> Any:
+        """Return the function as another module calls it."""
+        described = self.described
+        kind = self.context.call_conv.get_function_type(described.restype, described.argtypes)
+        return ir.Function(module, kind, described.llvm_func_name)
+
+    def join(self, module: ir.Module) -> Any:
+        """Return LLVM's module of the function, of a module around it and of all they call."""
+        self.library.add_ir_module(module)
+        final = self.library._final_module
+        for other in dict.fromkeys(self.library._linking_libraries):
+            final.link_in(other._get_module_for_linking(), preserve=True)
+        _resolve(final, self.context.create_module("gpualgo recursion"))
+        return final
+
+
+def operator_call(arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any]) -> Any:
+    """Return the function by which a shell calls its operator."""
+    args = tuple(storage(dtype) for dtype in arg_dtypes)
+    result = storage(result_dtype)
+    # Functions that the shell calls are made code by numba, too, though nobody runs it.
+    llvm.add_symbol(OPERATOR, ctypes.addressof(_NOWHERE))
+
+    def operator(_typing: Any, *_: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            convention = context.call_conv
+            kind = convention.get_function_type(signature.return_type, signature.args)
+            function = cgutils.get_or_insert_function(builder.module, kind, OPERATOR)
+            status, value = convention.call_function(
+                builder, function, signature.return_type, signature.args, values
+            )
+            with cgutils.if_unlikely(builder, status.is_error):
+                convention.return_status_propagate(builder, status)
+            return value
+
+        return result(*args), generate
+
+    names = ["_typing", *(f"x{i}" for i in range(len(args)))]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    operator.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return intrinsic(operator)
+
+
+def shell_of(function: Callable[..., None]) -> bytes:
+    """Return the bitcode of a kernel, simplified as far as can be without its operator."""
+    count = function.__code__.co_argcount
+    with global_compiler_lock:
+        made = Unlinked(function, (types.intp,) * count)
+        module = made.context.create_module("gpualgo kernel")
+        word = ir.IntType(64)
+        kind = ir.FunctionType(ir.IntType(32), [word] * count)
+        entry = ir.Function(module, kind, code.ENTRY)
+        builder = ir.IRBuilder(entry.append_basic_block())
+        described = made.described
+        status, _ = made.context.call_conv.call_function(
+            builder, made.declare(module), described.restype, described.argtypes, entry.args
+        )
+        builder.ret(builder.zext(status.is_error, ir.IntType(32)))
+        final = made.join(module)
+        _hide(final, code.ENTRY)
+        _simplify(final, made.context.codegen()._tm)
+        bitcode: bytes = final.as_bitcode()
+        return bitcode
+
+
+def linked(shell: bytes, operator: bytes | None) -> code.Code:
+    """Return the machine code of a shell and its operator."""
+    forking.check()
+    with global_compiler_lock:
+        module, machine = joined(shell, operator)
+        needed = [
+            value.name
+            for value in (*module.functions, *module.global_variables)
+            if value.is_declaration and not value.name.startswith("llvm.")
+        ]
+        return code.of_object(machine.emit_object(module), needed)
+
+
+def _hide(module: Any, entry: str) -> None:
+    """Let functions but the entry be seen in their module alone, so that they go once inlined."""
+    for function in module.functions:
+        if not function.is_declaration and function.name != entry:
+            function.linkage = "internal"
+
+
+def _simplify(module: Any, machine: Any) -> None:
+    """Run the quick passes of LLVM, before what the operator decides: no loop is unrolled."""
+    tuning = llvm.create_pipeline_tuning_options(speed_level=1)
+    tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _resolve(module: Any, other: ir.Module) -> None:
+    """Give functions that call each other in a circle each other's addresses, which numba puts in
+    variables while it runs the first of them.
+    """
+    defined = {function.name for function in module.functions if not function.is_declaration}
+    found = [v.name for v in module.global_variables if v.name.startswith(_UNRESOLVED)]
+    for name in found:
+        target = name.removeprefix(_UNRESOLVED)
+        if target in defined:
+            pointer = ir.IntType(8).as_pointer()
+            function = ir.Function(other, ir.FunctionType(ir.VoidType(), []), target)
+            variable = ir.GlobalVariable(other, pointer, name)
+            variable.global_constant, variable.initializer = True, function.bitcast(pointer)
+    if found:
+        module.link_in(llvm.parse_assembly(str(other)))
+        for name in found:
+            if not (variable := module.get_global_variable(name)).is_declaration:
+                variable.linkage = "internal"
+
+
+def joined(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
+    """Return LLVM's module of a shell and its operator, optimised, and the machine it is for."""
+    from numba.core.registry import cpu_target
+
+    codegen = cpu_target.target_context.codegen()
+    library = codegen.create_library("gpualgo kernel")
+    module = library._final_module
+    for bitcode in (shell, operator):
+        if bitcode is not None:
+            module.link_in(llvm.parse_bitcode(bitcode))
+    _hide(module, code.ENTRY)
+    library._optimize_final_module()
+    module.verify()
+    return module, codegen._tm

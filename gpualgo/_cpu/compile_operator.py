@@ -1,0 +1,158 @@
+"""Operator -> LLVM's bitcode of a function on storage scalars, for the CPU kernels to inline.
+
+A storage scalar is an element as it lies in memory: float16 and bfloat16 are uint16 bits, every
+other dtype is itself.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm_binding
+import numpy as np
+from llvmlite import ir as llvm
+from numba import njit
+from numba.core import cgutils, datamodel, extending, imputils, ir, ir_utils, rewrites
+from numba.core.compiler_lock import global_compiler_lock
+from numba.np import arrayobj
+
+from gpualgo._base import dtypes
+from gpualgo._base.memo import Memo
+from gpualgo._cpu import captured as state
+from gpualgo._cpu import forking
+from gpualgo._cpu.code import WORDS
+from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
+from gpualgo._cpu.pointers import storage
+from gpualgo._operators.captured import STATE_WORDS
+from gpualgo._operators.content import digest_of
+from gpualgo._operators.numpy_rules import rewrite, wrap
+from gpualgo._operators.numpy_rules.errors import explained, result_of
+from gpualgo._operators.numpy_rules.types import Narrow, scalar_type
+from gpualgo._operators.operator import Operator
+
+_targets: Memo[rewrite.Target] = Memo(1)
+
+
+def install() -> rewrite.Target:
+    """Return the CPU's target, whose numba has learnt NumPy's arithmetic."""
+    return _targets.made("cpu", _install)
+
+
+def _install() -> rewrite.Target:
+    target = rewrite.Target(
+        ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, False
+    )
+    rewrite.install(target)
+    return target
+
+
+def compile_operator(
+    op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
+) -> tuple[bytes, np.dtype[Any]]:
+    """Compile op for arguments of arg_dtypes; return its bitcode and the dtype of its result."""
+    forking.check()
+    fn = wrap.function_of(op, len(arg_dtypes))
+    adopted = _Adopted(op)
+    args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
+    with global_compiler_lock:
+        with explained(op.fn, arg_dtypes):
+            made = Unlinked(rewrite.adopt(fn, adopted.adoption), args)
+        result = result_of(op.fn, made.return_type, result_dtype)
+        stored = tuple(storage(dtype) for dtype in arg_dtypes)
+        final = made.join(_around(made, args, stored, result))
+        made.library._optimize_final_module()
+        bitcode: bytes = final.as_bitcode()
+        return bitcode, result
+
+
+class _Adopted:
+    """How numba compiles the functions of an operator, and finds the arrays that it captures."""
+
+    def __init__(self, op: Operator) -> None:
+        self.functions: dict[Any, Any] = {}
+        self.symbol = ""
+        if op.arrays:
+            self.symbol = WORDS + digest_of(op.key)
+            # Functions that the operator calls are made code by numba, too, though nobody runs it.
+            llvm_binding.add_symbol(self.symbol, int(state.words_of(op.key).ctypes.data))
+        words = self.words if op.arrays else None
+        self.adoption = rewrite.Adoption(install(), self.device_function, words)
+
+    def device_function(self, inner: Any) -> Any:
+        """Return what numba compiles for a function that the operator calls."""
+        if inner not in self.functions:
+            self.functions[inner] = njit(**OPTIONS)(rewrite.adopt(inner, self.adoption))
+        return self.functions[inner]
+
+    def words(self, builder: Any) -> Any:
+        """Return a pointer to the words, by a name that has an address when code is loaded."""
+        word = llvm.IntType(64)
+        array = llvm.ArrayType(word, STATE_WORDS)
+        place = cgutils.add_global_variable
+        found = builder.module.globals.get(self.symbol)
+        if found is None:
+            found = place(builder.module, array, self.symbol)
+        return builder.bitcast(found, word.as_pointer())
+
+
+def _around(
+    made: Unlinked, args: tuple[Any, ...], stored: tuple[Any, ...], result: np.dtype[Any]
+) -> llvm.Module:
+    """Return the module with the function that kernels call: from storage, to storage."""
+    context = made.context
+    convention = context.call_conv
+    returned, final = storage(result), scalar_type(str(dtypes.name_of(result)))
+    module = context.create_module("gpualgo operator")
+    function = llvm.Function(module, convention.get_function_type(returned, stored), OPERATOR)
+    names = [f"x{i}" for i in range(len(stored))]
+    convention.decorate_function(function, names, stored, noalias=False)
+    builder = llvm.IRBuilder(function.append_basic_block("entry"))
+    values = convention.decode_arguments(builder, stored, function)
+    with context.push_code_library(made.library):
+        values = [
+            _loaded(context, builder, value, kind, ty)
+            for value, kind, ty in zip(values, stored, args, strict=True)
+        ]
+        status, value = convention.call_function(
+            builder, made.declare(module), made.described.restype, made.described.argtypes, values
+        )
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        value = _finished(context, builder, value, made.described.restype, final)
+    convention.return_value(builder, context.get_return_value(builder, returned, value))
+    return module
+
+
+def _loaded(context: Any, builder: Any, value: Any, stored: Any, ty: Any) -> Any:
+    """Return an element of numba's type ty, of what lies in memory."""
+    if not isinstance(ty, Narrow):
+        return context.cast(builder, value, stored, ty)
+    return context.data_model_manager[ty].from_data(builder, value)
+
+
+def _finished(context: Any, builder: Any, value: Any, source: Any, ty: Any) -> Any:
+    """Return what lies in memory, of a value cast to ty."""
+    value = context.cast(builder, value, source, ty)
+    return (
+        context.data_model_manager[ty].as_data(builder, value) if isinstance(ty, Narrow) else value
+    )
+
+
+def cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
+    """Return the function that converts one dtype into another, for kernels to call."""
+    install()
+    kinds = (scalar_type(str(dtypes.name_of(dtype))) for dtype in (source, target))
+    return _cast(*kinds, storage(source), storage(target))
+
+
+@cache
+def _cast(source: Any, target: Any, stored: Any, returned: Any) -> Any:
+    def convert(_typing: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            value = _loaded(context, builder, args[0], stored, source)
+            return _finished(context, builder, value, source, target)
+
+        return returned(stored), generate
+
+    return extending.intrinsic(convert)

@@ -1,0 +1,70 @@
+"""Which CPU this is, as far as machine code depends on it, and whose settings made the code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from functools import cache
+
+from gpualgo._base.disk_cache import FOR_CPU
+from gpualgo._base.provenance import PACKAGE, digest_of_sources, versions_of
+
+# What tells models of CPUs apart; the other lines change from core to core, or as time goes by.
+_LINES = (
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
+)  # fmt: skip
+_CPUINFO = "/proc/cpuinfo"
+
+
+@cache
+def provenance() -> str:
+    """Return what all kept code of this process depends on: sources, versions, settings, CPU."""
+    settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
+    made_by = (
+        digest_of_sources((PACKAGE, source_files())),
+        versions_of("numba", "llvmlite"),
+        settings,
+    )
+    return repr((made_by, cpu(), sys.platform, platform.machine(), sys.maxsize))
+
+
+def source_files() -> list[str]:
+    """Return the sources that make code, or decide what code is made."""
+    found = [os.path.join(PACKAGE, name) for name in ("_base/dtypes.py", "_arrays/view.py")]
+    for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
+        found += _python_files(os.path.join(PACKAGE, folder), "")
+    for name in sorted(os.listdir(PACKAGE / "_algorithms")):
+        found += _python_files(os.path.join(PACKAGE, "_algorithms", name), "cpu")
+    return found
+
+
+def _python_files(folder: str, prefix: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
+    names = sorted(os.listdir(folder))
+    return [os.path.join(folder, n) for n in names if n.startswith(prefix) and n.endswith(".py")]
+
+
+def cpu() -> str:
+    """Return the CPU's model and features: from the system where it tells, else from LLVM."""
+    try:
+        with open(_CPUINFO, "rb", buffering=0) as file:
+            text = file.read(1 << 14).decode(errors="replace")  # of all cores it would take long
+    except OSError:
+        text = ""
+    first = text.partition("\n\n")[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    found = {name.strip(): value.strip() for name, _, value in pairs}
+    if "flags" in found or "Features" in found:
+        return repr([found.get(name) for name in _LINES])
+    from gpualgo._cpu import llvm
+
+    return repr(llvm.host_cpu())
+
+
+def key_of(*parts: str) -> str:
+    """Return the key of an entry on disk, for what these parts name."""
+    return FOR_CPU + hashlib.sha256("\0".join((provenance(), *parts)).encode()).hexdigest()

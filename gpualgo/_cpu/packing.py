@@ -1,0 +1,85 @@
+"""Functions for any strided array, for kernels to call: where an element lies, and packing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+from numba import types
+
+from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
+
+_LONG_BYTES = 128  # a run from which memcpy is faster than a loop
+_words = pointer_to(types.intp)
+
+
+def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
+    """Return the offset in bytes of the index-th element in C order."""
+    total = 0
+    for d in range(ndim - 1, 0, -1):
+        length = load(_words(lengths), d)
+        rest = index // length
+        total += (index - rest * length) * load(_words(strides), d)
+        index = rest
+    if ndim > 0:
+        total += index * load(_words(strides), 0)
+    return total
+
+
+# Compiled when a kernel that calls it is.
+offset = numba.njit(nogil=True, error_model="numpy")(_offset)
+
+
+def pack_kernel(itemsize: int) -> Callable[..., None]:
+    """Write `layout.packer`'s function for elements of a size."""
+    words = 2 if itemsize == 16 else 1
+    word_at = pointer_to(types.Integer.from_bitwidth(itemsize * 8 // words))
+
+    def pack(
+        dense: int,
+        strided: int,
+        start: int,
+        count: int,
+        ndim: int,
+        lengths: int,
+        strides: int,
+        packing: int,
+    ) -> None:
+        inner, stride = 1, 0
+        if ndim > 0:
+            inner, stride = load(_words(lengths), ndim - 1), load(_words(strides), ndim - 1)
+        row = start // inner
+        column = start - row * inner
+        total, begin = count, dense
+        if packing and ndim == 2 and load(_words(strides), 0) == 0:
+            count = min(count, inner)  # one row again and again: the rest is copied from here
+        packed = count
+        while count > 0:
+            n = min(count, inner - column)
+            run = strided + offset(row, ndim - 1, lengths, strides) + column * stride
+            if stride == itemsize and n * itemsize >= _LONG_BYTES:
+                target, source = (dense, run) if packing else (run, dense)
+                copy_bytes(target, source, n * itemsize)
+            elif packing and stride == 0:
+                for w in range(words):
+                    value = load(word_at(run), w)
+                    for i in range(n):
+                        store(word_at(dense), words * i + w, value)
+            elif packing:
+                for i in range(n):
+                    for w in range(words):
+                        store(word_at(dense), words * i + w, load(word_at(run + i * stride), w))
+            else:
+                for i in range(n):
+                    for w in range(words):
+                        store(word_at(run + i * stride), w, load(word_at(dense), words * i + w))
+            dense += n * itemsize
+            count -= n
+            row += 1
+            column = 0
+        while packed < total:
+            n = min(packed, total - packed)
+            copy_bytes(begin + packed * itemsize, begin, n * itemsize)
+            packed += n
+
+    return pack
