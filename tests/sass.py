@@ -50,10 +50,8 @@ def needs_cuobjdump(test: Any) -> Any:
     return needs_compilers(missing(test))
 
 
-# The narrowest, the widest, one with arithmetic of its own; the others with --exhaustive.
-_SAMPLE = ("int8", "bfloat16", "complex128")
-
-exhaustive = pytest.mark.exhaustive
+# One dtype of each size, bool and bfloat16 for their arithmetic; the others with --exhaustive.
+_SAMPLE = ("bool", "int8", "bfloat16", "float32", "float64", "complex128")
 
 
 def sampled(names: Iterable[Any]) -> list[Any]:

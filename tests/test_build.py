@@ -19,8 +19,9 @@ from sass import Capability, Dtype, needs_compilers, needs_cuobjdump
 from support import run_python
 
 from gpualgo._algorithms.reduce import policy as rows
+from gpualgo._base import disk_cache as cache
 from gpualgo._base import dtypes
-from gpualgo._cuda import build, cache
+from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
@@ -55,8 +56,8 @@ def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     ("capability", "names"),  # one for a recognised operator, one for a lambda
     [
         ((7, 5), "float16 int64"),
-        pytest.param((8, 0), "complex64 bfloat16", marks=sass.exhaustive),
-        pytest.param((10, 0), "int8 float32", marks=sass.exhaustive),
+        ((8, 0), "complex64 bfloat16"),
+        pytest.param((10, 0), "int8 float32", marks=pytest.mark.exhaustive),
         ((12, 0), "float64 complex128"),
     ],
 )
@@ -69,7 +70,7 @@ def test_every_architecture(capability: Capability, names: str, tmp_path: Path) 
 
 @needs_cuobjdump
 @pytest.mark.parametrize(
-    "name", ["float32", *(pytest.param(n, marks=sass.exhaustive) for n in ("bool", "complex128"))]
+    "name", ["float32", pytest.param("bool", marks=pytest.mark.exhaustive), "complex128"]
 )
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
@@ -81,10 +82,7 @@ def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize(
-    "names",
-    ["int8 int64", pytest.param("bfloat16 float32", marks=sass.exhaustive), "float32 complex128"],
-)
+@pytest.mark.parametrize("names", ["int8 int64", "bfloat16 float32", "float32 complex128"])
 def test_mixed_dtypes(names: str, tmp_path: Path) -> None:
     narrow, wide = map(sass.dtype_of, names.split())
     cases = sass.reduce_cases(ADD, narrow, wide, sass.MANY_BYTES)

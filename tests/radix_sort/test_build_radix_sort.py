@@ -22,7 +22,6 @@ from gpualgo._cuda import build, copy
 
 MAIN: Capability = (9, 0)  # every kind of kernel is compiled for this architecture
 OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
-SOME_OTHERS = [c if c[0] in (7, 12) else pytest.param(c, marks=sass.exhaustive) for c in OTHERS]
 MANY = 1 << 28
 SHARED_LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (12, 0): 99 << 10}
 KEYS = [
@@ -106,10 +105,7 @@ def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize(
-    "value_bytes",
-    [n if n in (1, 8) else pytest.param(n, marks=sass.exhaustive) for n in policy.WORDS],
-)
+@pytest.mark.parametrize("value_bytes", policy.WORDS)
 def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
     for dtype in (UINT32, UINT64):
         check(pass_spec(dtype, value_bytes, value_bytes, MAIN), MAIN, tmp_path, may_spill=True)
@@ -119,7 +115,7 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", SOME_OTHERS, ids=build.arch_of)
+@pytest.mark.parametrize("capability", OTHERS, ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     cut = policy.histogram_policy(1 << 30, 4, limit_of(capability))
     for spec in (
