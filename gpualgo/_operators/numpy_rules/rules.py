@@ -34,22 +34,36 @@ _KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
 
 def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) -> Resolved:
     """Return (signature, code generator) of a function of the table on numba types."""
+    plain = _without_members(args)
     if entry.style == "contains":
-        result, generate = _contains(entry, args)
+        result, generate = _contains(entry, plain)
     else:
-        for i, ty in enumerate(args):
+        for i, ty in enumerate(plain):
             if scalar_name(ty) is None:
                 raise Refused(
                     f"{entry.shown} takes numbers, and argument {i + 1} is {described(ty)}"
                 )
-        found = _folded(entry, fn, args)
+        found = _folded(entry, fn, plain)
         planned: Any = _STYLES.get(entry.style, conversions.plan)
-        result, generate = found or planned(entry, args)
+        result, generate = found or planned(entry, plain)
 
     def generator(context: Any, builder: Any, sig: Any, values: Any) -> Any:
         return generate(Code(context, builder, is_cuda), list(values))
 
     return result(*args), generator
+
+
+def _without_members(args: tuple[types.Type, ...]) -> tuple[types.Type, ...]:
+    """Return the types of numbers, members of an IntEnum for what they are: int64 in memory.
+
+    NumPy takes them for int64, but with each other and Python's numbers they are Python's.
+    """
+    members = [type(ty).__name__ == "IntEnumMember" for ty in args]
+    if not any(members):
+        return args
+    python = all(is_one or isinstance(ty, Weak) for is_one, ty in zip(members, args, strict=True))
+    number = Weak("int", None) if python else types.int64
+    return tuple(number if is_one else ty for is_one, ty in zip(members, args, strict=True))
 
 
 _FOLDED = ("operator", "math", "cmath", "whole", "bool", "extreme", "round")
