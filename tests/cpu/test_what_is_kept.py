@@ -71,14 +71,14 @@ def _sum_of_range(a: Any, b: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((300,), 0), ((140_000,), 0), ((40, 64), 0)])
-def test_an_operator_that_raises_ends_a_scan(shape: tuple[int, ...], axis: int) -> None:
-    x = np.full(shape, 9)
+@pytest.mark.parametrize("length", [300, 140_000])  # a row as a whole, and in links
+def test_an_operator_that_raises_ends_a_scan(length: int) -> None:
+    x = np.full(length, 9)
     with ga.default_device("cpu"):
-        assert ga.inclusive_scan(x, None, _sum_of_range, axis=axis).shape == shape
-        x[-1:] = 0
+        assert (ga.inclusive_scan(x, None, _sum_of_range) == 9).all()
+        x[-1] = 0
         with pytest.raises(RuntimeError, match="op raised an error"):
-            ga.inclusive_scan(x, None, _sum_of_range, axis=axis)
+            ga.inclusive_scan(x, None, _sum_of_range)
 
 
 def test_each_nan_is_a_constant_of_its_own() -> None:
