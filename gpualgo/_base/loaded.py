@@ -10,9 +10,12 @@ AT = time.time_ns()
 
 
 def changed_since(paths: Iterable[str]) -> bool:
-    """Return whether any of these files was replaced or written after the package was loaded.
+    """Return whether any of these files was replaced or written after the package was loaded."""
+    return any(_changed_at(path) > AT for path in paths)
 
-    By the time of the change in the folder, too: installers give files the times they have in an
-    archive.
-    """
-    return any(max((s := os.stat(path)).st_mtime_ns, s.st_ctime_ns) > AT for path in paths)
+
+def _changed_at(path: str) -> int:
+    status = os.stat(path)
+    if os.name == "nt":  # where the one is when the file was made
+        return max(status.st_ctime_ns, status.st_mtime_ns)
+    return status.st_ctime_ns  # installers set the other, to any time
