@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import gpualgo._base.loaded  # noqa: F401  # the first of all: it takes the time
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce

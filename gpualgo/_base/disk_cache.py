@@ -112,10 +112,17 @@ def _prune(path: Path) -> None:
     entries = [entry for entry in os.scandir(path) if entry.name.endswith(_SUFFIX)]
     if len(entries) <= _MAX_ENTRIES:
         return
-    entries.sort(key=lambda entry: entry.stat().st_mtime)
+    entries.sort(key=_written_at)
     for entry in entries[: len(entries) // 2]:
         with contextlib.suppress(OSError):
             os.unlink(entry.path)
+
+
+def _written_at(entry: os.DirEntry[str]) -> float:
+    try:
+        return entry.stat().st_mtime
+    except OSError:  # another process has dropped it
+        return 0.0
 
 
 def _warn(message: str) -> None:
@@ -129,7 +136,7 @@ def info() -> dict[str, Any]:
     """Return the cache's path, numbers of entries, bytes, damaged entries and health."""
     path = folder()
     files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
-    damaged = sum(decode(file.read_bytes()) is None for file in files)
+    contents = [_content_of(file) for file in files]
     nearest = path
     while not nearest.exists():
         nearest = nearest.parent
@@ -137,10 +144,19 @@ def info() -> dict[str, Any]:
         "path": str(path),
         "entries": len(files),
         "cpu_entries": sum(file.name.startswith(FOR_CPU) for file in files),
-        "bytes": sum(file.stat().st_size for file in files),
-        "damaged": damaged,
-        "writable": os.access(nearest, os.W_OK) and (not path.exists() or _is_private(path)),
+        "bytes": sum(map(len, contents)),
+        "damaged": sum(decode(content) is None for content in contents),
+        "writable": nearest.is_dir()
+        and os.access(nearest, os.W_OK)
+        and (not path.exists() or _is_private(path)),
     }
+
+
+def _content_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:  # gone meanwhile, or no file
+        return b""
 
 
 def clear() -> int:

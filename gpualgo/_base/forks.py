@@ -7,12 +7,17 @@ that thread was about stays half done. So a fork waits until nobody compiles or 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 PATIENCE = 60.0  # seconds that a fork waits for each lock: a thread may never give it back
+IMPORT_PATIENCE = 5.0  # for an import, which takes milliseconds
 
+# What calls import when they need it.
+_AWAITED = (__name__.partition(".")[0], "concurrent", "hashlib", "logging", "tempfile")
 _BROKEN = (
     "{} cannot be done in this process: it was forked while another thread was doing "
     "so; fork before, or start processes by multiprocessing's 'spawn'"
@@ -38,7 +43,7 @@ def wait_for(lock: Any, around: Any = None) -> None:
     if not lock.acquire(timeout=PATIENCE):  # held at a fork, before anybody waited for it
         raise RuntimeError(_BROKEN.format("compiling or loading a package"))
     lock.release()
-    if not _locks and _may_fork:
+    if not _locks and _may_fork:  # two threads may come by here: `_before` does not mind
         # What was registered last is run first: whoever holds the lock may want to log something
         # or to start threads, and the locks of these two are held during a fork as well.
         import concurrent.futures.thread  # noqa: F401
@@ -55,6 +60,8 @@ def check(what: str) -> None:
 
 
 def _before() -> None:
+    if getattr(_held, "locks", None):
+        return  # taken already for this fork
     _held.locks, _held.has_missed = [], False
     for lock in _locks:  # to which the thread that is waited for may add
         if lock.acquire(timeout=PATIENCE):
@@ -63,9 +70,37 @@ def _before() -> None:
             _held.has_missed = True
 
 
+def _let_imports_end() -> None:
+    """Wait until no other thread imports a module that a call imports.
+
+    Python's own lock of that module would never be free in the child.
+    """
+    end = time.monotonic() + IMPORT_PATIENCE
+    while _is_importing() and time.monotonic() < end:
+        time.sleep(0.0005)
+
+
+def _is_importing() -> bool:
+    locks = getattr(sys.modules.get("_frozen_importlib"), "_module_locks", {})
+    free = (None, threading.get_ident())
+    return any(
+        name.partition(".")[0] in _AWAITED and getattr(reference(), "owner", None) not in free
+        for name, reference in list(locks.items())
+    )
+
+
 def _release() -> None:
-    while _held.locks:
+    while getattr(_held, "locks", None):  # none if a thread registered this while a fork began
         _held.locks.pop().release()
+
+
+def _are_free(locks: list[Any]) -> bool:
+    """Return whether this thread, the only one, can have all locks."""
+    for lock in locks:
+        if not lock.acquire(blocking=False):
+            return False
+        lock.release()
+    return True
 
 
 def _run() -> None:
@@ -73,10 +108,12 @@ def _run() -> None:
     if hasattr(_held, "locks"):
         _is_broken |= _held.has_missed
         _release()
+    _is_broken |= not _are_free(_locks)  # one was new, and taken while this fork began
     for hook in _hooks:
         hook()
 
 
 _may_fork = hasattr(os, "register_at_fork")  # not on Windows
 if _may_fork:
-    os.register_at_fork(after_in_child=_run)
+    # What was registered first is run last, right before the fork.
+    os.register_at_fork(before=_let_imports_end, after_in_child=_run)

@@ -22,13 +22,13 @@ class _Loading:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._depth = 0
+        self._registering = threading.RLock()
         self._is_registered = False
 
     def __enter__(self) -> None:
         forks.check("loading a package")
         if not self._is_registered:
-            self._is_registered = True
-            forks.wait_for(self._lock)
+            self._register()
         self._lock.acquire()
         self._depth += 1
         try:
@@ -41,6 +41,19 @@ class _Loading:
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
         self._lock.release()
+
+    def _register(self) -> None:
+        """Let forks wait for the lock, before any thread holds it."""
+        with self._registering:
+            if not self._is_registered:
+                forks.wait_for(self._lock)
+                self._is_registered = True
+
+    def renew(self) -> None:
+        """Replace the locks of a thread that was lost in a fork before it had registered."""
+        self._registering = threading.RLock()
+        if not self._is_registered:
+            self._lock = threading.RLock()
 
 
 def _wait_for_others() -> None:
@@ -64,3 +77,4 @@ def _under_way() -> str | None:
 
 
 loading = _Loading()
+forks.in_child(loading.renew)

@@ -1,4 +1,4 @@
-"""Which CPU this is, as far as machine code depends on it, and whose settings made the code."""
+"""Which CPU this is, as far as machine code depends on it, whose settings made it, and its file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import platform
 import sys
 from functools import cache
 
-from gpualgo._base.disk_cache import FOR_CPU
+from gpualgo._base import disk_cache as disk
+from gpualgo._base import loaded
 from gpualgo._base.provenance import PACKAGE, digest_of_sources, versions_of
 
 # What tells models of CPUs apart; the other lines change from core to core, or as time goes by.
@@ -20,11 +21,21 @@ _CPUINFO = "/proc/cpuinfo"
 
 
 @cache
-def provenance() -> str:
-    """Return what all kept code of this process depends on: sources, versions, settings, CPU."""
+def provenance() -> str | None:
+    """Return what all kept code of this process depends on: sources, versions, settings, CPU.
+
+    None if the sources are no files, or others than those which this process has loaded.
+    """
+    try:
+        sources = source_files()
+        if loaded.changed_since(sources):
+            return None
+        digest = digest_of_sources((PACKAGE, sources))
+    except OSError:  # they are in an archive, or there is their bytecode alone
+        return None
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
     made_by = (
-        digest_of_sources((PACKAGE, source_files())),
+        digest,
         versions_of("numba", "llvmlite"),
         settings,
     )
@@ -65,6 +76,25 @@ def cpu() -> str:
     return repr(llvm.host_cpu())
 
 
-def key_of(*parts: str) -> str:
-    """Return the key of an entry on disk, for what these parts name."""
-    return FOR_CPU + hashlib.sha256("\0".join((provenance(), *parts)).encode()).hexdigest()
+def read(*parts: str) -> tuple[bytes, ...] | None:
+    """Return the fields of the entry on disk for what these parts name, None if there is none."""
+    key = key_of(*parts)
+    return None if key is None else disk.read(key)
+
+
+def write(fields: tuple[bytes, ...], *parts: str) -> None:
+    """Keep an entry on disk for what these parts name.
+
+    Not once a source has changed: this process may run what it was before, or what it is now.
+    """
+    key = key_of(*parts)
+    if key is not None and not loaded.changed_since(source_files()):
+        disk.write(key, fields)
+
+
+def key_of(*parts: str) -> str | None:
+    """Return the key of an entry on disk, None where nothing is kept."""
+    known = provenance()
+    if known is None:
+        return None
+    return disk.FOR_CPU + hashlib.sha256("\0".join((known, *parts)).encode()).hexdigest()

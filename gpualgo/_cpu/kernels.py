@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import disk_cache as disk
 from gpualgo._base import dtypes
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import code as machine
-from gpualgo._cpu.host import key_of
+from gpualgo._cpu import host
 from gpualgo._cpu.operator import Applied, compile_operator
 
 Kernel = Callable[[int, int, int, int], None]
@@ -85,15 +84,15 @@ def _check(status: int, _function: Any, _arguments: Any) -> None:
 
 def _load(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Loaded:
     """Return a kernel's code from disk, else compile it and keep it there."""
-    name = key_of("kernel", plain(key), *(() if applied is None else applied.parts))
+    parts = "kernel", plain(key), *(() if applied is None else applied.parts)
     words = None if applied is None else applied.words
-    found = machine.decode(disk.read(name))
+    found = machine.decode(host.read(*parts))
     if found is not None:
         with contextlib.suppress(RuntimeError):  # it needs what numba had and has no more
             return machine.Loaded(found, words)
     made = _compile(key, write, applied)
     loaded = machine.Loaded(made, words)
-    disk.write(name, machine.encode(made))
+    host.write(machine.encode(made), *parts)
     return loaded
 
 
@@ -116,12 +115,12 @@ def _shell(
     """Return the bitcode of a kernel without its operator, from disk if it is there."""
     from gpualgo._cpu import compile_kernel as compiler
 
-    name = key_of("shell", plain(key), plain((*arg_dtypes, result_dtype)))
-    entry = disk.read(name)
+    parts = "shell", plain(key), plain((*arg_dtypes, result_dtype))
+    entry = host.read(*parts)
     if entry is not None and len(entry) == 1:
         return entry[0]
     shell = compiler.shell_of(write(compiler.operator_call(arg_dtypes, result_dtype)))
-    disk.write(name, (shell,))
+    host.write((shell,), *parts)
     return shell
 
 

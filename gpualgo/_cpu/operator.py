@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._base import disk_cache as disk
 from gpualgo._base import dtypes
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
-from gpualgo._cpu import captured
-from gpualgo._cpu.host import key_of
+from gpualgo._cpu import captured, host
 from gpualgo._operators.content import digest_of
 from gpualgo._operators.operator import Operator
 
@@ -70,12 +68,12 @@ def compile_operator(
 
 
 def _read_or_compile(applied: Applied) -> CompiledOperator:
-    key = key_of("operator", *applied.parts)
-    entry = disk.read(key)
+    parts = "operator", *applied.parts
+    entry = host.read(*parts)
     if entry is not None and len(entry) == 2 and entry[0].decode() in dtypes.NAMES:
         return CompiledOperator(entry[1], dtypes.from_name(entry[0].decode()))
     made = _compile(applied.op, applied.arg_dtypes, applied.result_dtype)
-    disk.write(key, (result_name(made.result_dtype).encode(), made.bitcode))
+    host.write((result_name(made.result_dtype).encode(), made.bitcode), *parts)
     return made
 
 

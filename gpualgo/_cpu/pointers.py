@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 
@@ -135,13 +136,18 @@ def _copy_bytes(_typing: Any, target: Any, source: Any, size: Any) -> Any:
 
 
 def _call(_typing: Any, function: Any, args: Any) -> Any:
-    """Call a compiled function of intp arguments by its address: its code is not compiled again."""
+    """Call a compiled function of intp arguments by its address: its code is not compiled again.
+
+    Where it tells of an error, in an operator within, the caller stops and tells its own caller.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        word = ir.IntType(64)
-        kind = ir.FunctionType(ir.VoidType(), [word] * len(signature.args[1]))
+        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * len(signature.args[1]))
         target = builder.inttoptr(values[0], kind.as_pointer())
-        builder.call(target, [builder.extract_value(values[1], i) for i in range(len(kind.args))])
+        args = [builder.extract_value(values[1], i) for i in range(len(kind.args))]
+        status = builder.call(target, args)
+        with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, status)):
+            context.call_conv.return_exc(builder)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.UniTuple(types.intp, len(args))), generate

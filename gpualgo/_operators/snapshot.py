@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import enum
 import functools
+import struct
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -232,9 +233,9 @@ def number_token(value: Any) -> Token | None:
     """Return the token of an immutable value that code may hold; None if it is none."""
     kind = type(value)
     if kind is float:
-        return ("float", value.hex())
+        return ("float", _bits(value))
     if kind is complex:
-        return ("complex", value.real.hex(), value.imag.hex())
+        return ("complex", _bits(value.real), _bits(value.imag))
     if kind in (int, bool, str, bytes, type(None), type(Ellipsis)):
         return (kind.__name__, value)
     if isinstance(value, np.generic) and not isinstance(value, np.void):  # whose fields may change
@@ -244,6 +245,11 @@ def number_token(value: Any) -> Token | None:
         tokens = [constant_token(item) for item in items]
         return (kind.__name__, tuple(sorted(tokens, key=repr) if kind is frozenset else tokens))
     return None
+
+
+def _bits(value: float) -> str:
+    """Return a float as text; of a NaN, which is not like any other, all bits."""
+    return value.hex() if value == value else struct.pack(">d", value).hex()
 
 
 def constant_token(value: Any) -> Token:

@@ -8,6 +8,7 @@ and held in a register as a float32 that is rounded already.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,7 +31,7 @@ class Weak(types.Type):
 
     def __init__(self, kind: str, values: Iterable[Any] | None = None) -> None:
         self.kind = kind
-        known = None if values is None else {repr(value): value for value in values}
+        known = None if values is None else {_text(value): value for value in values}
         if known is not None and len(known) > _MAX_VALUES:
             known = None
         self.values = None if known is None else tuple(known[name] for name in sorted(known))
@@ -78,6 +79,12 @@ class Narrow(types.Type):
 
     def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
         return None if isinstance(other, Weak) else conversion(types.float32, other)
+
+
+def _text(value: complex) -> str:
+    """Return a text that only an equal value has: of a NaN, with all its bits."""
+    bits = "" if value == value else struct.pack(">dd", value.real, value.imag).hex()
+    return repr(value) + bits
 
 
 class WeakValue:

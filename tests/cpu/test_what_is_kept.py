@@ -1,0 +1,115 @@
+"""When code is kept on disk and when not, and what an operator that raises does to a call."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+from gpualgo._base import disk_cache, loaded
+from gpualgo._cpu import host
+from gpualgo._operators.operator import Operator
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Return an empty cache folder."""
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_nothing_is_kept_once_a_source_has_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an upgrade, or an editor, under a process that runs makes entries that lie."""
+    monkeypatch.setattr(host, "provenance", lambda: "known")
+    source = folder / "source.py"
+    source.write_text("first")
+    monkeypatch.setattr(host, "source_files", lambda: [str(source)])
+    monkeypatch.setattr(loaded, "AT", source.stat().st_ctime_ns)
+    host.write((b"content",), "one")
+    assert host.read("one") == (b"content",)
+    other = folder / "other.py"
+    other.write_text("second")
+    os.utime(other, (1, 1))  # as an installer gives it the time that it has in an archive
+    monkeypatch.setattr(loaded, "AT", other.stat().st_ctime_ns - 1)
+    os.replace(other, source)
+    host.write((b"content",), "two")
+    assert host.read("two") is None
+
+
+def test_a_process_with_changed_sources_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaded, "AT", 0)
+    assert host.provenance.__wrapped__() is None
+
+
+@pytest.mark.parametrize("error", [NotADirectoryError, FileNotFoundError])
+def test_without_sources_as_files_nothing_is_kept(
+    folder: Path, error: type[OSError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a zip, a frozen program, or where there is bytecode alone."""
+
+    def fails() -> list[str]:
+        raise error("gpualgo.zip/gpualgo/_algorithms")
+
+    monkeypatch.setattr(host, "source_files", fails)
+    monkeypatch.setattr(host, "provenance", host.provenance.__wrapped__)
+    assert host.read("one") is None
+    host.write((b"content",), "one")
+    assert not list(folder.iterdir())
+
+
+def _sum_of_range(a: Any, b: Any) -> Any:
+    total = a
+    for i in range(0, 5, b):  # numba's own function raises for a step of 0
+        total += i
+    return total
+
+
+@pytest.mark.parametrize("length", [300, 140_000])  # a row as a whole, and in links
+def test_an_operator_that_raises_ends_a_scan(length: int) -> None:
+    x = np.full(length, 9)
+    with ga.default_device("cpu"):
+        assert (ga.inclusive_scan(x, None, _sum_of_range) == 9).all()
+        x[-1] = 0
+        with pytest.raises(RuntimeError, match="op raised an error"):
+            ga.inclusive_scan(x, None, _sum_of_range)
+
+
+def test_each_nan_is_a_constant_of_its_own() -> None:
+    def bits_of(kind: Any, bits: int) -> bytes:
+        (value,) = struct.unpack("<d", struct.pack("<Q", bits))
+        captured = kind(value)
+        with ga.default_device("cpu"):
+            return ga.transform(lambda a: captured, np.zeros(1)).tobytes()
+
+    numbers = 0x7FF8_0000_0000_0000, 0xFFF8_0000_0000_0000, 0x7FF8_0000_0000_1234
+    for bits in numbers:
+        assert bits_of(float, bits) == struct.pack("<Q", bits)
+
+    def key_of(imag: float) -> Any:
+        captured = complex(1, imag)
+        return Operator(lambda a: captured + a).key
+
+    assert key_of(float("nan")) is key_of(float("nan"))
+    assert key_of(float("nan")) is not key_of(-float("nan"))
+
+
+def test_what_is_no_file_of_ours_does_not_disturb(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "cpu-one.gpualgo").mkdir()
+    (folder / "cpu-two.gpualgo").symlink_to(folder / "nowhere")
+    found = disk_cache.info()
+    assert (found["entries"], found["damaged"], found["writable"]) == (2, 2, True)
+    monkeypatch.setattr(disk_cache, "_MAX_ENTRIES", 1)
+    monkeypatch.setattr(disk_cache, "_num_written", 0)
+    disk_cache.write("three", (b"content",))  # drops the older half, and does not warn
+    (folder / "file").touch()
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(folder / "file"))
+    assert not disk_cache.info()["writable"]

@@ -1,0 +1,86 @@
+"""Forks while another thread imports what a first call imports, or is about to load a package."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+from support import run_python
+
+from gpualgo._base import forks, imports
+
+# Python's locks of modules are never free in a child if another thread holds them at the fork.
+WHILE_IMPORTING = """if True:
+    import os, signal, sys, threading, time
+    import gpualgo
+
+    found = threading.Event()
+
+    class Slow:
+        def find_spec(self, name, path=None, target=None):
+            if name == "gpualgo._cpu.host":
+                found.set()
+                time.sleep(0.3)
+
+    sys.meta_path.insert(0, Slow())
+    load = lambda: __import__("gpualgo._cpu.host")
+    thread = threading.Thread(target=load)
+    thread.start()
+    found.wait()
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        load()
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_waits_for_an_import() -> None:
+    done = run_python(WHILE_IMPORTING)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0"]
+
+
+def test_nobody_loads_before_forks_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading = imports._Loading()
+    seen: list[str] = []
+
+    def slow(_lock: Any, around: Any = None) -> None:
+        time.sleep(0.05)
+        seen.append("registered")
+
+    def load() -> None:
+        with loading:
+            seen.append("loads")
+
+    monkeypatch.setattr(forks, "wait_for", slow)
+    threads = [threading.Thread(target=load) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == ["registered", "loads", "loads", "loads"]
+
+
+def test_a_child_knows_of_a_lock_that_was_lost() -> None:
+    lock, taken, done = threading.RLock(), threading.Event(), threading.Event()
+    assert forks._are_free([lock])
+
+    def hold() -> None:
+        with lock:
+            taken.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    assert not forks._are_free([threading.RLock(), lock])
+    done.set()
+    thread.join()
+    assert forks._are_free([lock])
