@@ -88,10 +88,13 @@ class Walk:
             ulp = table.LIBM_ULP
         fine = np.zeros(got.shape, bool)
         if is_complex(*operands) and ulp:  # docs/operators.md: of infinities and NaN, as it comes
-            for operand in operands:
-                fine |= ~np.isfinite(_number(operand))
             size = _exponents(case.does, operands)
-            ulp, fine = ulp * size, fine | (size > _LARGE)
+            with np.errstate(over="ignore"):
+                for operand in operands:  # a Python number is of its partner's dtype
+                    is_weak = type(operand) in (int, float, complex)
+                    number = _number(operand)
+                    fine |= ~np.isfinite(want.dtype.type(number) if is_weak else number)
+                ulp, fine = ulp * size, fine | (size > _LARGE)
         bad = np.flatnonzero(~fine & ~same(got, want, ulp, case.does not in _ZERO_OF_EITHER_SIGN))
         if bad.size:
             shown = [
@@ -129,7 +132,9 @@ def _exponents(does: str, operands: Any) -> Any:
         return np.float64(1)
     base, exponent = (np.asarray(_number(value), complex) for value in operands)
     with np.errstate(all="ignore"):
-        return 1 + np.nan_to_num(abs(exponent * np.log(base)), posinf=0)
+        size = abs(exponent * np.log(base))
+        size = np.where(np.isnan(size), np.inf, size)  # beyond a double
+        return 1 + np.where((base == 0) | (exponent == 0), 0, size)
 
 
 def _wanted(case: Case, arrays: list[Array]) -> Array | None:

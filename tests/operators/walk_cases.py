@@ -96,8 +96,8 @@ def _integer_power(a: Any, b: Any) -> Any:
         return np.power(a, b)
     result = np.power(a, np.abs(np.maximum(b, 0)).astype(np.asarray(b).dtype))
     unit = np.where(np.asarray(b) % 2 == 0, 1, a)
-    kept = np.where((a == 1) | (a == -1), unit, 0)
-    return np.where(np.asarray(b) < 0, kept, result).astype(result.dtype)
+    kept = np.where((a == 1) | (a == -1), unit, 0).astype(result.dtype)
+    return np.where(np.asarray(b) < 0, kept, result)
 
 
 def _is_inexact(value: Any) -> bool:

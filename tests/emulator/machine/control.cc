@@ -213,7 +213,8 @@ int emu_launch(void* entry, void* op, uint32_t grid, uint32_t threads, uint64_t 
   const bool is_good = run(call, false);
   launch.stats.clock_bytes = Clock::most_bytes();
   if (is_good && !launch.unwritten_reads.empty()) return run_again(call) ? 0 : 1;
-  if (!launch.unwritten_reads.empty()) launch.report += "  before: " + launch.unwritten_reads + "\n";
+  if (!launch.unwritten_reads.empty())
+    launch.report += "  before: " + launch.unwritten_reads + "\n";
   const Stats stats = launch.stats;
   tear_down();
   launch.stats = stats;

@@ -28,7 +28,9 @@ const char* state_name(const Thread& thread) {
     case State::in_activemask:
       return "ask which lanes are active";
     default:
-      return thread.is_polling ? "poll" : thread.place != 0 ? "can go on, after a wait" : "can go on";
+      return thread.is_polling   ? "poll"
+             : thread.place != 0 ? "can go on, after a wait"
+                                 : "can go on";
   }
 }
 
