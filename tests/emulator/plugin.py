@@ -22,6 +22,11 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--emulator-seed", type=int, default=1, help="what the emulator draws from")
     group.addoption("--seeds", type=int, default=1, help="run each test under so many seeds")
     group.addoption(
+        "--blocks-in-any-order",
+        action="store_true",
+        help="show which kernels rely on blocks that begin in the order of their indices",
+    )
+    group.addoption(
         "--one-of-each",
         action="store_true",
         help="run one case of each test, drawn from the seed: what CI does",
@@ -56,6 +61,7 @@ class Plugin:
         self._num_elsewhere = self._num_others = 0
         self._workers: list[dict[str, Any]] = []
         self._seed = config.getoption("--emulator-seed")
+        trial.blocks_in_any_order = config.getoption("--blocks-in-any-order")
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(

@@ -15,6 +15,7 @@ CAPPED = "capped: "  # how the reason of such a test begins
 
 QUICK_THREADS = 2048
 MAX_STEPS = 2_000_000  # switches of a launch: more would take too long
+blocks_in_any_order = False  # else they begin in the order of their indices, as on GPUs so far
 
 
 class Phase(NamedTuple):
@@ -71,7 +72,7 @@ class Trial:
             seed=drawn.getrandbits(62),
             order=drawn.choice([0, 0, 1, 2, 3]),
             residency=drawn.choice(resident),
-            blocks_any_order=0,
+            blocks_any_order=blocks_in_any_order,
             races=1,
             preempt=drawn.choice([0.0, 0.0, 0.001, 0.02]),
             weak=drawn.choice([0, 1, 2]),
