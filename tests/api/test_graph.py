@@ -113,6 +113,7 @@ def test_dropped_while_it_runs(cuda: Backend, gate: Gate) -> None:
     with ga.graph() as g:
         z = ga.inclusive_scan(y)
         ga.inclusive_scan(z, out=out)
+    cuda.xp.cuda.Device().synchronize()  # y is filled on another stream
     g.launch(stream)  # the first one loads what the graph needs
     held = weakref.ref(y)
     junk = [cuda.xp.full(n, 3.0) for _ in range(3)]
