@@ -19,8 +19,7 @@ from sass import Capability, Dtype, needs_compilers, needs_cuobjdump
 from support import run_python
 
 from gpualgo._algorithms.reduce import policy as rows
-from gpualgo._base import disk_cache as cache
-from gpualgo._base import dtypes
+from gpualgo._base import disk_cache, dtypes
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
 
@@ -268,9 +267,9 @@ def test_a_changed_source_is_another_kernel(
 
 def test_a_damaged_entry_is_written_anew(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     want = build.cubin(_spec(operator.add), MAIN)
-    (path,) = cache.folder().iterdir()
+    (path,) = disk_cache.folder().iterdir()
     content = path.read_bytes()
-    for damaged in (b"", content[:-1], content[:-1] + b"x", cache.encode((b"one field",))):
+    for damaged in (b"", content[:-1], content[:-1] + b"x", disk_cache.encode((b"one field",))):
         built.clear()
         path.write_bytes(damaged)
         for _ in range(2):

@@ -186,16 +186,20 @@ class EmulationError(AssertionError):
 
 
 def _is_emulated(item: pytest.Item) -> bool:
+    """Return whether a test is of this GPU: it takes one, or is the emulator's own."""
     params = getattr(getattr(item, "callspec", None), "params", {})
-    return any(params.get(name) == "emulated" for name in _FIXTURES)
+    return _is_own(item) or any(params.get(name) == "emulated" for name in _FIXTURES)
+
+
+def _is_own(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(toolchain.HERE)
 
 
 def _one_of_each(items: list[pytest.Item], seed: int) -> list[pytest.Item]:
     """Return one case of each test; all of the emulator's own, which are of one case each."""
     groups: defaultdict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        own = item.path.is_relative_to(toolchain.HERE)
-        name = item.name if own else getattr(item, "originalname", item.name)
+        name = item.name if _is_own(item) else getattr(item, "originalname", item.name)
         groups[str(item.path), name].append(item)
     return [random.Random(f"{seed} {name}").choice(group) for (_, name), group in groups.items()]
 

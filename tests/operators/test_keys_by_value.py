@@ -297,16 +297,3 @@ def test_records_are_refused() -> None:
 def test_functions_of_c_without_a_place() -> None:
     keys = {_key(lambda a, f=f: f(a)) for f in ([].append, [].append, {}.get, "a".join)}  # type: ignore[misc]
     assert len(keys) == 4
-
-
-def test_members_that_are_integers(backend: Backend) -> None:
-    """An IntEnum's member is an int64 in arithmetic, as in NumPy."""
-    color = _defined("class it(enum.IntEnum):\n    RED = 3\n    GREEN = -4")
-    x = np.array([1, 3, -4], np.int8)
-    for op in (
-        lambda a: a + color.RED, lambda a: a * color.GREEN, lambda a: a == color.RED,
-        lambda a: -color.GREEN + a, lambda a: np.where(a == color.GREEN, color.RED, a),
-    ):  # fmt: skip
-        got, want = backend.to_host(ga.transform(op, backend.to_device(x))), op(x)
-        assert got.dtype == want.dtype
-        np.testing.assert_array_equal(got, want)

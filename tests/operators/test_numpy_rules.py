@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable
 from typing import Any
@@ -202,3 +203,25 @@ def test_two_parts_make_a_complex_number(backend: Backend) -> None:
     assert_same(_apply(backend, lambda a: complex(a, 2), FLOATS), want)
     single = want.astype(np.complex64)
     assert_same(_apply(backend, lambda a: np.complex64(a, 2), FLOATS), single)
+
+
+class _Step(enum.IntEnum):
+    UP = 3
+    DOWN = -4
+
+
+def test_members_of_an_integer_enumeration(backend: Backend) -> None:
+    """They are int64 beside an array's numbers, and Python's with each other, as in NumPy."""
+    x = np.array([1, 3, -4], np.int8)
+    for op in (
+        lambda a: a + _Step.UP, lambda a: a * _Step.DOWN, lambda a: a == _Step.UP,
+        lambda a: -_Step.DOWN + a, lambda a: np.where(a == _Step.DOWN, _Step.UP, a),
+        lambda a: max(_Step.UP, _Step.DOWN) + a, lambda a: (_Step.UP - _Step.DOWN) * a,
+        lambda a: a * 0.5 + _Step.UP, lambda a: a + (_Step.UP == _Step.DOWN),
+    ):  # fmt: skip
+        assert_same(_apply(backend, op, x), op(x))
+
+
+def test_members_are_not_returned(backend: Backend) -> None:
+    with pytest.raises(TypeError, match="not a number"):
+        _apply(backend, lambda a: _Step.UP, BYTES)

@@ -25,7 +25,7 @@ from gpualgo._operators.numpy_rules.types import (
     scalar_name,
     scalar_type,
 )
-from gpualgo._operators.numpy_rules.weak import check_fits
+from gpualgo._operators.numpy_rules.weak import check_fits, without_members
 
 Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generator of an intrinsic
 Generate = Callable[[Code, list[Any]], Any]
@@ -34,7 +34,7 @@ _KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
 
 def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) -> Resolved:
     """Return (signature, code generator) of a function of the table on numba types."""
-    plain = _without_members(args)
+    plain = without_members(args, stays_member=entry.style == "extreme")
     if entry.style == "contains":
         result, generate = _contains(entry, plain)
     else:
@@ -51,19 +51,6 @@ def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) 
         return generate(Code(context, builder, is_cuda), list(values))
 
     return result(*args), generator
-
-
-def _without_members(args: tuple[types.Type, ...]) -> tuple[types.Type, ...]:
-    """Return the types of numbers, members of an IntEnum for what they are: int64 in memory.
-
-    NumPy takes them for int64, but with each other and Python's numbers they are Python's.
-    """
-    members = [type(ty).__name__ == "IntEnumMember" for ty in args]
-    if not any(members):
-        return args
-    python = all(is_one or isinstance(ty, Weak) for is_one, ty in zip(members, args, strict=True))
-    number = Weak("int", None) if python else types.int64
-    return tuple(number if is_one else ty for is_one, ty in zip(members, args, strict=True))
 
 
 _FOLDED = ("operator", "math", "cmath", "whole", "bool", "extreme", "round")

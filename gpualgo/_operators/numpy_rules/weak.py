@@ -55,3 +55,17 @@ def constant(context: Any, builder: Any, ty: Weak, value: Any) -> Any:
     if ty.kind == "int" and not -(2**63) <= number < 2**63:
         number = 0
     return context.get_constant_generic(builder, ty.native, number)
+
+
+def without_members(args: tuple[types.Type, ...], *, stays_member: bool) -> tuple[types.Type, ...]:
+    """Return the types of numbers, members of an IntEnum for what they are: int64 in memory.
+
+    NumPy takes them for int64. What Python computes of them and of its numbers is Python's, unless
+    it is one of them (`stays_member`), as the largest is.
+    """
+    members = [type(ty).__name__ == "IntEnumMember" for ty in args]
+    if not any(members):
+        return args
+    pairs = list(zip(members, args, strict=True))
+    python = not stays_member and all(is_one or isinstance(ty, Weak) for is_one, ty in pairs)
+    return tuple((Weak("int") if python else types.int64) if is_one else ty for is_one, ty in pairs)
