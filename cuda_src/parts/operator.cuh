@@ -5,10 +5,12 @@
 #define GPUALGO_PARTS_OPERATOR_CUH
 
 #include "parts/convert.cuh"
+#include "parts/ptx.cuh"
 #include "parts/types.cuh"
 
 // The caller's operator, compiled from Python (docs/adr/0001). `result` and each of `args` point
-// to one element as it lies in memory; after linking the call is inlined and no pointer is left.
+// to one element as it lies in memory, `state` to the words of the numbers that it captures, or
+// nowhere; after linking the call is inlined and no pointer is left.
 extern "C" __device__ void gpualgo_operator(void* result, const void* state,
                                             const void* const* args);
 
@@ -24,7 +26,7 @@ namespace gpualgo {
 
 template <bool commutative_, class Result, class... Args>
 struct UserOperator {
-  static constexpr bool commutative = commutative_;
+  static constexpr bool commutative = commutative_, has_numbers = false;
   __device__ static Result apply(const Args&... args) {
     const void* pointers[] = {&args...};
     Result result;
@@ -33,10 +35,58 @@ struct UserOperator {
   }
 };
 
+// The numbers that an operator captures, which may be others at each launch: a part of the
+// parameters that each block puts into shared memory, where the operator's code finds them.
+struct Numbers {
+  static constexpr int count = 16;
+  uint64 words[count];
+};
+
+__device__ inline Numbers& shared_numbers() { return ptx::shared_memory<Numbers>(); }
+
+// A user's operator that reads numbers.
+template <bool commutative_, class Result, class... Args>
+struct NumberedOperator {
+  static constexpr bool commutative = commutative_, has_numbers = true;
+  __device__ static Result apply(const Args&... args) {
+    const void* pointers[] = {&args...};
+    Result result;
+    gpualgo_operator(&result, &shared_numbers(), pointers);
+    return result;
+  }
+};
+
+template <class Params>
+struct NumberedParams : Numbers, Params {};
+
+template <class Op, class Params, bool = Op::has_numbers>
+struct Taken {
+  using type = Params;
+};
+template <class Op, class Params>
+struct Taken<Op, Params, true> {
+  using type = NumberedParams<Params>;
+};
+
+// What a kernel takes whose parameters are Params: with an operator's numbers, if it has any.
+template <class Op, class Params>
+using ParamsFor = typename Taken<Op, Params>::type;
+
+// Lets the operator read its numbers; all threads of a block call it before they use the operator.
+template <class Op, class Params>
+__device__ inline void take_numbers(const Params& params) {
+  if constexpr (Op::has_numbers) {
+    if (threadIdx.x < Numbers::count) {
+      shared_numbers().words[threadIdx.x] = params.Numbers::words[threadIdx.x];
+    }
+    ptx::syncthreads();
+  }
+}
+
 // What every recognised operator shares: it commutes, and 16-bit floats are computed in float.
 template <class Derived>
 struct Recognised {
-  static constexpr bool commutative = true;
+  static constexpr bool commutative = true, has_numbers = false;
   template <class T>
   __device__ static T apply(const T& a, const T& b) {
     if constexpr (is_narrow<T>) {
@@ -152,5 +202,12 @@ struct LogicalXor : Recognised<LogicalXor> {
 };
 
 }  // namespace gpualgo
+
+#ifdef GPUALGO_NUMBERS
+// A word of the numbers, for the code compiled from Python.
+extern "C" __device__ unsigned long long gpualgo_number(int i) {
+  return gpualgo::shared_numbers().words[i];
+}
+#endif
 
 #endif

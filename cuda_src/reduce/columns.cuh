@@ -85,7 +85,8 @@ __device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
 
 template <class Policy, int width, int items, class Op, class A, class T>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    reduce_columns_kernel(const __grid_constant__ ColumnsParams params) {
+    reduce_columns_kernel(const __grid_constant__ ParamsFor<Op, ColumnsParams> params) {
+  take_numbers<Op>(params);
   constexpr int slots = Policy::block_threads / width;
   constexpr int columns = width * items;
   constexpr int loads = Policy::loads_in_flight;

@@ -217,7 +217,8 @@ __device__ inline void store_row(const RowsParams<Access>& params, int64 row, co
 // A group of `width` lanes reduces a whole row.
 template <class Policy, int width, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    reduce_rows_kernel(const __grid_constant__ RowsParams<Access> params) {
+    reduce_rows_kernel(const __grid_constant__ ParamsFor<Op, RowsParams<Access>> params) {
+  take_numbers<Op>(params);
   constexpr int groups = Policy::block_threads / width;
   constexpr int loads = width < warp_threads ? 1 : Policy::loads_in_flight;
   const int64 row = int64(blockIdx.x) * groups + threadIdx.x / width;
@@ -244,7 +245,8 @@ struct BlocksShared {
 // A block reduces one chunk of a row; Policy::max_tiles tiles per warp at most.
 template <class Policy, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    reduce_blocks_kernel(const __grid_constant__ RowsParams<Access> params) {
+    reduce_blocks_kernel(const __grid_constant__ ParamsFor<Op, RowsParams<Access>> params) {
+  take_numbers<Op>(params);
   constexpr int warps = Policy::block_threads / warp_threads;
   constexpr int loads = Policy::loads_in_flight;
   constexpr int tile = warp_threads * Access::items * loads;

@@ -363,7 +363,8 @@ struct ScanColumns {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_columns_kernel(const __grid_constant__ ScanColumnsParams params) {
+    scan_columns_kernel(const __grid_constant__ ParamsFor<Op, ScanColumnsParams> params) {
+  take_numbers<Op>(params);
   using Work = ScanColumns<Policy, is_exclusive, Op, A, T>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   const Work work{params, shared};

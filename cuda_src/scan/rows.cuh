@@ -282,7 +282,8 @@ struct ScanRows {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_rows_kernel(const __grid_constant__ ScanRowsParams<Access> params) {
+    scan_rows_kernel(const __grid_constant__ ParamsFor<Op, ScanRowsParams<Access>> params) {
+  take_numbers<Op>(params);
   using Work = ScanRows<Policy, is_exclusive, Op, A, T, Access>;
   auto& shared = ptx::shared_memory<typename Work::Shared>();
   const int64 first =

@@ -348,7 +348,8 @@ struct ScanTiles {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads + 2 * warp_threads, Policy::min_blocks)
-    scan_tiles_kernel(const __grid_constant__ ScanTilesParams<Access> params) {
+    scan_tiles_kernel(const __grid_constant__ ParamsFor<Op, ScanTilesParams<Access>> params) {
+  take_numbers<Op>(params);
   using Work = ScanTiles<Policy, is_exclusive, Op, A, T, Access>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work work{params, shared, TileStates(params.common.states)};

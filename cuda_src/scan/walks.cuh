@@ -91,7 +91,8 @@ struct ScanWalksParams {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_walks_kernel(const __grid_constant__ ScanWalksParams params) {
+    scan_walks_kernel(const __grid_constant__ ParamsFor<Op, ScanWalksParams> params) {
+  take_numbers<Op>(params);
   constexpr int items = Policy::items;
   const int64 walk = int64(blockIdx.x) * Policy::block_threads + threadIdx.x;
   if (walk >= params.num_walks) return;

@@ -216,7 +216,8 @@ struct ScanWave {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_wave_kernel(const __grid_constant__ ScanTilesParams<Access> params) {
+    scan_wave_kernel(const __grid_constant__ ParamsFor<Op, ScanTilesParams<Access>> params) {
+  take_numbers<Op>(params);
   using Work = ScanWave<Policy, is_exclusive, Op, A, T, Access>;
   auto& shared = ptx::shared_memory<typename Work::Shared>();
   const TileStates states(params.common.states);

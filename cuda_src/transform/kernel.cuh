@@ -109,8 +109,9 @@ struct FlatTransform {
 };
 
 template <class Policy, class Op, class Output, class... Inputs>
-__global__ void __launch_bounds__(Policy::block_threads)
-    transform_flat_kernel(const __grid_constant__ FlatOperands<sizeof...(Inputs)> operands) {
+__global__ void __launch_bounds__(Policy::block_threads) transform_flat_kernel(
+    const __grid_constant__ ParamsFor<Op, FlatOperands<sizeof...(Inputs)>> operands) {
+  take_numbers<Op>(operands);
   using Run = FlatTransform<Policy, Op, Output, Inputs...>;
   Run::run(operands, typename MakeIndices<sizeof...(Inputs)>::type{});
 }
@@ -123,8 +124,9 @@ __device__ inline void transform_item(const TransformPointers<sizeof...(Inputs)>
 }
 
 template <class Policy, class Op, class Output, class... Inputs>
-__global__ void __launch_bounds__(Policy::block_threads)
-    transform_strided_kernel(const __grid_constant__ StridedOperands<sizeof...(Inputs)> operands) {
+__global__ void __launch_bounds__(Policy::block_threads) transform_strided_kernel(
+    const __grid_constant__ ParamsFor<Op, StridedOperands<sizeof...(Inputs)>> operands) {
+  take_numbers<Op>(operands);
   constexpr int loads = Policy::loads_in_flight;
   const int64 begin = int64(blockIdx.x) * Policy::block_threads * loads + threadIdx.x;
 #pragma unroll

@@ -80,6 +80,7 @@ class Plan:
         self._may_repeat = (
             len(views) == 1 and request.problem.is_direct and driver.is_simple
             and views[0].library.name == "cupy" and not request.problem.arrays
+            and not request.problem.has_numbers
             and not request.problem.reads_data
             and not isinstance(request.init, np.ndarray)  # whose value may change
         )  # fmt: skip

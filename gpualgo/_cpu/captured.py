@@ -1,7 +1,8 @@
-"""Where compiled operators on the CPU find the arrays that they capture.
+"""Where compiled operators on the CPU find the arrays and numbers that they capture.
 
-Code has the address of a block of words in it, so that one piece of code serves all arrays. A call
-writes where its arrays lie, and other calls of the same code with arrays wait until it has run.
+Code has the address of a block of words in it, so that one piece of code serves all of them. A call
+writes where its arrays lie and what its numbers are, and calls of the same code with others wait
+until it has run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import forks
 from gpualgo._operators import captured
 from gpualgo._operators.content import Key
+from gpualgo._operators.numbers import NUMBER_WORDS
 from gpualgo._operators.operator import Operator
 
 _NOTHING = contextlib.nullcontext()
@@ -27,8 +29,30 @@ class _State:
     """One operator's words, at an address that never changes."""
 
     def __init__(self) -> None:
-        self.words = np.zeros(captured.STATE_WORDS, np.int64)
-        self.lock = threading.RLock()  # a backend may call another one with the same operator
+        self.words = np.zeros(captured.STATE_WORDS + NUMBER_WORDS, np.int64)
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget who uses the words: threads that a forked child does not have."""
+        self._changed = threading.Condition()
+        self._current, self._num_users = b"", 0
+
+    def take(self, words: bytes) -> None:
+        """Write words once no call reads others; calls that read the same run side by side."""
+        with self._changed:
+            while self._num_users and self._current != words:
+                self._changed.wait()
+            if not self._num_users:
+                written = np.frombuffer(words, np.int64)
+                self.words[: len(written)], self._current = written, words
+            self._num_users += 1
+
+    def leave(self) -> None:
+        """End a call."""
+        with self._changed:
+            self._num_users -= 1
+            if not self._num_users:
+                self._changed.notify_all()
 
 
 # Code is found by its key, and whoever runs it holds the key.
@@ -50,24 +74,24 @@ def words_of(key: Key) -> np.ndarray[Any, Any]:
 
 
 def bound(op: Operator) -> AbstractContextManager[None]:
-    """Let compiled code read the arrays that op captures, within a ``with`` block."""
-    views = op.arrays
-    return _Bound(op.key, views) if views else _NOTHING
+    """Let compiled code read the arrays and numbers that op captures, within a ``with`` block."""
+    views, numbers = op.arrays, op.words
+    return _Bound(op.key, views, numbers) if views or numbers else _NOTHING
 
 
 class _Bound(AbstractContextManager[None]):
     __slots__ = ("_state", "_words")
 
-    def __init__(self, key: Key, views: tuple[View, ...]) -> None:
+    def __init__(self, key: Key, views: tuple[View, ...], numbers: bytes) -> None:
         captured.check_on_cpu(views)
-        self._state, self._words = _state_of(key), np.frombuffer(captured.pack(views), np.int64)
+        self._state = _state_of(key)
+        self._words = captured.pack(views).ljust(8 * captured.STATE_WORDS, b"\0") + numbers
 
     def __enter__(self) -> None:
-        self._state.lock.acquire()
-        self._state.words[: len(self._words)] = self._words
+        self._state.take(self._words)
 
     def __exit__(self, *exc: object) -> None:
-        self._state.lock.release()
+        self._state.leave()
 
 
 @forks.in_child
@@ -76,4 +100,4 @@ def _after_fork() -> None:
     global _lock
     _lock = threading.RLock()
     for state in list(_states.values()):
-        state.lock = threading.RLock()
+        state.renew()

@@ -26,6 +26,7 @@ from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
 from gpualgo._cpu.pointers import storage
 from gpualgo._operators.captured import STATE_WORDS
 from gpualgo._operators.content import digest_of
+from gpualgo._operators.numbers import NUMBER_WORDS
 from gpualgo._operators.numpy_rules import rewrite, wrap
 from gpualgo._operators.numpy_rules.errors import explained, result_of
 from gpualgo._operators.numpy_rules.types import Narrow, scalar_type
@@ -72,12 +73,13 @@ class _Adopted:
     def __init__(self, op: Operator) -> None:
         self.functions: dict[Any, Any] = {}
         self.symbol = ""
-        if op.arrays:
+        captures = op.key.arrays or op.key.numbers
+        if captures:
             self.symbol = WORDS + digest_of(op.key)
             # Functions that the operator calls are made code by numba, too, though nobody runs it.
             llvm_binding.add_symbol(self.symbol, int(state.words_of(op.key).ctypes.data))
-        words = self.words if op.arrays else None
-        self.adoption = rewrite.Adoption(install(), self.device_function, words)
+        words, number = (self.words, self.number) if captures else (None, None)
+        self.adoption = rewrite.Adoption(install(), self.device_function, words, number)
 
     def device_function(self, inner: Any) -> Any:
         """Return what numba compiles for a function that the operator calls."""
@@ -88,12 +90,19 @@ class _Adopted:
     def words(self, builder: Any) -> Any:
         """Return a pointer to the words, by a name that has an address when code is loaded."""
         word = llvm.IntType(64)
-        array = llvm.ArrayType(word, STATE_WORDS)
+        array = llvm.ArrayType(word, STATE_WORDS + NUMBER_WORDS)
         place = cgutils.add_global_variable
         found = builder.module.globals.get(self.symbol)
         if found is None:
             found = place(builder.module, array, self.symbol)
         return builder.bitcast(found, word.as_pointer())
+
+    def number(self, builder: Any, index: int) -> Any:
+        """Return a word of the numbers that are data."""
+        place = builder.gep(self.words(builder), [llvm.IntType(64)(STATE_WORDS + index)])
+        loaded = builder.load(place)
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))  # within a kernel
+        return loaded
 
 
 def _around(

@@ -36,8 +36,9 @@ class Applied(NamedTuple):
 
     @property
     def words(self) -> np.ndarray[Any, Any] | None:
-        """Where its code finds the arrays that it captures; None if there are none."""
-        return captured.words_of(self.op.key) if self.op.arrays else None
+        """Where its code finds what it captures; None if there is nothing."""
+        key = self.op.key
+        return captured.words_of(key) if key.arrays or key.numbers else None
 
 
 def result_name(dtype: np.dtype[Any] | None) -> str:

@@ -40,11 +40,18 @@ class Spec:
     arg_dtypes: tuple[np.dtype[Any], ...] = ()
     result_dtype: np.dtype[Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.op is not None and self.op.key.numbers:
+            object.__setattr__(self, "parameters", self.parameters.with_numbers())
+
     @property
     def source(self) -> str:
-        """What is compiled; with the words that tell of captured arrays if there are any."""
-        captures = self.op is not None and self.op.arrays
-        defined = "#define GPUALGO_CAPTURES\n" if captures else ""
+        """What is compiled; with what tells of captured arrays and numbers if there are any."""
+        defined = ""
+        if self.op is not None and self.op.key.arrays:
+            defined = "#define GPUALGO_CAPTURES\n"
+        if self.op is not None and self.op.key.numbers:
+            defined += "#define GPUALGO_NUMBERS\n"
         return f'{defined}#include "{self.header}"\n{self.parameters.checks(self.expression)}'
 
 

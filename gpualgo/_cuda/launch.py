@@ -7,9 +7,11 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpualgo._cuda.parameters import Packed
+from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
+
+AT_NUMBERS = 4  # where a call's addresses hold what an operator's numbers are, see `Plan`
 
 
 class Block:
@@ -49,6 +51,8 @@ class Launch:
         kernel.allow_shared(shared_bytes, device)
         self._head, self._tail = packed.parameters.head, packed.tail
         self.pack, self.handle = self._head.pack_into, kernel.handle
+        if NUMBERS in packed.parameters.fields:
+            takes = {NUMBERS: AT_NUMBERS, **takes}
         places, offsets = packed.parameters.taken(takes)
         one = places[0] if len(places) == 1 else None  # itemgetter of one item gives no tuple
         self.pick: Callable[[Any], Any] = operator.itemgetter(

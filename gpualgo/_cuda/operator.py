@@ -18,9 +18,10 @@ from gpualgo._base.errors import CompileError
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
+from gpualgo._operators.content import Key
 from gpualgo._operators.operator import Operator
 
-ABI_NAME = "gpualgo_operator"
+ABI_NAME, NUMBER_NAME = "gpualgo_operator", "gpualgo_number"
 _lock = threading.RLock()  # numba's registries and type inference are not safe to enter twice
 
 
@@ -75,6 +76,17 @@ def _state_words(builder: Any) -> Any:
     return builder.gep(state, [index(0), index(0)])
 
 
+def _number(builder: Any, index: int) -> Any:
+    """Return a word of the numbers that are data (operator.cuh defines the function)."""
+    from llvmlite import ir as llvm
+    from numba.cuda import cgutils
+
+    word, number = llvm.IntType(64), llvm.IntType(32)
+    kind = llvm.FunctionType(word, [number])
+    function = cgutils.get_or_insert_function(builder.module, kind, NUMBER_NAME)
+    return builder.call(function, [number(index)])
+
+
 def compile_operator(
     op: Operator,
     arg_dtypes: tuple[np.dtype[Any], ...],
@@ -87,20 +99,21 @@ def compile_operator(
 
     fn = wrap.function_of(op, len(arg_dtypes))
     with _lock:
-        return _Compilation(capability, bool(op.arrays)).run(fn, op.fn, arg_dtypes, result_dtype)
+        return _Compilation(capability, op.key).run(fn, op.fn, arg_dtypes, result_dtype)
 
 
 class _Compilation:
     """One run of numba: the operator, the functions that it calls, and the ABI wrapper."""
 
-    def __init__(self, capability: tuple[int, int], captures: bool) -> None:
+    def __init__(self, capability: tuple[int, int], key: Key) -> None:
         from gpualgo._operators.numpy_rules import rewrite
 
         self.capability = capability
         self.adoption = rewrite.Adoption(
             _targets.made("cuda", _install),
             self.device_function,
-            _state_words if captures else None,
+            _state_words if key.arrays else None,
+            _number if key.numbers else None,
         )
         self.dispatchers: dict[Any, Any] = {}
 

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpualgo._operators.numbers import NUMBER_WORDS
+
 
 @dataclass(frozen=True)
 class Scalar:
@@ -96,6 +98,11 @@ class Parameters:
 
     def __getitem__(self, count: int) -> Array:
         return Array(self, count)
+
+    def with_numbers(self) -> Parameters:
+        """Return a description that begins with an operator's numbers (parts/operator.cuh)."""
+        fields = {name: kind for name, (_, kind) in self.fields.items()}
+        return Parameters(self.name, self._make, **{NUMBERS: _WORDS}, **fields)
 
     def pack(self, **fixed: Any) -> Packed:
         """Return the fields that do not change from call to call."""
@@ -182,6 +189,10 @@ class Parameters:
 
 
 Kind: TypeAlias = Scalar | Array | Parameters
+
+NUMBERS = "words"
+"""The field of an operator's numbers."""
+_WORDS = Scalar(f"{8 * NUMBER_WORDS}s", 8, is_taken=True)
 
 
 class _Leaf(NamedTuple):

@@ -1,8 +1,8 @@
 """Plans: what a problem queues on a GPU for arrays of some layouts, as data.
 
 A plan is a list of steps over one tuple of addresses. Each step names the places in it that it
-takes: the start value, whether there is one, its address on the device, and 0; then the sources,
-the targets, and the pieces of temporary storage.
+takes: the start value, whether there is one, its address on the device, and 0; the numbers that the
+operator captures; then the sources, the targets, and the pieces of temporary storage.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Places(NamedTuple):
     num_targets: int
 
     def source(self, i: int) -> int:
-        return 4 + i
+        return 5 + i
 
     def target(self, i: int) -> int:
-        return 4 + self.num_sources + i
+        return 5 + self.num_sources + i
 
     def piece(self, i: int) -> int:
-        return 4 + self.num_sources + self.num_targets + i
+        return 5 + self.num_sources + self.num_targets + i
 
 
 @final

@@ -31,7 +31,8 @@ def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]
     if op.name is not None:
         return "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
     types = ", ".join(dtypes.cpp_name(dtype) for dtype in (result, *args))
-    return f"gpualgo::UserOperator<{str(op.commutative).lower()}, {types}>"
+    name = "NumberedOperator" if op.key.numbers else "UserOperator"
+    return f"gpualgo::{name}<{str(op.commutative).lower()}, {types}>"
 
 
 START = {"value": VALUE, "is_given": GIVEN}

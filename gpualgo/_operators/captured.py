@@ -28,10 +28,13 @@ Places: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...
 
 
 class Captured(NamedTuple):
-    """An operator's key and the arrays that it captures, in the order in which it names them."""
+    """An operator's key, the arrays that it captures in the order in which it names them, and the
+    words of the numbers that are data.
+    """
 
     key: Key
     views: tuple[View, ...]
+    words: bytes = b""
 
 
 class Slot:

@@ -17,12 +17,15 @@ class Key:
     It lives as long as whoever caches something by it, and its content with it.
     """
 
-    __slots__ = ("__weakref__", "arrays", "function", "token")
+    __slots__ = ("__weakref__", "arrays", "function", "numbers", "token")
 
-    def __init__(self, token: Token, function: Any, arrays: tuple[Token, ...]) -> None:
+    def __init__(
+        self, token: Token, function: Any, arrays: tuple[Token, ...], numbers: tuple[Any, ...]
+    ) -> None:
         self.token = token
         self.function = function  # what is compiled: a copy that reads no variable
         self.arrays = arrays  # the tokens of those that it captures
+        self.numbers = numbers  # those that are data, with the places that they are read from
 
     def __repr__(self) -> str:
         return f"Key({digest_of(self)[:8]})"
@@ -32,14 +35,17 @@ _keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
 _lock = threading.RLock()  # a finalizer may come by while it is held
 
 
-def intern(token: Token, function: Any = None, arrays: tuple[Token, ...] = ()) -> Key:
+def intern(
+    token: Token, function: Any = None, arrays: tuple[Token, ...] = (),
+    numbers: tuple[Any, ...] = (),
+) -> Key:  # fmt: skip
     """Return the one key of a content, with the function that the first to ask gave."""
     key = _keys.get(token)
     if key is None:
         with _lock:  # two keys of one content would be two operators
             key = _keys.get(token)
             if key is None:
-                key = _keys[token] = Key(token, function, arrays)
+                key = _keys[token] = Key(token, function, arrays, numbers)
     return key
 
 

@@ -8,9 +8,11 @@ from typing import Any
 from gpualgo._arrays.view import View
 from gpualgo._operators import captured
 from gpualgo._operators.content import Key
+from gpualgo._operators.numbers import Number, Packer
 
 MISSING = object()
-_ARRAY = object()  # in place of an array, which nothing here keeps alive
+_ANY = object()  # in place of an array, which nothing here keeps alive, or a number that is data
+CELLS, DEFAULTS = "cells", "defaults"  # where a number is read: else a namespace, or a cell itself
 UNREACHED = (
     "op reaches an array through a tuple or a default value; capture the array itself, as a "
     "variable outside of op"
@@ -42,14 +44,26 @@ def _is_stored(module: Any, name: str) -> bool:
     return name in module.__dict__ or "__getattr__" not in module.__dict__
 
 
+def _are(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
+    """Return whether default values are those known; known ones that are data may be any."""
+    if defaults is None or known is None or len(defaults) != len(known) or _ANY not in known:
+        return False
+    pairs = zip(defaults, known, strict=True)
+    return all(value is one or one is _ANY for value, one in pairs)
+
+
 class Guard:
     """What a key was made from, by identity: while all of it stands, so does the key."""
 
-    __slots__ = ("attributes", "cells", "defaults", "found_at", "functions", "globals",
-                 "inner_cells", "is_stable", "key", "may_capture", "values", "views")  # fmt: skip
+    __slots__ = ("_pack", "attributes", "cells", "defaults", "found_at", "functions", "globals",
+                 "inner_cells", "is_stable", "key", "may_capture", "numbers", "values",
+                 "views")  # fmt: skip
 
     def __init__(self, fn: types.FunctionType) -> None:
-        self.globals, self.defaults = fn.__globals__, fn.__defaults__
+        self.globals = fn.__globals__
+        self.defaults: tuple[Any, ...] | None = fn.__defaults__
+        self.numbers: list[tuple[Any, Any]] = []  # where those that are data are read: see `_at`
+        self._pack = Packer(())
         self.cells: list[Any] = []
         self.views: list[View] = []  # of the arrays, in order; given away when all are found
         self.found_at: list[tuple[Any, Any, type, Any]] = []  # each array
@@ -94,7 +108,7 @@ class Guard:
         if depth > 1:
             self.inner_cells.append((cell, value))
         else:
-            self.cells.append(_ARRAY if captured.is_array(value) else value)
+            self.cells.append(_ANY if captured.is_array(value) else value)
         return value
 
     def capture(self, array: Any, names: Any, name: Any, depth: int) -> Any:
@@ -107,6 +121,46 @@ class Guard:
         self.found_at.append((names, name, type(array), token))
         self.is_stable &= depth == 1
         return token
+
+    def is_data(self, place: Any, name: Any) -> None:
+        """Take what was read last for a number that is data: its value is not looked at again."""
+        if place is DEFAULTS:
+            assert self.defaults is not None
+            found = list(self.defaults)
+            found[name] = _ANY
+            self.defaults = tuple(found)
+        elif place is CELLS:
+            self.cells[name] = _ANY
+        elif type(place) is types.CellType:
+            self.inner_cells.pop()
+        else:
+            self.values.pop()
+        self.numbers.append((place, name))
+
+    def expect(self, numbers: tuple[Number, ...]) -> None:
+        """Remember the types of the numbers that are data."""
+        self._pack = Packer(numbers)
+
+    def pack(self, values: list[Any]) -> bytes | None:
+        """Return the words of values of those types."""
+        return self._pack(values)
+
+    def words(self, fn: types.FunctionType) -> bytes | None:
+        """Return the words of the numbers that are data, None if one is of another type."""
+        if not self.numbers:
+            return b""
+        values: list[Any] = []
+        for place, name in self.numbers:
+            if place is CELLS:
+                values.append(contents_of(fn.__closure__[name]))  # type: ignore[index]
+            elif type(place) is dict:
+                values.append(place.get(name))
+            elif place is DEFAULTS:
+                defaults = fn.__defaults__ or ()
+                values.append(defaults[name] if name < len(defaults) else None)
+            else:
+                values.append(contents_of(place))
+        return self._pack(values)
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
         """Return the arrays that fn captures now, None if one is of another layout."""
@@ -124,13 +178,16 @@ class Guard:
 
     def holds(self, fn: types.FunctionType) -> bool:
         """Return whether fn, of the same code, still reads the very same objects."""
-        if fn.__globals__ is not self.globals or fn.__defaults__ is not self.defaults:
+        if fn.__globals__ is not self.globals:
+            return False
+        defaults = self.defaults
+        if fn.__defaults__ is not defaults and not _are(fn.__defaults__, defaults):
             return False
         closure = fn.__closure__
         if closure is not None:
             for cell, value in zip(closure, self.cells, strict=True):
                 try:
-                    if cell.cell_contents is not value and value is not _ARRAY:
+                    if cell.cell_contents is not value and value is not _ANY:
                         return False
                 except ValueError:
                     if value is not MISSING:

@@ -10,6 +10,7 @@ numba is not needed for it. With it goes the copy of the callable that is compil
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from gpualgo._base.memo import Memo
@@ -18,6 +19,7 @@ from gpualgo._operators.bytecode import reads_of
 from gpualgo._operators.captured import Captured
 from gpualgo._operators.content import Key, Token, intern
 from gpualgo._operators.guards import Guard
+from gpualgo._operators.numbers import Place, Policy
 from gpualgo._operators.snapshot import (
     CodeFacts,
     Snapshot,
@@ -32,7 +34,7 @@ __all__ = ["call_key", "examine", "key_of", "python_function"]
 class _Code:
     """What is known of one code object: its facts, and the key of all that reads nothing else."""
 
-    __slots__ = ("closed_key", "code", "facts", "guard")
+    __slots__ = ("closed_key", "code", "facts", "guard", "policy")
 
     def __init__(self, code: types.CodeType) -> None:
         self.code = code  # a strong reference: the cache is keyed by id
@@ -43,6 +45,7 @@ class _Code:
             intern(("closed", self.facts.content), types.FunctionType(code, {})) if closed else None
         )
         self.guard: Guard | None = None
+        self.policy = Policy()
 
 
 codes: Memo[_Code] = Memo(1 << 14)  # by id; of a program that makes code objects in a loop
@@ -64,9 +67,12 @@ def call_key(fn: Any) -> Any:
         if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
             return info.closed_key
         guard = info.guard
-        if guard is not None and not guard.found_at and guard.holds(fn):
+        if (
+            guard is not None and not guard.found_at and guard.holds(fn)
+            and (not guard.numbers or guard.words(fn) is not None)
+        ):  # fmt: skip
             return guard.key
-    key, views = examine(fn)
+    key, views, _ = examine(fn)
     return (key, captured.note(views)) if views else key
 
 
@@ -93,18 +99,46 @@ def examine(fn: Any) -> Captured:
         return Captured(info.closed_key, ())
     guard = info.guard
     if guard is not None and guard.holds(fn):
-        known = guard.recapture(fn)
-        if known is not None:
-            return Captured(guard.key, known)
+        known, words = guard.recapture(fn), guard.words(fn)
+        if known is not None and words is not None:
+            return Captured(guard.key, known, words)
     guard = Guard(fn)
-    snapshot = Snapshot(guard, _facts_of)
+    snapshot = Snapshot(guard, _facts_of, info.policy)
     token, copy = snapshot.function(fn)
-    key = guard.key = intern(token, copy, tuple(snapshot.arrays))
+    key = guard.key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
+    guard.expect(tuple(number for number, _ in snapshot.numbers))
+    words = guard.pack(snapshot.values)
+    assert words is not None
     views, guard.views = tuple(guard.views), []
     captured.check_size(views)
     # By the code that was read: another thread may have given fn new code meanwhile.
     _code_info(copy.__code__).guard = guard if guard.is_stable else None
-    return Captured(key, views)
+    return Captured(key, views, words)
+
+
+def compile_in(fn: Any, key: Key, words: Iterable[int] | None = None) -> list[Place]:
+    """Have numbers of a key compiled in from now on: those that begin at some words, or all.
+
+    Returns the places of those that were not yet, for `make_data`.
+    """
+    policy = _policy_of(fn)
+    places = [place for number, place in key.numbers if words is None or number.first_word in words]
+    added = [place for place in places if place not in policy.constants]
+    policy.constants.update(added)
+    return added
+
+
+def make_data(fn: Any, places: Iterable[Place]) -> None:
+    """Take `compile_in` back."""
+    _policy_of(fn).constants.difference_update(places)
+
+
+def _policy_of(fn: Any) -> Policy:
+    function = python_function(fn)
+    assert function is not None  # else it captures nothing
+    info = _code_info(function.__code__)
+    info.guard = None
+    return info.policy
 
 
 def _content(code: types.CodeType) -> Token:

@@ -58,6 +58,13 @@ _IDENTITIES: dict[str, int | bool] = {
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 
 
+class CapturesChanged(RuntimeError):
+    """Numbers that an operator captures became of another type while a call began."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where}: another thread changed what op captures while the call began")
+
+
 class Operator:
     """Say of a callable what the callable alone cannot: its identity, and that it commutes.
 
@@ -112,24 +119,39 @@ class Operator:
             return ()
         return (self._captured or examine(self.fn)).views
 
+    @property
+    def words(self) -> bytes:
+        """The numbers that it captures and that are data, as compiled code reads them."""
+        if self.name is not None:
+            return b""
+        return (self._captured or examine(self.fn)).words
+
     def as_of(self, hot: Any, where: str) -> Operator:
-        """Return this operator with the key, and the arrays, that it had when `hot` was taken."""
+        """Return this operator with the key, and the arrays, that it had when `hot` was taken.
+
+        Numbers that are data are read now; raises `CapturesChanged` if they are of other types.
+        """
         if self.name is not None:
             return self
         key = key_within(hot)
-        if not key.arrays:
+        if not key.arrays and not key.numbers:
             return self._with(Captured(key, ()))
-        views = (self._captured or examine(self.fn)).views
+        found = self._captured or examine(self.fn)
+        views = found.views
+        if key.numbers and found.key is not key:
+            raise CapturesChanged(where)
+        if not key.arrays:
+            return self._with(found)
         if tuple(map(token_of, views)) != key.arrays or note(views) != hot[1]:
             raise RuntimeError(
                 f"{where}: another thread changed what op captures while the call began; "
                 "give each thread an operator of its own"
             )
-        return self._with(Captured(key, views))
+        return self._with(Captured(key, views, found.words))
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with other arrays of the same dtypes in the place of its own."""
-        return self._with(Captured(self.key, views))
+        return self._with(Captured(self.key, views, self.words))
 
     def _with(self, captured: Captured) -> Operator:
         found = Operator.__new__(Operator)

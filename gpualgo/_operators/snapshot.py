@@ -20,7 +20,8 @@ from gpualgo._base.errors import CompileError
 from gpualgo._operators import captured, classes
 from gpualgo._operators.bytecode import Reads, Tree
 from gpualgo._operators.content import Token
-from gpualgo._operators.guards import MISSING, UNREACHED, Guard
+from gpualgo._operators.guards import CELLS, DEFAULTS, MISSING, UNREACHED, Guard
+from gpualgo._operators.numbers import Data, Number, Place, Policy, number_of
 
 Found: TypeAlias = tuple[Token, Any]  # a value's content, and what the copy has in its place
 
@@ -44,12 +45,17 @@ def python_function(fn: Any) -> types.FunctionType | None:
 class Snapshot:
     """One look at an operator; the guard takes down what was read."""
 
-    def __init__(self, guard: Guard, facts_of: Callable[[types.CodeType], CodeFacts]) -> None:
-        self._guard, self._facts_of = guard, facts_of
+    def __init__(
+        self, guard: Guard, facts_of: Callable[[types.CodeType], CodeFacts], policy: Policy
+    ) -> None:
+        self._guard, self._facts_of, self._policy = guard, facts_of, policy
         self._functions: dict[int, _Copied] = {}
         self._classes: dict[type, int] = {}
         self._depth = self._num_words = 0
+        self._num_number_words = 0
         self.arrays: list[Token] = []
+        self.numbers: list[tuple[Number, Place]] = []  # those that are data
+        self.values: list[Any] = []  # of those
 
     def function(self, fn: types.FunctionType) -> Found:
         """Return the content of a function, and of those that it calls, and its copy."""
@@ -74,9 +80,9 @@ class Snapshot:
             "function",
             facts.content,
             facts.parameters if self._depth > 1 else (),
-            self._cells(fn, code, cells, facts.reads),
+            self._cells(fn, code, cells, facts.reads, known.number),
             *self._defaults(copy, defaults, kwdefaults),
-            self._globals(fn, names, facts.reads),
+            self._globals(fn, names, facts.reads, known.number),
         )
         self._depth -= 1
         known.captures = len(self.arrays) > num_arrays
@@ -88,6 +94,7 @@ class Snapshot:
         code: types.CodeType,
         cells: tuple[types.CellType, ...],
         reads: Reads,
+        number: int,
     ) -> Token:
         found = []
         originals = fn.__closure__ or ()
@@ -97,13 +104,23 @@ class Snapshot:
                 found.append(("empty",))
                 continue
             tree = reads.variables.get(code.co_freevars[index], {})
-            token, cell.cell_contents = self._variable(value, None, index, tree, reads)
+            source = CELLS if self._depth == 1 else original
+            known = self._number(value, (number, index), source, index)
+            token, cell.cell_contents = known or self._variable(value, None, index, tree, reads)
             found.append(token)
         return tuple(found)
 
     def _defaults(self, copy: types.FunctionType, defaults: Any, kwdefaults: Any) -> list[Token]:
         tokens = []
-        token, values = self.value(defaults or ())
+        if self._depth == 1:
+            pairs = [
+                self._number(value, ("default", index), DEFAULTS, index) or self.value(value)
+                for index, value in enumerate(defaults or ())
+            ]
+            token: Token = ("tuple", tuple(token for token, _ in pairs))
+            values = tuple(value for _, value in pairs)
+        else:
+            token, values = self.value(defaults or ())
         tokens.append(token)
         copy.__defaults__ = values or None
         named = {name: self.value(value) for name, value in sorted((kwdefaults or {}).items())}
@@ -112,18 +129,34 @@ class Snapshot:
             copy.__kwdefaults__ = {name: value for name, (_, value) in named.items()}
         return tokens
 
-    def _globals(self, fn: types.FunctionType, names: dict[str, Any], reads: Reads) -> Token:
+    def _globals(
+        self, fn: types.FunctionType, names: dict[str, Any], reads: Reads, number: int
+    ) -> Token:
         found = []
         for name in reads.globals:
-            value = self._guard.read(fn.__globals__, name)
+            source = fn.__globals__
+            value = self._guard.read(source, name)
             if value is MISSING:
-                value = self._guard.read(builtins.__dict__, name)
+                source = builtins.__dict__
+                value = self._guard.read(source, name)
             if value is MISSING:
                 raise TypeError(f"op reads the global name {name!r}, which is not defined")
             tree = reads.variables[name]
-            token, names[name] = self._variable(value, fn.__globals__, name, tree, reads)
+            known = self._number(value, (number, name), source, name)
+            token, names[name] = known or self._variable(value, fn.__globals__, name, tree, reads)
             found.append((name, token))
         return tuple(found)
+
+    def _number(self, value: Any, place: Place, source: Any, name: Any) -> Found | None:
+        """Return the token and what stands for a number that is data; None if it is not."""
+        number = number_of(value, self._num_number_words)
+        if number is None or not self._policy.is_data(place, value):
+            return None
+        self._guard.is_data(source, name)
+        self._num_number_words += number.num_words
+        self.numbers.append((number, place))
+        self.values.append(value)
+        return number.token, Data(number)
 
     def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Found:
         """Return what a variable holds: an array, from here alone, a module or another value."""
@@ -157,8 +190,12 @@ class Snapshot:
             value = self._guard.read_attribute(module, attribute)
             if value is MISSING:
                 continue
+            place = ("module", name, attribute)
+            known = None
+            if attribute in tree and not is_library and attribute in module.__dict__:
+                known = self._number(value, place, module.__dict__, attribute)
             try:
-                token, value = (
+                token, value = known or (
                     self._module(value, tree.get(attribute, {}), loose, under_way)
                     if isinstance(value, types.ModuleType)
                     else self._attribute(value)

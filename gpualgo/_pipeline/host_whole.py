@@ -198,4 +198,5 @@ def queue(
     else:
         plan = plan_for(problem, views, op, outs, is_new=False)
     addresses = [view.ptr for view in (*views, *outs)]
-    plan.queue(stream, (*problem.start(init), *addresses))
+    words = b"" if op is None else op.words
+    plan.queue(stream, (*problem.start(init), words, *addresses))

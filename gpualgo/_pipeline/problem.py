@@ -13,12 +13,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import (
-    Operator,
-    as_operator,
-    hot_key,
-)
-from gpualgo._pipeline import checks, refusals
+from gpualgo._operators.operator import CapturesChanged, Operator, as_operator, hot_key
+from gpualgo._pipeline import checks, refusals, settled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -75,6 +71,7 @@ class Problem:
         self.num_arguments = 2  # of the operator
         self.hot: Any = None  # what decides its kernel, as it was when the first call began
         self.arrays = () if op is None else ownerless(op.arrays)  # that op captures
+        self.has_numbers = op is not None and bool(op.key.numbers)  # that are data
         self._kept = None if op is None else op.identity  # its id is in the key
         library, self.views_on_host = views[0].library, views[0].device == CPU
         # Device arrays of a library that has a current stream: calls need no order between streams.
@@ -156,6 +153,11 @@ class Problem:
             type(self), views, op, init, rest, self.where, self.num_arguments, self.device
         )
 
+    def words(self, op: Any) -> bytes:
+        """Return the numbers that op captures, as they are now; raises `CapturesChanged`."""
+        operator = self.operator(op) if self.has_numbers else None
+        return b"" if operator is None else operator.words
+
     def operator(self, op: Any) -> Operator | None:
         """Return the operator of a call that has begun, as it was then."""
         if not self.num_arguments:
@@ -195,6 +197,7 @@ def problem_of(
     it for the default device.
     """
     first = views[0]
+    hot = None
     try:
         hot = hot_key(op) if num_arguments else None
     except (TypeError, ValueError, CompileError) as error:
@@ -219,7 +222,12 @@ def problem_of(
     try:
         operator = as_operator(op, where, num_arguments, hot) if num_arguments else None
         problem = kind(device, views, operator, init, rest, where)
+    except CapturesChanged:
+        return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
     except (TypeError, ValueError, CompileError) as error:
+        with settled.retried(op, hot, error) as is_another:
+            if is_another:
+                return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
         refusals.name(error, op, where)
         raise
     problem.num_arguments, problem.hot = num_arguments, hot

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from gpualgo._arrays.view import View, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._base.errors import CompileError
-from gpualgo._pipeline import refusals
+from gpualgo._operators.operator import CapturesChanged
+from gpualgo._pipeline import refusals, settled
 from gpualgo._pipeline.problem import Problem, Request, alignment_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ def run(
             from gpualgo._pipeline.decide import decide
 
             plan, handle, targets, result, finish = decide(problem, views, op, init, out, stream)
+        except CapturesChanged:
+            return run(problem.again(views, op, init), views, op, init, out, stream)
         except (TypeError, CompileError) as error:
+            with settled.retried(op, problem.hot, error) as is_another:
+                if is_another:
+                    return run(problem.again(views, op, init), views, op, init, out, stream)
             refusals.name(error, op, problem.where)
             raise
         if plan is None:
@@ -59,10 +65,16 @@ def run(
     known_init, start = problem.last_start
     if known_init is not init:
         start = problem.start(init)
+    words = b""
+    if problem.has_numbers:
+        try:
+            words = problem.words(op)
+        except CapturesChanged:
+            return run(problem.again(views, op, init), views, op, init, out, stream)
     if len(views) == 1:
-        plan.queue(handle, (*start, views[0].ptr, *targets))
+        plan.queue(handle, (*start, words, views[0].ptr, *targets))
     else:
-        plan.queue(handle, (*start, *[view.ptr for view in views], *targets))
+        plan.queue(handle, (*start, words, *[view.ptr for view in views], *targets))
     if finish is not None:
         finish()
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import time
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emulator import trial
+from emulator.control import machine
 from gpualgo._base import dtypes
 from gpualgo._cpu import compile_operator as cpu
 from gpualgo._cpu.compile_kernel import OPTIONS
@@ -45,6 +47,7 @@ def compile_operator(
     from numba import cfunc, njit, types
 
     start = time.perf_counter()
+    numbers = ctypes.addressof(ctypes.c_uint64.in_dll(machine(), "emu_numbers"))
     fn = wrap.function_of(op, len(arg_dtypes))
     target = cpu.install()
     words = np.zeros(STATE_WORDS, np.int64) if op.arrays else None
@@ -62,7 +65,13 @@ def compile_operator(
         assert words is not None
         return builder.inttoptr(word(int(words.ctypes.data)), word.as_pointer())
 
-    adoption = rewrite.Adoption(target, device_function, None if words is None else pointer)
+    def number(builder: Any, index: int) -> Any:
+        from llvmlite import ir
+
+        word = ir.IntType(64)
+        return builder.load(builder.inttoptr(word(numbers + 8 * index), word.as_pointer()))
+
+    adoption = rewrite.Adoption(target, device_function, None if words is None else pointer, number)
     args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
     with explained(op.fn, arg_dtypes):
         dispatcher = device_function(fn)

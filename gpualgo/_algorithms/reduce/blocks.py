@@ -73,9 +73,9 @@ class _Reduction:
                 plan = self._plan(block.shape, x.dtype, inner)
                 if offset not in started:
                     started.add(offset)
-                    plan.queue(self.stream, (*start, source, target))
+                    plan.queue(self.stream, (*start, self.op.words, source, target))
                 else:
-                    plan.queue(self.stream, (*NO_START, source, piece))
+                    plan.queue(self.stream, (*NO_START, self.op.words, source, piece))
                     self._join(target, piece, shape)
             staging.download(total, out, self.stream)
 
@@ -83,7 +83,7 @@ class _Reduction:
         """Put a block's results behind what its outputs hold already."""
         views = [dense_view(pointer, shape, self.acc, self.device) for pointer in (target, piece)]
         join = elementwise.plan_of(self.op, views, shape, views[0])
-        join.queue(self.stream, (*NO_START, target, piece, target))
+        join.queue(self.stream, (*NO_START, self.op.words, target, piece, target))
 
     def _plan(self, shape: tuple[int, ...], dtype: np.dtype[Any], axes: tuple[int, ...]) -> Plan:
         key = (shape, axes)

@@ -51,7 +51,7 @@ class _Lane:
         if key not in plans:
             plans[key] = cuda.plan_of(op, sources, out.shape, target)
         addresses = [view.ptr for view in (*sources, target)]
-        plans[key].queue(self.stream, (*NO_START, *addresses))
+        plans[key].queue(self.stream, (*NO_START, op.words, *addresses))
         if operands[0].place is None:
             staging.fetch(target.ptr, self.slot.address, out.nbytes, self.stream)
             self.waiting = out

@@ -1,4 +1,4 @@
-"""Captured arrays inside compiled operators: numba arrays made from the words of a call."""
+"""Captured arrays and numbers inside compiled operators, made from the words of a call."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 from llvmlite import ir as llvm
 from numba import types
+from numba.core import cgutils
 
 from gpualgo._operators.captured import Slot
-from gpualgo._operators.numpy_rules.types import scalar_type
+from gpualgo._operators.numbers import Number
+from gpualgo._operators.numpy_rules.types import Weak, scalar_type
 
 _word = llvm.IntType(64)
 
@@ -44,6 +46,30 @@ def array_intrinsic(slot: Slot, arrayobj: Any, make: Callable[..., Any], words: 
                 meminfo=None,
             )
             return array._getvalue()
+
+        return ty(), generate
+
+    return make(captured)
+
+
+def number_intrinsic(number: Number, make: Callable[..., Any], word: Any) -> Any:
+    """Return the intrinsic that gives a number that is data; word(builder, i) is its word i."""
+    ty = scalar_type(number.kind)
+    if isinstance(ty, Weak):
+        ty = Weak(ty.kind, None, frozenset((number.first_word,)), number.bounds)
+
+    def captured(typingctx: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            words = [word(builder, number.first_word + i) for i in range(number.num_words)]
+            place = cgutils.alloca_once(builder, llvm.ArrayType(_word, len(words)))
+            for i, value in enumerate(words):
+                at = [llvm.Constant(llvm.IntType(32), n) for n in (0, i)]
+                builder.store(value, builder.gep(place, at))
+            kind = ty.native if isinstance(ty, Weak) else ty
+            data_type = context.get_data_type(kind)
+            stored = builder.load(builder.bitcast(place, data_type.as_pointer()))
+            model = context.data_model_manager[kind]
+            return model.from_data(builder, stored)
 
         return ty(), generate
 

@@ -10,7 +10,7 @@ from numba import types
 from gpualgo._operators.numpy_rules import codegen, complexes, floats
 from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.promotion import default_name, is_inexact
-from gpualgo._operators.numpy_rules.refusal import Refused
+from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import (
     Weak,
@@ -119,6 +119,8 @@ def _numpy_round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     decimals = 0
     if len(args) == 2:
         known = args[1].value if isinstance(args[1], Weak) and args[1].kind == "int" else None
+        if isinstance(args[1], Weak) and args[1].data:
+            raise ValueNeeded(args[1].data)
         if known is None:
             raise Refused(f"{entry.shown}: the number of decimals must be a constant")
         decimals = known
@@ -147,7 +149,7 @@ def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
         return result, lambda code, values: _part_of_real(code, entry, ty, result, values[0])
     result = types.float32 if name == "complex64" else types.float64
     if name == "complex":
-        result = Weak("float")
+        result = Weak("float", None, args[0].data)
     index = 0 if entry.does == "real" else 1
 
     def generate(code: Code, values: list[Any]) -> Any:

@@ -16,8 +16,10 @@ from numba import types
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.key import python_function
+from gpualgo._operators.numbers import ConstantNeeded
 from gpualgo._operators.numpy_rules import refusal
 from gpualgo._operators.numpy_rules.types import Weak, described, native, scalar_name
+from gpualgo._operators.numpy_rules.weak import is_within
 
 
 def source_of(fn: Any) -> str:
@@ -42,6 +44,8 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
             warnings.simplefilter("ignore")  # numba's notes on its own performance
             yield
     except Exception as error:
+        if words := refusal.words_needed():
+            raise ConstantNeeded(str(error), words) from None
         if isinstance(error, CompileError):
             raise type(error)(f"{error}: {source_of(fn)}") from None
         dtypes = ", ".join(str(dtype) for dtype in arg_dtypes)
@@ -82,7 +86,9 @@ def _unknown_attribute(reason: str) -> str | None:
 
 def _in_words(reason: str) -> str:
     """Return numba's reason with our types named as an author knows them."""
-    reason = re.sub(r"Weak\((\w+), (?:None|\[[^\]]*\])\)", r"Python \1", reason)
+    reason = re.sub(
+        r"Weak\((\w+), (?:None|\[[^\]]*\])(?:, \[[^\]]*\], [^)]*\)?)?\)", r"Python \1", reason
+    )
     return re.sub(r"Narrow\((\w+)\)", r"\1", reason)
 
 
@@ -121,6 +127,8 @@ def _weak_fits(returned: Weak, wanted: np.dtype[Any], fn: Any) -> bool:
 
 def _check_values(returned: Weak, wanted: np.dtype[Any], fn: Any) -> None:
     limits = np.iinfo(wanted)
+    if returned.kind == "int" and returned.data and not is_within(returned, limits.min, limits.max):
+        raise ConstantNeeded("op returns a number that may not fit", returned.data)
     for value in returned.values or ():
         if returned.kind == "int" and not limits.min <= value <= limits.max:
             raise TypeError(

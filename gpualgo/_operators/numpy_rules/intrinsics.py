@@ -8,7 +8,7 @@ from typing import Any
 from numba import types
 
 from gpualgo._operators.numpy_rules import rules
-from gpualgo._operators.numpy_rules.refusal import Refused
+from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import (
     Weak,
@@ -97,6 +97,13 @@ def _plain(ty: Any) -> Any:
     return ty
 
 
+def _index(ty: Any) -> Any:
+    """As `_plain`, for what may be an index of a tuple, whose items numba tells apart by it."""
+    if isinstance(ty, Weak) and ty.data:
+        raise ValueNeeded(ty.data)
+    return _plain(ty)
+
+
 def _python(ty: Any) -> Any:
     """Integers that numba counted as Python's, which are weak."""
     if isinstance(ty, types.BaseTuple):
@@ -140,6 +147,6 @@ def _any_value(ty: Any) -> Any:
 
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "plain": _plain, "python": _python, "numbered": _numbered, "uniform": _uniform,
+    "plain": _plain, "index": _index, "python": _python, "numbered": _numbered, "uniform": _uniform,
     "any_value": _any_value,
 }  # fmt: skip

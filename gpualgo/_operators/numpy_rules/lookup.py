@@ -5,12 +5,16 @@ from __future__ import annotations
 import types as pytypes
 from typing import Any
 
+from numba import types
+
+from gpualgo._operators.numbers import Data
+
 
 class Lookup:
     """One function's IR, and which Python objects its variables stand for."""
 
-    def __init__(self, func_ir: Any, ir: Any) -> None:
-        self.func_ir, self.ir = func_ir, ir
+    def __init__(self, func_ir: Any, ir: Any, args: tuple[Any, ...]) -> None:
+        self.func_ir, self.ir, self.args = func_ir, ir, args
         self.values_passed_on = self._passed_on()
 
     def definition(self, var: Any) -> Any:
@@ -31,6 +35,12 @@ class Lookup:
         if owner is not None and hasattr(owner, value.attr):
             return True, getattr(owner, value.attr)
         return False, None
+
+    def default_of(self, value: Any) -> tuple[bool, Any]:
+        """Return the number that is data which a parameter has by default: (found, number)."""
+        ty = self.args[value.index] if value.index < len(self.args) else None
+        default = getattr(ty, "value", None) if isinstance(ty, types.Omitted) else None
+        return (True, default) if type(default) is Data else (False, None)
 
     def owner_of(self, value: Any) -> pytypes.ModuleType | None:
         """Return the module whose attribute an IR value is."""

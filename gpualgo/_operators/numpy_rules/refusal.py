@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 from numba.core.errors import TypingError
 
@@ -15,12 +16,25 @@ class Refused(TypingError):
         _last.sentence = sentence
 
 
+class ValueNeeded(Refused):
+    """Raised where code depends on what a number that is data is."""
+
+    def __init__(self, words: Iterable[int]) -> None:
+        super().__init__("a number has to be known before the operator is compiled")
+        _last.words = frozenset(words)
+
+
 _last = threading.local()
 
 
 def forget() -> None:
     """Begin a compilation."""
-    _last.sentence = None
+    _last.sentence, _last.words = None, frozenset()
+
+
+def words_needed() -> frozenset[int]:
+    """Return the words of the numbers whose values this thread's compilation needs."""
+    return getattr(_last, "words", frozenset())
 
 
 def last() -> str | None:

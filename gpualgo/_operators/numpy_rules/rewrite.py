@@ -45,6 +45,8 @@ class Adoption:
     device_function: Callable[[pytypes.FunctionType], Any]
     # LLVM's builder -> a pointer to what describes captured arrays; None: there are none.
     words: Callable[[Any], Any] | None
+    # LLVM's builder, a word of the numbers that are data -> its value; None: there are none.
+    number: Callable[[Any, int], Any] | None = None
 
 
 def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
@@ -81,7 +83,7 @@ def install(target: Target) -> None:
                 return False
             self.seen.add(id(block))
             if self.lookup is None:
-                self.lookup = Lookup(func_ir, target.ir)
+                self.lookup = Lookup(func_ir, target.ir, tuple(self.state.args))
                 _refuse_raise(func_ir, target.ir)
                 _refuse_writes(func_ir, target.ir, self.lookup)
             self.block, self.adoption = block, adoption

@@ -13,6 +13,7 @@ from gpualgo._base.errors import CompileError
 from gpualgo._operators.bytecode import reads_of
 from gpualgo._operators.captured import Slot, is_array
 from gpualgo._operators.key import python_function
+from gpualgo._operators.numbers import Data
 from gpualgo._operators.numpy_rules import captured as slots
 from gpualgo._operators.numpy_rules import intrinsics, language, table
 from gpualgo._operators.numpy_rules.lookup import Lookup
@@ -43,6 +44,8 @@ class Rewriter:
     def _assign(self, statement: Any) -> None:
         value = statement.value
         found, constant = self.lookup.constant_of(value)
+        if isinstance(value, self.ir.Arg):
+            found, constant = self.lookup.default_of(value)
         if found:
             self._rewrite_constant(statement, constant, value.loc)
         elif isinstance(value, self.ir.Expr):
@@ -81,12 +84,12 @@ class Rewriter:
 
     def _rewrite_getitem(self, statement: Any, value: Any) -> None:
         """Let what was computed from Python numbers be an index."""
-        value._kws["index"] = self._converted("plain", value.index, value.loc)
+        value._kws["index"] = self._converted("index", value.index, value.loc)
         value._kws["value"] = self._converted("uniform", value.value, value.loc)
 
     def _rewrite_static_getitem(self, statement: Any, value: Any) -> None:
         if value.index_var is not None:
-            value._kws["index_var"] = self._converted("plain", value.index_var, value.loc)
+            value._kws["index_var"] = self._converted("index", value.index_var, value.loc)
 
     def _rewrite_getattr(self, statement: Any, value: Any) -> None:
         if value.attr in table.SIZES:
@@ -101,9 +104,13 @@ class Rewriter:
         if number is not constant:
             self._replace(statement, self.ir.Const(number, loc))
             return
+        target = self.adoption.target
+        make = target.extending.intrinsic
+        if type(constant) is Data:
+            number = slots.number_intrinsic(constant.number, make, self.adoption.number)
+            self._replace(statement, self._call_intrinsic(number, (), loc))
+            return
         if type(constant) is Slot:
-            target = self.adoption.target
-            make = target.extending.intrinsic
             array = slots.array_intrinsic(constant, target.arrayobj, make, self.adoption.words)
             self._replace(statement, self._call_intrinsic(array, (), loc))
             return

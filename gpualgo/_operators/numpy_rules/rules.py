@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._operators.numpy_rules import codegen, conversions, integers
+from gpualgo._operators.numpy_rules import codegen, conversions, data, integers
 from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.promotion import WEAK, default_name, is_inexact, loop_of
-from gpualgo._operators.numpy_rules.refusal import Refused
+from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import (
     Weak,
@@ -44,8 +44,10 @@ def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) 
                     f"{entry.shown} takes numbers, and argument {i + 1} is {described(ty)}"
                 )
         found = _folded(entry, fn, plain)
+        of_data = data.result_of(entry, plain) if found is None and _is_python(entry) else None
         planned: Any = _STYLES.get(entry.style, conversions.plan)
         result, generate = found or planned(entry, plain)
+        result = of_data or result
 
     def generator(context: Any, builder: Any, sig: Any, values: Any) -> Any:
         return generate(Code(context, builder, is_cuda), list(values))
@@ -60,8 +62,7 @@ def _folded(
     entry: Entry, fn: Any, args: tuple[types.Type, ...]
 ) -> tuple[types.Type, Generate] | None:
     """Let Python compute what depends on constants alone."""
-    is_python = entry.style in _FOLDED or (entry.style == "construct" and entry.is_builtin)
-    if not is_python or not all(isinstance(ty, Weak) and ty.is_constant for ty in args):
+    if not _is_python(entry) or not all(isinstance(ty, Weak) and ty.is_constant for ty in args):
         return None
     values = [ty.value for ty in args]
     if entry.does == "power" and abs(values[1]) > 1 << 12:
@@ -74,6 +75,11 @@ def _folded(
         return types.boolean, lambda code, _: code.context.get_constant(types.boolean, bool(value))
     ty = Weak(type(value).__name__, (value,))
     return ty, lambda code, _: conversions.constant(code, ty)
+
+
+def _is_python(entry: Entry) -> bool:
+    """Return whether Python computes a function of its own numbers."""
+    return entry.style in _FOLDED or (entry.style == "construct" and entry.is_builtin)
 
 
 def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[Any]:
@@ -146,6 +152,8 @@ def _constant_power(
 ) -> tuple[types.Type, Generate] | None:
     """Return the code of a power with a constant exponent, where it has one of its own."""
     exponent = args[1].value if isinstance(args[1], Weak) else None
+    if isinstance(args[1], Weak) and args[1].data:
+        raise ValueNeeded(args[1].data)
     if isinstance(exponent, int) and exponent < 0 and not is_inexact(name):
         raise Refused(
             f"integers to negative integer powers are not allowed; write a ** {exponent}.0"

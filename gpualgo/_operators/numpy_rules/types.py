@@ -27,15 +27,24 @@ _MAX_VALUES = 8  # of a variable that holds one constant here and another there
 
 
 class Weak(types.Type):
-    """A Python scalar of kind int, float or complex; `values`: all that it may be, if known."""
+    """A Python scalar of kind int, float or complex; `values`: all that it may be, if known.
 
-    def __init__(self, kind: str, values: Iterable[Any] | None = None) -> None:
-        self.kind = kind
+    `data`: the words of numbers that are data which it was made of, and of nothing but these and
+    constants; `bounds`: the least and the greatest that such an integer may be.
+    """
+
+    def __init__(
+        self, kind: str, values: Iterable[Any] | None = None, data: frozenset[int] = frozenset(),
+        bounds: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.kind, self.data = kind, data
+        self.bounds = bounds if kind == "int" else None
         known = None if values is None else {_text(value): value for value in values}
         if known is not None and len(known) > _MAX_VALUES:
             known = None
         self.values = None if known is None else tuple(known[name] for name in sorted(known))
-        super().__init__(name=f"Weak({kind}, {None if known is None else sorted(known)})")
+        of_data = f", {sorted(data)}, {self.bounds}" if data else ""
+        super().__init__(name=f"Weak({kind}, {None if known is None else sorted(known)}{of_data})")
 
     @property
     def native(self) -> types.Type:
@@ -53,6 +62,9 @@ class Weak(types.Type):
     def joined(self, other: Weak) -> Weak:
         """Return the type of what is the one or the other."""
         kind = max(self.kind, other.kind, key=WEAK.index)
+        data = self.data | other.data
+        if data and all(ty.data or ty.values is not None for ty in (self, other)):
+            return Weak(kind, None, data, hull(self, other) if kind == "int" else None)
         if self.values is None or other.values is None:
             return Weak(kind)
         return Weak(kind, [as_kind(kind, value) for value in (*self.values, *other.values)])
@@ -79,6 +91,20 @@ class Narrow(types.Type):
 
     def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
         return None if isinstance(other, Weak) else conversion(types.float32, other)
+
+
+def bounds_of(ty: Weak) -> tuple[int, int]:
+    """Return the least and the greatest that a known or bounded Python integer may be."""
+    if ty.bounds is not None:
+        return ty.bounds
+    assert ty.values is not None
+    return min(ty.values), max(ty.values)
+
+
+def hull(*types_: Weak) -> tuple[int, int]:
+    """Return the bounds of what may be any of some Python integers."""
+    lows, highs = zip(*map(bounds_of, types_), strict=True)
+    return min(lows), max(highs)
 
 
 def _text(value: complex) -> str:

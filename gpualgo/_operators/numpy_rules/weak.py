@@ -7,19 +7,27 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._operators.numpy_rules.refusal import Refused, shown
-from gpualgo._operators.numpy_rules.types import NATIVE, Weak, WeakValue, as_kind
+from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded, shown
+from gpualgo._operators.numpy_rules.types import NATIVE, Weak, WeakValue, as_kind, bounds_of
 
 
 def check_fits(ty: Weak, name: str) -> None:
     """Refuse a Python integer beyond an integer dtype, as NumPy does."""
     limits = np.iinfo(name)
+    if ty.kind == "int" and ty.data and not is_within(ty, limits.min, limits.max):
+        raise ValueNeeded(ty.data)
     for value in ty.values or ():
         if ty.kind == "int" and not limits.min <= value <= limits.max:
             raise Refused(
                 f"the Python integer {shown(value)} is out of bounds for {name}; "
                 "convert its partner to a wider dtype, or the number to a float"
             )
+
+
+def is_within(ty: Weak, low: int, high: int) -> bool:
+    """Return whether a Python integer that is data can be nothing beyond two limits."""
+    least, greatest = bounds_of(ty)
+    return low <= least and greatest <= high
 
 
 def cast(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:

@@ -229,7 +229,16 @@ void emu_stats(uint64_t* out) {
   memcpy(out, &launch.stats, sizeof(Stats));
 }
 
+void __tsan_read_range(void* address, uint64_t size);
+
+// The numbers that an operator captures, for its code to read.
+uint64_t emu_numbers[16];
+
 void gpualgo_operator(void* result, const void* state, const void* const* arguments) {
+  if (state != nullptr) {
+    __tsan_read_range(const_cast<void*>(state), sizeof(emu_numbers));
+    memcpy(emu_numbers, state, sizeof(emu_numbers));
+  }
   launch.op(result, state, arguments);
 }
 }

@@ -1,0 +1,156 @@
+"""Numbers that operators capture, as data: code reads a word, and each call gives its value.
+
+So a number whose value changes compiles nothing again; see docs/adr/0014-numbers-as-data.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gpualgo._base import dtypes
+from gpualgo._base.errors import CompileError
+from gpualgo._operators.content import Token
+
+NUMBER_WORDS = 16  # of an operator, as in parts/operator.cuh; what is beyond is compiled in
+
+Place: TypeAlias = tuple[Any, ...]
+"""Where an operator reads a number: in which function of it, in a cell, a global, a default, …"""
+
+# A Python integer is data within one of these ranges: code for it is refused where NumPy refuses
+# the value, which of all integers of a range it does or does not.
+_EDGES = sorted({0, *(-(2**n) for n in (7, 15, 31, 63)),
+                 *(2**n for n in (7, 8, 15, 16, 31, 32, 63))})  # fmt: skip
+
+
+class Number(NamedTuple):
+    """What stands for a number while an operator is compiled: its type, and where its words are."""
+
+    kind: str  # of a Python number: int, float or complex; of a NumPy scalar its dtype's name
+    type: type
+    bounds: tuple[int, int] | None  # of a Python integer
+    first_word: int
+
+    @property
+    def token(self) -> Token:
+        """What compiled code depends on."""
+        return "number", self.kind, self.bounds, self.first_word
+
+    @property
+    def num_words(self) -> int:
+        return 2 if self.kind in ("complex", "complex128") else 1
+
+
+class Data:
+    """What an operator's copy holds in the place of a number; has no value to be asked for.
+
+    numba compares what it takes for constants, to drop branches: the number is compiled in then.
+    """
+
+    __slots__ = ("number",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, number: Number) -> None:
+        self.number = number
+
+    def __bool__(self) -> bool:
+        raise TypeError("a number that is data is not known")  # so numba keeps the branch
+
+    def _compare(self, other: object) -> Any:
+        from gpualgo._operators.numpy_rules.refusal import ValueNeeded
+
+        pair = [side for side in (self, other) if isinstance(side, Data)]
+        raise ValueNeeded(side.number.first_word for side in pair)
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
+
+
+class ConstantNeeded(CompileError):
+    """Code depends on the value of a number: those that begin at these words are compiled in."""
+
+    def __init__(self, message: str, words: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.words = frozenset(words)
+
+
+def number_of(value: Any, first_word: int) -> Number | None:
+    """Return what stands for a value; None if it is compiled in."""
+    kind = type(value)
+    if kind is float or kind is complex:
+        number = Number(kind.__name__, kind, None, first_word)
+    elif kind is int:
+        place = bisect_right(_EDGES, value)
+        if not 0 < place < len(_EDGES):  # beyond 64 bits
+            return None
+        number = Number("int", int, (_EDGES[place - 1], _EDGES[place] - 1), first_word)
+    elif isinstance(value, np.generic) and (name := dtypes.name_of(value.dtype)) is not None:
+        number = Number(name, kind, None, first_word)
+    else:
+        return None
+    return number if first_word + number.num_words <= NUMBER_WORDS else None
+
+
+class Policy:
+    """Which numbers of a code object are data: whatever code can do without their values.
+
+    Integers, which may bound loops, are compiled in until they have changed.
+    """
+
+    __slots__ = ("_seen", "_varied", "constants")
+
+    def __init__(self) -> None:
+        self.constants: set[Place] = set()
+        self._varied: set[Place] = set()
+        self._seen: dict[Place, Any] = {}
+
+    def is_data(self, place: Place, value: Any) -> bool:
+        """Return whether a number is data, as far as is known now."""
+        if place in self.constants:
+            return False
+        if place in self._varied or not isinstance(value, (int, np.integer, np.bool_)):
+            return True
+        if self._seen.setdefault(place, value) == value:
+            return False
+        self._varied.add(place)
+        return True
+
+
+class Packer:
+    """Makes the words of numbers."""
+
+    __slots__ = ("_numbers", "_pack")
+
+    def __init__(self, numbers: Sequence[Number]) -> None:
+        self._numbers = tuple(numbers)
+        self._pack = struct.Struct("<" + "".join(map(_code, numbers))).pack
+
+    def __call__(self, values: Sequence[Any]) -> bytes | None:
+        """Return the words of values, None if one is of another type or range."""
+        parts: list[Any] = []
+        for number, value in zip(self._numbers, values, strict=True):
+            kind = type(value)
+            if kind is not number.type:
+                return None
+            if kind is float:
+                parts.append(value)
+            elif kind is int:
+                bounds = number.bounds
+                if bounds is None or not bounds[0] <= value <= bounds[1]:
+                    return None
+                parts.append(value)
+            elif kind is complex:
+                parts += (value.real, value.imag)
+            else:
+                parts.append(value.tobytes())
+        return self._pack(*parts)
+
+
+_CODES = {"float": "d", "int": "q", "complex": "dd"}
+
+
+def _code(number: Number) -> str:
+    return _CODES.get(number.kind) or f"{8 * number.num_words}s"
