@@ -8,9 +8,10 @@ from typing import Any
 from gpualgo._algorithms import ALGORITHMS
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
+from gpualgo._base.errors import CompileError
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import Plan
-from gpualgo._pipeline import outputs
+from gpualgo._pipeline import outputs, settled
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Request
 
@@ -36,6 +37,17 @@ def describe(
 
 def cuda_plan(request: Request) -> Plan | None:
     """Return the plan of a call on device arrays; None where there is nothing to launch."""
+    try:
+        return _cuda_plan(request)
+    except (TypeError, CompileError) as error:
+        problem, views, op, init, _, _ = request
+        with settled.retried(op, problem.hot, error) as is_another:
+            if is_another:
+                return cuda_plan(request._replace(problem=problem.again(views, op, init)))
+        raise
+
+
+def _cuda_plan(request: Request) -> Plan | None:
     problem, views, op, init, out, _ = request
     if problem.views_on_host or problem.is_empty:
         return None

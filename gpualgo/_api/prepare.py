@@ -69,6 +69,9 @@ class Plan:
     def __init__(self, request: Request) -> None:
         found = cuda_plan(request)
         self.temp_storage_bytes = 0 if found is None else found.temp_storage_bytes
+        if request.op is not None:  # some of its numbers may be compiled in by now
+            problem = request.problem.again(request.views, request.op, request.init)
+            request = request._replace(problem=problem)
         # Arrays are let go: they only stood for those to come.
         views = tuple(view.without_owner() for view in request.views)
         self._request = request._replace(views=views, out=None, stream=None)
@@ -161,7 +164,7 @@ class Plan:
         if known is None:
             return
         plan, target = known
-        launch = plan.packed((*problem.start(init), views[0].ptr, target.ptr))
+        launch = plan.packed((*problem.start(init), b"", views[0].ptr, target.ptr))
         if launch is None:
             self._may_repeat = False
         else:

@@ -103,7 +103,7 @@ def target_of(
 
 
 def queue(plan: Plan) -> None:
-    plan.queue(STREAM, (*NO_START, SOURCE, TARGET))
+    plan.queue(STREAM, (*NO_START, b"", SOURCE, TARGET))
 
 
 class Case(NamedTuple):
@@ -192,7 +192,7 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
     ((head, takes, offsets),) = taken
     num_fields = len(head.unpack(bytes(head.size)))
     assert len(takes) == len(offsets) == num_fields
-    num_places = 4 + 2 + len(pieces)  # the start, two arrays
+    num_places = 5 + 2 + len(pieces)  # the start, numbers, two arrays
     assert all(0 <= place < num_places for place in takes)
     assert all(step.place in takes for step in made.steps if isinstance(step, Clear))
     for piece in pieces:

@@ -47,7 +47,7 @@ def _launch(array: _Array, address: int, shared_bytes: int = 0) -> Callable[[int
     takes = {"input": Places(1, 0).source(0)}
     launch = Launch(kernel, 1, 32, packed, 0, takes, shared_bytes=shared_bytes)
     plan = Plan(0, [launch])
-    return lambda stream, source: plan.queue(stream, (*NO_START, source))
+    return lambda stream, source: plan.queue(stream, (*NO_START, b"", source))
 
 
 def test_words_are_written_once_before_the_launch(fake: FakeDriver) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gpualgo._algorithms.transform.problem import Transformation
+from gpualgo._algorithms.transform.scalars import bind, is_scalar
 from gpualgo._arrays.view import View, as_view, view_of
 from gpualgo._base import dtypes
 from gpualgo._operators.operator import MAX_ARITY
@@ -23,29 +24,35 @@ _ARGUMENT = "transform: an argument"
 
 @overload
 def transform(
-    op: ty.Function | Operator, x: ty.Same, /, *arrays: ty.Same,
+    op: ty.Function | Operator, x: ty.Same, /, *arrays: ty.Same | ty.Scalar,
     dtype: ty.DType | None = None, out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def transform(
-    op: ty.Function | Operator, x: ty.Foreign, /, *arrays: ty.Foreign,
+    op: ty.Function | Operator, x: ty.Foreign, /, *arrays: ty.Foreign | ty.Scalar,
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 @overload
 def transform(
-    op: ty.Function | Operator, x: ty.Host, /, *arrays: ty.Host,
+    op: ty.Function | Operator, x: ty.Host, /, *arrays: ty.Host | ty.Scalar,
     dtype: ty.DType | None = None, out: ty.Host | None = None, stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.Scalar, /, *arrays: ty.AnyArray | ty.Scalar,
+    dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream: Any = None) -> Any:
     """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters
     ----------
     op : callable
-        A function of as many scalars as there are arrays.
-    *arrays : array
-        One to eight arrays of one library and device, broadcast against each other as NumPy
-        does; any strides.
+        A function of as many scalars as there are arguments.
+    *arrays : array or scalar
+        One to eight, at least one of them an array: arrays of one library and device, broadcast
+        against each other as NumPy does, of any strides; and Python or NumPy scalars, which are
+        as if `op` captured them.
     dtype : dtype, optional
         The result's dtype. Without it out's, else what NumPy 2 gives for `op`: a Python literal
         never widens its partner, so ``lambda a: a * 2.0 + 1`` on float32 gives float32.
@@ -62,7 +69,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     Raises
     ------
     TypeError
-        An argument is no array, a dtype has no kernel, `op` takes another number of arguments,
+        No argument is an array, a dtype has no kernel, `op` takes another number of arguments,
         or its result does not fit.
     ValueError
         The shapes do not broadcast, out has another shape or overlaps, or arrays are on
@@ -81,7 +88,11 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     >>> ga.transform(lambda a, b: a * 2 + b, np.arange(3), np.array([[10], [20]]))
     array([[10, 12, 14],
            [20, 22, 24]])
+    >>> ga.transform(lambda a, k: a * k, np.float32([1, 2]), 0.5)
+    array([0.5, 1. ], dtype=float32)
     """
+    if any(map(is_scalar, arrays)):
+        op, arrays = bind(op, arrays, _WHERE)
     views = tuple([view_of(x, _ARGUMENT) for x in arrays])
     if not 0 < len(views) <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arrays after op, got {len(views)}")
