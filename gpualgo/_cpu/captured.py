@@ -26,33 +26,41 @@ _NOTHING = contextlib.nullcontext()
 
 
 class _State:
-    """One operator's words, at an address that never changes."""
+    """One operator's words, at an address that never changes: of its arrays, then its numbers."""
 
     def __init__(self) -> None:
         self.words = np.zeros(captured.STATE_WORDS + NUMBER_WORDS, np.int64)
+        self._bytes = memoryview(self.words.data).cast("B")
         self.renew()
 
     def renew(self) -> None:
         """Forget who uses the words: threads that a forked child does not have."""
-        self._changed = threading.Condition()
-        self._current, self._num_users = b"", 0
+        self._lock = threading.RLock()  # a finalizer may come by while it is held
+        self._changed = threading.Condition(self._lock)
+        self._arrays = self._numbers = b""
+        self._num_users = 0
 
-    def take(self, words: bytes) -> None:
+    def take(self, arrays: bytes, numbers: bytes) -> None:
         """Write words once no call reads others; calls that read the same run side by side."""
-        with self._changed:
-            while self._num_users and self._current != words:
-                self._changed.wait()
-            if not self._num_users:
-                written = np.frombuffer(words, np.int64)
-                self.words[: len(written)], self._current = written, words
+        with self._lock:
+            while self._arrays != arrays or self._numbers != numbers:
+                if self._num_users:
+                    self._changed.wait()
+                    continue
+                self._arrays, self._numbers = arrays, numbers
+                self._bytes[: len(arrays)] = arrays
+                self._bytes[_AT_NUMBERS : _AT_NUMBERS + len(numbers)] = numbers
             self._num_users += 1
 
     def leave(self) -> None:
         """End a call."""
-        with self._changed:
+        with self._lock:
             self._num_users -= 1
             if not self._num_users:
                 self._changed.notify_all()
+
+
+_AT_NUMBERS = 8 * captured.STATE_WORDS
 
 
 # Code is found by its key, and whoever runs it holds the key.
@@ -85,10 +93,10 @@ class _Bound(AbstractContextManager[None]):
     def __init__(self, key: Key, views: tuple[View, ...], numbers: bytes) -> None:
         captured.check_on_cpu(views)
         self._state = _state_of(key)
-        self._words = captured.pack(views).ljust(8 * captured.STATE_WORDS, b"\0") + numbers
+        self._words = captured.pack(views) if views else b"", numbers
 
     def __enter__(self) -> None:
-        self._state.take(self._words)
+        self._state.take(*self._words)
 
     def __exit__(self, *exc: object) -> None:
         self._state.leave()

@@ -44,6 +44,14 @@ def _is_stored(module: Any, name: str) -> bool:
     return name in module.__dict__ or "__getattr__" not in module.__dict__
 
 
+def _is_of(fn: Any, code: Any) -> bool:
+    """Return whether fn is a function of some code, and nothing else, that reads no variable."""
+    return (
+        type(code) is types.CodeType and type(fn) is types.FunctionType and fn.__code__ is code
+        and fn.__defaults__ is None and fn.__kwdefaults__ is None
+    )  # fmt: skip
+
+
 def _are(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
     """Return whether default values are those known; known ones that are data may be any."""
     if defaults is None or known is None or len(defaults) != len(known) or _ANY not in known:
@@ -137,6 +145,11 @@ class Guard:
             self.values.pop()
         self.numbers.append((place, name))
 
+    def is_closed(self, index: int, code: types.CodeType) -> None:
+        """Take a cell for one that may hold any function of some code that reads no variable."""
+        if index < len(self.cells):
+            self.cells[index] = code
+
     def expect(self, numbers: tuple[Number, ...]) -> None:
         """Remember the types of the numbers that are data."""
         self._pack = Packer(numbers)
@@ -187,7 +200,8 @@ class Guard:
         if closure is not None:
             for cell, value in zip(closure, self.cells, strict=True):
                 try:
-                    if cell.cell_contents is not value and value is not _ANY:
+                    held = cell.cell_contents
+                    if held is not value and value is not _ANY and not _is_of(held, value):
                         return False
                 except ValueError:
                     if value is not MISSING:

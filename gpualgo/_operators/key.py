@@ -116,6 +116,18 @@ def examine(fn: Any) -> Captured:
     return Captured(key, views, words)
 
 
+def words_now(fn: Any, key: Key) -> bytes | None:
+    """Return the numbers that fn captures and that are data, None if its key is another now."""
+    if type(fn) is types.FunctionType:
+        guard = _code_info(fn.__code__).guard
+        if guard is not None and guard.key is key:
+            words = guard.words(fn)
+            if words is not None:
+                return words
+    found = examine(fn)
+    return found.words if found.key is key else None
+
+
 def compile_in(fn: Any, key: Key, words: Iterable[int] | None = None) -> list[Place]:
     """Have numbers of a key compiled in from now on: those that begin at some words, or all.
 

@@ -122,31 +122,31 @@ class Policy:
 class Packer:
     """Makes the words of numbers."""
 
-    __slots__ = ("_numbers", "_pack")
+    __slots__ = ("_bounded", "_convert", "_pack", "_types")
 
     def __init__(self, numbers: Sequence[Number]) -> None:
-        self._numbers = tuple(numbers)
+        self._types = [number.type for number in numbers]
         self._pack = struct.Struct("<" + "".join(map(_code, numbers))).pack
+        bounds = [(i, *number.bounds) for i, number in enumerate(numbers) if number.bounds]
+        self._bounded = tuple(bounds)
+        self._convert = any(kind is not float and kind is not int for kind in self._types)
 
     def __call__(self, values: Sequence[Any]) -> bytes | None:
         """Return the words of values, None if one is of another type or range."""
-        parts: list[Any] = []
-        for number, value in zip(self._numbers, values, strict=True):
-            kind = type(value)
-            if kind is not number.type:
+        if [*map(type, values)] != self._types:
+            return None
+        for i, low, high in self._bounded:
+            if not low <= values[i] <= high:
                 return None
-            if kind is float:
-                parts.append(value)
-            elif kind is int:
-                bounds = number.bounds
-                if bounds is None or not bounds[0] <= value <= bounds[1]:
-                    return None
-                parts.append(value)
-            elif kind is complex:
-                parts += (value.real, value.imag)
-            else:
-                parts.append(value.tobytes())
-        return self._pack(*parts)
+        if self._convert:
+            values = [part for value in values for part in _parts(value)]
+        return self._pack(*values)
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, np.generic):
+        return (value.tobytes(),)
+    return (value.real, value.imag) if type(value) is complex else (value,)
 
 
 _CODES = {"float": "d", "int": "q", "complex": "dd"}

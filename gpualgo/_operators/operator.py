@@ -15,7 +15,7 @@ from gpualgo._base import dtypes
 from gpualgo._operators import key as key_module
 from gpualgo._operators.captured import Captured, note, token_of
 from gpualgo._operators.content import Key, intern
-from gpualgo._operators.key import call_key, examine, key_of, python_function
+from gpualgo._operators.key import call_key, examine, key_of, python_function, words_now
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -136,18 +136,19 @@ class Operator:
         key = key_within(hot)
         if not key.arrays and not key.numbers:
             return self._with(Captured(key, ()))
-        found = self._captured or examine(self.fn)
-        views = found.views
-        if key.numbers and found.key is not key:
+        held = self._captured
+        words = words_now(self.fn, key) if held is None else held.words
+        if words is None:
             raise CapturesChanged(where)
         if not key.arrays:
-            return self._with(found)
+            return self._with(Captured(key, (), words))
+        views = (held or examine(self.fn)).views
         if tuple(map(token_of, views)) != key.arrays or note(views) != hot[1]:
             raise RuntimeError(
                 f"{where}: another thread changed what op captures while the call began; "
                 "give each thread an operator of its own"
             )
-        return self._with(Captured(key, views, found.words))
+        return self._with(Captured(key, views, words))
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with other arrays of the same dtypes in the place of its own."""

@@ -107,8 +107,18 @@ class Snapshot:
             source = CELLS if self._depth == 1 else original
             known = self._number(value, (number, index), source, index)
             token, cell.cell_contents = known or self._variable(value, None, index, tree, reads)
+            if self._depth == 1 and self._is_closed(cell.cell_contents):
+                self._guard.is_closed(index, cell.cell_contents.__code__)
             found.append(token)
         return tuple(found)
+
+    def _is_closed(self, value: Any) -> bool:
+        """Return whether a value is a function that reads nothing but its arguments."""
+        return (
+            type(value) is types.FunctionType and not value.__code__.co_freevars
+            and value.__defaults__ is None and value.__kwdefaults__ is None
+            and not self._facts_of(value.__code__).reads.globals
+        )  # fmt: skip
 
     def _defaults(self, copy: types.FunctionType, defaults: Any, kwdefaults: Any) -> list[Token]:
         tokens = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +14,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import CapturesChanged, Operator, as_operator, hot_key
+from gpualgo._operators.key import words_now
+from gpualgo._operators.operator import CapturesChanged, Operator, as_operator, hot_key, key_within
 from gpualgo._pipeline import checks, refusals, settled
 
 if TYPE_CHECKING:
@@ -155,7 +157,11 @@ class Problem:
 
     def words(self, op: Any) -> bytes:
         """Return the numbers that op captures, as they are now; raises `CapturesChanged`."""
-        operator = self.operator(op) if self.has_numbers else None
+        if type(op) is FunctionType:
+            words = words_now(op, key_within(self.hot))
+            if words is not None:
+                return words
+        operator = self.operator(op)
         return b"" if operator is None else operator.words
 
     def operator(self, op: Any) -> Operator | None:
