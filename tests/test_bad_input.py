@@ -49,15 +49,14 @@ def test_not_an_array(backend: Backend, value: Any) -> None:
     named = f"{type(value).__name__}|{re.escape(repr(value))}"
     with refused(backend, TypeError, f"^transform: .*({named})"):
         ga.transform(lambda a: a, value)
-    with refused(backend, TypeError, f"^transform: .*({named})"):
-        ga.transform(add, _x(backend), value)
+    if not isinstance(value, (bool, int, float, np.generic)):  # which may stand beside an array
+        with refused(backend, TypeError, f"^transform: .*({named})"):
+            ga.transform(add, _x(backend), value)
 
 
 def test_a_list_is_told_the_way(backend: Backend) -> None:
     with refused(backend, TypeError, r"numpy\.asarray"):
         ga.reduce([1.0, 2.0])
-    with refused(backend, TypeError, r"lambda"):  # a scalar belongs into the operator
-        ga.transform(add, _x(backend), 2.0)
 
 
 BAD_DTYPES: list[tuple[Any, str]] = [

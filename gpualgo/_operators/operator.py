@@ -254,7 +254,7 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
     if not _accepts(found, arity):
         raise TypeError(
             f"{where}: op takes {_describe_arity(found.fn)} but is called with {arity}; "
-            "give it one parameter for each array (reduce and scan: two)"
+            "give it one parameter for each argument (reduce and scan: two)"
         )
     return found if hot is None else found.as_of(hot, where)
 

@@ -30,7 +30,8 @@ def bind(op: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, tuple[An
     pattern = tuple(map(is_scalar, arguments))
     arrays = tuple(x for x, is_number in zip(arguments, pattern, strict=True) if not is_number)
     if not arrays:
-        raise TypeError(f"{where}: all arguments are numbers; pass at least one array")
+        shown = ", ".join(map(repr, arguments))
+        raise TypeError(f"{where}: all arguments are numbers ({shown}); pass at least one array")
     template = _template(pattern)
     numbers = [x for x, is_number in zip(arguments, pattern, strict=True) if is_number]
     bound = template(fn, *numbers)
@@ -47,7 +48,7 @@ def _code_of(fn: Any, pattern: tuple[bool, ...], code: types.CodeType) -> types.
 
     def make() -> tuple[Any, types.CodeType]:
         if function is None:
-            return source, code.replace()
+            return source, code.replace(co_filename=repr(fn))
         place = {"co_filename": source.co_filename, "co_firstlineno": source.co_firstlineno}
         return source, code.replace(**place)
 

@@ -69,6 +69,12 @@ def _transform(size: int, step: int) -> Any:
     return calls
 
 
+def _numbered(gpu: Backend, rng: np.random.Generator) -> Results:
+    a = _numbers(rng, 2103)
+    for k in (np.int64(3), np.int64(7), np.int64(11)):
+        yield ga.transform(lambda x, y: x + y * k, gpu.to_device(a), gpu.to_device(a)), a + a * k  # noqa: B023
+
+
 def _scan(
     shape: Any, axis: int = -1, dtype: Any = np.int32, *, exclusive: bool = False,
     reverse: bool = False, step: int = 1, init: int | None = None, times: int = 2,
@@ -172,6 +178,7 @@ CASES = {
     "reduce rows of whole vectors": Case(_reduce_greatest, _REDUCE),
     "reduce columns": Case(_reduce((241, 20), 0), _REDUCE),
     "transform": Case(_transform(2103, 1)),
+    "transform with numbers": Case(_numbered),
     "transform steps": Case(_transform(2005, 2)),
     "wave": Case(_scan(2501), _WAVE),
     "wave int64": Case(_scan(1300, dtype=np.int64), _WAVE),

@@ -7,6 +7,7 @@ from emulator.planted.bug import WRONG, Bug, bug
 _ROWS = "reduce/rows.cuh"
 _COLUMNS = "reduce/columns.cuh"
 _TRANSFORM = "transform/kernel.cuh"
+_OPERATOR = "parts/operator.cuh"
 
 BUGS: tuple[Bug, ...] = (
     bug(
@@ -208,6 +209,24 @@ BUGS: tuple[Bug, ...] = (
         "transform",
         "MISALIGNED",
         "UNDEFINED",
+    ),
+    bug(
+        "numbers: not waited for",
+        _OPERATOR,
+        "    ptx::syncthreads();\n",
+        "",
+        "transform with numbers",
+        "RACE",
+        "UNINITIALISED",
+    ),
+    bug(
+        "numbers: each but the last",
+        _OPERATOR,
+        "if (threadIdx.x < Numbers::count)",
+        "if (threadIdx.x + 1 < Numbers::count)",
+        "transform with numbers",
+        "UNINITIALISED",
+        WRONG,
     ),
     bug(
         "transform: an item past the last, of any strides",
