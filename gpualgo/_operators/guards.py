@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import types
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpualgo._arrays.view import View
@@ -44,6 +46,21 @@ def _is_stored(module: Any, name: str) -> bool:
     return name in module.__dict__ or "__getattr__" not in module.__dict__
 
 
+def _no_words(fn: types.FunctionType) -> bytes:
+    return b""
+
+
+def _float_in_cell(index: int) -> Callable[[types.FunctionType], bytes | None]:
+    """Return what gives the words of the most common number as fast as can be."""
+    pack = struct.Struct("<d").pack
+
+    def words(fn: types.FunctionType) -> bytes | None:
+        value = contents_of(fn.__closure__[index])  # type: ignore[index]
+        return pack(value) if type(value) is float else None
+
+    return words
+
+
 def _is_of(fn: Any, code: Any) -> bool:
     """Return whether fn is a function of some code, and nothing else, that reads no variable."""
     return (
@@ -63,15 +80,20 @@ def _are(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> boo
 class Guard:
     """What a key was made from, by identity: while all of it stands, so does the key."""
 
-    __slots__ = ("_pack", "attributes", "cells", "defaults", "found_at", "functions", "globals",
-                 "inner_cells", "is_stable", "key", "may_capture", "numbers", "values",
-                 "views")  # fmt: skip
+    __slots__ = (
+        "_fixed_cells", "attributes", "cells", "defaults", "found_at", "functions", "globals",
+        "inner_cells", "is_stable", "key", "may_capture", "numbers", "pack", "values", "views",
+        "words",
+    )  # fmt: skip
 
     def __init__(self, fn: types.FunctionType) -> None:
         self.globals = fn.__globals__
         self.defaults: tuple[Any, ...] | None = fn.__defaults__
         self.numbers: list[tuple[Any, Any]] = []  # where those that are data are read: see `_at`
-        self._pack = Packer(())
+        self.pack = Packer(())
+        # Returns the words of those of a function now, None if one is of another type.
+        self.words: Callable[[types.FunctionType], bytes | None] = _no_words
+        self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
         self.views: list[View] = []  # of the arrays, in order; given away when all are found
         self.found_at: list[tuple[Any, Any, type, Any]] = []  # each array
@@ -150,18 +172,16 @@ class Guard:
         if index < len(self.cells):
             self.cells[index] = code
 
-    def expect(self, numbers: tuple[Number, ...]) -> None:
+    def expect(self, numbers: Sequence[Number]) -> None:
         """Remember the types of the numbers that are data."""
-        self._pack = Packer(numbers)
+        self.pack = Packer(numbers)
+        if len(numbers) == 1 and numbers[0].kind == "float" and self.numbers[0][0] is CELLS:
+            self.words = _float_in_cell(self.numbers[0][1])
+        elif numbers:
+            self.words = self._words
+        self._fixed_cells = [(i, v) for i, v in enumerate(self.cells) if v is not _ANY]
 
-    def pack(self, values: list[Any]) -> bytes | None:
-        """Return the words of values of those types."""
-        return self._pack(values)
-
-    def words(self, fn: types.FunctionType) -> bytes | None:
-        """Return the words of the numbers that are data, None if one is of another type."""
-        if not self.numbers:
-            return b""
+    def _words(self, fn: types.FunctionType) -> bytes | None:
         values: list[Any] = []
         for place, name in self.numbers:
             if place is CELLS:
@@ -173,7 +193,7 @@ class Guard:
                 values.append(defaults[name] if name < len(defaults) else None)
             else:
                 values.append(contents_of(place))
-        return self._pack(values)
+        return self.pack(values)
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
         """Return the arrays that fn captures now, None if one is of another layout."""
@@ -189,6 +209,10 @@ class Guard:
             found.append(view)
         return tuple(found)
 
+    def is_plain(self, fn: types.FunctionType) -> bool:
+        """Return whether the key still is fn's, and says all that decides a call's plan."""
+        return not self.found_at and self.holds(fn) and self.words(fn) is not None
+
     def holds(self, fn: types.FunctionType) -> bool:
         """Return whether fn, of the same code, still reads the very same objects."""
         if fn.__globals__ is not self.globals:
@@ -196,16 +220,12 @@ class Guard:
         defaults = self.defaults
         if fn.__defaults__ is not defaults and not _are(fn.__defaults__, defaults):
             return False
-        closure = fn.__closure__
-        if closure is not None:
-            for cell, value in zip(closure, self.cells, strict=True):
-                try:
-                    held = cell.cell_contents
-                    if held is not value and value is not _ANY and not _is_of(held, value):
-                        return False
-                except ValueError:
-                    if value is not MISSING:
-                        return False
+        if self._fixed_cells:
+            closure = fn.__closure__ or ()
+            for index, value in self._fixed_cells:
+                held = contents_of(closure[index])
+                if held is not value and not _is_of(held, value):
+                    return False
         for namespace, name, value in self.values:
             if namespace.get(name, MISSING) is not value:
                 return False

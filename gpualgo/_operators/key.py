@@ -67,10 +67,7 @@ def call_key(fn: Any) -> Any:
         if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
             return info.closed_key
         guard = info.guard
-        if (
-            guard is not None and not guard.found_at and guard.holds(fn)
-            and (not guard.numbers or guard.words(fn) is not None)
-        ):  # fmt: skip
+        if guard is not None and guard.is_plain(fn):
             return guard.key
     key, views, _ = examine(fn)
     return (key, captured.note(views)) if views else key
@@ -106,7 +103,7 @@ def examine(fn: Any) -> Captured:
     snapshot = Snapshot(guard, _facts_of, info.policy)
     token, copy = snapshot.function(fn)
     key = guard.key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
-    guard.expect(tuple(number for number, _ in snapshot.numbers))
+    guard.expect([number for number, _ in snapshot.numbers])
     words = guard.pack(snapshot.values)
     assert words is not None
     views, guard.views = tuple(guard.views), []

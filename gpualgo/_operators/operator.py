@@ -196,11 +196,15 @@ def hot_key(op: Any) -> Any:
     kind = type(op)
     if kind is types.FunctionType:
         info = key_module.codes.look(id(op.__code__))
-        if (
-            info is not None and info.closed_key is not None
-            and op.__defaults__ is None and op.__kwdefaults__ is None
-        ):  # fmt: skip
-            return info.closed_key  # reads nothing but its arguments
+        if info is not None:
+            if (
+                info.closed_key is not None
+                and op.__defaults__ is None and op.__kwdefaults__ is None
+            ):  # fmt: skip
+                return info.closed_key  # reads nothing but its arguments
+            guard = info.guard
+            if guard is not None and guard.is_plain(op):
+                return guard.key
         return call_key(op)
     if kind is Operator:
         held = op._captured

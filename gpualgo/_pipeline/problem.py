@@ -14,8 +14,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.key import words_now
-from gpualgo._operators.operator import CapturesChanged, Operator, as_operator, hot_key, key_within
+from gpualgo._operators.key import codes
+from gpualgo._operators.operator import CapturesChanged, Operator, as_operator, hot_key
 from gpualgo._pipeline import checks, refusals, settled
 
 if TYPE_CHECKING:
@@ -158,9 +158,12 @@ class Problem:
     def words(self, op: Any) -> bytes:
         """Return the numbers that op captures, as they are now; raises `CapturesChanged`."""
         if type(op) is FunctionType:
-            words = words_now(op, key_within(self.hot))
-            if words is not None:
-                return words
+            info = codes.look(id(op.__code__))
+            guard = None if info is None else info.guard
+            if guard is not None and guard.key is self.hot:
+                words = guard.words(op)
+                if words is not None:
+                    return words
         operator = self.operator(op)
         return b"" if operator is None else operator.words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,48 +15,65 @@ from gpualgo._operators.operator import as_operator
 
 _PYTHON = frozenset((bool, int, float, complex))
 
-# For each operator code of its own: what is learnt of its numbers holds for it alone.
-_codes: Memo[tuple[Any, types.CodeType]] = Memo(1 << 10)
-
 
 def is_scalar(x: Any) -> bool:
     """Return whether an argument is a number, and not an array."""
     return type(x) in _PYTHON or isinstance(x, np.generic)
 
 
+class _Template(NamedTuple):
+    """How numbers are bound to the operators of one code: for each code of its own, as what is
+    learnt of its numbers holds for it alone.
+    """
+
+    source: Any  # the operator's code, held as the memo is by its id; or the operator itself
+    bind: Callable[..., types.FunctionType]
+    code: types.CodeType
+
+
+_templates: Memo[_Template] = Memo(1 << 10)
+
+
 def bind(op: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, tuple[Any, ...]]:
     """Return an operator of the arrays alone, which captures the numbers, and the arrays."""
-    fn = as_operator(op, where, len(arguments)).fn
     pattern = tuple(map(is_scalar, arguments))
-    arrays = tuple(x for x, is_number in zip(arguments, pattern, strict=True) if not is_number)
-    if not arrays:
-        shown = ", ".join(map(repr, arguments))
-        raise TypeError(f"{where}: all arguments are numbers ({shown}); pass at least one array")
-    template = _template(pattern)
-    numbers = [x for x, is_number in zip(arguments, pattern, strict=True) if is_number]
-    bound = template(fn, *numbers)
-    return types.FunctionType(
-        _code_of(fn, pattern, bound.__code__), bound.__globals__, bound.__name__, None,
-        bound.__closure__,
-    ), arrays  # fmt: skip
+    template = None
+    if type(op) is types.FunctionType and op.__defaults__ is None:
+        template = _templates.look((id(op.__code__), pattern))
+    if template is None:
+        op = as_operator(op, where, len(arguments)).fn
+        if all(pattern):
+            shown = ", ".join(map(repr, arguments))
+            raise TypeError(
+                f"{where}: all arguments are numbers ({shown}); pass at least one array"
+            )
+        template = _template_of(op, pattern)
+    numbers: list[Any] = [op]
+    arrays: list[Any] = []
+    for argument, is_number in zip(arguments, pattern, strict=True):
+        (numbers if is_number else arrays).append(argument)
+    bound = template.bind(*numbers)
+    bound.__code__ = template.code
+    return bound, tuple(arrays)
 
 
-def _code_of(fn: Any, pattern: tuple[bool, ...], code: types.CodeType) -> types.CodeType:
-    """Return a template's code, of which an error says that it stands where fn does."""
+def _template_of(fn: Any, pattern: tuple[bool, ...]) -> _Template:
     function = python_function(fn)
     source: Any = fn if function is None else function.__code__
 
-    def make() -> tuple[Any, types.CodeType]:
-        if function is None:
-            return source, code.replace(co_filename=repr(fn))
-        place = {"co_filename": source.co_filename, "co_firstlineno": source.co_firstlineno}
-        return source, code.replace(**place)
+    def make() -> _Template:
+        place: dict[str, Any] = {"co_filename": repr(fn)}
+        if function is not None:  # of which an error shall tell the line
+            place = {"co_filename": source.co_filename, "co_firstlineno": source.co_firstlineno}
+        bind = _binder(pattern)
+        code = bind(fn, *pattern[: sum(pattern)]).__code__
+        return _Template(source, bind, code.replace(**place))
 
-    return _codes.made((id(source), pattern), make)[1]
+    return _templates.made((id(source), pattern), make)
 
 
 @cache
-def _template(pattern: tuple[bool, ...]) -> Callable[..., types.FunctionType]:
+def _binder(pattern: tuple[bool, ...]) -> Callable[..., types.FunctionType]:
     """Return f(fn, *numbers), which gives a function of arrays' elements that calls fn."""
     names = [f"{'s' if is_number else 'a'}{i}" for i, is_number in enumerate(pattern)]
     numbers = [name for name in names if name[0] == "s"]
