@@ -220,10 +220,10 @@ BUGS: tuple[Bug, ...] = (
         "UNINITIALISED",
     ),
     bug(
-        "numbers: each but the last",
+        "numbers: each but the first",
         _OPERATOR,
         "if (threadIdx.x < Numbers::count)",
-        "if (threadIdx.x + 1 < Numbers::count)",
+        "if (threadIdx.x > 0 && threadIdx.x < Numbers::count)",
         "transform with numbers",
         "UNINITIALISED",
         WRONG,
