@@ -182,7 +182,10 @@ ga.transform(ga.Operator(lambda a: -a), x)
 ga.transform(operator.neg, x, out=x, dtype=np.float64)
 ga.transform(x, lambda a: a)  # error
 ga.transform(lambda a: a)  # error
-ga.transform(lambda a, b: a * b, x, 2.0)  # error
+ga.transform(lambda a, b: a * b, x, 2.0)
+ga.transform(lambda a, b: a * b, 2, x)
+ga.transform(np.multiply, t, np.float32(2))
+ga.transform(lambda a, b: a * b, x, "2")  # error
 
 # histogram
 ga.histogram(x, 10)

@@ -158,6 +158,7 @@ Axis: TypeAlias = "SupportsIndex | None"
 Axes: TypeAlias = "SupportsIndex | tuple[SupportsIndex, ...] | None"
 Shape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 
+Number: TypeAlias = "complex | np.generic"
 Scalar: TypeAlias = "complex | np.generic | np.ndarray[Any, Any]"  # an array of one element
 FirstValue: TypeAlias = "Scalar | AnyArray"  # of a scan: on a GPU, too
 Real: TypeAlias = "float | np.number[Any] | np.ndarray[Any, Any]"

@@ -93,8 +93,8 @@ def test_each_nan_is_a_constant_of_its_own() -> None:
         assert bits_of(float, bits) == struct.pack("<Q", bits)
 
     def key_of(imag: float) -> Any:
-        captured = complex(1, imag)
-        return Operator(lambda a: captured + a).key
+        captured = (complex(1, imag),)
+        return Operator(lambda a: captured[0] + a).key
 
     assert key_of(float("nan")) is key_of(float("nan"))
     assert key_of(float("nan")) is not key_of(-float("nan"))

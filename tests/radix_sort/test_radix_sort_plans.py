@@ -52,7 +52,7 @@ class Made(NamedTuple):
 
     def run(self) -> list[tuple[str, Any]]:
         """Return each step's kernel with the addresses it gets, or ("clear", (address, bytes))."""
-        addresses = (b"", 0, 0, 0, *self.arrays, *self.lend())
+        addresses = (b"", 0, 0, 0, b"", *self.arrays, *self.lend())
         steps: list[tuple[str, Any]] = []
         for step in self.plan.steps:
             if isinstance(step, Clear):
@@ -153,7 +153,7 @@ LAYOUTS: list[dict[str, Any]] = [{}, {"step": 2}, {"out_step": 3}, {"shift": 1},
 
 def check(made: Made, machine: Machine) -> None:
     """Assert that launches get what their kernels take, from places that there are."""
-    pieces, num_given = made.pieces, 4 + len(made.arrays)
+    pieces, num_given = made.pieces, 5 + len(made.arrays)
     for step in made.plan.steps:
         if isinstance(step, Clear):
             assert step.num_bytes <= pieces[step.place - num_given].num_bytes

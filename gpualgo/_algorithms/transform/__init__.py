@@ -24,22 +24,22 @@ _ARGUMENT = "transform: an argument"
 
 @overload
 def transform(
-    op: ty.Function | Operator, x: ty.Same, /, *arrays: ty.Same | ty.Scalar,
+    op: ty.Function | Operator, x: ty.Same, /, *arrays: ty.Same | ty.Number,
     dtype: ty.DType | None = None, out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def transform(
-    op: ty.Function | Operator, x: ty.Foreign, /, *arrays: ty.Foreign | ty.Scalar,
+    op: ty.Function | Operator, x: ty.Foreign, /, *arrays: ty.Foreign | ty.Number,
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 @overload
 def transform(
-    op: ty.Function | Operator, x: ty.Host, /, *arrays: ty.Host | ty.Scalar,
+    op: ty.Function | Operator, x: ty.Host, /, *arrays: ty.Host | ty.Number,
     dtype: ty.DType | None = None, out: ty.Host | None = None, stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
 @overload
 def transform(
-    op: ty.Function | Operator, x: ty.Scalar, /, *arrays: ty.AnyArray | ty.Scalar,
+    op: ty.Function | Operator, x: ty.Number, /, *arrays: ty.AnyArray | ty.Number,
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream: Any = None) -> Any:
