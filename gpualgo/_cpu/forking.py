@@ -1,15 +1,24 @@
-"""A fork waits until nothing is being compiled: numba's locks would never be free in the child."""
+"""Whether numba can compile now. A fork waits until nothing is being compiled: numba's locks would
+never be free in the child.
+"""
 
 from __future__ import annotations
 
-from numba.core import compiler_lock
+from numba.core import compiler_lock, config
 
 from gpualgo._base import forks
+from gpualgo._base.errors import CompileError
 from gpualgo._cpu import llvm
 
 forks.wait_for(compiler_lock.global_compiler_lock._lock, around=llvm.LOCK)  # an RLock, too
 
 
 def check() -> None:
-    """Raise RuntimeError in a forked child whose parent was compiling and never stopped."""
+    """Raise CompileError where numba is switched off, and RuntimeError in a forked child whose
+    parent was compiling and never stopped.
+    """
+    if config.DISABLE_JIT:
+        raise CompileError(
+            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it before numba is imported"
+        )
     forks.check("compiling for the CPU")

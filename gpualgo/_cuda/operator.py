@@ -54,8 +54,14 @@ def _install() -> Any:
             "compiling an operator for CUDA needs numba-cuda: pip install 'gpualgo[cu13]' "
             f"(import failed: {error})"
         ) from error
+    from numba.core import config
+
     from gpualgo._operators.numpy_rules import rewrite
 
+    if config.DISABLE_JIT:
+        raise CompileError(
+            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it before numba is imported"
+        )
     target = rewrite.Target(
         ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, True
     )

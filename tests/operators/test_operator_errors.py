@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend
+from support import Backend, run_python
 
 import gpualgo as ga
 
@@ -71,3 +71,19 @@ def test_an_operator_in_the_place_of_another_argument(backend: Backend) -> None:
             call(lambda a, b: a + b, x)
     with pytest.raises(TypeError, match=r"^transform: .* function; op comes before the arrays"):
         ga.transform(x, lambda a: a + 1)
+
+
+def test_numba_switched_off() -> None:
+    done = run_python(
+        """if True:
+        import numpy as np
+        import gpualgo as ga
+        try:
+            ga.transform(lambda a: a + 12345, np.arange(3))
+        except ga.CompileError as error:
+            print(error)
+        """,
+        NUMBA_DISABLE_JIT="1",
+        GPUALGO_DEVICE="cpu",
+    )
+    assert "transform: numba compiles nothing while NUMBA_DISABLE_JIT is set" in done.stdout

@@ -282,3 +282,14 @@ def test_functions_nested_three_deep(backend: Backend) -> None:
         lambda a, b: plus(a, plus(b, 1)), *[backend.to_device(np.array([3], np.float32))] * 2
     )
     assert_same(backend.to_host(result), np.array([19], np.float32))
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+    BLUE = 5
+
+
+def test_members_are_looked_for_as_their_numbers(backend: Backend) -> None:
+    x = np.arange(7)
+    found = ga.transform(lambda a: a in (Colour.RED, Colour.BLUE), backend.to_device(x))
+    np.testing.assert_array_equal(backend.to_host(found), (x == 1) | (x == 5))

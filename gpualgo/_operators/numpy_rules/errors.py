@@ -97,7 +97,7 @@ def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np
     name = scalar_name(returned)
     if name is None:
         raise TypeError(
-            f"op returns {described(returned)}, not a number; return a scalar: {source_of(fn)}"
+            f"op returns {described(returned)}, and not a number; return a scalar: {source_of(fn)}"
         )
     inferred = (
         np.dtype(scalar_name(native(returned)))

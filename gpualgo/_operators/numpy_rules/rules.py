@@ -302,14 +302,16 @@ def _extreme(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Ge
 def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
     """Return whether a tuple holds a number equal to another."""
     items, value = args
-    if not isinstance(items, types.BaseTuple) or any(scalar_name(t) is None for t in items):
+    kinds = without_members(tuple(items) if isinstance(items, types.BaseTuple) else (items,),
+                            stays_member=True)  # fmt: skip
+    if not isinstance(items, types.BaseTuple) or any(scalar_name(t) is None for t in kinds):
         raise Refused(f"`in` takes a tuple of numbers, not {described(items)}")
 
     def generate(code: Code, values: list[Any]) -> Any:
         found = [
             compared(code, "==", [(ty, code.builder.extract_value(values[0], i)),
                                   (value, values[1])])
-            for i, ty in enumerate(items)
+            for i, ty in enumerate(kinds)
         ]  # fmt: skip
         return code.either(code.context.get_constant(types.boolean, False), *found)
 

@@ -203,7 +203,12 @@ def described(ty: types.Type) -> str:
     if ty is types.none:
         return "None"
     if isinstance(ty, types.BaseTuple):
-        return f"a tuple of {len(ty)}"
+        others = [item for item in ty if scalar_name(item) is None]
+        return f"a tuple that holds {described(others[0])}" if others else f"a tuple of {len(ty)}"
+    if isinstance(ty, (types.EnumMember, types.IntEnumMember)):
+        return "a member of an enumeration (take its value)"
+    if isinstance(ty, (types.EnumClass, types.IntEnumClass)):
+        return "an enumeration"
     if isinstance(ty, types.Array):
         return f"an array of {described(ty.dtype)}"
     if isinstance(ty, (types.UnicodeType, types.StringLiteral)):
