@@ -19,6 +19,6 @@ def check() -> None:
     """
     if config.DISABLE_JIT:
         raise CompileError(
-            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it before numba is imported"
+            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and start anew"
         )
     forks.check("compiling for the CPU")

@@ -60,7 +60,7 @@ def _install() -> Any:
 
     if config.DISABLE_JIT:
         raise CompileError(
-            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it before numba is imported"
+            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and start anew"
         )
     target = rewrite.Target(
         ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, True

@@ -175,7 +175,9 @@ class Guard:
     def expect(self, numbers: Sequence[Number]) -> None:
         """Remember the types of the numbers that are data."""
         self.pack = Packer(numbers)
-        if len(numbers) == 1 and numbers[0].kind == "float" and self.numbers[0][0] is CELLS:
+        first = numbers[0] if len(numbers) == 1 else None
+        is_plain = first is not None and first.kind == "float" and not first.is_exponent
+        if is_plain and self.numbers[0][0] is CELLS:
             self.words = _float_in_cell(self.numbers[0][1])
         elif numbers:
             self.words = self._words

@@ -125,13 +125,20 @@ def words_now(fn: Any, key: Key) -> bytes | None:
     return found.words if found.key is key else None
 
 
-def compile_in(fn: Any, key: Key, words: Iterable[int] | None = None) -> list[Place]:
+def compile_in(
+    fn: Any, key: Key, words: Iterable[int] | None = None, is_exponent: bool = False
+) -> list[Place]:
     """Have numbers of a key compiled in from now on: those that begin at some words, or all.
 
-    Returns the places of those that were not yet, for `make_data`.
+    Exponents at first where they are short alone. Returns the places of those that were not yet,
+    for `make_data`.
     """
     policy = _policy_of(fn)
     places = [place for number, place in key.numbers if words is None or number.first_word in words]
+    new = [place for place in places if place not in policy.exponents] if is_exponent else []
+    if new:
+        policy.exponents.update(new)
+        return new
     added = [place for place in places if place not in policy.constants]
     policy.constants.update(added)
     return added
@@ -139,7 +146,9 @@ def compile_in(fn: Any, key: Key, words: Iterable[int] | None = None) -> list[Pl
 
 def make_data(fn: Any, places: Iterable[Place]) -> None:
     """Take `compile_in` back."""
-    _policy_of(fn).constants.difference_update(places)
+    policy = _policy_of(fn)
+    policy.constants.difference_update(places)
+    policy.exponents.difference_update(places)
 
 
 def _policy_of(fn: Any) -> Policy:

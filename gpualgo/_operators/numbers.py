@@ -34,15 +34,20 @@ class Number(NamedTuple):
     type: type
     bounds: tuple[int, int] | None  # of a Python integer
     first_word: int
+    is_exponent: bool = False  # none of `SHORT_POWERS`
 
     @property
     def token(self) -> Token:
         """What compiled code depends on."""
-        return "number", self.kind, self.bounds, self.first_word
+        return "number", self.kind, self.bounds, self.first_word, self.is_exponent
 
     @property
     def num_words(self) -> int:
         return 2 if self.kind in ("complex", "complex128") else 1
+
+
+SHORT_POWERS = frozenset((-1, 0.5, *range(1, 17)))
+"""Exponents for which there is other code than for all others: they are compiled in."""
 
 
 class Data:
@@ -70,11 +75,14 @@ class Data:
 
 
 class ConstantNeeded(CompileError):
-    """Code depends on the value of a number: those that begin at these words are compiled in."""
+    """Code depends on the value of a number: those that begin at these words are compiled in.
 
-    def __init__(self, message: str, words: Iterable[int] = ()) -> None:
+    `is_exponent`: on whether it is one of `SHORT_POWERS`.
+    """
+
+    def __init__(self, message: str, words: Iterable[int], is_exponent: bool = False) -> None:
         super().__init__(message)
-        self.words = frozenset(words)
+        self.words, self.is_exponent = frozenset(words), is_exponent
 
 
 def number_of(value: Any, first_word: int) -> Number | None:
@@ -100,16 +108,17 @@ class Policy:
     Integers, which may bound loops, are compiled in until they have changed.
     """
 
-    __slots__ = ("_seen", "_varied", "constants")
+    __slots__ = ("_seen", "_varied", "constants", "exponents")
 
     def __init__(self) -> None:
         self.constants: set[Place] = set()
+        self.exponents: set[Place] = set()
         self._varied: set[Place] = set()
         self._seen: dict[Place, Any] = {}
 
     def is_data(self, place: Place, value: Any) -> bool:
         """Return whether a number is data, as far as is known now."""
-        if place in self.constants:
+        if place in self.constants or (place in self.exponents and value in SHORT_POWERS):
             return False
         if place in self._varied or not isinstance(value, (int, np.integer, np.bool_)):
             return True
@@ -122,13 +131,14 @@ class Policy:
 class Packer:
     """Makes the words of numbers."""
 
-    __slots__ = ("_bounded", "_convert", "_pack", "_types")
+    __slots__ = ("_bounded", "_convert", "_exponents", "_pack", "_types")
 
     def __init__(self, numbers: Sequence[Number]) -> None:
         self._types = [number.type for number in numbers]
         self._pack = struct.Struct("<" + "".join(map(_code, numbers))).pack
         bounds = [(i, *number.bounds) for i, number in enumerate(numbers) if number.bounds]
         self._bounded = tuple(bounds)
+        self._exponents = [i for i, number in enumerate(numbers) if number.is_exponent]
         self._convert = any(kind is not float and kind is not int for kind in self._types)
 
     def __call__(self, values: Sequence[Any]) -> bytes | None:
@@ -137,6 +147,9 @@ class Packer:
             return None
         for i, low, high in self._bounded:
             if not low <= values[i] <= high:
+                return None
+        for i in self._exponents:
+            if values[i] in SHORT_POWERS:
                 return None
         if self._convert:
             values = [part for value in values for part in _parts(value)]

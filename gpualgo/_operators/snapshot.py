@@ -162,6 +162,8 @@ class Snapshot:
         number = number_of(value, self._num_number_words)
         if number is None or not self._policy.is_data(place, value):
             return None
+        if place in self._policy.exponents:
+            number = number._replace(is_exponent=True)
         self._guard.is_data(source, name)
         self._num_number_words += number.num_words
         self.numbers.append((number, place))

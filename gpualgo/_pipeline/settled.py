@@ -23,9 +23,11 @@ def retried(op: Any, hot: Any, error: Exception) -> Iterator[bool]:
     if not numbers or not isinstance(error, (CompileError, TypeError)):
         yield False
         return
-    words = error.words if isinstance(error, ConstantNeeded) else None
+    words, is_exponent = None, False
+    if isinstance(error, ConstantNeeded):
+        words, is_exponent = error.words, error.is_exponent
     fn = getattr(op, "fn", op)
-    added = keys.compile_in(fn, key, words)
+    added = keys.compile_in(fn, key, words, is_exponent)
     try:
         yield bool(added)
     except Exception:

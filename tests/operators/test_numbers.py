@@ -216,3 +216,15 @@ def test_more_numbers_than_there_is_room_for(backend: Backend) -> None:
         np.testing.assert_array_equal(
             backend.to_host(ga.transform(op, backend.to_device(x))), of_numpy(op, x)
         )
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "complex64", "int32"])
+def test_a_power_is_that_of_the_literal(backend: Backend, name: str) -> None:
+    x = np.array([0.0, 0.5, 1.0, 1.75, 3.0, 7.0]).astype(name)
+    given = backend.to_device(x)
+    for k in (2.2, 2.0, 2.4, 0.5, 2.6, -1.0, 3, 17, 16, 20, 17.5, 0, 2.2):
+        literal = eval(f"lambda a: a ** {k!r}")
+        found = backend.to_host(ga.transform((lambda k: lambda a: a**k)(k), given))
+        expected = backend.to_host(ga.transform(literal, given))
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)

@@ -56,7 +56,8 @@ def number_intrinsic(number: Number, make: Callable[..., Any], word: Any) -> Any
     """Return the intrinsic that gives a number that is data; word(builder, i) is its word i."""
     ty = scalar_type(number.kind)
     if isinstance(ty, Weak):
-        ty = Weak(ty.kind, None, frozenset((number.first_word,)), number.bounds)
+        words = frozenset((number.first_word,))
+        ty = Weak(ty.kind, None, words, number.bounds, number.is_exponent)
 
     def captured(typingctx: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -45,7 +45,7 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
             yield
     except Exception as error:
         if words := refusal.words_needed():
-            raise ConstantNeeded(str(error), words) from None
+            raise ConstantNeeded(str(error), words, refusal.needs_exponent()) from None
         if isinstance(error, CompileError):
             raise type(error)(f"{error}: {source_of(fn)}") from None
         dtypes = ", ".join(str(dtype) for dtype in arg_dtypes)

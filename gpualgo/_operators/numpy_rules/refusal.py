@@ -19,9 +19,9 @@ class Refused(TypingError):
 class ValueNeeded(Refused):
     """Raised where code depends on what a number that is data is."""
 
-    def __init__(self, words: Iterable[int]) -> None:
+    def __init__(self, words: Iterable[int], is_exponent: bool = False) -> None:
         super().__init__("a number has to be known before the operator is compiled")
-        _last.words = frozenset(words)
+        _last.words, _last.is_exponent = frozenset(words), is_exponent
 
 
 _last = threading.local()
@@ -35,6 +35,11 @@ def forget() -> None:
 def words_needed() -> frozenset[int]:
     """Return the words of the numbers whose values this thread's compilation needs."""
     return getattr(_last, "words", frozenset())
+
+
+def needs_exponent() -> bool:
+    """Return whether of those it needs no more than whether they are short exponents."""
+    return bool(_last.is_exponent)
 
 
 def last() -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._operators.numpy_rules import codegen, conversions, data, integers, powers, weak
+from gpualgo._operators.numpy_rules import codegen, conversions, data, integers, weak
 from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.promotion import WEAK, default_name, is_inexact, loop_of
 from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded
@@ -152,7 +152,8 @@ def _constant_power(
 ) -> tuple[types.Type, Generate] | None:
     """Return the code of a power with a constant exponent, where it has one of its own."""
     if isinstance(args[1], Weak) and args[1].data:
-        return _power_of_data(entry, args[0], args[1], name)
+        _check_power_of_data(args[1], name)
+        return None
     exponent = args[1].value if isinstance(args[1], Weak) else None
     if isinstance(exponent, int) and exponent < 0 and not is_inexact(name):
         raise Refused(
@@ -179,27 +180,12 @@ def _constant_power(
     return result, generate
 
 
-def _power_of_data(
-    entry: Entry, base: types.Type, exponent: Weak, name: str
-) -> tuple[types.Type, Generate] | None:
-    """Return the code of a power whose exponent is data: by the way that it takes as a constant."""
-    if not is_inexact(name) and exponent.kind == "int" and weak.is_within(exponent, 0, _LONGEST):
-        return None  # all ways give the same
-    if isinstance(base, Weak) or exponent.kind == "complex" or not is_inexact(name):
-        raise ValueNeeded(exponent.data)
-    if name.startswith("complex"):
-        raise ValueNeeded(exponent.data)
-    result = scalar_type(name)
-
-    def generate(code: Code, values: list[Any]) -> Any:
-        (a,) = cast_all(code, values[:1], (base,), (name,))
-        (known,) = cast_all(code, values[1:], (exponent,), ("float64",))
-        (b,) = cast_all(code, values[1:], (exponent,), (name,))
-        ways = ("reciprocal", "sqrt") if entry.style == "operator" else ()
-        value = powers.of_data(code, entry.does, name, (a, b), known, ways)
-        return code.context.cast(code.builder, value, native(result), result)
-
-    return result, generate
+def _check_power_of_data(exponent: Weak, name: str) -> None:
+    """Raise `ValueNeeded` for an exponent that is data unless all have the same code."""
+    if is_inexact(name) and not exponent.is_exponent:
+        raise ValueNeeded(exponent.data, is_exponent=exponent.kind != "complex")
+    if not is_inexact(name) and not weak.is_within(exponent, 0, _LONGEST):
+        raise ValueNeeded(exponent.data)  # negative ones are refused
 
 
 _LONGEST = 2**63 - 1

@@ -30,20 +30,21 @@ class Weak(types.Type):
     """A Python scalar of kind int, float or complex; `values`: all that it may be, if known.
 
     `data`: the words of numbers that are data which it was made of, and of nothing but these and
-    constants; `bounds`: the least and the greatest that such an integer may be.
+    constants; `bounds`: the least and the greatest that such an integer may be; `is_exponent`:
+    it is a number itself, and no exponent for which there is code of its own.
     """
 
     def __init__(
         self, kind: str, values: Iterable[Any] | None = None, data: frozenset[int] = frozenset(),
-        bounds: tuple[int, int] | None = None,
+        bounds: tuple[int, int] | None = None, is_exponent: bool = False,
     ) -> None:  # fmt: skip
-        self.kind, self.data = kind, data
+        self.kind, self.data, self.is_exponent = kind, data, is_exponent
         self.bounds = bounds if kind == "int" else None
         known = None if values is None else {_text(value): value for value in values}
         if known is not None and len(known) > _MAX_VALUES:
             known = None
         self.values = None if known is None else tuple(known[name] for name in sorted(known))
-        of_data = f", {sorted(data)}, {self.bounds}" if data else ""
+        of_data = f", {sorted(data)}, {self.bounds}{' **' * is_exponent}" if data else ""
         super().__init__(name=f"Weak({kind}, {None if known is None else sorted(known)}{of_data})")
 
     @property
