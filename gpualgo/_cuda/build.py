@@ -69,10 +69,14 @@ def kernel(spec: Spec, device: int) -> driver.Kernel:
 def kernels(specs: Sequence[Spec], device: int) -> list[driver.Kernel]:
     """Return the loaded kernels of specs; those that are new are compiled side by side."""
     capability = gpu.get(device).capability
-    missing = [spec for spec in specs if _kernels.get((*_memory_key(spec), capability)) is None]
-    if len(missing) > 1:
-        kept.provenance()  # once, not in each thread
-        side_by_side(*(partial(cubin, spec, capability) for spec in missing))
+    side_by_side(
+        *(
+            partial(cubin, spec, capability)
+            for spec in specs
+            if _kernels.get((*_memory_key(spec), capability)) is None
+            and not _is_kept(spec, capability)
+        )
+    )
     return [kernel(spec, device) for spec in specs]
 
 
@@ -99,13 +103,28 @@ def _operator_parts(op: Operator, arg_dtypes: Any, result_dtype: Any) -> tuple[s
 
 def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Return a spec's machine code and kernel name; needs no GPU."""
-    parts = () if spec.op is None else _operator_parts(spec.op, spec.arg_dtypes, spec.result_dtype)
-    key = kept.key_of("cubin", spec.source, spec.expression, arch_of(capability), *parts)
+    key = _cubin_key(spec, capability)
 
     def make() -> tuple[bytes, str]:
         return _read_code(key) or _write_code(key, _build(spec, capability))
 
     return _cubins.made(key, make)
+
+
+def _cubin_key(spec: Spec, capability: tuple[int, int]) -> str:
+    parts = () if spec.op is None else _operator_parts(spec.op, spec.arg_dtypes, spec.result_dtype)
+    return kept.key_of("cubin", spec.source, spec.expression, arch_of(capability), *parts)
+
+
+def _is_kept(spec: Spec, capability: tuple[int, int]) -> bool:
+    """Return whether a spec's machine code is in memory, or was on disk and is there now."""
+    key = _cubin_key(spec, capability)
+    if _cubins.get(key) is None:
+        code = _read_code(key)
+        if code is None:
+            return False
+        _cubins.add(key, code)
+    return True
 
 
 def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
