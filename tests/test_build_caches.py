@@ -250,7 +250,6 @@ def test_kernels_of_one_call_are_built_side_by_side(
         return bytes(100), spec.expression
 
     monkeypatch.setattr(build, "_build", fake)
-    monkeypatch.setenv("GPUALGO_NUM_THREADS", "2")
     monkeypatch.setattr(threads, "_num_cores", lambda: 2)
     names = [kernel.name for kernel in build.kernels(specs, 0)]
     assert names == [spec.expression for spec in specs]

@@ -80,7 +80,7 @@ def side_by_side(*makes: Callable[[], Any]) -> list[Any]:
 
     Returns, or raises what one has raised, only when all have ended.
     """
-    if len(makes) < 2 or num_threads() == 1:
+    if len(makes) < 2 or _num_cores() == 1:
         return [make() for make in makes]
     first, *others = (_Made(make) for make in makes)
     helpers = [threading.Thread(target=each.run, name="gpualgo") for each in others]

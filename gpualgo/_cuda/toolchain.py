@@ -6,6 +6,7 @@ refuses. Both compilers run without the GIL.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def compiled(
         raise CompileError(f"NVRTC failed on {expression}: {error}") from error
     try:
         _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
-        done = nvrtc.nvrtcCompileProgram(program, len(options), [o.encode() for o in options])
+        done = nvrtc.nvrtcCompileProgram(program, len(options), [os.fsencode(o) for o in options])
         if done[0] != 0:
             log = _filled(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
             text = log.rstrip(b"\0").decode(errors="replace")
