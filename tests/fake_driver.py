@@ -224,7 +224,11 @@ def stub_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def result_dtype(op: Any, args: tuple[Any, ...], wanted: Any, capability: Any) -> Any:
         return args[0] if wanted is None else wanted
 
-    monkeypatch.setattr(build, "kernel", lambda spec, ordinal: Kernel(b"", spec.expression))
+    def kernel(spec: build.Spec, ordinal: int) -> Kernel:
+        return Kernel(b"", spec.expression)
+
+    monkeypatch.setattr(build, "kernel", kernel)
+    monkeypatch.setattr(build, "kernels", lambda specs, n: [kernel(spec, n) for spec in specs])
     monkeypatch.setattr(build, "result_dtype", result_dtype)
 
 

@@ -178,9 +178,9 @@ class Recorder:
 
     def watch_compilers(self) -> None:
         """Put functions that listen in front of NVRTC's and nvJitLink's."""
-        core: Any = importlib.import_module("cuda.core")
         nvjitlink: Any = importlib.import_module("cuda.bindings.nvjitlink")
-        core.Program = self._program_class(core.Program)
+        toolchain: Any = importlib.import_module("gpualgo._cuda.toolchain")
+        toolchain.compiled = self._listening(toolchain.compiled)
         linked = nvjitlink.get_linked_cubin
 
         def get_linked_cubin(linker: Any, cubin: bytearray) -> Any:
@@ -190,24 +190,15 @@ class Recorder:
 
         nvjitlink.get_linked_cubin = get_linked_cubin
 
-    def _program_class(self, program: Callable[..., Any]) -> Callable[..., Any]:
-        recorder = self
+    def _listening(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        def listening(source: str, expression: str, *others: Any, **named: Any) -> Any:
+            code, name = compiled(source, expression, *others, **named)
+            self.expressions[name] = expression
+            if code.startswith(b"\x7fELF"):  # LTO-IR is not
+                self._keep("compiled", code)
+            return code, name
 
-        class Program:
-            def __init__(self, *arguments: Any) -> None:
-                self.made = program(*arguments)
-
-            def compile(self, target: str, name_expressions: tuple[str, ...] = ()) -> Any:
-                result = self.made.compile(target, name_expressions=name_expressions)
-                for expression in name_expressions:
-                    name = result.symbol_mapping[expression]
-                    name = name.decode() if isinstance(name, bytes) else name
-                    recorder.expressions[name] = expression
-                if target == "cubin":
-                    recorder._keep("compiled", bytes(result.code))
-                return result
-
-        return Program
+        return listening
 
     def _keep(self, how: str, code: bytes) -> None:
         name = Cubin(code).kernel

@@ -116,6 +116,35 @@ def test_without_a_thread_to_be_had_the_caller_works(monkeypatch: pytest.MonkeyP
     assert sorted(done) == list(range(100))
 
 
+def test_functions_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_num_cores", lambda: 2)
+    here, both = threading.get_ident(), threading.Barrier(2, timeout=30)
+
+    def name() -> bool:
+        both.wait()
+        return threading.get_ident() == here
+
+    assert threads.side_by_side(name, name) == [True, False]
+    ended = []
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        threads.side_by_side(fail, lambda: ended.append(True))
+    assert ended
+    assert threads.side_by_side() == []
+
+
+def test_functions_run_where_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_num_cores", lambda: 2)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert threads.side_by_side(lambda: 1, lambda: 2, lambda: 3) == [1, 2, 3]
+
+
 def test_environment_bounds_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GPUALGO_NUM_THREADS", raising=False)
     cores = threads.num_threads()

@@ -21,6 +21,7 @@ from gpualgo._algorithms.scan import parameters as scan
 from gpualgo._algorithms.transform import policy as transform
 from gpualgo._base.errors import CompileError
 from gpualgo._cuda import build, copy
+from gpualgo._cuda.kept import source_folder
 from gpualgo._cuda.layout import DIVISOR, divisor, layout
 from gpualgo._cuda.parameters import (
     F32,
@@ -252,7 +253,7 @@ def structs_of(kind: Kind) -> Iterator[Parameters]:
 
 def fields_in_source(name: str) -> list[str]:
     """Return the names of a struct's fields in C++."""
-    text = "".join(path.read_text() for path in sorted(build.source_folder().rglob("*.cuh")))
+    text = "".join(path.read_text() for path in sorted(source_folder().rglob("*.cuh")))
     (body,) = re.findall(rf"\nstruct {name} {{\n(.*?)\n}};", text, re.DOTALL)
     lines = [line.partition("//")[0].rstrip() for line in body.splitlines()]
     declared = [line for line in lines if re.fullmatch(r"  [^ ].*;", line)]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.reduce.policy import cut_rows, flat, rows_spec
-from gpualgo._cuda.build import Spec, _compile, _link
+from gpualgo._cuda import toolchain
+from gpualgo._cuda.build import Spec, _compile
 from gpualgo._cuda.operator import compile_operator
 from gpualgo._operators.operator import Operator
 
@@ -21,8 +22,8 @@ def self_test(arch: str = "sm_90") -> dict[str, Any]:
     spec = probe_spec()
     assert spec.op is not None
     operator_ir = compile_operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability)
-    kernel_ir = _compile(spec, capability, "ltoir")
-    code, _ = _link(spec, capability, kernel_ir, operator_ir.ltoir)
+    kernel_ir, _ = _compile(spec, capability, is_ltoir=True)
+    code = toolchain.linked((kernel_ir, operator_ir.ltoir), arch, spec.expression)
     return {"seconds": time.perf_counter() - start, "cubin_bytes": len(code), "arch": arch}
 
 

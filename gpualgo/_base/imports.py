@@ -11,6 +11,7 @@ import threading
 import time
 
 from gpualgo._base import forks
+from gpualgo._base.collecting import paused
 
 PATIENCE = 60.0  # seconds to wait for somebody else's import
 _PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba", "numba.cuda")
@@ -30,6 +31,7 @@ class _Loading:
         if not self._is_registered:
             self._register()
         self._lock.acquire()
+        paused.__enter__()
         self._depth += 1
         try:
             if self._depth == 1:
@@ -40,6 +42,7 @@ class _Loading:
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
+        paused.__exit__()
         self._lock.release()
 
     def _register(self) -> None:

@@ -31,6 +31,14 @@ def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str:
     return digest.hexdigest()
 
 
+def files_of(folder: str, suffix: str, prefix: str = "") -> list[str]:
+    """Return a folder's files whose names begin and end so, sorted; none if it is no folder."""
+    if not os.path.isdir(folder):
+        return []
+    names = sorted(os.listdir(folder))
+    return [os.path.join(folder, n) for n in names if n.startswith(prefix) and n.endswith(suffix)]
+
+
 def versions_of(*packages: str) -> list[str]:
     """Return packages' versions, by their folders: importlib.metadata alone takes 20 ms to load."""
     return [_version_of(package) for package in packages]

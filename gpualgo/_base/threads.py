@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpualgo._base import forks
 
@@ -73,6 +73,49 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> Non
     for helper in helpers:
         if not helper.cancelled():
             helper.result()
+
+
+def side_by_side(*makes: Callable[[], Any]) -> list[Any]:
+    """Return what functions return: the first is called here, each other by a thread of its own.
+
+    Returns, or raises what one has raised, only when all have ended.
+    """
+    if len(makes) < 2 or _num_cores() == 1:
+        return [make() for make in makes]
+    first, *others = (_Made(make) for make in makes)
+    helpers = [threading.Thread(target=each.run, name="gpualgo") for each in others]
+    started = []
+    try:
+        for helper in helpers:
+            helper.start()
+            started.append(helper)
+    except RuntimeError:
+        pass  # no thread can be started: the caller does it all
+    for each in (first, *others[len(started) :]):
+        each.run()
+    for helper in started:
+        helper.join()
+    return [each.result() for each in (first, *others)]
+
+
+class _Made:
+    """What a function returned or raised."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._value = self._make()
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._value
 
 
 class _Queue:

@@ -10,7 +10,7 @@ from functools import cache
 
 from gpualgo._base import disk_cache as disk
 from gpualgo._base import loaded
-from gpualgo._base.provenance import PACKAGE, digest_of_sources, versions_of
+from gpualgo._base.provenance import PACKAGE, digest_of_sources, files_of, versions_of
 
 # What tells models of CPUs apart; the other lines change from core to core, or as time goes by.
 _LINES = (
@@ -28,9 +28,9 @@ def provenance() -> str | None:
     """
     try:
         sources = source_files()
-        if loaded.changed_since(sources):
-            return None
         digest = digest_of_sources((PACKAGE, sources))
+        if loaded.changed_since(sources):  # before they were read, or meanwhile
+            return None
     except OSError:  # they are in an archive, or there is their bytecode alone
         return None
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
@@ -46,17 +46,10 @@ def source_files() -> list[str]:
     """Return the sources that make code, or decide what code is made."""
     found = [os.path.join(PACKAGE, name) for name in ("_base/dtypes.py", "_arrays/view.py")]
     for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
-        found += _python_files(os.path.join(PACKAGE, folder), "")
+        found += files_of(os.path.join(PACKAGE, folder), ".py")
     for name in sorted(os.listdir(PACKAGE / "_algorithms")):
-        found += _python_files(os.path.join(PACKAGE, "_algorithms", name), "cpu")
+        found += files_of(os.path.join(PACKAGE, "_algorithms", name), ".py", "cpu")
     return found
-
-
-def _python_files(folder: str, prefix: str) -> list[str]:
-    if not os.path.isdir(folder):
-        return []
-    names = sorted(os.listdir(folder))
-    return [os.path.join(folder, n) for n in names if n.startswith(prefix) and n.endswith(".py")]
 
 
 def cpu() -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import dtypes
+from gpualgo._base.collecting import paused
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import code as machine
@@ -90,7 +91,8 @@ def _load(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> m
     if found is not None:
         with contextlib.suppress(RuntimeError):  # it needs what numba had and has no more
             return machine.Loaded(found, words)
-    made = _compile(key, write, applied)
+    with paused:
+        made = _compile(key, write, applied)
     loaded = machine.Loaded(made, words)
     host.write(machine.encode(made), *parts)
     return loaded

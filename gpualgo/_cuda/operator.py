@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import dtypes, forks
+from gpualgo._base.collecting import paused
 from gpualgo._base.errors import CompileError
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
@@ -104,7 +105,7 @@ def compile_operator(
         from gpualgo._operators.numpy_rules import wrap
 
     fn = wrap.function_of(op, len(arg_dtypes))
-    with _lock:
+    with _lock, paused:
         return _Compilation(capability, op.key).run(fn, op.fn, arg_dtypes, result_dtype)
 
 

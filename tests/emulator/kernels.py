@@ -13,7 +13,7 @@ from pathlib import Path
 
 from emulator import machine, operators, toolchain, trial
 from emulator.control import Settings
-from gpualgo._cuda import build
+from gpualgo._cuda import kept
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
 
@@ -31,7 +31,7 @@ def image_of(spec: Spec, operator: int) -> bytes:
         'extern "C" const unsigned long long emu_params_size = '
         f"emu::params_size(&{spec.expression});\n"
     )
-    path = toolchain.compile_kernel(text, [build.source_folder()])
+    path = toolchain.compile_kernel(text, [kept.source_folder()])
     trial.figures.add("kernels", start)
     return f"{path}|{operator}".encode()
 

@@ -99,6 +99,7 @@ class Machine:
         self._made: list[Sequence[Piece]] = []
         fake_driver.install(patch)
         patch.setattr(build, "kernel", lambda spec, _: Kernel(spec.expression))
+        patch.setattr(build, "kernels", lambda specs, _: [Kernel(s.expression) for s in specs])
         patch.setattr(fake_driver.gpu(0), "second_workspace", self._second_workspace)
         patch.setattr(fake_driver.gpu(0), "allocate", self._allocate)
         patch.setattr(storage, "clear", lambda *_: None)

@@ -77,17 +77,22 @@ def _launches(
     packed = parameters.COUNT.pack(
         num_items=num_items, flip=flip, table=table, num_blocks=cut.parts
     )
-    kernel = build.kernel(count_spec(machine, dtype.itemsize, cut, offset_bytes), device)
+    counting, filling = build.kernels(
+        [
+            count_spec(machine, dtype.itemsize, cut, offset_bytes),
+            fill_spec(machine, dtype.itemsize, offset_bytes),
+        ],
+        device,
+    )
     count = partial(
-        Launch, kernel, cut.parts, cut.policy.block_threads, packed, device,
+        Launch, counting, cut.parts, cut.policy.block_threads, packed, device,
         shared_bytes=policy.SHARED_HEAD_BYTES + 4 * max(cut.words, _SCAN_WORDS),
     )  # fmt: skip
     items = VECTOR_BYTES // dtype.itemsize
     tile = _FILL.block_threads * _FILL.loads * items
     grid = -(-(num_items + items - 1) // tile)
-    kernel = build.kernel(fill_spec(machine, dtype.itemsize, offset_bytes), device)
     packed = parameters.FILL.pack(num_items=num_items, flip=flip)
-    fill = partial(Launch, kernel, grid, _FILL.block_threads, packed, device)
+    fill = partial(Launch, filling, grid, _FILL.block_threads, packed, device)
     return count, fill
 
 

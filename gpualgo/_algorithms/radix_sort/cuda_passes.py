@@ -18,6 +18,7 @@ from gpualgo._cuda.plan import NONE, Clear
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
 from gpualgo._driver import workspace
+from gpualgo._driver.driver import Kernel
 from gpualgo._driver.workspace import aligned
 
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
@@ -146,13 +147,23 @@ class Batch:
                 zip(digits, policy.packed_digits(digits, len(digits)), strict=True)
             )
         ]  # fmt: skip
-        self._histogram = self._histogram_launch(digits)
-        self._passes = self._pass_launches(cut, num_tiles, packed)
+        counted = policy.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
+        overlaps = gpu.get(job.device).may_overlap
+        specs = [
+            policy.histogram_spec(job.dtype, len(digits), job.index_bytes, counted, overlaps),
+            policy.pass_spec(
+                job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1,
+                overlaps,
+            ),
+        ]  # fmt: skip
+        counting, moving = build.kernels(specs, job.device)
+        self._histogram = self._histogram_launch(counting, counted, digits)
+        self._passes = self._pass_launches(moving, cut, num_tiles, packed)
 
-    def _histogram_launch(self, digits: list[policy.Digit]) -> Callable[..., Launch]:
+    def _histogram_launch(
+        self, kernel: Kernel, cut: policy.HistogramPolicy, digits: list[policy.Digit]
+    ) -> Callable[..., Launch]:
         job = self.job
-        row_bytes = job.row_items * job.key_bytes
-        cut = policy.histogram_policy(row_bytes * self.num_rows, len(digits), self._limit)
         items = VECTOR_BYTES // job.key_bytes
         least = cut.block_threads * cut.loads * items
         resident = self._sms * cut.blocks_per_sm
@@ -164,22 +175,15 @@ class Batch:
             blocks_per_row=per_row, digits=policy.packed_digits(digits, parameters.MAX_PASSES),
             is_in_place=job.is_in_place, has_to_write=job.has_to_write,
         )  # fmt: skip
-        overlaps = gpu.get(job.device).may_overlap
-        spec = policy.histogram_spec(job.dtype, len(digits), job.index_bytes, cut, overlaps)
         return partial(
-            Launch, build.kernel(spec, job.device), per_row * self.num_rows, cut.block_threads,
+            Launch, kernel, per_row * self.num_rows, cut.block_threads,
             packed, job.device, shared_bytes=cut.shared_bytes(len(digits)),
         )  # fmt: skip
 
     def _pass_launches(
-        self, cut: policy.Policy, num_tiles: int, packed: list[Packed]
+        self, kernel: Kernel, cut: policy.Policy, num_tiles: int, packed: list[Packed]
     ) -> list[Callable[..., Launch]]:
         job, overlaps = self.job, gpu.get(self.job.device).may_overlap
-        spec = policy.pass_spec(
-            job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, self.num_rows > 1,
-            overlaps,
-        )  # fmt: skip
-        kernel = build.kernel(spec, job.device)
         grid = min(num_tiles, self._sms * cut.blocks_per_sm)
         shared = cut.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
         return [

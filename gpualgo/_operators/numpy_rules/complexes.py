@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir as llvm
 from numba import types
 
-from gpualgo._operators.numpy_rules import floats
+from gpualgo._operators.numpy_rules import complex_power, floats
 from gpualgo._operators.numpy_rules.code import Code, f32
 from gpualgo._operators.numpy_rules.refusal import Refused
 
@@ -242,8 +242,14 @@ def _power(code: Code, a: Any, b: Any) -> Any:
         code.select(floats.compare(code, ">", br, zero), joined(code, zero, zero),
                     joined(code, nan, nan)),
         is_whole, code.select(is_below, inverse, product),
-        _library("power")(code, a, b),
+        _power_by_logarithm(code, a, b),
     )  # fmt: skip
+
+
+def _power_by_logarithm(code: Code, a: Any, b: Any) -> Any:
+    if code.is_cuda:
+        return joined(code, *complex_power.by_logarithm(code, parts(code, a), parts(code, b)))
+    return _library("power")(code, a, b)  # the C library's, as NumPy's is
 
 
 def _whole_power(code: Code, a: Any, count: Any) -> Any:

@@ -1,0 +1,75 @@
+"""Complex powers by logarithms, on GPUs: numba-cuda's own has 0 for 1j to an imaginary power."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gpualgo._operators.numpy_rules import floats
+from gpualgo._operators.numpy_rules.code import Code, f32, f64
+
+Parts = tuple[Any, Any]
+
+_FAR = 2.0**500  # the squares of what is beyond, or below its reciprocal, may leave the range
+_SCALE = 600  # the power of two that brings those back
+_HALF_TOP = 709.0  # whose exponential is a double; its square none
+
+
+def by_logarithm(code: Code, base: Parts, exponent: Parts) -> Parts:
+    """Return the parts of exp(exponent log(base)), computed in double; base is not 0."""
+    builder, ty = code.builder, base[0].type
+    is_single = ty == f32
+    if is_single:
+        base, exponent = ((builder.fpext(x, f64), builder.fpext(y, f64))
+                          for x, y in (base, exponent))  # fmt: skip
+    (x, y), (bx, by) = base, exponent
+    size = _log_of_single(code, x, y) if is_single else _log_of_size(code, x, y)
+    turn = code.libm("atan2", y, x)
+    grown = builder.fsub(_times_log(code, bx, size), builder.fmul(by, turn))
+    angle = builder.fadd(_times_log(code, by, size), builder.fmul(bx, turn))
+    # By halves: where the whole is beyond a double, its product with a sine may not be.
+    half = builder.fmul(grown, f64(0.5))
+    is_high = builder.fcmp_ordered(">", half, f64(_HALF_TOP))
+    root = code.libm("exp", builder.select(is_high, f64(_HALF_TOP), half))
+    found = tuple(
+        builder.fmul(builder.fmul(root, code.libm(name, angle)), root) for name in ("cos", "sin")
+    )
+    if is_single:
+        found = tuple(builder.fptrunc(part, ty) for part in found)
+    return found[0], found[1]
+
+
+def _log_of_single(code: Code, x: Any, y: Any) -> Any:
+    """Return log(hypot(x, y)) of what was float32, whose squares a double holds."""
+    return code.builder.fmul(f64(0.5), code.libm("log", _squares(code, x, y)))
+
+
+def _log_of_size(code: Code, x: Any, y: Any) -> Any:
+    """Return log(hypot(x, y)), as precise around 1 as elsewhere."""
+    builder = code.builder
+    x, y = (floats.FUNCTIONS["absolute"](code, part) for part in (x, y))
+    is_first = builder.fcmp_ordered(">=", x, y)
+    large, small = builder.select(is_first, x, y), builder.select(is_first, y, x)
+    is_far = builder.fcmp_ordered(">", large, f64(_FAR))
+    is_tiny = builder.fcmp_ordered("<", large, f64(1 / _FAR))
+    scale = code.select(is_far, f64(2.0**-_SCALE), is_tiny, f64(2.0**_SCALE), f64(1.0))
+    moved = _SCALE * math.log(2)
+    shift = code.select(is_far, f64(moved), is_tiny, f64(-moved), f64(0.0))
+    plain = code.libm("log", _squares(code, builder.fmul(large, scale), builder.fmul(small, scale)))
+    beyond = builder.fmul(builder.fsub(large, f64(1.0)), builder.fadd(large, f64(1.0)))
+    near = code.libm("log1p", builder.fadd(beyond, builder.fmul(small, small)))
+    is_near = code.both(
+        builder.fcmp_ordered(">", large, f64(0.7)), builder.fcmp_ordered("<", large, f64(1.5))
+    )
+    doubled = builder.select(is_near, near, plain)
+    return builder.fadd(builder.fmul(f64(0.5), doubled), shift)
+
+
+def _times_log(code: Code, part: Any, size: Any) -> Any:
+    """Return the product; 0 of 0 and an infinity, without which infinities had no real powers."""
+    is_lost = code.both(floats.is_zero(code, part), floats.FUNCTIONS["isinf"](code, size))
+    return code.builder.select(is_lost, part, code.builder.fmul(part, size))
+
+
+def _squares(code: Code, x: Any, y: Any) -> Any:
+    return code.builder.fadd(code.builder.fmul(x, x), code.builder.fmul(y, y))
