@@ -66,10 +66,8 @@ class Data:
         raise TypeError("a number that is data is not known")  # so numba keeps the branch
 
     def _compare(self, other: object) -> Any:
-        from gpualgo._operators.numpy_rules.refusal import ValueNeeded
-
         pair = [side for side in (self, other) if isinstance(side, Data)]
-        raise ValueNeeded(side.number.first_word for side in pair)
+        raise ConstantNeeded("a branch", [side.number.first_word for side in pair])
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
 

@@ -44,6 +44,8 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
             warnings.simplefilter("ignore")  # numba's notes on its own performance
             yield
     except Exception as error:
+        if isinstance(error, ConstantNeeded):
+            raise
         if words := refusal.words_needed():
             raise ConstantNeeded(str(error), words, refusal.needs_exponent()) from None
         if isinstance(error, CompileError):
