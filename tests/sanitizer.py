@@ -92,6 +92,21 @@ def axes(shape: tuple[int, ...]) -> None:
     same(ga.histogram(x, 9, (-100, 100), axis=-1), rows_of(h, 9))
 
 
+def numbers(shape: tuple[int, ...]) -> None:
+    """Operators whose numbers are data, along every axis."""
+    h = RNG.integers(-100, 100, shape).astype(np.int32)
+    for array in (h, h.T):
+        x = xp.asarray(h) if array is h else xp.asarray(h).T
+        for step in (np.int32(3), np.int32(5)):
+            op = lambda a, b: a + b + step  # noqa: B023, E731
+            same(ga.transform(lambda a: a * step, x), array * step)  # noqa: B023
+            same(ga.transform(lambda a, k: a - k, x[..., ::2], 7), array[..., ::2] - np.int32(7))
+            for axis in range(len(shape)):
+                sums = np.cumsum(array + step, axis, dtype=np.int32) - step
+                same(ga.reduce(x, None, op, axis=axis), sums.take(-1, axis))
+                same(ga.inclusive_scan(x, None, op, axis=axis), sums)
+
+
 def counted(n: int) -> None:
     """Narrow keys sorted by counting, however few."""
     from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
@@ -120,6 +135,9 @@ def long_lines(n: int) -> None:
     same(ga.exclusive_scan(x, 7, last), np.concatenate([[7], h[:-1]]).astype(np.int32))
     same(ga.inclusive_scan(x[::2]), np.cumsum(h[::2], dtype=np.int32))
     same(ga.inclusive_scan(xp.asarray(pairs), axis=1), np.cumsum(pairs, 1, dtype=np.int32))
+    step = np.int32(5)
+    sums = ga.inclusive_scan(x, None, lambda a, b: a + b + step)
+    same(sums, np.cumsum(h + step, dtype=np.int32) - step)
     scan_policy.WAVES = before
     Scan.problems.clear()
 
@@ -155,6 +173,7 @@ for n in (1, 33, 4097, 50_000, 900_001 if IS_SMALL else 4_300_001):
     lines(n)
 for shape in ((7, 5), (300, 300), (3000, 3), (3, 30_000), (40, 33, 17), (12, 70_001)):
     axes(shape)
+    numbers(shape)
 if xp is not np:
     for n in (1, 4097, 900_001):
         counted(n)
