@@ -228,3 +228,22 @@ def test_a_power_is_that_of_the_literal(backend: Backend, name: str) -> None:
         expected = backend.to_host(ga.transform(literal, given))
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
+
+
+def test_a_graph_has_those_of_its_recording(cuda: Backend) -> None:
+    global SCALE
+    x = np.arange(10.0)
+    given = cuda.to_device(x)
+    SCALE = 2.0
+    with ga.graph() as graph:
+        result = ga.transform(lambda a: a * SCALE, given)
+    for SCALE in (3.0, -5.5):  # noqa: B007
+        graph.launch()
+        np.testing.assert_array_equal(cuda.to_host(result), x * 2.0)
+    graph.update()
+    graph.launch()
+    np.testing.assert_array_equal(cuda.to_host(result), x * -5.5)
+    SCALE = 2  # of another type: other code
+    graph.update()
+    graph.launch()
+    np.testing.assert_array_equal(cuda.to_host(result), x * 2)
