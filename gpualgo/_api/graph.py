@@ -72,8 +72,8 @@ class Graph:
         """Replace arrays: each pair is an array that the graph touches, and its successor.
 
         All calls are checked and recorded anew, so a successor may differ in strides and alignment.
-        Results that the graph made are such arrays too. Operators are looked at anew as well: without
-        any pair, numbers that they capture are what they are now.
+        Results that the graph made are such arrays too. Operators are looked at anew as well:
+        without any pair, numbers that they capture are what they are now.
 
         Parameters
         ----------
