@@ -9,7 +9,7 @@ from typing import Any
 from gpualgo._base.errors import CompileError
 from gpualgo._operators import key as keys
 from gpualgo._operators.numbers import ConstantNeeded
-from gpualgo._operators.operator import key_within
+from gpualgo._operators.operator import Operator, key_within
 
 
 @contextmanager
@@ -24,10 +24,10 @@ def retried(op: Any, hot: Any, error: Exception) -> Iterator[bool]:
         yield False
         return
     words = error.words if isinstance(error, ConstantNeeded) else None
-    fn = getattr(op, "fn", op)
-    added = keys.compile_in(fn, key, words)
+    fn = op.fn if isinstance(op, Operator) else op
+    places, added = keys.compile_in(fn, key, words)
     try:
-        yield bool(added)
-    except Exception:
+        yield bool(places)  # another thread may have had them compiled in meanwhile
+    except BaseException:
         keys.make_data(fn, added)
         raise

@@ -43,6 +43,10 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
             yield
+        if words := refusal.words_needed():  # numba may go on where it asked for a value in vain
+            raise ConstantNeeded("op depends on the value of a number", words)
+    except ConstantNeeded:
+        raise
     except Exception as error:
         if words := refusal.words_needed():
             raise ConstantNeeded(str(error), words) from None
