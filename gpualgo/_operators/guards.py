@@ -81,9 +81,9 @@ class Guard:
     """What a key was made from, by identity: while all of it stands, so does the key."""
 
     __slots__ = (
-        "_fixed_cells", "attributes", "cells", "defaults", "found_at", "functions", "globals",
-        "inner_cells", "is_stable", "key", "may_capture", "numbers", "pack", "values", "views",
-        "words",
+        "_fixed_cells", "are_own", "attributes", "cells", "defaults", "found_at", "functions",
+        "globals", "inner_cells", "is_stable", "key", "may_capture", "numbers", "pack", "values",
+        "views", "words",
     )  # fmt: skip
 
     def __init__(self, fn: types.FunctionType) -> None:
@@ -93,6 +93,7 @@ class Guard:
         self.pack = Packer(())
         # Returns the words of those of a function now, None if one is of another type.
         self.words: Callable[[types.FunctionType], bytes | None] = _no_words
+        self.are_own = True  # they are read from the function alone
         self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
         self.views: list[View] = []  # of the arrays, in order; given away when all are found
@@ -175,6 +176,7 @@ class Guard:
     def expect(self, numbers: Sequence[Number]) -> None:
         """Remember the types of the numbers that are data."""
         self.pack = Packer(numbers)
+        self.are_own = all(place in (CELLS, DEFAULTS) for place, _ in self.numbers)
         first = numbers[0] if len(numbers) == 1 else None
         is_plain = first is not None and first.kind == "float" and not first.is_exponent
         if is_plain and self.numbers[0][0] is CELLS:
@@ -210,6 +212,16 @@ class Guard:
                 return None
             found.append(view)
         return tuple(found)
+
+    def words_of(self, fn: types.FunctionType, key: Key) -> bytes | None:
+        """Return the words of fn, of the same code, whose key was that one when its call began.
+
+        None if this is another's guard, which reads numbers elsewhere: one for each code object
+        is kept, and threads call functions of one code at a time.
+        """
+        if self.key is not key or not (self.are_own or self.holds(fn)):
+            return None
+        return self.words(fn)
 
     def is_plain(self, fn: types.FunctionType) -> bool:
         """Return whether the key still is fn's, and says all that decides a call's plan."""

@@ -117,31 +117,30 @@ def words_now(fn: Any, key: Key) -> bytes | None:
     """Return the numbers that fn captures and that are data, None if its key is another now."""
     if type(fn) is types.FunctionType:
         guard = _code_info(fn.__code__).guard
-        if guard is not None and guard.key is key:
-            words = guard.words(fn)
-            if words is not None:
-                return words
+        words = None if guard is None else guard.words_of(fn, key)
+        if words is not None:
+            return words
     found = examine(fn)
     return found.words if found.key is key else None
 
 
 def compile_in(
     fn: Any, key: Key, words: Iterable[int] | None = None, is_exponent: bool = False
-) -> list[Place]:
+) -> tuple[list[Place], list[Place]]:
     """Have numbers of a key compiled in from now on: those that begin at some words, or all.
 
-    Exponents at first where they are short alone. Returns the places of those that were not yet,
-    for `make_data`.
+    Exponents at first where they are short alone. Returns their places, and of those the ones that
+    were otherwise till now, for `make_data`.
     """
     policy = _policy_of(fn)
-    places = [place for number, place in key.numbers if words is None or number.first_word in words]
-    new = [place for place in places if place not in policy.exponents] if is_exponent else []
-    if new:
-        policy.exponents.update(new)
-        return new
-    added = [place for place in places if place not in policy.constants]
-    policy.constants.update(added)
-    return added
+    found = [pair for pair in key.numbers if words is None or pair[0].first_word in words]
+    chosen = policy.constants
+    if is_exponent and not all(number.is_exponent for number, _ in found):
+        chosen = policy.exponents
+    places = [place for _, place in found]
+    added = [place for place in places if place not in chosen]
+    chosen.update(added)
+    return places, added
 
 
 def make_data(fn: Any, places: Iterable[Place]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,15 @@ Place: TypeAlias = tuple[Any, ...]
 # the value, which of all integers of a range it does or does not.
 _EDGES = sorted({0, *(-(2**n) for n in (7, 15, 31, 63)),
                  *(2**n for n in (7, 8, 15, 16, 31, 32, 63))})  # fmt: skip
+
+
+def widened(low: int, high: int) -> tuple[int, int]:
+    """Return bounds that end where ranges do; those beyond 64 bits stay."""
+    below, above = bisect_right(_EDGES, low), bisect_right(_EDGES, high)
+    return (
+        _EDGES[below - 1] if below else low,
+        _EDGES[above] - 1 if above < len(_EDGES) else high,
+    )
 
 
 class Number(NamedTuple):
@@ -53,7 +62,8 @@ SHORT_POWERS = frozenset((-1, 0.5, *range(1, 17)))
 class Data:
     """What an operator's copy holds in the place of a number; has no value to be asked for.
 
-    numba compares what it takes for constants, to drop branches: the number is compiled in then.
+    numba asks what it takes for constants, to drop branches: the number is compiled in then, as a
+    branch that is dropped has no part in the type of the result.
     """
 
     __slots__ = ("number",)
@@ -63,9 +73,9 @@ class Data:
         self.number = number
 
     def __bool__(self) -> bool:
-        raise TypeError("a number that is data is not known")  # so numba keeps the branch
+        self._compare(self)
 
-    def _compare(self, other: object) -> Any:
+    def _compare(self, other: object) -> NoReturn:
         pair = [side for side in (self, other) if isinstance(side, Data)]
         raise ConstantNeeded("a branch", [side.number.first_word for side in pair])
 

@@ -160,10 +160,9 @@ class Problem:
         if type(op) is FunctionType:
             info = codes.look(id(op.__code__))
             guard = None if info is None else info.guard
-            if guard is not None and guard.key is self.hot:
-                words = guard.words(op)
-                if words is not None:
-                    return words
+            words = None if guard is None else guard.words_of(op, self.hot)
+            if words is not None:
+                return words
         operator = self.operator(op)
         return b"" if operator is None else operator.words
 

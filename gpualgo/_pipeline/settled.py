@@ -9,7 +9,7 @@ from typing import Any
 from gpualgo._base.errors import CompileError
 from gpualgo._operators import key as keys
 from gpualgo._operators.numbers import ConstantNeeded
-from gpualgo._operators.operator import key_within
+from gpualgo._operators.operator import Operator, key_within
 
 
 @contextmanager
@@ -26,10 +26,10 @@ def retried(op: Any, hot: Any, error: Exception) -> Iterator[bool]:
     words, is_exponent = None, False
     if isinstance(error, ConstantNeeded):
         words, is_exponent = error.words, error.is_exponent
-    fn = getattr(op, "fn", op)
-    added = keys.compile_in(fn, key, words, is_exponent)
+    fn = op.fn if isinstance(op, Operator) else op
+    places, added = keys.compile_in(fn, key, words, is_exponent)
     try:
-        yield bool(added)
-    except Exception:
+        yield bool(places)  # another thread may have had them compiled in meanwhile
+    except BaseException:
         keys.make_data(fn, added)
         raise

@@ -52,8 +52,8 @@ def _result(entry: Entry, args: list[Weak], kind: str, words: frozenset[int]) ->
         return None
     if entry.does in codegen.RELATIONS:
         return types.boolean if kind != "complex" else None
-    if entry.style == "extreme":
-        return args[0].joined(args[1])
+    if entry.style == "extreme":  # one of the two, with its own type
+        return args[0].joined(args[1]) if args[0].kind == args[1].kind else None
     compute = _MONOTONOUS.get(entry.does)
     if entry.style != "operator" or compute is None or kind == "complex":
         return None

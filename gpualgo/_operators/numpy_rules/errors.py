@@ -43,9 +43,12 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
             yield
+        if words := refusal.words_needed():  # numba may go on where it asked for a value in vain
+            why = "op depends on the value of a number"
+            raise ConstantNeeded(why, words, refusal.needs_exponent())
+    except ConstantNeeded:
+        raise
     except Exception as error:
-        if isinstance(error, ConstantNeeded):
-            raise
         if words := refusal.words_needed():
             raise ConstantNeeded(str(error), words, refusal.needs_exponent()) from None
         if isinstance(error, CompileError):

@@ -17,8 +17,7 @@ from gpualgo._base.errors import CompileError
 from gpualgo._operators.captured import Slot
 from gpualgo._operators.numpy_rules import language, storage
 from gpualgo._operators.numpy_rules.lookup import Lookup
-from gpualgo._operators.numpy_rules.rewriter import Rewriter
-from gpualgo._operators.numpy_rules.types import WeakValue
+from gpualgo._operators.numpy_rules.rewriter import Rewriter, as_number
 
 MARK = "__gpualgo_adopted__"
 
@@ -53,12 +52,9 @@ def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
     """Return a copy of fn that numba will compile with NumPy-2 arithmetic."""
     subject = "op" if fn.__name__ == "<lambda>" else f"op ({fn.__name__})"
     language.check(fn.__code__, subject)
-    weak = tuple(
-        WeakValue(value) if type(value) in (int, float, complex) else value
-        for value in fn.__defaults__ or ()
-    )
+    defaults = tuple(as_number(value) for value in fn.__defaults__ or ())
     copy = pytypes.FunctionType(
-        fn.__code__, fn.__globals__, fn.__name__, weak or None, fn.__closure__
+        fn.__code__, fn.__globals__, fn.__name__, defaults or None, fn.__closure__
     )
     copy.__kwdefaults__ = fn.__kwdefaults__
     setattr(copy, MARK, adoption)

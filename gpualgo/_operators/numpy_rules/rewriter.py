@@ -100,7 +100,7 @@ class Rewriter:
             self._replace(statement, self._call(part, (value.value,), value.loc))
 
     def _rewrite_constant(self, statement: Any, constant: Any, loc: Any) -> None:
-        number = _as_number(constant)
+        number = as_number(constant)
         if number is not constant:
             self._replace(statement, self.ir.Const(number, loc))
             return
@@ -225,7 +225,7 @@ class Rewriter:
         statement.value = value
 
 
-def _as_number(constant: Any) -> Any:
+def as_number(constant: Any) -> Any:
     """Return a constant with its Python numbers weak, and what numba has no type for."""
     kind = type(constant)
     if kind in (int, float, complex):
@@ -234,7 +234,7 @@ def _as_number(constant: Any) -> Any:
         name = dtypes.name_of(constant.dtype)
         return NarrowValue(constant, name) if name in NARROW else constant
     if kind is tuple:
-        items = tuple(_as_number(item) for item in constant)
+        items = tuple(as_number(item) for item in constant)
         return items if any(a is not b for a, b in zip(items, constant, strict=True)) else constant
     return constant
 

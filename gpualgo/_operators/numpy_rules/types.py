@@ -17,6 +17,7 @@ from numba import types
 from numba.core.typeconv import Conversion
 from numba.np.numpy_support import as_dtype, from_dtype
 
+from gpualgo._operators.numbers import widened
 from gpualgo._operators.numpy_rules.promotion import WEAK, result_name
 from gpualgo._operators.numpy_rules.refusal import Refused, shown
 
@@ -65,7 +66,9 @@ class Weak(types.Type):
         kind = max(self.kind, other.kind, key=WEAK.index)
         data = self.data | other.data
         if data and all(ty.data or ty.values is not None for ty in (self, other)):
-            return Weak(kind, None, data, hull(self, other) if kind == "int" else None)
+            # Of ranges there are few: what a loop counts down is soon what it will always be.
+            bounds = widened(*hull(self, other)) if kind == "int" else None
+            return Weak(kind, None, data, bounds)
         if self.values is None or other.values is None:
             return Weak(kind)
         return Weak(kind, [as_kind(kind, value) for value in (*self.values, *other.values)])

@@ -35,6 +35,9 @@ def cast(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> A
     if isinstance(target, types.Integer) and source.kind == "int":
         check_fits(source, target.name)
     if not source.is_constant:
+        if source.data and source.kind == "int" and not isinstance(target, types.Integer):
+            value = context.cast(builder, value, types.int64, types.float64)  # as NumPy does
+            return context.cast(builder, value, types.float64, target)
         return context.cast(builder, value, source.native, target)
     number = source.value
     if isinstance(target, types.Integer) and source.kind == "int":
