@@ -6,6 +6,7 @@ So a number whose value changes compiles nothing again; see docs/adr/0014-number
 from __future__ import annotations
 
 import struct
+import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -77,7 +78,9 @@ class Data:
 
     def _compare(self, other: object) -> NoReturn:
         pair = [side for side in (self, other) if isinstance(side, Data)]
-        raise ConstantNeeded("a branch", [side.number.first_word for side in pair])
+        words = [side.number.first_word for side in pair]
+        asked.note(words)  # numba may go on
+        raise ConstantNeeded("op branches on the value of a number", words)
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
 
@@ -134,6 +137,19 @@ class Policy:
             return False
         self._varied.add(place)
         return True
+
+
+class _Asked(threading.local):
+    """What this thread's compilation has asked the values of, whatever became of the question."""
+
+    words: frozenset[int] = frozenset()
+    is_exponent = False
+
+    def note(self, words: Iterable[int], is_exponent: bool = False) -> None:
+        self.words, self.is_exponent = frozenset(words), is_exponent
+
+
+asked = _Asked()
 
 
 class Packer:

@@ -16,7 +16,7 @@ from numba import types
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.key import python_function
-from gpualgo._operators.numbers import ConstantNeeded
+from gpualgo._operators.numbers import ConstantNeeded, asked
 from gpualgo._operators.numpy_rules import refusal
 from gpualgo._operators.numpy_rules.types import Weak, described, native, scalar_name
 from gpualgo._operators.numpy_rules.weak import is_within
@@ -43,14 +43,14 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
             yield
-        if words := refusal.words_needed():  # numba may go on where it asked for a value in vain
+        if asked.words:  # numba may go on where it asked for a value in vain
             why = "op depends on the value of a number"
-            raise ConstantNeeded(why, words, refusal.needs_exponent())
+            raise ConstantNeeded(why, asked.words, asked.is_exponent)
     except ConstantNeeded:
         raise
     except Exception as error:
-        if words := refusal.words_needed():
-            raise ConstantNeeded(str(error), words, refusal.needs_exponent()) from None
+        if asked.words:
+            raise ConstantNeeded(str(error), asked.words, asked.is_exponent) from None
         if isinstance(error, CompileError):
             raise type(error)(f"{error}: {source_of(fn)}") from None
         dtypes = ", ".join(str(dtype) for dtype in arg_dtypes)

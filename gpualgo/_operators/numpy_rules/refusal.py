@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from numba.core.errors import TypingError
 
+from gpualgo._operators.numbers import asked
+
 
 class Refused(TypingError):
     """Raised while numba types or lowers an operator; it may bury it among its own reasons."""
@@ -21,7 +23,7 @@ class ValueNeeded(Refused):
 
     def __init__(self, words: Iterable[int], is_exponent: bool = False) -> None:
         super().__init__("a number has to be known before the operator is compiled")
-        _last.words, _last.is_exponent = frozenset(words), is_exponent
+        asked.note(words, is_exponent)
 
 
 _last = threading.local()
@@ -29,17 +31,8 @@ _last = threading.local()
 
 def forget() -> None:
     """Begin a compilation."""
-    _last.sentence, _last.words = None, frozenset()
-
-
-def words_needed() -> frozenset[int]:
-    """Return the words of the numbers whose values this thread's compilation needs."""
-    return getattr(_last, "words", frozenset())
-
-
-def needs_exponent() -> bool:
-    """Return whether of those it needs no more than whether they are short exponents."""
-    return bool(_last.is_exponent)
+    _last.sentence = None
+    asked.note(())
 
 
 def last() -> str | None:
