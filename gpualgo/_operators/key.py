@@ -23,10 +23,9 @@ from gpualgo._operators.numbers import Place, Policy
 from gpualgo._operators.snapshot import (
     CodeFacts,
     Snapshot,
-    constant_token,
-    object_token,
     python_function,
 )
+from gpualgo._operators.tokens import constant_token, object_token
 
 __all__ = ["call_key", "examine", "key_of", "python_function"]
 

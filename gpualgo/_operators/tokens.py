@@ -1,0 +1,57 @@
+"""Tokens: what compiled code can depend on of a value that needs no copy, compared by value."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from typing import Any
+
+import numpy as np
+
+from gpualgo._operators import classes
+from gpualgo._operators.content import Token
+
+
+def number_token(value: Any) -> Token | None:
+    """Return the token of an immutable value that code may hold; None if it is none."""
+    kind = type(value)
+    if kind is float:
+        return ("float", _bits(value))
+    if kind is complex:
+        return ("complex", _bits(value.real), _bits(value.imag))
+    if kind in (int, bool, str, bytes, type(None), type(Ellipsis)):
+        return (kind.__name__, value)
+    if isinstance(value, np.generic) and not isinstance(value, np.void):  # whose fields may change
+        return ("scalar", value.dtype.name, value.dtype.str, value.tobytes())
+    items: Any = (value.start, value.stop, value.step) if kind is slice else value
+    if kind in (tuple, frozenset, slice):
+        tokens = [constant_token(item) for item in items]
+        return (kind.__name__, tuple(sorted(tokens, key=repr) if kind is frozenset else tokens))
+    return None
+
+
+def _bits(value: float) -> str:
+    """Return a float as text; of a NaN, which is not like any other, all bits."""
+    return value.hex() if value == value else struct.pack(">d", value).hex()
+
+
+def constant_token(value: Any) -> Token:
+    """Return the token of a constant of a code object but for code itself."""
+    token = number_token(value)
+    return object_token(value) if token is None else token
+
+
+def object_token(value: Any) -> Token:
+    """Return the token of a class or a function of C; raise TypeError for all that has none."""
+    token = classes.object_token(value)
+    if token is not None:
+        return token
+    if isinstance(value, functools.partial):
+        raise TypeError(
+            "op is a functools.partial, which numba cannot compile; "
+            "write it as a lambda that captures the value"
+        )
+    raise TypeError(
+        f"op captures a value of type {type(value).__name__}, which kernels cannot hold; "
+        "capture numbers, NumPy scalars, arrays or functions"
+    )
