@@ -79,6 +79,7 @@ def _calls(number: int) -> None:
     ga.exclusive_scan(x, 0.0, op)
     ga.transform(op, x, x)
     ga.transform(lambda a: a * number, x)
+    ga.transform(op, x, 1.5 + number)
     ga.radix_sort(x)
     ga.argsort(x)
     ga.histogram(x, number + 1, (0.0, 1.0 + number))
@@ -104,3 +105,21 @@ def test_nothing_grows_for_ever(small: None) -> None:
     assert len(after) > 20  # it does look
     for name in ("_cpu.kernels._kernels", "_cpu.operator._compiled", "_operators.key.codes"):
         assert after[f"gpualgo.{name}"] == LIMIT  # the limits were reached
+
+
+def test_new_values_of_numbers_leave_nothing() -> None:
+    x = np.arange(3.0)
+    with ga.default_device("cpu"):
+
+        def call(k: float) -> None:
+            ga.transform(lambda a, b=-k: a * k + b, x)
+            ga.transform(lambda a, b: a * b, x, k)
+            assert ga.reduce(x, 0.0, lambda a, b: a + b + k) == 3.0 + 3 * k
+
+        for number in range(3):
+            call(number / 2)
+        gc.collect()
+        before = _sizes()
+        for number in range(3, 1000):
+            call(number / 2)
+    assert _sizes() == before
