@@ -88,6 +88,28 @@ def ga_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
+POWERS: list[tuple[Make, Any]] = [
+    (lambda k: lambda a: k**a, 8),
+    (lambda k: lambda a: np.power(k, a), 2),
+    (lambda k: lambda a: np.power(a, k), -1),
+    (lambda k: lambda a: a**k, np.int64(2)),
+    (lambda k: lambda a: a**k, np.int8(-1)),
+]
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize(("make", "value"), POWERS)
+def test_a_power_has_the_same_bits_whether_a_number_is_data_or_not(
+    backend: Backend, make: Make, value: Any, name: str
+) -> None:
+    x = backend.to_device(np.abs(np.random.default_rng(5).standard_normal(5000) * 5).astype(name))
+    kind = type(value)
+    first, *_, again = (
+        backend.to_host(ga.transform(make(k), x)) for k in (value, kind(5), kind(-2), value)
+    )
+    assert first.tobytes() == again.tobytes()
+
+
 def test_defaults_within_are_weak_and_narrow_as_outside(backend: Backend) -> None:
     x = np.arange(4, dtype=np.int8)
 
