@@ -123,6 +123,21 @@ def test_defaults_within_are_weak_and_narrow_as_outside(backend: Backend) -> Non
         check(backend, op, x)
 
 
+@pytest.mark.parametrize("kind", [float, np.float16, np.float32, np.float64, np.complex64])
+def test_zeros_of_either_sign_are_two_defaults(backend: Backend, kind: Any) -> None:
+    for value in (0.0, -0.0, 0.0):
+
+        def by_value(a, factor=kind(value)):  # type: ignore[no-untyped-def]  # noqa: B008
+            return a * factor.real
+
+        def by_tuple(a, factors=(kind(value),)):  # type: ignore[no-untyped-def]  # noqa: B008
+            return a * factors[0].real
+
+        for helper in (by_value, by_tuple):
+            found = ga.transform(lambda a: helper(a), backend.to_device(np.ones(2)))  # noqa: B023
+            assert bool(np.signbit(backend.to_host(found)).all()) == bool(np.signbit(value))
+
+
 @pytest.fixture
 def often_interrupted() -> Iterator[None]:
     """Let threads take turns far more often than they do."""
