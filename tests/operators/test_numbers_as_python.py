@@ -88,6 +88,28 @@ def ga_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
+POWERS: list[tuple[Make, Any]] = [
+    (lambda k: lambda a: k**a, 8),
+    (lambda k: lambda a: np.power(k, a), 2),
+    (lambda k: lambda a: np.power(a, k), -1),
+    (lambda k: lambda a: a**k, np.int64(2)),
+    (lambda k: lambda a: a**k, np.int8(-1)),
+]
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+@pytest.mark.parametrize(("make", "value"), POWERS)
+def test_a_power_has_the_same_bits_whether_a_number_is_data_or_not(
+    backend: Backend, make: Make, value: Any, name: str
+) -> None:
+    x = backend.to_device(np.abs(np.random.default_rng(5).standard_normal(5000) * 5).astype(name))
+    kind = type(value)
+    first, *_, again = (
+        backend.to_host(ga.transform(make(k), x)) for k in (value, kind(5), kind(-2), value)
+    )
+    assert first.tobytes() == again.tobytes()
+
+
 def test_defaults_within_are_weak_and_narrow_as_outside(backend: Backend) -> None:
     x = np.arange(4, dtype=np.int8)
 
@@ -99,6 +121,21 @@ def test_defaults_within_are_weak_and_narrow_as_outside(backend: Backend) -> Non
 
     for op in (by_tuple, lambda a: by_tuple(a), lambda a: by_half(a)):
         check(backend, op, x)
+
+
+@pytest.mark.parametrize("kind", [float, np.float16, np.float32, np.float64, np.complex64])
+def test_zeros_of_either_sign_are_two_defaults(backend: Backend, kind: Any) -> None:
+    for value in (0.0, -0.0, 0.0):
+
+        def by_value(a, factor=kind(value)):  # type: ignore[no-untyped-def]  # noqa: B008
+            return a * factor.real
+
+        def by_tuple(a, factors=(kind(value),)):  # type: ignore[no-untyped-def]  # noqa: B008
+            return a * factors[0].real
+
+        for helper in (by_value, by_tuple):
+            found = ga.transform(lambda a: helper(a), backend.to_device(np.ones(2)))  # noqa: B023
+            assert bool(np.signbit(backend.to_host(found)).all()) == bool(np.signbit(value))
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from gpualgo._operators.numpy_rules.storage import Narrowing
 
 # Names of libdevice that differ from those of Python's math.
 _LIBDEVICE = {"gamma": "tgamma"}
-_EXTERNAL = ("cbrt", "exp2")  # which numba's math on the CPU has not, or not for each Python
+# Which numba's math on the CPU has not, or not for each Python, or as an intrinsic of LLVM's.
+_EXTERNAL = ("cbrt", "exp2", "pow")
 i1, f32, f64 = llvm.IntType(1), llvm.FloatType(), llvm.DoubleType()
 
 
@@ -56,6 +57,11 @@ class Code:
             symbol = f"__nv_{_LIBDEVICE.get(name, name)}" if self.is_cuda else name
             kind = llvm.FunctionType(ty, [ty] * len(values))
             function = cgutils.get_or_insert_function(self.builder.module, kind, symbol + suffix)
+            if symbol == "pow":
+                # For some constants LLVM takes others, as exp2 for 8 ** a: a number has to give the
+                # same bits compiled in and as data.
+                for attribute in ("nobuiltin", "nounwind", "readnone"):
+                    function.attributes.add(attribute)
             return self.builder.call(function, values)
         scalar = types.float32 if ty == f32 else types.float64
         signature = scalar(*(scalar,) * len(values))

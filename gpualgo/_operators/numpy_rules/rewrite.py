@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.captured import Slot
 from gpualgo._operators.numpy_rules import language, storage
@@ -52,13 +54,30 @@ def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
     """Return a copy of fn that numba will compile with NumPy-2 arithmetic."""
     subject = "op" if fn.__name__ == "<lambda>" else f"op ({fn.__name__})"
     language.check(fn.__code__, subject)
-    defaults = tuple(as_number(value) for value in fn.__defaults__ or ())
+    defaults = tuple(_told_apart(as_number(value)) for value in fn.__defaults__ or ())
     copy = pytypes.FunctionType(
         fn.__code__, fn.__globals__, fn.__name__, defaults or None, fn.__closure__
     )
     copy.__kwdefaults__ = fn.__kwdefaults__
     setattr(copy, MARK, adoption)
     return copy
+
+
+_BY_IDENTITY = {"__eq__": object.__eq__, "__ne__": object.__ne__, "__hash__": object.__hash__}
+_SIGNED: dict[Any, Any] = {
+    kind: type(kind.__name__, (kind,), _BY_IDENTITY)
+    for kind in (np.float32, np.float64, np.complex64, np.complex128)
+}
+
+
+def _told_apart(value: Any) -> Any:
+    """Return a default value that nothing equals: numba takes equal ones, as 0.0 and -0.0 are,
+    for the one that it met first.
+    """
+    if type(value) is tuple:
+        return tuple(_told_apart(item) for item in value)
+    kind = _SIGNED.get(type(value))
+    return value if kind is None else kind(value)
 
 
 def install(target: Target) -> None:
