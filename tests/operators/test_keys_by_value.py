@@ -18,7 +18,9 @@ Function = Callable[..., Any]
 
 
 def _key(fn: Function) -> Any:
-    return ga.Operator(fn).key
+    """Return what decides the results of an operator: its code, and the numbers that are data."""
+    op = ga.Operator(fn)
+    return op.key, op.words
 
 
 def _apply(backend: Backend, fn: Function, dtype: str = "int64") -> Any:
