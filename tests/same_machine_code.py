@@ -111,16 +111,22 @@ class Cubin:
             is_data = name.startswith((".nv.global", ".nv.constant4", ".rela.nv.constant4"))
             if not name.startswith(SECTIONS) or (is_data and not reads_addresses):
                 continue
+            label = self._plain(name)
             if kind == RELA:
-                yield name, *sorted(self._relocations(content))
+                yield label, *sorted(self._relocations(content))
             elif name.startswith(".nv.global"):
-                yield name, *sorted(self._held(index))
+                yield label, *sorted(self._held(index))
             else:  # the upper bits of a kernel's info are its registers, the lower ones a number
-                yield name, size, info >> 24, content.hex()
+                yield label, size, info >> 24, content.hex()
+
+    def _plain(self, name: str) -> str:
+        """Return a name without the kernel's, which holds the types of its parameters."""
+        return name.replace(self.kernel, "kernel")
 
     def _relocations(self, content: bytes) -> Iterator[tuple[Any, ...]]:
         for offset, info, addend in struct.iter_unpack("<2Qq", content):
-            yield offset, info & 0xFFFFFFFF, self.symbols[info >> 32].name, addend
+            name = self._plain(self.symbols[info >> 32].name)
+            yield offset, info & 0xFFFFFFFF, name, addend
 
     def _held(self, index: int) -> Iterator[tuple[Any, ...]]:
         content = self.sections[index].content
