@@ -40,6 +40,10 @@ from typing import Any, NamedTuple
 MAIN = (9, 0)
 TESTS = "test_build*.py"
 NOBITS, SYMTAB, RELA = 8, 2, 4  # kinds of ELF sections
+# Of attributes in .nv.info: their form with a size, and those that begin with a symbol's number
+# (where parameters lie, registers, stack).
+WITH_SIZE, OF_SYMBOLS = 4, (0x0A, 0x11, 0x12, 0x23, 0x2F)
+
 # Sections that make a kernel what it is; the others hold names and debug information.
 SECTIONS = (
     ".text.", ".nv.constant", ".nv.shared.", ".nv.global", ".nv.local.", ".nv.info", ".rel",
@@ -116,8 +120,24 @@ class Cubin:
                 yield label, *sorted(self._relocations(content))
             elif name.startswith(".nv.global"):
                 yield label, *sorted(self._held(index))
+            elif name.startswith(".nv.info"):
+                yield label, *self._attributes(content)
             else:  # the upper bits of a kernel's info are its registers, the lower ones a number
                 yield label, size, info >> 24, content.hex()
+
+    def _attributes(self, content: bytes) -> Iterator[tuple[Any, ...]]:
+        """Return what is said of a kernel, with symbols by their names."""
+        at = 0
+        while at < len(content):
+            form, attribute, value = struct.unpack_from("<2BH", content, at)
+            at += 4
+            held = content[at : at + value] if form == WITH_SIZE else b""
+            at += len(held)
+            symbol = ""
+            if held and attribute in OF_SYMBOLS:
+                symbol = self._plain(self.symbols[struct.unpack_from("<I", held)[0]].name)
+                held = held[4:]
+            yield form, attribute, value, symbol, held.hex()
 
     def _plain(self, name: str) -> str:
         """Return a name without the kernel's, which holds the types of its parameters."""
