@@ -122,6 +122,7 @@ def test_a_table_lives_until_the_call_has_run(cuda: Backend, gate: Gate) -> None
     ga.transform(_lookup(warm), x, stream=stream.ptr)
     gc.collect()
     assert sum(reference() is not None for reference in alive) <= 1
+    stream.synchronize()  # before x goes, which is in the order of another stream
 
 
 def test_a_table_that_is_still_being_written(cuda: Backend, gate: Gate) -> None:
