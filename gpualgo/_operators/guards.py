@@ -61,6 +61,16 @@ def _float_in_cell(index: int) -> Callable[[types.FunctionType], bytes | None]:
     return words
 
 
+def _float_in(namespace: dict[str, Any], name: str) -> Callable[[types.FunctionType], bytes | None]:
+    pack = struct.Struct("<d").pack
+
+    def words(fn: types.FunctionType) -> bytes | None:
+        value = namespace.get(name)
+        return pack(value) if type(value) is float else None
+
+    return words
+
+
 def _is_of(fn: Any, code: Any) -> bool:
     """Return whether fn is a function of some code, and nothing else, that reads no variable."""
     return (
@@ -93,7 +103,7 @@ class Guard:
         self.pack = Packer(())
         # Returns the words of those of a function now, None if one is of another type.
         self.words: Callable[[types.FunctionType], bytes | None] = _no_words
-        self.are_own = True  # they are read from the function alone
+        self.are_own = True  # they are read from the function or its globals
         self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
         self.views: list[View] = []  # of the arrays, in order; given away when all are found
@@ -176,11 +186,13 @@ class Guard:
     def expect(self, numbers: Sequence[Number]) -> None:
         """Remember the types of the numbers that are data."""
         self.pack = Packer(numbers)
-        self.are_own = all(place in (CELLS, DEFAULTS) for place, _ in self.numbers)
-        first = numbers[0] if len(numbers) == 1 else None
-        is_plain = first is not None and first.kind == "float" and not first.is_exponent
-        if is_plain and self.numbers[0][0] is CELLS:
+        places = [place for place, _ in self.numbers]
+        self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in places)
+        is_one = len(numbers) == 1 and numbers[0].kind == "float" and not numbers[0].is_exponent
+        if is_one and places[0] is CELLS:
             self.words = _float_in_cell(self.numbers[0][1])
+        elif is_one and type(places[0]) is dict:
+            self.words = _float_in(*self.numbers[0])
         elif numbers:
             self.words = self._words
         self._fixed_cells = [(i, v) for i, v in enumerate(self.cells) if v is not _ANY]
@@ -219,9 +231,9 @@ class Guard:
         None if this is another's guard, which reads numbers elsewhere: one for each code object
         is kept, and threads call functions of one code at a time.
         """
-        if self.key is not key or not (self.are_own or self.holds(fn)):
+        if self.key is not key or fn.__globals__ is not self.globals:
             return None
-        return self.words(fn)
+        return self.words(fn) if self.are_own or self.holds(fn) else None
 
     def is_plain(self, fn: types.FunctionType) -> bool:
         """Return whether the key still is fn's, and says all that decides a call's plan."""
