@@ -164,6 +164,7 @@ def test_streams_at_home_are_joined(cuda: Backend, gate: Gate) -> None:
             with pytest.raises(ValueError, match="pass stream="):
                 call()  # type: ignore[no-untyped-call]
         ga.transform(lambda a: a, plain, out=out, stream=other)  # a plan that must not be used
+    cuda.xp.cuda.Device().synchronize()  # before y goes, which is in the order of another stream
 
 
 def test_dlpack_producers_are_waited_for(cuda: Backend, gate: Gate) -> None:
