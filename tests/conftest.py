@@ -114,6 +114,14 @@ def _short_collections() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let a file's tests find nothing on disk that others compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUALGO_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def gate(cuda: Backend) -> Iterator[Gate]:
     """A gate that holds a stream; it is open when the test has ended, however it ended."""

@@ -27,11 +27,7 @@ MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some
 FLOAT32 = np.dtype("float32")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GPUALGO_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 # --- processes ----------------------------------------------------------------------------

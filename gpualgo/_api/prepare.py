@@ -69,7 +69,7 @@ class Plan:
     def __init__(self, request: Request) -> None:
         found = cuda_plan(request)
         self.temp_storage_bytes = 0 if found is None else found.temp_storage_bytes
-        if request.op is not None:  # some of its numbers may be compiled in by now
+        if request.problem.has_numbers:  # of which some may be compiled in by now
             problem = request.problem.again(request.views, request.op, request.init)
             request = request._replace(problem=problem)
         # Arrays are let go: they only stood for those to come.

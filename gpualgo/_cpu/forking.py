@@ -4,11 +4,11 @@ never be free in the child.
 
 from __future__ import annotations
 
-from numba.core import compiler_lock, config
+from numba.core import compiler_lock
 
 from gpualgo._base import forks
-from gpualgo._base.errors import CompileError
 from gpualgo._cpu import llvm
+from gpualgo._operators.numpy_rules.errors import check_numba
 
 forks.wait_for(compiler_lock.global_compiler_lock._lock, around=llvm.LOCK)  # an RLock, too
 
@@ -17,8 +17,5 @@ def check() -> None:
     """Raise CompileError where numba is switched off, and RuntimeError in a forked child whose
     parent was compiling and never stopped.
     """
-    if config.DISABLE_JIT:
-        raise CompileError(
-            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and start anew"
-        )
+    check_numba()
     forks.check("compiling for the CPU")

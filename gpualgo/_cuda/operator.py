@@ -55,14 +55,10 @@ def _install() -> Any:
             "compiling an operator for CUDA needs numba-cuda: pip install 'gpualgo[cu13]' "
             f"(import failed: {error})"
         ) from error
-    from numba.core import config
-
     from gpualgo._operators.numpy_rules import rewrite
+    from gpualgo._operators.numpy_rules.errors import check_numba
 
-    if config.DISABLE_JIT:
-        raise CompileError(
-            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and start anew"
-        )
+    check_numba()
     target = rewrite.Target(
         ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, True
     )

@@ -99,7 +99,7 @@ class Guard:
     def __init__(self, fn: types.FunctionType) -> None:
         self.globals = fn.__globals__
         self.defaults: tuple[Any, ...] | None = fn.__defaults__
-        self.numbers: list[tuple[Any, Any]] = []  # where those that are data are read: see `_at`
+        self.numbers: list[tuple[Any, Any]] = []  # those that are data: place and name
         self.pack = Packer(())
         # Returns the words of those of a function now, None if one is of another type.
         self.words: Callable[[types.FunctionType], bytes | None] = _no_words

@@ -56,7 +56,8 @@ class Number(NamedTuple):
         return 2 if self.kind in ("complex", "complex128") else 1
 
 
-SHORT_POWERS = frozenset((-1, 0.5, *range(1, 17)))
+WHOLE_POWERS = range(1, 17)  # products
+SHORT_POWERS = frozenset((-1, 0.5, *WHOLE_POWERS))
 """Exponents for which there is other code than for all others: they are compiled in."""
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
-import operator
 import types
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._arrays.view import View
-from gpualgo._base import dtypes
 from gpualgo._operators import key as key_module
+from gpualgo._operators import recognised
 from gpualgo._operators.captured import Captured, note, token_of
 from gpualgo._operators.content import Key, intern
 from gpualgo._operators.key import call_key, examine, key_of, python_function, words_now
@@ -22,40 +19,6 @@ if TYPE_CHECKING:
 
 MAX_ARITY = 8
 _CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
-
-# Recognised callables -> the name of the functor in cuda_src/parts/operator.cuh.
-_NAMES: dict[Any, str] = {
-    operator.add: "add",
-    operator.mul: "multiply",
-    operator.and_: "bitwise_and",
-    operator.or_: "bitwise_or",
-    operator.xor: "bitwise_xor",
-    builtins.min: "minimum",
-    builtins.max: "maximum",
-    np.add: "add",
-    np.multiply: "multiply",
-    np.bitwise_and: "bitwise_and",
-    np.bitwise_or: "bitwise_or",
-    np.bitwise_xor: "bitwise_xor",
-    np.minimum: "minimum",
-    np.maximum: "maximum",
-    np.logical_and: "logical_and",
-    np.logical_or: "logical_or",
-    np.logical_xor: "logical_xor",
-}
-
-_IDENTITIES: dict[str, int | bool] = {
-    "add": 0,
-    "multiply": 1,
-    "bitwise_and": -1,
-    "bitwise_or": 0,
-    "bitwise_xor": 0,
-    "logical_and": True,
-    "logical_or": False,
-    "logical_xor": False,
-}
-
-BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 
 
 class CapturesChanged(RuntimeError):
@@ -97,7 +60,7 @@ class Operator:
                 f"Operator: fn must be callable, got {type(fn).__name__}; pass a function or lambda"
             )
         self.fn = fn
-        self.name = _name_of(fn)
+        self.name = recognised.name_of(fn)
         self._captured: Captured | None = None  # what one call found, held as long as it runs
         self.identity = _settled(identity)
         self.commutative = bool(commutative) or self.name is not None
@@ -136,13 +99,10 @@ class Operator:
         key = key_within(hot)
         if not key.arrays and not key.numbers:
             return self._with(Captured(key, ()))
-        held = self._captured
-        words = words_now(self.fn, key) if held is None else held.words
-        if words is None:
-            raise CapturesChanged(where)
+        words = words_as_of(self, hot, where)
         if not key.arrays:
             return self._with(Captured(key, (), words))
-        views = (held or examine(self.fn)).views
+        views = (self._captured or examine(self.fn)).views
         if tuple(map(token_of, views)) != key.arrays or note(views) != hot[1]:
             raise RuntimeError(
                 f"{where}: another thread changed what op captures while the call began; "
@@ -166,7 +126,7 @@ class Operator:
             return self.identity
         if self.name == "bitwise_and" and dtype.kind in "bu":
             return dtype.type(True) if dtype.kind == "b" else np.iinfo(dtype).max
-        return _IDENTITIES.get(self.name)
+        return recognised.IDENTITIES.get(self.name)
 
     def __repr__(self) -> str:
         fn = self.name or getattr(self.fn, "__qualname__", repr(self.fn))
@@ -180,14 +140,7 @@ def _settled(identity: Any) -> Any:
     return identity.reshape(())[()] if identity.size == 1 else identity.copy()
 
 
-def _name_of(fn: Any) -> str | None:
-    try:
-        return _NAMES.get(fn)
-    except TypeError:  # an unhashable callable
-        return None
-
-
-_builtin_operators = {fn: Operator(fn) for fn in _NAMES}
+_builtin_operators = {fn: Operator(fn) for fn in recognised.NAMES}
 _builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
 
 
@@ -224,6 +177,19 @@ def hot_key(op: Any) -> Any:
 def key_within(hot: Any) -> Any:
     """Return the key of a hot key: what the operator computes, whatever arrays it reads."""
     return hot[0] if type(hot) is tuple else hot
+
+
+def words_as_of(op: Any, hot: Any, where: str) -> bytes:
+    """Return the numbers that op captures now; `CapturesChanged` if its key is another by then."""
+    is_operator = type(op) is Operator
+    held = op._captured if is_operator else None
+    if held is not None:
+        words: bytes | None = held.words
+    else:
+        words = words_now(op.fn if is_operator else op, key_within(hot))
+    if words is None:
+        raise CapturesChanged(where)
+    return words
 
 
 def hot_key_of_function(hot: Any) -> Any:
@@ -281,28 +247,3 @@ def _describe_arity(fn: Any) -> str:
     if function is None:
         return "two arguments"
     return f"{function.__code__.co_argcount} argument(s)"
-
-
-# Read by the compilers: the built-in functors as Python, for use outside the CUDA sources.
-PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b,
-    "multiply": lambda a, b: a * b,
-    "bitwise_and": lambda a, b: a & b,
-    "bitwise_or": lambda a, b: a | b,
-    "bitwise_xor": lambda a, b: a ^ b,
-    # The comparison with itself lets a NaN win from either side, as in NumPy.
-    "minimum": lambda a, b: a if a <= b or a != a else b,
-    "maximum": lambda a, b: a if a >= b or a != a else b,
-    "logical_and": lambda a, b: (a != 0) & (b != 0),
-    "logical_or": lambda a, b: (a != 0) | (b != 0),
-    "logical_xor": lambda a, b: (a != 0) ^ (b != 0),
-}
-
-
-def check_dtype(op: Operator, dtype: np.dtype[Any], where: str) -> None:
-    """Raise TypeError for a recognised operator that has no meaning on dtype."""
-    kind = dtypes.kind(dtype)
-    if op.name in BITWISE and kind in "fc":
-        raise TypeError(f"{where}: op {op.name} needs integers or bool, got dtype {dtype}")
-    if op.name in ("minimum", "maximum") and kind == "c":
-        raise TypeError(f"{where}: op {op.name} needs an order, which dtype {dtype} has not")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._base import dtypes
 from gpualgo._operators import classes
 from gpualgo._operators.content import Token
 
@@ -21,7 +22,7 @@ def number_token(value: Any) -> Token | None:
         return ("complex", _bits(value.real), _bits(value.imag))
     if kind in (int, bool, str, bytes, type(None), type(Ellipsis)):
         return (kind.__name__, value)
-    if isinstance(value, np.generic) and not isinstance(value, np.void):  # whose fields may change
+    if isinstance(value, np.generic) and dtypes.name_of(value.dtype) is not None:
         return ("scalar", value.dtype.name, value.dtype.str, value.tobytes())
     items: Any = (value.start, value.stop, value.step) if kind is slice else value
     if kind in (tuple, frozenset, slice):

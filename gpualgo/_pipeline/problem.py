@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,8 +13,13 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.key import codes
-from gpualgo._operators.operator import CapturesChanged, Operator, as_operator, hot_key
+from gpualgo._operators.operator import (
+    CapturesChanged,
+    Operator,
+    as_operator,
+    hot_key,
+    words_as_of,
+)
 from gpualgo._pipeline import checks, refusals, settled
 
 if TYPE_CHECKING:
@@ -157,14 +161,7 @@ class Problem:
 
     def words(self, op: Any) -> bytes:
         """Return the numbers that op captures, as they are now; raises `CapturesChanged`."""
-        if type(op) is FunctionType:
-            info = codes.look(id(op.__code__))
-            guard = None if info is None else info.guard
-            words = None if guard is None else guard.words_of(op, self.hot)
-            if words is not None:
-                return words
-        operator = self.operator(op)
-        return b"" if operator is None else operator.words
+        return words_as_of(op, self.hot, self.where)
 
     def operator(self, op: Any) -> Operator | None:
         """Return the operator of a call that has begun, as it was then."""

@@ -18,9 +18,7 @@ Function = Callable[..., Any]
 
 
 def _key(fn: Function) -> Any:
-    """Return what decides the results of an operator: its code, and the numbers that are data."""
-    op = ga.Operator(fn)
-    return op.key, op.words
+    return (op := ga.Operator(fn)).key, op.words  # its code, and the numbers that are data
 
 
 def _apply(backend: Backend, fn: Function, dtype: str = "int64") -> Any:

@@ -247,3 +247,28 @@ def test_a_graph_has_those_of_its_recording(cuda: Backend) -> None:
     graph.update()
     graph.launch()
     np.testing.assert_array_equal(cuda.to_host(result), x * 2)
+
+
+@pytest.mark.parametrize("wrap", [lambda op: op, ga.Operator], ids=["function", "Operator"])
+def test_beside_a_captured_array(backend: Backend, wrap: Any) -> None:
+    x = np.arange(50)
+    for step in range(4):
+        values = np.arange(50.0) * (step + 1)
+        table, k = backend.to_device(values), 0.5 + step
+        found = ga.transform(wrap(lambda i: table[i] * k), backend.to_device(x))  # noqa: B023
+        np.testing.assert_array_equal(backend.to_host(found), values * k)
+
+
+def test_arrays_of_the_host_go_with_them(on_backend: None) -> None:
+    """Whole to a GPU, or in blocks: each launch gets them."""
+    x = np.arange(3000, dtype=np.int64)
+    for step in (np.int64(3), np.int64(7), np.int64(-2)):
+        op = lambda a, b: a + b + step  # noqa: B023, E731
+        sums = np.cumsum(x + step) - step
+        np.testing.assert_array_equal(ga.transform(lambda a: a * step, x), x * step)  # noqa: B023
+        np.testing.assert_array_equal(ga.inclusive_scan(x, None, op), sums)
+        assert ga.reduce(x, None, op) == sums[-1]
+        for axis in (0, 1):
+            rows = x.reshape(3, -1)
+            expected = (np.cumsum(rows + step, axis) - step).take(-1, axis)
+            np.testing.assert_array_equal(ga.reduce(rows, None, op, axis=axis), expected)

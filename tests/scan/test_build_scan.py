@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +25,7 @@ WIDE = r"LDG(STS)?\.E(\.\w+)*\.128|UBLKCP"  # 16 bytes at a time, or in bulk
 Case = tuple[build.Spec, bool | None]  # a kernel, and whether it should load so (None: either)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GPUALGO_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def check(cases: list[Case], capability: Capability, folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import COMPLEX, FLOATS, INTEGERS, Backend
+from support import BFLOAT16, COMPLEX, FLOATS, INTEGERS, Backend
 
 import gpualgo as ga
 
@@ -88,3 +88,15 @@ def test_refused(backend: Backend) -> None:
         ga.transform(lambda a, b: a + b, x, 300)
     with pytest.raises(ga.CompileError, match=f"{__file__}"):
         ga.transform(lambda a, b: a & b, x, 1.5)
+    with pytest.raises(TypeError, match="1 to 8 arguments after op, got 9"):
+        ga.transform(lambda *a: a[0], x, *range(8))
+    for other in (np.datetime64("2020"), np.str_("s"), np.longdouble(2), np.void(b"ab")):
+        with pytest.raises(TypeError, match="transform: an argument has dtype"):
+            ga.transform(lambda a, b: a, x, other)
+
+
+def test_bfloat16(backend: Backend) -> None:
+    x = np.array([1, 2, 3], BFLOAT16)
+    for k in (x[1], x[2]):
+        found = ga.transform(lambda a, b: a * b, backend.to_device(x), k)
+        np.testing.assert_array_equal(backend.to_host(found), x * k)

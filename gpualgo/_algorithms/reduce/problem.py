@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._arrays.view import View
-from gpualgo._operators.operator import Operator, as_operator, check_dtype
+from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._operators.recognised import check_dtype
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
 

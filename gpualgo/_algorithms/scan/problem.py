@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._arrays.view import View
-from gpualgo._operators.operator import Operator, check_dtype
+from gpualgo._operators.operator import Operator
+from gpualgo._operators.recognised import check_dtype
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
 

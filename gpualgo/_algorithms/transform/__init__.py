@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gpualgo._algorithms.transform.problem import Transformation
-from gpualgo._algorithms.transform.scalars import bind, is_scalar
+from gpualgo._algorithms.transform.scalars import NUMBERS, bind, is_scalar
 from gpualgo._arrays.view import View, as_view, view_of
 from gpualgo._base import dtypes
 from gpualgo._operators.operator import MAX_ARITY
@@ -91,11 +91,17 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     >>> ga.transform(lambda a, k: a * k, np.float32([1, 2]), 0.5)
     array([0.5, 1. ], dtype=float32)
     """
-    if any(map(is_scalar, arrays)):
+    if not 0 < len(arrays) <= MAX_ARITY:
+        raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arrays)}")
+    if not NUMBERS.isdisjoint(map(type, arrays)):
         op, arrays = bind(op, arrays, _WHERE)
-    views = tuple([view_of(x, _ARGUMENT) for x in arrays])
-    if not 0 < len(views) <= MAX_ARITY:
-        raise TypeError(f"transform: pass 1 to {MAX_ARITY} arrays after op, got {len(views)}")
+    try:
+        views = tuple([view_of(x, _ARGUMENT) for x in arrays])
+    except TypeError:
+        if not any(map(is_scalar, arrays)):  # one of bfloat16, or of a dtype without kernels
+            raise
+        op, arrays = bind(op, arrays, _WHERE)
+        views = tuple([view_of(x, _ARGUMENT) for x in arrays])
     if out is not None:
         target = as_view(out, "transform: out")
         dtype = _wanted(dtype, target)

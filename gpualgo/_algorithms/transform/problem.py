@@ -10,7 +10,8 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import Operator, check_dtype
+from gpualgo._operators.operator import Operator
+from gpualgo._operators.recognised import check_dtype
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
 

@@ -9,16 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._base import dtypes
 from gpualgo._base.memo import Memo
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import as_operator
 
-_PYTHON = frozenset((bool, int, float, complex))
+NUMBERS = frozenset(
+    (bool, int, float, complex, *(np.dtype(n).type for n in dtypes.NAMES if n != "bfloat16"))
+)
+"""Types of all numbers but bfloat16's, which NumPy lacks."""
 
 
 def is_scalar(x: Any) -> bool:
     """Return whether an argument is a number, and not an array."""
-    return type(x) in _PYTHON or isinstance(x, np.generic)
+    return type(x) in NUMBERS or isinstance(x, np.generic)
 
 
 class _Template(NamedTuple):
@@ -42,6 +46,9 @@ def bind(op: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, tuple[An
         template = _templates.look((id(op.__code__), pattern))
     if template is None:
         op = as_operator(op, where, len(arguments)).fn
+        for number in arguments:
+            if isinstance(number, np.generic):
+                dtypes.check(number.dtype, f"{where}: an argument")
         if all(pattern):
             shown = ", ".join(map(repr, arguments))
             raise TypeError(

@@ -18,7 +18,6 @@ RELATIONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": "
              "not_equal": "!="}  # fmt: skip
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _LOGIC = {"logical_and": "and_", "logical_or": "or_", "logical_xor": "xor"}
-MAX_UNROLLED_POWER = 16
 
 
 def truth(code: Code, name: str, value: Any) -> Any:
@@ -137,3 +136,13 @@ def zero_of(name: str) -> Any:
     if not isinstance(ty, types.Integer):
         raise Refused(f"{name} has no zero")
     return llvm.IntType(ty.bitwidth)(0)
+
+
+def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[Any]:
+    """Return scalars in other dtypes, as native values."""
+    found = []
+    for value, source, name in zip(values, sources, names, strict=True):
+        target = scalar_type(name)
+        cast = code.context.cast(code.builder, value, source, target)
+        found.append(code.context.cast(code.builder, cast, target, native(target)))
+    return found

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numba.core import config
 
 from gpualgo._base import dtypes as _dtypes
 from gpualgo._base.errors import CompileError
@@ -20,6 +21,14 @@ from gpualgo._operators.numbers import ConstantNeeded, asked
 from gpualgo._operators.numpy_rules import refusal
 from gpualgo._operators.numpy_rules.types import Weak, described, native, scalar_name
 from gpualgo._operators.numpy_rules.weak import is_within
+
+
+def check_numba() -> None:
+    """Raise CompileError where numba is switched off."""
+    if config.DISABLE_JIT:
+        raise CompileError(
+            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and start anew"
+        )
 
 
 def source_of(fn: Any) -> str:

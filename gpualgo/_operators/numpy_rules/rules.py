@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._operators.numpy_rules import codegen, conversions, data, integers, weak
+from gpualgo._operators.numpy_rules import codegen, conversions, data, integers, powers
 from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.promotion import WEAK, default_name, is_inexact, loop_of
-from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded
+from gpualgo._operators.numpy_rules.refusal import Refused
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import (
+    WEAK_KINDS,
     Weak,
     common_name,
     described,
@@ -29,7 +30,6 @@ from gpualgo._operators.numpy_rules.weak import check_fits, without_members
 
 Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generator of an intrinsic
 Generate = Callable[[Code, list[Any]], Any]
-_KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
 
 
 def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) -> Resolved:
@@ -82,16 +82,6 @@ def _is_python(entry: Entry) -> bool:
     return entry.style in _FOLDED or (entry.style == "construct" and entry.is_builtin)
 
 
-def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[Any]:
-    """Return scalars in other dtypes, as native values."""
-    found = []
-    for value, source, name in zip(values, sources, names, strict=True):
-        target = scalar_type(name)
-        cast = code.context.cast(code.builder, value, source, target)
-        found.append(code.context.cast(code.builder, cast, target, native(target)))
-    return found
-
-
 def _names(args: tuple[types.Type, ...]) -> tuple[str, ...]:
     return tuple(str(scalar_name(ty)) for ty in args)
 
@@ -121,17 +111,17 @@ def _computed(
 ) -> tuple[types.Type, Generate]:
     name = call_names[0]
     if entry.does.endswith("power"):
-        found = _constant_power(entry, args, name)
+        found = powers.constant(entry, args, name)
         if found is not None:
             return found
     if not codegen.has(entry.does, name):
         raise Refused(f"{entry.shown} of {name} is not supported{_way_out(entry, name)}")
     result = scalar_type(result_name)
     if entry.style != "numpy" and all(isinstance(ty, Weak) for ty in args):
-        result = Weak(_KINDS[result_name]) if result_name in _KINDS else result
+        result = Weak(WEAK_KINDS[result_name]) if result_name in WEAK_KINDS else result
 
     def generate(code: Code, values: list[Any]) -> Any:
-        natives = cast_all(code, values, args, call_names)
+        natives = codegen.cast_all(code, values, args, call_names)
         value = codegen.compute(code, entry.does, name, natives)
         return code.context.cast(code.builder, value, native(result), result)
 
@@ -145,50 +135,6 @@ def _way_out(entry: Entry, name: str) -> str:
     if name.startswith("complex"):
         return "; compute it from a.real and a.imag"
     return "; convert to a float first" if not is_inexact(name) else ""
-
-
-def _constant_power(
-    entry: Entry, args: tuple[types.Type, ...], name: str
-) -> tuple[types.Type, Generate] | None:
-    """Return the code of a power with a constant exponent, where it has one of its own."""
-    if isinstance(args[1], Weak) and args[1].data:
-        _check_power_of_data(args[1], name)
-        return None
-    exponent = args[1].value if isinstance(args[1], Weak) else None
-    if isinstance(exponent, int) and exponent < 0 and not is_inexact(name):
-        raise Refused(
-            f"integers to negative integer powers are not allowed; write a ** {exponent}.0"
-        )
-    does = None
-    if entry.style == "operator" and exponent is not None:
-        does = {-1: "reciprocal", 0.5: "sqrt"}.get(exponent)
-    is_product = isinstance(exponent, (int, float)) and exponent in range(1, 17)
-    if (does is None and not is_product) or (does and not is_inexact(name)):
-        return None
-    result = args[0] if isinstance(args[0], Weak) else scalar_type(name)
-    if isinstance(result, Weak):
-        result = Weak(_KINDS[name])
-
-    def generate(code: Code, values: list[Any]) -> Any:
-        (base,) = cast_all(code, values[:1], args[:1], (name,))
-        if does is not None:
-            value = codegen.compute(code, does, name, [base])
-        else:
-            value = codegen.constant_power(code, name, base, int(exponent))  # type: ignore[arg-type]
-        return code.context.cast(code.builder, value, native(result), result)
-
-    return result, generate
-
-
-def _check_power_of_data(exponent: Weak, name: str) -> None:
-    """Raise `ValueNeeded` for an exponent that is data unless all have the same code."""
-    if is_inexact(name) and not exponent.is_exponent:
-        raise ValueNeeded(exponent.data, is_exponent=exponent.kind != "complex")
-    if not is_inexact(name) and not weak.is_within(exponent, 0, _LONGEST):
-        raise ValueNeeded(exponent.data)  # negative ones are refused
-
-
-_LONGEST = 2**63 - 1
 
 
 def _compare_integers(relation: str, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:

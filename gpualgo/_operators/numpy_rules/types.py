@@ -22,6 +22,7 @@ from gpualgo._operators.numpy_rules.promotion import WEAK, result_name
 from gpualgo._operators.numpy_rules.refusal import Refused, shown
 
 NARROW = ("float16", "bfloat16")
+WEAK_KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
 NATIVE = {"int": types.int64, "float": types.float64, "complex": types.complex128}
 _PYTHON = {"int": int, "float": float, "complex": complex}
 _MAX_VALUES = 8  # of a variable that holds one constant here and another there

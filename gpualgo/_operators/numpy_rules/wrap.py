@@ -8,7 +8,8 @@ from typing import Any
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import language, table
 from gpualgo._operators.numpy_rules.rewrite import Target
-from gpualgo._operators.operator import PYTHON, Operator
+from gpualgo._operators.operator import Operator
+from gpualgo._operators.recognised import PYTHON
 
 
 def function_of(op: Operator, arity: int) -> pytypes.FunctionType:

@@ -1,0 +1,82 @@
+"""Callables that are known by name: no compiler has to look at them."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._base import dtypes
+
+if TYPE_CHECKING:
+    from gpualgo._operators.operator import Operator
+
+# Recognised callables -> the name of the functor in cuda_src/parts/operator.cuh.
+NAMES: dict[Any, str] = {
+    operator.add: "add",
+    operator.mul: "multiply",
+    operator.and_: "bitwise_and",
+    operator.or_: "bitwise_or",
+    operator.xor: "bitwise_xor",
+    builtins.min: "minimum",
+    builtins.max: "maximum",
+    np.add: "add",
+    np.multiply: "multiply",
+    np.bitwise_and: "bitwise_and",
+    np.bitwise_or: "bitwise_or",
+    np.bitwise_xor: "bitwise_xor",
+    np.minimum: "minimum",
+    np.maximum: "maximum",
+    np.logical_and: "logical_and",
+    np.logical_or: "logical_or",
+    np.logical_xor: "logical_xor",
+}
+
+IDENTITIES: dict[str, int | bool] = {
+    "add": 0,
+    "multiply": 1,
+    "bitwise_and": -1,
+    "bitwise_or": 0,
+    "bitwise_xor": 0,
+    "logical_and": True,
+    "logical_or": False,
+    "logical_xor": False,
+}
+
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+
+
+def name_of(fn: Any) -> str | None:
+    """Return the name of a recognised callable, None of any other."""
+    try:
+        return NAMES.get(fn)
+    except TypeError:  # an unhashable callable
+        return None
+
+
+# Read by the compilers: the built-in functors as Python, for use outside the CUDA sources.
+PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "multiply": lambda a, b: a * b,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+    # The comparison with itself lets a NaN win from either side, as in NumPy.
+    "minimum": lambda a, b: a if a <= b or a != a else b,
+    "maximum": lambda a, b: a if a >= b or a != a else b,
+    "logical_and": lambda a, b: (a != 0) & (b != 0),
+    "logical_or": lambda a, b: (a != 0) | (b != 0),
+    "logical_xor": lambda a, b: (a != 0) ^ (b != 0),
+}
+
+
+def check_dtype(op: Operator, dtype: np.dtype[Any], where: str) -> None:
+    """Raise TypeError for a recognised operator that has no meaning on dtype."""
+    kind = dtypes.kind(dtype)
+    if op.name in BITWISE and kind in "fc":
+        raise TypeError(f"{where}: op {op.name} needs integers or bool, got dtype {dtype}")
+    if op.name in ("minimum", "maximum") and kind == "c":
+        raise TypeError(f"{where}: op {op.name} needs an order, which dtype {dtype} has not")
