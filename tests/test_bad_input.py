@@ -245,7 +245,7 @@ def test_streams_are_not_for_host_arrays() -> None:
 
 
 def test_transform_without_arrays(backend: Backend) -> None:
-    with refused(backend, TypeError, "^transform: .*array"):
+    with refused(backend, TypeError, "^transform: pass 1 to 8 arguments"):
         ga.transform(lambda: 1)
 
 

@@ -52,7 +52,7 @@ def _helper(a: Any) -> Any:
     return a + offset
 
 
-def test_a_change_during_compilation_is_of_the_next_call(
+def test_a_change_during_compilation_is_seen_whole_or_not_at_all(
     backend: Backend, while_compiling: list[Callable[[], None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scale, inner = 1000, lambda a: a + 70_000
@@ -75,10 +75,11 @@ def test_a_change_during_compilation_is_of_the_next_call(
     settings.deep = types.ModuleType("deep")  # type: ignore[attr-defined]
     settings.deep.SHIFT = 100
     before = 1000 + 70_001 + 1 + 10 + 100 + 5_000_000
+    after = 2000 + 80_001 + 4 + 30 + 500 + 6_000_000
     while_compiling.append(change)
-    assert call() == before
+    assert call() in (before, after)  # after: where the numbers are data by then, the call is anew
     assert not while_compiling
-    assert call() == 2000 + 80_001 + 4 + 30 + 500 + 6_000_000
+    assert call() == after
     scale, inner = 1000, lambda a: a + 70_000
     monkeypatch.setitem(globals(), "offset", 0)
     settings.SHIFT, settings.deep.SHIFT = 10, 100  # type: ignore[attr-defined]

@@ -191,6 +191,7 @@ BUGS: tuple[Bug, ...] = (
         "loaded[k] = states.load<A>(at + (1 << 17));",
         "tiles",
         "OUT OF BOUNDS",
+        "LIVELOCK",  # where other memory lies there
         WRONG,
     ),
     bug(
