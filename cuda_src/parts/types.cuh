@@ -29,6 +29,70 @@ struct alignas(2 * sizeof(Real)) Complex {
 using complex64 = Complex<float>;
 using complex128 = Complex<double>;
 
+// An element of several numbers, one after another, each at a multiple of its size.
+template <class... T>
+struct Tuple;
+template <class A>
+struct Tuple<A> {
+  A v0;
+};
+template <class A, class B>
+struct Tuple<A, B> {
+  A v0;
+  B v1;
+};
+template <class A, class B, class C>
+struct Tuple<A, B, C> {
+  A v0;
+  B v1;
+  C v2;
+};
+template <class A, class B, class C, class D>
+struct Tuple<A, B, C, D> {
+  A v0;
+  B v1;
+  C v2;
+  D v3;
+};
+template <class A, class B, class C, class D, class E>
+struct Tuple<A, B, C, D, E> {
+  A v0;
+  B v1;
+  C v2;
+  D v3;
+  E v4;
+};
+template <class A, class B, class C, class D, class E, class F>
+struct Tuple<A, B, C, D, E, F> {
+  A v0;
+  B v1;
+  C v2;
+  D v3;
+  E v4;
+  F v5;
+};
+template <class A, class B, class C, class D, class E, class F, class G>
+struct Tuple<A, B, C, D, E, F, G> {
+  A v0;
+  B v1;
+  C v2;
+  D v3;
+  E v4;
+  F v5;
+  G v6;
+};
+template <class A, class B, class C, class D, class E, class F, class G, class H>
+struct Tuple<A, B, C, D, E, F, G, H> {
+  A v0;
+  B v1;
+  C v2;
+  D v3;
+  E v4;
+  F v5;
+  G v6;
+  H v7;
+};
+
 template <class A, class B>
 inline constexpr bool is_same = false;
 template <class A>

@@ -19,8 +19,10 @@ from numba.core import cgutils, compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
+from gpualgo._base import records
+from gpualgo._base.records import Argument
 from gpualgo._cpu import code, forking
-from gpualgo._cpu.pointers import storage
+from gpualgo._cpu.elements import storage
 
 OPERATOR = "gpualgo_operator"
 """The function of an operator on elements as they lie in memory, by numba's way to call."""
@@ -66,9 +68,9 @@ class Unlinked:
         return final
 
 
-def operator_call(arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any]) -> Any:
+def operator_call(arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any]) -> Any:
     """Return the function by which a shell calls its operator."""
-    args = tuple(storage(dtype) for dtype in arg_dtypes)
+    args = tuple(map(storage, records.slots(arg_dtypes)))
     result = storage(result_dtype)
     # Functions that the shell calls are made code by numba, too, though nobody runs it.
     llvm.add_symbol(OPERATOR, ctypes.addressof(_NOWHERE))

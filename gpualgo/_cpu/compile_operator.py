@@ -6,6 +6,7 @@ other dtype is itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -17,19 +18,22 @@ from numba.core import cgutils, datamodel, extending, imputils, ir, ir_utils, re
 from numba.core.compiler_lock import global_compiler_lock
 from numba.np import arrayobj
 
-from gpualgo._base import dtypes
+from gpualgo._base import records
 from gpualgo._base.memo import Memo
+from gpualgo._base.records import Apart, Argument
 from gpualgo._cpu import captured as state
 from gpualgo._cpu import forking
 from gpualgo._cpu.code import WORDS
 from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
-from gpualgo._cpu.pointers import storage
+from gpualgo._cpu.elements import storage
 from gpualgo._operators.captured import STATE_WORDS
 from gpualgo._operators.content import digest_of
 from gpualgo._operators.numbers import NUMBER_WORDS
-from gpualgo._operators.numpy_rules import rewrite, wrap
-from gpualgo._operators.numpy_rules.errors import explained, result_of
-from gpualgo._operators.numpy_rules.types import Narrow, scalar_type
+from gpualgo._operators.numpy_rules import elements, rewrite, wrap
+from gpualgo._operators.numpy_rules.elements import argument_type, element_type
+from gpualgo._operators.numpy_rules.errors import explained
+from gpualgo._operators.numpy_rules.results import result_of
+from gpualgo._operators.numpy_rules.types import Narrow
 from gpualgo._operators.operator import Operator
 
 _targets: Memo[rewrite.Target] = Memo(1)
@@ -49,19 +53,18 @@ def _install() -> rewrite.Target:
 
 
 def compile_operator(
-    op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> tuple[bytes, np.dtype[Any]]:
     """Compile op for arguments of arg_dtypes; return its bitcode and the dtype of its result."""
     forking.check()
     fn = wrap.function_of(op, len(arg_dtypes))
     adopted = _Adopted(op)
-    args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
+    args = tuple(map(argument_type, arg_dtypes))
     with global_compiler_lock:
         with explained(op.fn, arg_dtypes):
             made = Unlinked(rewrite.adopt(fn, adopted.adoption), args)
         result = result_of(op.fn, made.return_type, result_dtype)
-        stored = tuple(storage(dtype) for dtype in arg_dtypes)
-        final = made.join(_around(made, args, stored, result))
+        final = made.join(_around(made, arg_dtypes, result))
         made.library._optimize_final_module()
         bitcode: bytes = final.as_bitcode()
         return bitcode, result
@@ -105,43 +108,65 @@ class _Adopted:
         return loaded
 
 
-def _around(
-    made: Unlinked, args: tuple[Any, ...], stored: tuple[Any, ...], result: np.dtype[Any]
-) -> llvm.Module:
+def _around(made: Unlinked, arguments: tuple[Argument, ...], result: np.dtype[Any]) -> llvm.Module:
     """Return the module with the function that kernels call: from storage, to storage."""
     context = made.context
     convention = context.call_conv
-    returned, final = storage(result), scalar_type(str(dtypes.name_of(result)))
+    slots = records.slots(arguments)
+    returned, stored = storage(result), tuple(map(storage, slots))
     module = context.create_module("gpualgo operator")
     function = llvm.Function(module, convention.get_function_type(returned, stored), OPERATOR)
     names = [f"x{i}" for i in range(len(stored))]
     convention.decorate_function(function, names, stored, noalias=False)
     builder = llvm.IRBuilder(function.append_basic_block("entry"))
-    values = convention.decode_arguments(builder, stored, function)
+    lying = zip(convention.decode_arguments(builder, stored, function), slots, strict=True)
     with context.push_code_library(made.library):
-        values = [
-            _loaded(context, builder, value, kind, ty)
-            for value, kind, ty in zip(values, stored, args, strict=True)
-        ]
+        values = [_argument(context, builder, argument, lying) for argument in arguments]
         status, value = convention.call_function(
             builder, made.declare(module), made.described.restype, made.described.argtypes, values
         )
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
-        value = _finished(context, builder, value, made.described.restype, final)
+        value = _finished(context, builder, value, made.described.restype, result)
     convention.return_value(builder, context.get_return_value(builder, returned, value))
     return module
 
 
-def _loaded(context: Any, builder: Any, value: Any, stored: Any, ty: Any) -> Any:
-    """Return an element of numba's type ty, of what lies in memory."""
+def _argument(context: Any, builder: Any, argument: Argument, lying: Iterator[Any]) -> Any:
+    """Return an argument of numba's type, of what lies in memory in one piece or several."""
+    if not isinstance(argument, Apart):
+        value, dtype = next(lying)
+        return _loaded(context, builder, value, dtype)
+    count = len(records.leaves(argument.dtype))
+    numbers = [_loaded(context, builder, *next(lying)) for _ in range(count)]
+    return elements.put_together(context, builder, argument_type(argument), iter(numbers))
+
+
+def _loaded(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return an element of numba's type, of what lies in memory."""
+    if dtype.names is not None:
+        numbers = (
+            _loaded(context, builder, builder.extract_value(value, i), leaf)
+            for i, leaf in enumerate(records.leaves(dtype))
+        )
+        return elements.put_together(context, builder, element_type(dtype), numbers)
+    ty = element_type(dtype)
     if not isinstance(ty, Narrow):
-        return context.cast(builder, value, stored, ty)
+        return context.cast(builder, value, storage(dtype), ty)
     return context.data_model_manager[ty].from_data(builder, value)
 
 
-def _finished(context: Any, builder: Any, value: Any, source: Any, ty: Any) -> Any:
-    """Return what lies in memory, of a value cast to ty."""
+def _finished(context: Any, builder: Any, value: Any, source: Any, dtype: np.dtype[Any]) -> Any:
+    """Return what lies in memory, of a value cast to a dtype."""
+    if dtype.names is not None:
+        made = llvm.Constant(context.get_value_type(storage(dtype)), llvm.Undefined)
+        numbers = elements.taken_apart(builder, source, value)
+        parts = zip(numbers, elements.flat(source), records.leaves(dtype), strict=True)
+        for i, (number, ty, leaf) in enumerate(parts):
+            number = _finished(context, builder, number, ty, leaf)
+            made = builder.insert_value(made, number, i)
+        return made
+    ty = element_type(dtype)
     value = context.cast(builder, value, source, ty)
     return (
         context.data_model_manager[ty].as_data(builder, value) if isinstance(ty, Narrow) else value
@@ -151,17 +176,16 @@ def _finished(context: Any, builder: Any, value: Any, source: Any, ty: Any) -> A
 def cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
     """Return the function that converts one dtype into another, for kernels to call."""
     install()
-    kinds = (scalar_type(str(dtypes.name_of(dtype))) for dtype in (source, target))
-    return _cast(*kinds, storage(source), storage(target))
+    return _cast(source, target)
 
 
 @cache
-def _cast(source: Any, target: Any, stored: Any, returned: Any) -> Any:
+def _cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
     def convert(_typing: Any, _value: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            value = _loaded(context, builder, args[0], stored, source)
-            return _finished(context, builder, value, source, target)
+            value = _loaded(context, builder, args[0], source)
+            return _finished(context, builder, value, element_type(source), target)
 
-        return returned(stored), generate
+        return storage(target)(storage(source)), generate
 
     return extending.intrinsic(convert)

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._base.collecting import paused
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
+from gpualgo._base.records import Apart, Argument
 from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
 from gpualgo._cpu.operator import Applied, compile_operator
@@ -111,7 +112,7 @@ def _compile(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -
 
 
 def _shell(
-    key: tuple[Hashable, ...], write: Write, arg_dtypes: tuple[np.dtype[Any], ...],
+    key: tuple[Hashable, ...], write: Write, arg_dtypes: tuple[Argument, ...],
     result_dtype: np.dtype[Any],
 ) -> bytes:  # fmt: skip
     """Return the bitcode of a kernel without its operator, from disk if it is there."""
@@ -128,10 +129,13 @@ def _shell(
 
 def plain(value: Hashable) -> str:
     """Return what a key holds as text that is the same in every process."""
+    if isinstance(value, Apart):
+        return records.label(value)
+    if isinstance(value, np.dtype):
+        is_known = value.names is not None or dtypes.name_of(value) is not None
+        return records.label(value) if is_known else value.str
     if isinstance(value, tuple):
         return "(" + ",".join(map(plain, value)) + ")"
-    if isinstance(value, np.dtype):
-        return str(dtypes.name_of(value) or value.str)
     if value is None or type(value) in (str, int, bool):
         return repr(value)
     raise TypeError(f"a kernel's key holds {value!r}, which other processes cannot compare")

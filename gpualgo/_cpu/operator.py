@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._base import dtypes
+from gpualgo._base import records
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
+from gpualgo._base.records import Argument
 from gpualgo._cpu import captured, host
 from gpualgo._operators.content import digest_of
 from gpualgo._operators.operator import Operator
@@ -20,7 +21,7 @@ class Applied(NamedTuple):
     """An operator on arguments of some dtypes; its result is cast to another one if given."""
 
     op: Operator
-    arg_dtypes: tuple[np.dtype[Any], ...]
+    arg_dtypes: tuple[Argument, ...]
     result_dtype: np.dtype[Any] | None
 
     @property
@@ -31,19 +32,14 @@ class Applied(NamedTuple):
     @property
     def parts(self) -> tuple[str, ...]:
         """What decides its code, the same in every process."""
-        names = ",".join(str(dtypes.name_of(dtype)) for dtype in self.arg_dtypes)
-        return digest_of(self.op.key), names, result_name(self.result_dtype)
+        names = ",".join(map(records.label, self.arg_dtypes))
+        return digest_of(self.op.key), names, records.label(self.result_dtype)
 
     @property
     def words(self) -> np.ndarray[Any, Any] | None:
         """Where its code finds what it captures; None if there is nothing."""
         key = self.op.key
         return captured.words_of(key) if key.arrays or key.numbers else None
-
-
-def result_name(dtype: np.dtype[Any] | None) -> str:
-    """Return a dtype's name in keys; that of none is empty."""
-    return "" if dtype is None else str(dtypes.name_of(dtype))
 
 
 class CompiledOperator(NamedTuple):
@@ -55,7 +51,7 @@ class CompiledOperator(NamedTuple):
 
 def compile_operator(
     op: Operator,
-    arg_dtypes: tuple[np.dtype[Any], ...],
+    arg_dtypes: tuple[Argument, ...],
     result_dtype: np.dtype[Any] | None,
 ) -> CompiledOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
@@ -71,15 +67,17 @@ def compile_operator(
 def _read_or_compile(applied: Applied) -> CompiledOperator:
     parts = "operator", *applied.parts
     entry = host.read(*parts)
-    if entry is not None and len(entry) == 2 and entry[0].decode() in dtypes.NAMES:
-        return CompiledOperator(entry[1], dtypes.from_name(entry[0].decode()))
+    if entry is not None and len(entry) == 2:
+        known = records.from_label(entry[0].decode())
+        if known is not None:
+            return CompiledOperator(entry[1], known)
     made = _compile(applied.op, applied.arg_dtypes, applied.result_dtype)
-    host.write((result_name(made.result_dtype).encode(), made.bitcode), *parts)
+    host.write((records.label(made.result_dtype).encode(), made.bitcode), *parts)
     return made
 
 
 def _compile(
-    op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
     with loading:
         from gpualgo._cpu import compile_operator as compiler

@@ -9,18 +9,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
-from numba import from_dtype, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-
-def storage(dtype: np.dtype[Any]) -> Any:
-    """Return the numba type that elements of dtype have in memory (16-bit floats: uint16)."""
-    if dtype.kind not in "biufc" or dtype == np.float16:
-        return types.uint16
-    return from_dtype(dtype)
+from gpualgo._cpu.elements import put
 
 
 @cache
@@ -83,7 +77,7 @@ def writer(element: Any) -> Any:
     def write(_typing: Any, _address: Any, _value: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(element)))
-            context.pack_value(builder, element, args[1], pointer, 1)
+            put(context, builder, element, args[1], pointer)
             return context.get_dummy_value()
 
         return types.void(types.intp, element), generate
@@ -114,7 +108,7 @@ def _load_each(_typing: Any, pointers: Any, index: Any) -> Any:
 def _store(_typing: Any, pointer: Any, index: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place = builder.gep(args[0], [args[1]], inbounds=True)
-        context.pack_value(builder, signature.args[0].dtype, args[2], place, 1)
+        put(context, builder, signature.args[0].dtype, args[2], place)
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, pointer.dtype), generate

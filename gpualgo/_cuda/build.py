@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import dtypes as _dtypes
+from gpualgo._base import records
 from gpualgo._base.memo import Memo
+from gpualgo._base.records import Argument
 from gpualgo._base.threads import side_by_side
 from gpualgo._cuda import kept, toolchain
 from gpualgo._cuda.parameters import Parameters
@@ -33,7 +34,7 @@ class Spec:
     expression: str
     parameters: Parameters = field(compare=False)  # they follow from the expression
     op: Operator | None = None  # None: recognised operators are part of the expression
-    arg_dtypes: tuple[np.dtype[Any], ...] = ()
+    arg_dtypes: tuple[Argument, ...] = ()
     result_dtype: np.dtype[Any] | None = None
 
     def __post_init__(self) -> None:
@@ -103,9 +104,7 @@ def _memory_key(spec: Spec) -> tuple[Any, ...]:
 
 
 def _operator_parts(op: Operator, arg_dtypes: Any, result_dtype: Any) -> tuple[str, ...]:
-    dtypes = ",".join(str(_dtypes.name_of(dtype)) for dtype in arg_dtypes)
-    wanted = "" if result_dtype is None else str(_dtypes.name_of(result_dtype))
-    return digest_of(op.key), dtypes, wanted
+    return digest_of(op.key), ",".join(map(records.label, arg_dtypes)), records.label(result_dtype)
 
 
 def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
@@ -166,10 +165,12 @@ def result_dtype(
     def make() -> np.dtype[Any]:
         key = kept.key_of("result", *_operator_parts(op, arg_dtypes, wanted))
         entry = kept.read(key)
-        if entry is not None and len(entry) == 1 and entry[0].decode() in _dtypes.NAMES:
-            return _dtypes.from_name(entry[0].decode())
+        if entry is not None and len(entry) == 1:
+            known = records.from_label(entry[0].decode())
+            if known is not None:
+                return known
         found: np.dtype[Any] = operator(op, arg_dtypes, wanted, capability).result_dtype
-        kept.write(key, (str(_dtypes.name_of(found)).encode(),))
+        kept.write(key, (records.label(found).encode(),))
         return found
 
     return _result_dtypes.made((op.key, arg_dtypes, wanted), make)

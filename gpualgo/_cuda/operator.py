@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import dtypes, forks
+from gpualgo._base import forks
 from gpualgo._base.collecting import paused
 from gpualgo._base.errors import CompileError
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
+from gpualgo._base.records import Argument
 from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
 from gpualgo._operators.content import Key
 from gpualgo._operators.operator import Operator
@@ -92,7 +93,7 @@ def _number(builder: Any, index: int) -> Any:
 
 def compile_operator(
     op: Operator,
-    arg_dtypes: tuple[np.dtype[Any], ...],
+    arg_dtypes: tuple[Argument, ...],
     result_dtype: np.dtype[Any] | None,
     capability: tuple[int, int],
 ) -> DeviceOperator:
@@ -124,22 +125,22 @@ class _Compilation:
         self,
         fn: Any,
         source: Any,
-        arg_dtypes: tuple[np.dtype[Any], ...],
+        arg_dtypes: tuple[Argument, ...],
         result_dtype: np.dtype[Any] | None,
     ) -> DeviceOperator:
         from numba import cuda, types
 
         from gpualgo._operators.numpy_rules import wrap
-        from gpualgo._operators.numpy_rules.errors import explained, result_of
-        from gpualgo._operators.numpy_rules.types import scalar_type
+        from gpualgo._operators.numpy_rules.elements import argument_type
+        from gpualgo._operators.numpy_rules.errors import explained
+        from gpualgo._operators.numpy_rules.results import result_of
 
-        args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
+        args = tuple(map(argument_type, arg_dtypes))
         with explained(source, arg_dtypes):
             dispatcher = self.device_function(fn)
             returned = dispatcher.compile_device(args).signature.return_type
         result = result_of(source, returned, result_dtype)
-        result_type = scalar_type(str(dtypes.name_of(result)))
-        wrapper = wrap.abi_wrapper(self.adoption.target, dispatcher, args, result_type)
+        wrapper = wrap.abi_wrapper(self.adoption.target, dispatcher, arg_dtypes, result)
         signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
         with explained(source, arg_dtypes):
             ltoir, _ = cuda.compile(

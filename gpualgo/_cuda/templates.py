@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._base import dtypes
+from gpualgo._base import records
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.plan import GIVEN, VALUE
@@ -30,7 +30,7 @@ def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]
     """Return the C++ type of an operator."""
     if op.name is not None:
         return "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
-    types = ", ".join(dtypes.cpp_name(dtype) for dtype in (result, *args))
+    types = ", ".join(map(records.cpp_name, (result, *args)))
     name = "NumberedOperator" if op.key.numbers else "UserOperator"
     return f"gpualgo::{name}<{str(op.commutative).lower()}, {types}>"
 

@@ -12,7 +12,9 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+from gpualgo._base import records
 from gpualgo._base.errors import CompileError
+from gpualgo._base.records import is_plain_class
 from gpualgo._operators import captured, classes
 from gpualgo._operators.bytecode import Reads, Tree
 from gpualgo._operators.content import Token
@@ -239,7 +241,8 @@ class Snapshot:
             raise TypeError(UNREACHED)
         function = python_function(value)
         if function is None:
-            return self._token(value), value
+            token = self._token(value)  # of all namedtuples with the same fields, numba sees one
+            return token, records.class_of(value._fields) if is_plain_class(value) else value
         before, self._guard.may_capture = self._guard.may_capture, False
         try:
             return self.function(function)

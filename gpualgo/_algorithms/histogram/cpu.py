@@ -136,7 +136,7 @@ class _Job:
     def _kernel(self) -> Any:
         def write() -> Any:
             from gpualgo._algorithms.histogram.cpu_kernels import counting_kernel
-            from gpualgo._cpu.pointers import storage
+            from gpualgo._cpu.elements import storage
 
             return counting_kernel(storage(self.counter))
 

@@ -72,7 +72,7 @@ def _stage(name: str, dtype: np.dtype[Any], *options: bool) -> int:
 
     def write() -> Any:
         from gpualgo._algorithms.histogram import cpu_stages
-        from gpualgo._cpu.pointers import storage
+        from gpualgo._cpu.elements import storage
 
         return getattr(cpu_stages, name)(storage(dtype), *options)
 

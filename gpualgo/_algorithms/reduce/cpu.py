@@ -157,7 +157,7 @@ def _kernel(op: Operator, x: np.dtype[Any], a: np.dtype[Any], column: bool) -> K
     def write(fn: Any) -> Any:
         from gpualgo._algorithms.reduce import cpu_kernels
         from gpualgo._cpu.compile_operator import cast
-        from gpualgo._cpu.pointers import storage
+        from gpualgo._cpu.elements import storage
 
         write = cpu_kernels.column_kernel if column else cpu_kernels.tile_kernel
         return write(fn, None if x == a else cast(x, a), storage(x), storage(a), a.itemsize)

@@ -176,7 +176,7 @@ def _functions(job: _Job, is_cut: bool, layout: str, options: tuple[bool, ...]) 
     def write(which: int, fn: Any) -> Any:
         from gpualgo._algorithms.scan import cpu_columns, cpu_strips
         from gpualgo._cpu.compile_operator import cast
-        from gpualgo._cpu.pointers import storage
+        from gpualgo._cpu.elements import storage
 
         write: Any = cpu_columns.column_functions
         if layout == "strips":

@@ -87,7 +87,8 @@ def _mode(dims: Dims, which: int, itemsize: int) -> int:
 def _kernel(op: Operator, dtypes: tuple[np.dtype[Any], ...], in_place: tuple[bool, ...]) -> Kernel:
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.transform.cpu_kernels import transform_kernel
-        from gpualgo._cpu.pointers import pointer_to, pointers_to, storage
+        from gpualgo._cpu.elements import storage
+        from gpualgo._cpu.pointers import pointer_to, pointers_to
 
         # LLVM vectorises a loop in place where it sees that the two pointers are one.
         slots = tuple(0 if same else k for k, same in enumerate(in_place, 1))

@@ -10,17 +10,14 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from numba import types
 from numba.core import config
 
-from gpualgo._base import dtypes as _dtypes
+from gpualgo._base import records
 from gpualgo._base.errors import CompileError
+from gpualgo._base.records import Apart, Argument
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numbers import ConstantNeeded, asked
 from gpualgo._operators.numpy_rules import refusal
-from gpualgo._operators.numpy_rules.types import Weak, described, native, scalar_name
-from gpualgo._operators.numpy_rules.weak import is_within
 
 
 def check_numba() -> None:
@@ -45,7 +42,7 @@ def source_of(fn: Any) -> str:
 
 
 @contextlib.contextmanager
-def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
+def explained(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
     """Turn whatever numba raises within into a CompileError with fn's source line."""
     refusal.forget()
     try:
@@ -62,7 +59,7 @@ def explained(fn: Any, arg_dtypes: tuple[np.dtype[Any], ...]) -> Iterator[None]:
             raise ConstantNeeded(str(error), asked.words, asked.is_exponent) from None
         if isinstance(error, CompileError):
             raise type(error)(f"{error}: {source_of(fn)}") from None
-        dtypes = ", ".join(str(dtype) for dtype in arg_dtypes)
+        dtypes = ", ".join(_argument(argument) for argument in arg_dtypes)
         start = f"op could not be compiled for ({dtypes}): "
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
         sentence = refusal.last() or _unknown_attribute(_in_words(reason))
@@ -106,46 +103,5 @@ def _in_words(reason: str) -> str:
     return re.sub(r"Narrow\((\w+)\)", r"\1", reason)
 
 
-def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
-    """Return the dtype of op's result; raise TypeError if it is no number or does not fit."""
-    name = scalar_name(returned)
-    if name is None:
-        raise TypeError(
-            f"op returns {described(returned)}, and not a number; return a scalar: {source_of(fn)}"
-        )
-    inferred = (
-        np.dtype(scalar_name(native(returned)))
-        if isinstance(returned, Weak)
-        else _dtypes.from_name(name)
-    )
-    if wanted is None:
-        if isinstance(returned, Weak) and returned.kind == "int":
-            _check_values(returned, inferred, fn)
-        return inferred
-    weak_fits = isinstance(returned, Weak) and _weak_fits(returned, wanted, fn)
-    if not weak_fits and not _dtypes.can_cast(inferred, wanted):
-        raise TypeError(
-            f"op returns {inferred}, which does not fit {wanted}; pass dtype=np.{inferred} or "
-            f"convert inside op: {source_of(fn)}"
-        )
-    return wanted
-
-
-def _weak_fits(returned: Weak, wanted: np.dtype[Any], fn: Any) -> bool:
-    ranks = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-    kind = _dtypes.kind(wanted)
-    if kind in "ui":
-        _check_values(returned, wanted, fn)
-    return {"int": 1, "float": 2, "complex": 3}[returned.kind] <= ranks[kind]
-
-
-def _check_values(returned: Weak, wanted: np.dtype[Any], fn: Any) -> None:
-    limits = np.iinfo(wanted)
-    if returned.kind == "int" and returned.data and not is_within(returned, limits.min, limits.max):
-        raise ConstantNeeded("op returns a number that may not fit", returned.data)
-    for value in returned.values or ():
-        if returned.kind == "int" and not limits.min <= value <= limits.max:
-            raise TypeError(
-                f"op returns the Python integer {refusal.shown(value)}, which does not fit "
-                f"{wanted}; pass another dtype= or return a float: {source_of(fn)}"
-            )
+def _argument(argument: Argument) -> str:
+    return records.shown(argument.dtype if isinstance(argument, Apart) else argument)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import types as pytypes
 from typing import Any
 
+import numpy as np
+
+from gpualgo._base import records
+from gpualgo._base.records import Apart, Argument
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import language, table
 from gpualgo._operators.numpy_rules.rewrite import Target
@@ -50,7 +54,7 @@ def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
 
 
 def abi_wrapper(
-    target: Target, dispatcher: Any, arg_types: tuple[Any, ...], result_type: Any
+    target: Target, dispatcher: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]
 ) -> Any:
     """Return wrapper(result, state, args): dispatcher on elements as they lie in memory.
 
@@ -58,28 +62,39 @@ def abi_wrapper(
     """
     from numba import types
 
+    from gpualgo._operators.numpy_rules import elements
+
+    arg_types = tuple(map(elements.argument_type, arguments))
+
     @target.extending.intrinsic  # type: ignore[untyped-decorator]
-    def apply(typingctx: Any, result: Any, args: Any) -> Any:
+    def apply(typingctx: Any, to: Any, args: Any) -> Any:
         callee = typingctx.resolve_value_type(dispatcher)
         inner = callee.get_call_type(typingctx, arg_types, {})
 
         def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-            def element(pointer: Any, ty: Any) -> Any:
-                return builder.bitcast(pointer, context.get_data_type(ty).as_pointer())
+            numbers = iter(range(len(records.slots(arguments))))
+
+            def loaded(dtype: Any) -> Any:
+                slot = builder.gep(values[1], [context.get_constant(types.intp, next(numbers))])
+                return elements.unpacked(context, builder, dtype, builder.load(slot))
 
             operands = []
-            for i, ty in enumerate(arg_types):
-                slot = builder.gep(values[1], [context.get_constant(types.intp, i)])
-                operands.append(context.unpack_value(builder, ty, element(builder.load(slot), ty)))
+            for argument, ty in zip(arguments, arg_types, strict=True):
+                lying = map(loaded, records.slots((argument,)))
+                if isinstance(argument, Apart):
+                    operands.append(elements.put_together(context, builder, ty, lying))
+                else:
+                    operands.append(next(lying))
             function = context.get_function(callee, inner)
             for library in getattr(function, "libs", ()):
                 context.active_code_library.add_linking_library(library)
             value = function(builder, operands)
-            value = context.cast(builder, value, inner.return_type, result_type)
-            context.pack_value(builder, result_type, value, element(values[0], result_type))
+            wanted = elements.element_type(result)
+            value = elements.cast(context, builder, value, inner.return_type, wanted)
+            elements.pack(context, builder, result, value, values[0])
             return context.get_dummy_value()
 
-        return types.void(result, args), generate
+        return types.void(to, args), generate
 
     def wrapper(result, state, args):  # type: ignore[no-untyped-def]
         apply(result, args)

@@ -1,0 +1,167 @@
+"""Records: elements of several numbers, as structured dtypes that tell how a tuple is built.
+
+The fields of a record are its numbers, one after another, each at a multiple of its size. A field's
+name is the path to it: ("0", "1") of a pair, ("x", "y") of a namedtuple, ("0", "1.x", "1.y") of a
+tuple that holds one.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gpualgo._base import dtypes
+
+Dtype: TypeAlias = np.dtype[Any]
+
+MAX_FIELDS = 8
+
+
+class Apart(NamedTuple):
+    """An argument of an operator whose numbers lie apart, each at an address of its own."""
+
+    dtype: Dtype
+
+
+Argument: TypeAlias = Dtype | Apart
+"""What an operator takes: a number, a record that lies in one piece, or one that does not."""
+
+
+def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:
+    """Return the record of numbers of these paths and dtypes."""
+    return _record(tuple(names), tuple(fields))
+
+
+@cache
+def _record(names: tuple[str, ...], fields: tuple[Dtype, ...]) -> Dtype:
+    offsets, end = [], 0
+    for field in fields:
+        end = -(-end // field.itemsize) * field.itemsize
+        offsets.append(end)
+        end += field.itemsize
+    widest = max(field.itemsize for field in fields)
+    size = -(-end // widest) * widest
+    given: Any = {"names": names, "formats": fields, "offsets": offsets, "itemsize": size}
+    made: Dtype = np.dtype(given)
+    return made
+
+
+def is_record(dtype: Dtype) -> bool:
+    """Return whether elements of a dtype are records."""
+    return dtype.names is not None
+
+
+def leaves(dtype: Dtype) -> tuple[Dtype, ...]:
+    """Return the dtypes of an element's numbers."""
+    return (dtype,) if dtype.names is None else tuple(dtype[name] for name in dtype.names)
+
+
+def offsets(dtype: Dtype) -> tuple[int, ...]:
+    """Return where an element's numbers lie."""
+    if dtype.names is None:
+        return (0,)
+    assert dtype.fields is not None
+    return tuple(dtype.fields[name][1] for name in dtype.names)
+
+
+def with_leaves(dtype: Dtype, fields: Sequence[Dtype]) -> Dtype:
+    """Return what holds numbers of other dtypes in the same places of a tuple."""
+    return fields[0] if dtype.names is None else record(dtype.names, fields)
+
+
+def slots(arguments: Iterable[Argument]) -> tuple[Dtype, ...]:
+    """Return what lies at each of the addresses that an operator's code is given."""
+    found: list[Dtype] = []
+    for argument in arguments:
+        found += leaves(argument.dtype) if isinstance(argument, Apart) else (argument,)
+    return tuple(found)
+
+
+def alignment_of(dtype: Dtype) -> int:
+    """Return what an element's address has to be a multiple of."""
+    return max(field.itemsize for field in leaves(dtype))
+
+
+# --- how a tuple is built of them -------------------------------------------------------------
+
+
+def built(names: Sequence[str], items: Sequence[Any], make: Callable[[Any, list[Any]], Any]) -> Any:
+    """Return a tuple built of its numbers' items; make(class, items) makes each of the tuples."""
+    groups: dict[str, list[tuple[str, Any]]] = {}
+    for name, item in zip(names, items, strict=True):
+        key, _, rest = name.partition(".")
+        groups.setdefault(key, []).append((rest, item))
+    parts = []
+    for group in groups.values():
+        rests, inner = map(list, zip(*group, strict=True))
+        parts.append(inner[0] if not rests[0] else built(rests, inner, make))
+    return make(class_of(groups), parts)
+
+
+def class_of(keys: Iterable[str]) -> type:
+    """Return tuple for numbered items, else a namedtuple class of these fields."""
+    fields = tuple(keys)
+    return tuple if fields[0].isdigit() else _named(fields)
+
+
+@cache
+def _named(fields: tuple[str, ...]) -> type:
+    return namedtuple("Fields", fields)
+
+
+def is_plain_class(cls: Any) -> bool:
+    """Return whether a class is a namedtuple that is made of its fields alone."""
+    return (
+        isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+        and bool(cls._fields) and not getattr(cls, "_field_defaults", True)
+        and cls.__new__.__code__.co_argcount == len(cls._fields) + 1
+    )  # fmt: skip
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def label(dtype: Argument | None) -> str:
+    """Return a name that dtypes alone share which are equal; of None an empty one."""
+    if dtype is None:
+        return ""
+    if isinstance(dtype, Apart):
+        return f"*{label(dtype.dtype)}"
+    if dtype.names is None:
+        return str(dtypes.name_of(dtype))
+    return "{" + ";".join(f"{n}:{dtypes.name_of(dtype[n])}" for n in dtype.names) + "}"
+
+
+def from_label(text: str) -> Dtype | None:
+    """Return the dtype of a label; None if it is none."""
+    if not text.startswith("{"):
+        return dtypes.from_name(text) if text in dtypes.NAMES else None
+    pairs = [part.split(":") for part in text[1:-1].split(";")]
+    if not text.endswith("}") or any(len(p) != 2 or p[1] not in dtypes.NAMES for p in pairs):
+        return None
+    return record([name for name, _ in pairs], [dtypes.from_name(kind) for _, kind in pairs])
+
+
+def cpp_name(dtype: Dtype) -> str:
+    """Return the C++ spelling of an element's type."""
+    if dtype.names is None:
+        return dtypes.cpp_name(dtype)
+    return f"gpualgo::Tuple<{', '.join(dtypes.cpp_name(leaf) for leaf in leaves(dtype))}>"
+
+
+def shown(dtype: Dtype) -> str:
+    """Return a dtype as an operator's author knows it."""
+    if dtype.names is None:
+        return str(dtype)
+
+    def text(cls: type, items: list[str]) -> str:
+        if cls is tuple:
+            return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        pairs = zip(cls._fields, items, strict=True)  # type: ignore[attr-defined]
+        return f"({', '.join(f'{name}={item}' for name, item in pairs)})"
+
+    return str(built(dtype.names, [str(leaf) for leaf in leaves(dtype)], text))

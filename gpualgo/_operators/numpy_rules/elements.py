@@ -1,0 +1,90 @@
+"""Elements as numba's types: numbers, and tuples of them, as they lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir as llvm
+from numba import types
+
+from gpualgo._base import dtypes, records
+from gpualgo._base.records import Apart, Argument
+from gpualgo._operators.numpy_rules.types import scalar_type
+
+
+def element_type(dtype: np.dtype[Any]) -> types.Type:
+    """Return the type that an operator sees of elements of a dtype."""
+    if dtype.names is None:
+        return scalar_type(str(dtypes.name_of(dtype)))
+    items = [element_type(leaf) for leaf in records.leaves(dtype)]
+    return records.built(dtype.names, items, _tuple_type)
+
+
+def argument_type(argument: Argument) -> types.Type:
+    """Return the type that an operator sees of an argument."""
+    return element_type(argument.dtype if isinstance(argument, Apart) else argument)
+
+
+def _tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
+    return types.BaseTuple.from_types(tuple(items), None if cls is tuple else cls)
+
+
+def flat(ty: types.Type) -> tuple[types.Type, ...]:
+    """Return the types of a tuple's numbers; of a number, its own."""
+    if not isinstance(ty, types.BaseTuple):
+        return (ty,)
+    return tuple(leaf for item in ty for leaf in flat(item))
+
+
+def taken_apart(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
+    """Return the numbers of a value, in order."""
+    if not isinstance(ty, types.BaseTuple):
+        yield value
+        return
+    for i, item in enumerate(ty):
+        yield from taken_apart(builder, item, builder.extract_value(value, i))
+
+
+def put_together(context: Any, builder: Any, ty: types.Type, values: Iterator[Any]) -> Any:
+    """Return a value of a type, made of its numbers."""
+    if not isinstance(ty, types.BaseTuple):
+        return next(values)
+    items = [put_together(context, builder, item, values) for item in ty]
+    return context.make_tuple(builder, ty, items)
+
+
+def cast(context: Any, builder: Any, value: Any, source: types.Type, target: types.Type) -> Any:
+    """Return a value whose numbers are cast, one by one, to those of another type."""
+    numbers = (
+        context.cast(builder, number, of, to)
+        for number, of, to in zip(
+            taken_apart(builder, source, value), flat(source), flat(target), strict=True
+        )
+    )
+    return put_together(context, builder, target, numbers)
+
+
+def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> Any:
+    """Return an element that lies at a pointer."""
+    ty = element_type(dtype)
+    numbers = (
+        context.unpack_value(builder, leaf, _at(context, builder, pointer, offset, leaf))
+        for leaf, offset in zip(flat(ty), records.offsets(dtype), strict=True)
+    )
+    return put_together(context, builder, ty, numbers)
+
+
+def pack(context: Any, builder: Any, dtype: np.dtype[Any], value: Any, pointer: Any) -> None:
+    """Write an element to where a pointer points."""
+    ty = element_type(dtype)
+    numbers = taken_apart(builder, ty, value)
+    for number, leaf, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):
+        context.pack_value(builder, leaf, number, _at(context, builder, pointer, offset, leaf))
+
+
+def _at(context: Any, builder: Any, pointer: Any, offset: int, ty: types.Type) -> Any:
+    byte = builder.bitcast(pointer, llvm.IntType(8).as_pointer())
+    place = builder.gep(byte, [llvm.IntType(64)(offset)])
+    return builder.bitcast(place, context.get_data_type(ty).as_pointer())

@@ -1,0 +1,138 @@
+"""What an operator returns, as the dtype of an element: a number's, or a tuple's of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from gpualgo._base import dtypes, records
+from gpualgo._operators.numbers import ConstantNeeded
+from gpualgo._operators.numpy_rules import refusal
+from gpualgo._operators.numpy_rules.errors import source_of
+from gpualgo._operators.numpy_rules.types import Weak, described, native, scalar_name
+from gpualgo._operators.numpy_rules.weak import is_within
+
+
+def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
+    """Return the dtype of op's result; raise TypeError if it is no element or does not fit."""
+    if isinstance(returned, types.BaseTuple):
+        return _record_of(fn, returned, wanted)
+    if wanted is not None and wanted.names is not None:
+        raise TypeError(
+            f"op returns {described(returned)}, and not a tuple as {records.shown(wanted)}; "
+            f"return one: {source_of(fn)}"
+        )
+    return _number_of(fn, returned, wanted, "")
+
+
+def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
+    """Return the record of a tuple that op returns."""
+    names, found = zip(*_paths_of(fn, returned, ""), strict=True)
+    if wanted is not None and wanted.names is None:
+        raise TypeError(
+            f"op returns a tuple of {len(returned)}, and not a number as {wanted}; "
+            f"return a scalar: {source_of(fn)}"
+        )
+    if wanted is not None and not _is_alike(names, wanted.names or ()):
+        raise TypeError(
+            f"op returns a tuple of {', '.join(names)}, and not one as {records.shown(wanted)}; "
+            f"return a tuple of the same parts: {source_of(fn)}"
+        )
+    if len(names) > records.MAX_FIELDS:
+        raise TypeError(
+            f"op returns a tuple of {len(names)} numbers, at most {records.MAX_FIELDS} are "
+            f"possible: {source_of(fn)}"
+        )
+    fields = [None] * len(names) if wanted is None else records.leaves(wanted)
+    made = [
+        _number_of(fn, ty, field, f" in item {name}")
+        for name, ty, field in zip(names, found, fields, strict=True)
+    ]
+    return records.record(names, made) if wanted is None else wanted
+
+
+def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    """Return whether tuples have the same parts; those without names go by their places."""
+
+    def agree(a: Any, b: Any) -> bool:
+        if a is None or b is None:
+            return a is b
+        (fields, items), (others, expected) = a, b
+        is_named = fields is not None and others is not None
+        if len(items) != len(expected) or (is_named and fields != others):
+            return False
+        return all(map(agree, items, expected))
+
+    return agree(*(records.built(n, [None] * len(n), _parts) for n in (names, wanted)))
+
+
+def _parts(cls: type, items: list[Any]) -> tuple[Any, list[Any]]:
+    return getattr(cls, "_fields", None), items
+
+
+def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, types.Type]]:
+    """Return the paths and types of a tuple's numbers."""
+    fields = getattr(ty, "fields", None) or tuple(map(str, range(len(ty))))
+    if not fields:
+        raise TypeError(f"op returns an empty tuple; return a number or several: {source_of(fn)}")
+    for name, item in zip(fields, ty, strict=True):
+        if not isinstance(item, types.BaseTuple):
+            yield path + name, item
+        elif path:
+            raise TypeError(
+                f"op returns tuples within tuples within a tuple; one level is possible: "
+                f"{source_of(fn)}"
+            )
+        else:
+            yield from _paths_of(fn, item, f"{name}.")
+
+
+def _number_of(
+    fn: Any, returned: types.Type, wanted: np.dtype[Any] | None, place: str
+) -> np.dtype[Any]:
+    """Return the dtype of a number that op returns."""
+    name = scalar_name(returned)
+    if name is None:
+        raise TypeError(
+            f"op returns {described(returned)}{place}, and not a number; return a scalar: "
+            f"{source_of(fn)}"
+        )
+    inferred = (
+        np.dtype(scalar_name(native(returned)))
+        if isinstance(returned, Weak)
+        else dtypes.from_name(name)
+    )
+    if wanted is None:
+        if isinstance(returned, Weak) and returned.kind == "int":
+            _check_values(returned, inferred, fn)
+        return inferred
+    weak_fits = isinstance(returned, Weak) and _weak_fits(returned, wanted, fn)
+    if not weak_fits and not dtypes.can_cast(inferred, wanted):
+        raise TypeError(
+            f"op returns {inferred}{place}, which does not fit {wanted}; pass dtype=np.{inferred} "
+            f"or convert inside op: {source_of(fn)}"
+        )
+    return wanted
+
+
+def _weak_fits(returned: Weak, wanted: np.dtype[Any], fn: Any) -> bool:
+    ranks = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    kind = dtypes.kind(wanted)
+    if kind in "ui":
+        _check_values(returned, wanted, fn)
+    return {"int": 1, "float": 2, "complex": 3}[returned.kind] <= ranks[kind]
+
+
+def _check_values(returned: Weak, wanted: np.dtype[Any], fn: Any) -> None:
+    limits = np.iinfo(wanted)
+    if returned.kind == "int" and returned.data and not is_within(returned, limits.min, limits.max):
+        raise ConstantNeeded("op returns a number that may not fit", returned.data)
+    for value in returned.values or ():
+        if returned.kind == "int" and not limits.min <= value <= limits.max:
+            raise TypeError(
+                f"op returns the Python integer {refusal.shown(value)}, which does not fit "
+                f"{wanted}; pass another dtype= or return a float: {source_of(fn)}"
+            )
