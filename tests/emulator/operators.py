@@ -11,13 +11,14 @@ import numpy as np
 
 from emulator import trial
 from emulator.control import machine
-from gpualgo._base import dtypes
+from gpualgo._base.records import Argument
 from gpualgo._cpu import compile_operator as cpu
 from gpualgo._cpu.compile_kernel import OPTIONS
 from gpualgo._operators.captured import STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite, wrap
-from gpualgo._operators.numpy_rules.errors import explained, result_of
-from gpualgo._operators.numpy_rules.types import scalar_type
+from gpualgo._operators.numpy_rules.elements import argument_type
+from gpualgo._operators.numpy_rules.errors import explained
+from gpualgo._operators.numpy_rules.results import result_of
 from gpualgo._operators.operator import Operator
 
 
@@ -41,7 +42,7 @@ def by_number(number: int) -> HostOperator:
 
 
 def compile_operator(
-    op: Operator, arg_dtypes: tuple[np.dtype[Any], ...], result_dtype: np.dtype[Any] | None
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> HostOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     from numba import cfunc, njit, types
@@ -72,13 +73,13 @@ def compile_operator(
         return builder.load(builder.inttoptr(word(numbers + 8 * index), word.as_pointer()))
 
     adoption = rewrite.Adoption(target, device_function, None if words is None else pointer, number)
-    args = tuple(scalar_type(str(dtypes.name_of(dtype))) for dtype in arg_dtypes)
+    args = tuple(map(argument_type, arg_dtypes))
     with explained(op.fn, arg_dtypes):
         dispatcher = device_function(fn)
         dispatcher.compile(args)
     returned = dispatcher.overloads[args].signature.return_type
     result = result_of(op.fn, returned, result_dtype)
-    wrapper = wrap.abi_wrapper(target, dispatcher, args, scalar_type(str(dtypes.name_of(result))))
+    wrapper = wrap.abi_wrapper(target, dispatcher, arg_dtypes, result)
     signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
     with explained(op.fn, arg_dtypes):
         code = cfunc(signature, nopython=True, error_model="numpy")(wrapper)
