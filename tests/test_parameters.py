@@ -233,7 +233,7 @@ DESCRIBED = [
     copy._COPY, copy._GATHER, reduce.COLUMNS, reduce.rows(reduce.FLAT_ROWS),
     reduce.rows(reduce.STRIDED_ROWS), scan.WALKS, scan.COLUMNS, scan.tiles(scan.FLAT_LINES),
     scan.tiles(scan.STRIDED_LINES), scan.rows(scan.DENSE_ROWS), scan.rows(scan.SPACED_ROWS),
-    transform.flat_operands(3), transform.strided_operands(2),
+    transform.flat_operands(1, 3), transform.strided_operands(2, 2),
     histogram.flat(histogram.BYTE_BINS), histogram.strided(histogram.even_bins(_F32)),
     histogram.flat(histogram.even_bins(_F64)), histogram.strided(histogram.search_bins(_F32)),
     histogram.flat(histogram.search_bins(np.dtype("i8"))), radix_sort.HISTOGRAM, radix_sort.PASS,

@@ -93,7 +93,8 @@ def scan(
     and dtypes only, so that the bits never depend on threads.
     """
     if axis is None and len(merge(list(zip(x.shape, x.strides, strict=True)))) > 1:
-        transform(_COPY, [x], out.reshape(x.shape))  # a view: out has one dimension
+        copy = Applied(_COPY, (x.dtype,), out.dtype)
+        transform(copy, [x], [out.reshape(x.shape)])  # a view: out has one dimension
         x = out
     if axis is None:
         x, axis = x.reshape(-1), 0
