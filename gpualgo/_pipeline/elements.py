@@ -55,8 +55,8 @@ def dtypes_of(dtype: Any, names: Sequence[str], where: str) -> tuple[Any, ...]:
     if isinstance(dtype, np.dtype) and dtype.names is not None:
         if len(dtype.names) != len(names):
             raise TypeError(
-                f"{where}: elements are tuples of {', '.join(names)}, and dtypes are wanted for "
-                f"{', '.join(dtype.names)}; give as many"
+                f"{where}: out (or dtype) is for tuples of {', '.join(dtype.names)}, and elements "
+                f"are tuples of {', '.join(names)}; give as many"
             )
         return tuple(dtype[name] for name in dtype.names)
     if not isinstance(dtype, tuple):
@@ -126,6 +126,6 @@ def kinds_of(init: Any) -> Any:
 def wanted_of(found: Dtype, dtype: Any, where: str) -> Dtype:
     """Return the dtype of results of op that dtype= asks for, where op's own is found."""
     if found.names is None:
-        raise TypeError(f"{where}: op returns a number, and dtype= or out= is a tuple; pass one")
+        raise TypeError(f"{where}: out (or dtype) is a tuple, and op returns a number; pass one")
     given = dtypes_of(dtype, found.names, where)
     return records.with_leaves(found, [dtypes.as_dtype(one, where) for one in given])

@@ -89,6 +89,16 @@ def _broadcast(view: View, shape: tuple[int, ...]) -> View:
     return view._replace(shape=shape, strides=strides_for(view, shape), readonly=True)
 
 
+def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
+    """Return the views of arguments that are built as a problem's are, which holds tuples."""
+    views, found = several(arguments, where)
+    if found != problem.forms and len(views) == len(problem.inputs):
+        raise TypeError(f"{where} is built otherwise than the one it was prepared for")
+    if not problem.spreads_tuples or found != problem.forms:
+        return views
+    return spread(arguments[0], where)[0]
+
+
 def names(views: Views, form: Form | None, name: str) -> tuple[str, ...]:
     """Return what an argument's arrays are called in messages."""
     return (name,) if form is None else tuple(f"{name}[{path}]" for path in form.names)

@@ -61,10 +61,12 @@ class Problem:
     gives_scalars = False  # for a result of no dimensions, in NumPy
     reads_data = False  # elements decide the problem: a plan's call looks at them
     takes_any_items = False  # of outputs: plain bytes of any dtype
+    spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
 
     results: tuple[Result, ...]
     is_empty = False  # no element is read
-    form: Form | None = None  # of results that are put together to a tuple
+    forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
+    form: Form | None = None  # of results that are put together to one
     acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
 
     def __init_subclass__(cls) -> None:

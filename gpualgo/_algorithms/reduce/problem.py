@@ -21,13 +21,14 @@ class Reduction(Problem):
     """What equal calls of `reduce` share."""
 
     gives_scalars = True
+    spreads_tuples = True
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
         axis, keepdims, dtype, self.form = rest
-        self.inputs = inputs.names(views, self.form, "x")
+        self.forms, self.inputs = (self.form,), inputs.names(views, self.form, "x")
         super().__init__(device, views, op, init, rest, where)
         for one, name in zip(views, self.inputs, strict=True):
             checks.element(one, name, where)

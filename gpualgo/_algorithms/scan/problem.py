@@ -24,13 +24,14 @@ class Scan(Problem):
     """What equal calls of `inclusive_scan` share."""
 
     is_exclusive = False
+    spreads_tuples = True
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
         axis, self.is_reverse, dtype, self.form = rest
-        self.inputs = inputs.names(views, self.form, "x")
+        self.forms, self.inputs = (self.form,), inputs.names(views, self.form, "x")
         super().__init__(device, views, op, init, rest, where)
         for one, name in zip(views, self.inputs, strict=True):
             checks.element(one, name, where)

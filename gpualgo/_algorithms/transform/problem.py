@@ -31,8 +31,8 @@ class Transformation(Problem):
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        dtype, forms = rest
-        self.inputs = _names(forms)
+        dtype, self.forms = rest
+        forms, self.inputs = self.forms, _names(self.forms)
         super().__init__(device, views, op, init, rest, where)
         if len(views) > MAX_ARRAYS:
             raise TypeError(
