@@ -62,3 +62,42 @@ def packer(itemsize: int) -> int:
         return pack_kernel(itemsize)
 
     return get_entry(("packer", itemsize), write)
+
+
+def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
+    """Return the address of ``f(converted, numbers, count)``; 0 where there is nothing to do."""
+    if source == target:
+        return 0
+
+    def write() -> Callable[..., None]:
+        from gpualgo._cpu.compile_operator import cast
+        from gpualgo._cpu.elements import storage
+        from gpualgo._cpu.packing import convert_kernel
+
+        return convert_kernel(cast(source, target), storage(source), storage(target))
+
+    return get_entry(("converter", source, target), write)
+
+
+class Room:
+    """Scratch memory, given out piece by piece."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def take(self, num_bytes: int) -> int:
+        """Return where so many bytes begin."""
+        start = self.size
+        self.size += -(-num_bytes // 64) * 64
+        return start
+
+
+def leaf(
+    start: int, source: np.dtype[Any], target: np.dtype[Any], is_direct: bool, count: int,
+    room: Room,
+) -> tuple[int, ...]:  # fmt: skip
+    """Return what a kernel takes of numbers that it needs by up to `count` at once."""
+    size, convert = source.itemsize, converter(source, target)
+    packed = () if is_direct else (packer(size), room.take(count * size))
+    converted = (convert, room.take(count * target.itemsize)) if convert else (0, 0)
+    return start, size, is_direct, *(packed or (0, 0)), *converted

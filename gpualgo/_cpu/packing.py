@@ -1,13 +1,15 @@
-"""Functions for any strided array, for kernels to call: where an element lies, and packing."""
+"""Functions for any strided array, for kernels to call: where numbers lie, and packing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numba
 from numba import types
 
-from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
+from gpualgo._cpu.parameters import CONVERT, CONVERTED, DIRECT, PACK, PACKED, SIZE
+from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, store
 
 _LONG_BYTES = 128  # a run from which memcpy is faster than a loop
 _words = pointer_to(types.intp)
@@ -26,8 +28,41 @@ def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
     return total
 
 
-# Compiled when a kernel that calls it is.
+def _fetched(
+    leaf: int, scratch: int, at: int, start: int, count: int, ndim: int, lengths: int, strides: int
+) -> int:
+    """Return where numbers start, start + 1, ... of those at `at` lie one after another.
+
+    `leaf` is the address of a table by `layout.leaf`.
+    """
+    p = _words(leaf)
+    if load(p, DIRECT):
+        at += start * load(p, SIZE)
+    else:
+        packed = scratch + load(p, PACKED)
+        call(load(p, PACK), (packed, at, start, count, ndim, lengths, strides, 1))
+        at = packed
+    if load(p, CONVERT):
+        converted = scratch + load(p, CONVERTED)
+        call(load(p, CONVERT), (converted, at, count))
+        at = converted
+    return at
+
+
+# Compiled when a kernel that calls them is.
 offset = numba.njit(nogil=True, error_model="numpy")(_offset)
+fetched = numba.njit(nogil=True, error_model="numpy")(_fetched)
+
+
+def convert_kernel(cast: Any, source: Any, target: Any) -> Callable[..., None]:
+    """Write `layout.converter`'s function for numbers of two types."""
+    as_source, as_target = pointer_to(source), pointer_to(target)
+
+    def convert(converted: int, numbers: int, count: int) -> None:
+        for i in range(count):
+            store(as_target(converted), i, cast(load(as_source(numbers), i)))
+
+    return convert
 
 
 def pack_kernel(itemsize: int) -> Callable[..., None]:

@@ -1,195 +1,270 @@
-"""Reduction on the CPU's cores: choice of kernel from the layout, and passes until one is left."""
+"""Reduction on the CPU's cores: choice of kernel from the layout, and passes until one is left.
+
+An element's numbers lie apart, each in an array of its own: a record is several arrays, in and out
+and between passes, and a number is the case of one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.reduce import cpu_parameters as rk
-from gpualgo._base import threads
+from gpualgo._base import records, threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
-from gpualgo._cpu.layout import Dims, address, is_dense, merge, packer, table
+from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge, packer, table
 from gpualgo._cpu.operator import Applied
+from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Dtype: TypeAlias = np.dtype[Any]
+Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
 _SHORT = 64  # with fewer elements than this to fold, many outputs are folded abreast
 _WIDE = 16  # so many outputs side by side in memory are worth folding abreast
 _WORTH = 8  # a first pass that leaves less than one partial in so many elements pays
 
 
-@dataclass
-class _Source:
-    """What one pass reads: elements at an address, dimensions (length, stride of x, of out)."""
+class _Layout(NamedTuple):
+    """How the elements lie that one pass reads: of this dtype, in these dimensions.
 
-    start: int
-    itemsize: int
-    cast: bool
-    kept: Dims
-    reduced: Dims
+    A dimension is (length, stride of each number of x, of out if it is kept).
+    """
+
+    dtype: Dtype
+    kept: tuple[tuple[int, ...], ...]
+    reduced: tuple[tuple[int, ...], ...]
     column: bool  # the last kept dimension is folded abreast
-    owner: np.ndarray[Any, Any]  # keeps the memory
+
+    @property
+    def length(self) -> int:
+        """How many elements are folded into one output."""
+        return prod(dim[0] for dim in self.reduced)
 
 
-@dataclass
-class _Target:
-    """Where one pass writes: strides of the kept dimensions and of an output's partials."""
+class _Pass(NamedTuple):
+    """What a pass is but for addresses, and where in its table of arguments these go."""
 
-    start: int
-    itemsize: int
-    strides: list[int]
-    part_stride: int
-    init: int  # the address of the value to start from, or 0
+    words: Array
+    starts: slice
+    outs: slice
+    num_bytes: int  # of scratch memory
+    num_tasks: int
+    work: int  # bytes
 
 
 def reduce(
-    x: np.ndarray[Any, Any],
-    out: np.ndarray[Any, Any],
-    op: Operator,
-    init: np.ndarray[Any, Any] | None,
-    axes: tuple[int, ...],
-) -> None:
-    """Write init op x[0] op x[1] op ... over `axes` to out, whose dtype accumulates.
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
+    axes: tuple[int, ...], source: Dtype, acc: Dtype,
+) -> None:  # fmt: skip
+    """Write init op x[0] op x[1] op ... over `axes` to outs, where x are elements of dtype source.
 
-    x has at least one element and any strides; out has the kept axes' shape and any strides; init
-    is a 0-d array of out's dtype. Every argument has been checked. Reads x once; the association
-    is a function of shapes, strides and dtypes only, so that the bits never depend on threads.
+    Leaves and outs are arrays of the numbers of source and of acc, which accumulates. Leaves have
+    one shape, at least one element and any strides; outs the kept axes' shape and any strides; init
+    is a 0-d array of acc. Every argument has been checked. Reads x once; the association is a
+    function of shapes, strides and dtypes only, so that the bits never depend on threads.
     """
-    inner = () if op.commutative else _inner_axes(x, axes)
+    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
+    inner = () if op.commutative else _inner_axes(shape, strides, source, axes)
     if inner:
         # The innermost axes first, abreast over the axis that is contiguous; the order stays.
-        rows = np.empty([n for axis, n in enumerate(x.shape) if axis not in inner], out.dtype)
-        reduce(x, rows, op, None, inner)
+        kept = [n for axis, n in enumerate(shape) if axis not in inner]
+        rows = [np.empty(kept, number) for number in records.leaves(acc)]
+        reduce(leaves, rows, op, None, inner, source, acc)
         axes = tuple(axis - sum(i < axis for i in inner) for axis in axes if axis not in inner)
-        x = rows
+        reduce(rows, outs, op, init, axes, acc, acc)
+        return
+    out_strides = tuple([out.strides for out in outs])
+    shifts, layout = _layout(shape, strides, out_strides, axes, op.commutative, source)
+    starts = [address(array) + shift for array, shift in zip(leaves, shifts, strict=True)]
     with bound(op):
-        _fold(x, out, op, init, axes)
+        _fold(starts, layout, outs, op, init, acc)
 
 
 def _fold(
-    x: np.ndarray[Any, Any], out: np.ndarray[Any, Any], op: Operator,
-    init: np.ndarray[Any, Any] | None, axes: tuple[int, ...],
+    starts: list[int], layout: _Layout, outs: Sequence[Array], op: Operator, init: Array | None,
+    acc: Dtype,
 ) -> None:  # fmt: skip
-    source = _source(x, out, op, axes)
-    kernel = _kernel(op, x.dtype, out.dtype, source.column)
-    while (parts := _num_parts(source)) > 1:
-        partials = np.empty(prod(dim[0] for dim in source.kept) * parts, out.dtype)
-        strides, part_stride = _partial_strides(source, parts, out.itemsize)
-        _run(kernel, source, _Target(address(partials), out.itemsize, strides, part_stride, 0))
-        source = _Source(
-            start=address(partials), itemsize=out.itemsize, cast=False,
-            kept=[(dim[0], at, dim[2]) for dim, at in zip(source.kept, strides, strict=True)],
-            reduced=[(parts, part_stride)], column=source.column, owner=partials,
-        )  # fmt: skip
-    strides = [dim[2] for dim in source.kept]
-    first = 0 if init is None else address(init)
-    _run(kernel, source, _Target(address(out), out.itemsize, strides, 0, first))
+    kernel = _kernel(op, acc, layout.column)
+    partials: list[Array] = []  # kept until they have been read
+    while (parts := _num_parts(layout, acc)) > 1:
+        count = prod(dim[0] for dim in layout.kept) * parts
+        written = [np.empty(count, number) for number in records.leaves(acc)]
+        partials += written
+        at, between = [address(partial) for partial in written], _between(layout, parts, acc)
+        _run(kernel, _pass(layout, between, acc), starts, at, 0)
+        starts, layout = at, between
+    start = 0 if init is None else address(init)
+    _run(kernel, _pass(layout, None, acc), starts, [address(out) for out in outs], start)
 
 
-def _source(
-    x: np.ndarray[Any, Any], out: np.ndarray[Any, Any], op: Operator, axes: tuple[int, ...]
-) -> _Source:
-    start = address(x)
-    kept_axes = [axis for axis in range(x.ndim) if axis not in axes]
-    kept = [
-        (x.shape[axis], x.strides[axis], stride)
-        for axis, stride in zip(kept_axes, out.strides, strict=True)
-    ]
-    reduced = [(x.shape[axis], x.strides[axis]) for axis in axes]
-    if op.commutative:
+@lru_cache(1024)
+def _layout(
+    shape: tuple[int, ...], strides: Strides, out_strides: Strides, axes: tuple[int, ...],
+    is_commutative: bool, dtype: Dtype,
+) -> tuple[list[int], _Layout]:  # fmt: skip
+    """Return by how much each number's address is shifted, and the layout from there."""
+    count, shifts = len(strides), [0] * len(strides)
+    dims = list(zip(shape, *strides, strict=True))
+    kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
+    kept = [(*dims[axis], *steps) for axis, *steps in zip(kept_axes, *out_strides, strict=True)]
+    reduced = [dims[axis] for axis in axes]
+    if is_commutative:
         # Any order is right: take the one in which memory lies.
-        start += sum((length - 1) * stride for length, stride in reduced if stride < 0)
-        reduced = sorted(((n, abs(stride)) for n, stride in reduced), key=_by_stride)
-    dims, inner = merge(sorted(kept, key=_by_stride)), merge(reduced)
-    column = _column(dims, inner, x.itemsize)
+        for i, (length, *steps) in enumerate(reduced):
+            if sum(steps) < 0:
+                shifts = [at + (length - 1) * by for at, by in zip(shifts, steps, strict=True)]
+                reduced[i] = (length, *(-by for by in steps))
+        reduced = sorted(reduced, key=lambda dim: -_step(dim, count))
+    outer, inner = merge(sorted(kept, key=lambda dim: -_step(dim, count))), merge(reduced)
+    column = _column(outer, inner, dtype)
     if column is not None:
-        dims.append(dims.pop(column))
-    return _Source(start, x.itemsize, x.dtype != out.dtype, dims, inner, column is not None, x)
+        outer.append(outer.pop(column))
+    return shifts, _Layout(dtype, tuple(outer), tuple(inner), column is not None)
 
 
-def _inner_axes(x: np.ndarray[Any, Any], axes: tuple[int, ...]) -> tuple[int, ...]:
+@lru_cache(1024)
+def _inner_axes(
+    shape: tuple[int, ...], strides: Strides, dtype: Dtype, axes: tuple[int, ...]
+) -> tuple[int, ...]:
     """Return the reduced axes inside of the contiguous one, along which reading would be slow."""
     length = 1
     for place in range(len(axes) - 1, -1, -1):
-        n, stride = x.shape[axes[place]], x.strides[axes[place]]
-        if stride == x.itemsize and n >= _WIDE:
+        n = shape[axes[place]]
+        if _is_near([steps[axes[place]] for steps in strides], dtype) and n >= _WIDE:
             return axes[place + 1 :] if length >= _WORTH else ()
         length *= n
     return ()
 
 
-def _by_stride(dim: tuple[int, ...]) -> int:
-    return -abs(dim[1])
+def _step(dim: Sequence[int], count: int) -> int:
+    """Return how far apart neighbours lie in a dimension, in all of the element's numbers."""
+    return sum(map(abs, dim[1 : 1 + count]))
 
 
-def _column(kept: Dims, reduced: Dims, itemsize: int) -> int | None:
+def _is_near(strides: Sequence[int], dtype: Dtype) -> bool:
+    """Return whether neighbours follow one another, as far as an element's numbers can."""
+    if len(strides) == 1:
+        return strides[0] == dtype.itemsize
+    # The numbers of an element may lie side by side, and some be the same for all elements.
+    return all(0 <= stride <= dtype.itemsize for stride in strides) and any(strides)
+
+
+def _column(kept: Dims, reduced: Dims, dtype: Dtype) -> int | None:
     """Return the kept dimension to fold abreast, or None to fold along the reduced ones."""
-    length = prod(dim[0] for dim in reduced)
-    if not kept or (length >= _SHORT and reduced[-1][1] == itemsize):
+    length, count = prod(dim[0] for dim in reduced), len(records.leaves(dtype))
+    if not kept or (length >= _SHORT and _is_near(reduced[-1][1:], dtype)):
         return None
     for i, dim in enumerate(kept):
-        if dim[1] == itemsize and dim[0] >= _WIDE:
+        if _is_near(dim[1 : 1 + count], dtype) and dim[0] >= _WIDE:
             return i
     longest = max(range(len(kept)), key=lambda i: kept[i][0])
     return longest if length < _SHORT <= kept[longest][0] else None
 
 
-def _num_parts(source: _Source) -> int:
-    step = rk.ROWS if source.column else rk.TILE
-    return -(-prod(dim[0] for dim in source.reduced) // step)
+def _num_parts(layout: _Layout, acc: Dtype) -> int:
+    return -(-layout.length // (rk.ROWS if layout.column else rk.tile_of(acc)))
 
 
-def _partial_strides(source: _Source, parts: int, itemsize: int) -> tuple[list[int], int]:
-    """Return where partials go: next to each other for tiles, whole rows for columns."""
-    lengths = [dim[0] for dim in source.kept]
-    if source.column:
-        first, *strides = dense_strides([parts, *lengths], itemsize)
-        return strides, first
-    *strides, last = dense_strides([*lengths, parts], itemsize)
-    return strides, last
+def _between(layout: _Layout, parts: int, acc: Dtype) -> _Layout:
+    """Return where partials lie: next to each other for tiles, whole rows for columns."""
+    lengths, numbers = [dim[0] for dim in layout.kept], records.leaves(acc)
+    steps = []
+    for number in numbers:
+        if layout.column:
+            first, *rest = dense_strides([parts, *lengths], number.itemsize)
+        else:
+            *rest, first = dense_strides([*lengths, parts], number.itemsize)
+        steps.append((first, *rest))
+    (*firsts,), *strides = zip(*steps, strict=True)
+    kept = [
+        (dim[0], *by, *dim[1 + len(numbers) :])
+        for dim, by in zip(layout.kept, strides, strict=True)
+    ]
+    return _Layout(acc, tuple(kept), ((parts, *firsts),), layout.column)
 
 
-def _kernel(op: Operator, x: np.dtype[Any], a: np.dtype[Any], column: bool) -> Kernel:
+def _kernel(op: Operator, acc: Dtype, column: bool) -> Kernel:
     def write(fn: Any) -> Any:
         from gpualgo._algorithms.reduce import cpu_kernels
-        from gpualgo._cpu.compile_operator import cast
-        from gpualgo._cpu.elements import storage
 
         write = cpu_kernels.column_kernel if column else cpu_kernels.tile_kernel
-        return write(fn, None if x == a else cast(x, a), storage(x), storage(a), a.itemsize)
+        return write(fn, acc)
 
-    return get_kernel(("reduce", x, a, column), write, Applied(op, (a, a), a))
+    return get_kernel(("reduce", acc, column), write, Applied(op, (acc, acc), acc))
 
 
-def _run(kernel: Kernel, source: _Source, target: _Target) -> None:
-    kept, reduced, strides = source.kept, source.reduced, target.strides
-    length, parts = prod(dim[0] for dim in reduced), _num_parts(source)
-    width, x_stride, out_stride, strips = 1, 0, 0, 1
-    direct = is_dense(reduced, 0, source.itemsize)
-    if source.column:
-        (width, x_stride, _), out_stride = kept[-1], strides[-1]
-        kept, strides = kept[:-1], strides[:-1]
-        direct, strips = x_stride == source.itemsize, -(-width // rk.COLUMNS)
-    count = prod(dim[0] for dim in kept)
-    pack = 0 if direct else packer(source.itemsize)
-    # Where outputs lie between the elements of one output, neighbours are folded in turn.
-    tile_major = bool(kept and reduced) and abs(kept[-1][1]) < abs(reduced[-1][1])
-    arguments = table(
-        (source.start, target.start, target.init, pack, length, width, count),
-        (parts, target.part_stride, tile_major, direct, source.cast, len(kept), len(reduced)),
-        (source.itemsize, x_stride, out_stride),
-        *(*zip(*(dim[:2] for dim in kept), strict=True), strides) if kept else (),
-        *zip(*reduced, strict=True),
-    )
-    at = address(arguments)
-    num_bytes = rk.scratch_bytes(source.column, source.itemsize, target.itemsize)
+def _run(kernel: Kernel, which: _Pass, starts: list[int], outs: list[int], init: int) -> None:
+    arguments = which.words.copy()
+    arguments[rk.INIT], arguments[which.starts], arguments[which.outs] = init, starts, outs
+    at, num_bytes = address(arguments), which.num_bytes
 
     def body(first: int, last: int) -> None:
         memory = scratch(num_bytes)
         kernel(at, address(memory), first, last)
 
-    threads.run(body, parts * strips * count, length * count * width * source.itemsize)
+    threads.run(body, which.num_tasks, which.work)
+
+
+@lru_cache(1024)
+def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
+    """Return the pass that reads one layout and writes partials in another, or else results."""
+    kept, reduced, column = layout.kept, layout.reduced, layout.column
+    count = len(records.leaves(acc))
+    # Strides of what is written: the partials', which the next pass reads, or out's.
+    targets = [dim[1 + count :] for dim in kept]
+    part_strides = (0,) * count
+    if into is not None:
+        targets = [dim[1 : 1 + count] for dim in into.kept]
+        part_strides = into.reduced[0][1:]
+    parts, width, strips = _num_parts(layout, acc), 1, 1
+    room = Room()
+    room.take(rk.scratch_bytes(acc, column))
+    fixed = room.size
+    numbers = [
+        _number(layout, acc, k, [by[k] for by in targets], part_strides[k], room)
+        for k in range(count)
+    ]
+    row_bytes = room.size - fixed
+    num_bytes = room.size
+    if column:
+        width, kept = kept[-1][0], kept[:-1]
+        strips = -(-width // rk.columns_of(acc))
+        num_bytes += (rk.BATCH - 1) * row_bytes
+    outputs = prod(dim[0] for dim in kept)
+    # Where outputs lie between the elements of one output, neighbours are folded in turn.
+    tile_major = bool(kept and reduced) and _step(kept[-1], count) < _step(reduced[-1], count)
+    head = (
+        (0, layout.length, width, outputs, parts, tile_major, len(kept), len(reduced), row_bytes),
+        [dim[0] for dim in kept],
+        [dim[0] for dim in reduced],
+    )
+    first, size = sum(map(len, head)), sum(leaf.itemsize for leaf in records.leaves(layout.dtype))
+    starts, outs = (slice(first + at, None, len(numbers[0])) for at in (START, rk.OUT))
+    work = layout.length * outputs * width * size
+    return _Pass(table(*head, *numbers), starts, outs, num_bytes, parts * strips * outputs, work)
+
+
+def _number(
+    layout: _Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room
+) -> list[int]:
+    """Return what the kernel's table has about number k of an element; addresses are to follow."""
+    x, a = records.leaves(layout.dtype)[k], records.leaves(acc)[k]
+    kept, reduced, run, pack = layout.kept, layout.reduced, (0, 0), 0
+    if layout.column:
+        run, kept, strides = (kept[-1][1 + k], strides[-1]), kept[:-1], strides[:-1]
+        is_direct, capacity = run[0] == x.itemsize, rk.columns_of(acc)
+        pack = 0 if run[1] == a.itemsize else packer(a.itemsize)
+    else:
+        is_direct, capacity = is_dense(reduced, k, x.itemsize), rk.tile_of(acc)
+    return [
+        *leaf(0, x, a, is_direct, capacity, room), 0, part_stride, *run, pack,
+        *(dim[1 + k] for dim in kept), *strides, *(dim[1 + k] for dim in reduced),
+    ]  # fmt: skip

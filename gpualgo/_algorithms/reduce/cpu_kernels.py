@@ -9,172 +9,178 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import types
 
+from gpualgo._algorithms.reduce import cpu_parameters as parameters
 from gpualgo._algorithms.reduce.cpu_parameters import (
-    CAST,
-    COLUMNS,
+    BATCH,
     COUNT,
-    DIRECT,
     INIT,
     KEPT,
     LENGTH,
+    NUMBER,
     OUT,
+    OUT_PACK,
     OUT_STRIDE,
-    PACK,
     REDUCED,
+    ROW_BYTES,
     ROWS,
+    SLOTS,
     TAIL,
-    TILE,
     TILE_MAJOR,
     TILE_STRIDE,
     TILES,
     WIDTH,
-    X_SIZE,
     X_STRIDE,
-    X,
 )  # fmt: skip
-from gpualgo._cpu.packing import offset
-from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, pointers_to, same, store
+from gpualgo._base import records
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.leaves import apart, leaves_of, pointers_apart
+from gpualgo._cpu.packing import fetched, offset
+from gpualgo._cpu.parameters import START
+from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, store
 
 _words = pointer_to(types.intp)
 
 
-def tile_kernel(fn: Any, cast: Any, x_type: Any, a_type: Any, a_size: int) -> Callable[..., None]:
-    """Write the kernel that folds TILE elements at a time as a tree of fours, left before right.
+def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
+    """Write the kernel that folds a tile at a time as a tree of fours, left before right.
 
     A level takes four neighbours to one; what is left of a level, three at most, is carried to
     its end. No step waits for another of its level, so LLVM vectorises any operator it can.
     Complex128 goes by twos: LLVM's code for eight interleaved doubles is slower than scalar code.
     """
-    fan = 2 if a_size == 16 else 4
-    as_x, as_a = pointer_to(x_type), pointer_to(a_type)
-    casting = cast is not None
-    convert = cast or same
+    fan = 2 if np.dtype(np.complex128) in records.leaves(acc) else 4
+    tile_size, capacity = parameters.tile_of(acc), parameters.level_of(acc)
+    count, sizes, pointers, get, put = leaves_of(acc)
+    level, places = pointers_apart(acc, capacity), apart(acc, capacity)
+    level_bytes = SLOTS + capacity * sum(sizes)
+    as_a = pointer_to(storage(acc))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        kept, reduced, x_size = load(p, KEPT), load(p, REDUCED), load(p, X_SIZE)
-        tiles, count = load(p, TILES), load(p, COUNT)
+        kept, reduced = load(p, KEPT), load(p, REDUCED)
+        tiles, outputs = load(p, TILES), load(p, COUNT)
         kept_at = table + 8 * TAIL
-        reduced_at = kept_at + 24 * kept
-        cast_at = scratch + TILE * x_size
-        level_at = cast_at + TILE * a_size
+        reduced_at = kept_at + 8 * kept
+        numbers_at = reduced_at + 8 * reduced
+        number_bytes = 8 * (NUMBER + 2 * kept + reduced)
+        targets = scratch + SLOTS
+        level_at = targets + 2 * SLOTS
+        for k in range(count):
+            store(_words(level_at - SLOTS), k, level_at + places[k])
+            store(_words(level_at + level_bytes - SLOTS), k, level_at + level_bytes + places[k])
         for task in range(first, last):
             if load(p, TILE_MAJOR):
-                tile = task // count
-                output = task - tile * count
+                tile = task // outputs
+                output = task - tile * outputs
             else:
                 output = task // tiles
                 tile = task - output * tiles
-            start = tile * TILE
-            m = min(TILE, load(p, LENGTH) - start)
-            source = load(p, X) + offset(output, kept, kept_at, kept_at + 8 * kept)
-            if load(p, DIRECT):
-                source += start * x_size
-            else:
-                at = (reduced_at, reduced_at + 8 * reduced)
-                call(load(p, PACK), (scratch, source, start, m, reduced, *at, 1))
-                source = scratch
-            if casting and load(p, CAST):
-                for i in range(m):
-                    store(as_a(cast_at), i, convert(load(as_x(source), i)))
-                source = cast_at
+            start = tile * tile_size
+            m = min(tile_size, load(p, LENGTH) - start)
+            for k in range(count):
+                at = numbers_at + k * number_bytes
+                q, strides = _words(at), at + 8 * NUMBER
+                x = load(q, START) + offset(output, kept, kept_at, strides)
+                x = fetched(at, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept)
+                store(_words(scratch), k, x)
+                y = load(q, OUT) + offset(output, kept, kept_at, strides + 8 * kept)
+                store(_words(targets), k, y + tile * load(q, TILE_STRIDE))
             # Addresses, not pointers, change places: LLVM then sees no common base, and vectorises.
-            here, there = level_at, level_at + (TILE // 2 + 16) * a_size
+            source, here, there = scratch, level_at, level_at + level_bytes
             while m >= fan:
-                src, dst, groups = as_a(source), as_a(here), m // fan
+                src, dst, groups = pointers(source), level(here), m // fan
                 for i in range(groups):
-                    value = fn(load(src, fan * i), load(src, fan * i + 1))
+                    value = fn(get(src, fan * i), get(src, fan * i + 1))
                     if fan == 4:
-                        value = fn(value, fn(load(src, fan * i + 2), load(src, fan * i + 3)))
-                    store(dst, i, value)
+                        value = fn(value, fn(get(src, fan * i + 2), get(src, fan * i + 3)))
+                    put(dst, i, value)
                 rest = m - groups * fan
                 for i in range(rest):
-                    store(dst, groups + i, load(src, fan * groups + i))
+                    put(dst, groups + i, get(src, fan * groups + i))
                 m = groups + rest
-                source, here, there = here, there, here
-            last_level = as_a(source)
-            value = load(last_level, 0)
+                source, here, there = here - SLOTS, there, here
+            last_level = pointers(source)
+            value = get(last_level, 0)
             for i in range(1, m):
-                value = fn(value, load(last_level, i))
+                value = fn(value, get(last_level, i))
             if load(p, INIT):
                 value = fn(load(as_a(load(p, INIT)), 0), value)
-            target = load(p, OUT) + offset(output, kept, kept_at, kept_at + 16 * kept)
-            store(as_a(target + tile * load(p, TILE_STRIDE)), 0, value)
+            put(pointers(targets), 0, value)
 
     return kernel
 
 
-def column_kernel(fn: Any, cast: Any, x_type: Any, a_type: Any, a_size: int) -> Callable[..., None]:
-    """Write the kernel that folds ROWS rows of COLUMNS columns, row after row, columns abreast.
+def column_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
+    """Write the kernel that folds ROWS rows of columns, row after row, columns abreast.
 
     A column is a place in one kept dimension, of WIDTH places X_STRIDE bytes apart.
     """
-    as_x, as_a = pointer_to(x_type), pointer_to(a_type)
-    four = pointers_to((a_type,) * 4, (0, 1, 2, 3))
-    casting = cast is not None
-    convert = cast or same
+    columns = parameters.columns_of(acc)
+    count, sizes, pointers, get, put = leaves_of(acc)
+    sums_in, places = pointers_apart(acc, columns), apart(acc, columns)
+    as_a = pointer_to(storage(acc))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        kept, reduced, x_size = load(p, KEPT), load(p, REDUCED), load(p, X_SIZE)
-        count, width = load(p, COUNT), load(p, WIDTH)
+        kept, reduced = load(p, KEPT), load(p, REDUCED)
+        outputs, width = load(p, COUNT), load(p, WIDTH)
         kept_at = table + 8 * TAIL
-        reduced_at = kept_at + 24 * kept
-        strips = (width + COLUMNS - 1) // COLUMNS
-        cast_at = scratch + 4 * COLUMNS * x_size
-        sums = cast_at + 4 * COLUMNS * a_size
-        rows_at = sums + COLUMNS * a_size
-        acc = as_a(sums)
+        reduced_at = kept_at + 8 * kept
+        numbers_at = reduced_at + 8 * reduced
+        number_bytes = 8 * (NUMBER + 2 * kept + reduced)
+        strips = (width + columns - 1) // columns
+        sums = scratch + SLOTS * BATCH
+        total = sums_in(sums)
         for task in range(first, last):
             strip = task % strips
-            outer = task // strips % count
-            block = task // strips // count
-            w = min(COLUMNS, width - strip * COLUMNS)
+            outer = task // strips % outputs
+            block = task // strips // outputs
+            column, w = strip * columns, min(columns, width - strip * columns)
             start = block * ROWS
             rows = min(ROWS, load(p, LENGTH) - start)
-            corner = load(p, X) + offset(outer, kept, kept_at, kept_at + 8 * kept)
-            corner += strip * COLUMNS * load(p, X_STRIDE)
             r = 0
             while r < rows:
-                batch = 4 if 0 < r <= rows - 4 else 1
-                for k in range(batch):
-                    index = start + r + k
-                    source = corner + offset(index, reduced, reduced_at, reduced_at + 8 * reduced)
-                    if not load(p, DIRECT):
-                        buffer = scratch + k * COLUMNS * x_size
-                        at = (table + 8 * WIDTH, table + 8 * X_STRIDE)
-                        call(load(p, PACK), (buffer, source, 0, w, 1, *at, 1))
-                        source = buffer
-                    if casting and load(p, CAST):
-                        target = cast_at + k * COLUMNS * a_size
-                        for j in range(w):
-                            store(as_a(target), j, convert(load(as_x(source), j)))
-                        source = target
-                    store(_words(rows_at), k, source)
-                if batch == 4:
-                    a, b, c, d = four(rows_at)
+                batch = BATCH if 0 < r <= rows - BATCH else 1
+                for b in range(batch):
+                    index, memory = start + r + b, scratch + b * load(p, ROW_BYTES)
+                    for k in range(count):
+                        at = numbers_at + k * number_bytes
+                        q, strides = _words(at), at + 8 * NUMBER
+                        x = load(q, START) + offset(outer, kept, kept_at, strides)
+                        x += offset(index, reduced, reduced_at, strides + 16 * kept)
+                        run = (table + 8 * WIDTH, at + 8 * X_STRIDE)
+                        x = fetched(at, memory, x, column, w, 1, *run)
+                        store(_words(scratch + b * SLOTS), k, x)
+                if batch == BATCH:
+                    x0, x1 = pointers(scratch), pointers(scratch + SLOTS)
+                    x2, x3 = pointers(scratch + 2 * SLOTS), pointers(scratch + 3 * SLOTS)
                     for j in range(w):
-                        pair = fn(fn(load(a, j), load(b, j)), fn(load(c, j), load(d, j)))
-                        store(acc, j, fn(load(acc, j), pair))
+                        value = fn(fn(get(x0, j), get(x1, j)), fn(get(x2, j), get(x3, j)))
+                        put(total, j, fn(get(total, j), value))
                 elif r == 0:
-                    copy_bytes(sums, load(_words(rows_at), 0), w * a_size)
+                    for k in range(count):
+                        copy_bytes(sums + places[k], load(_words(scratch), k), w * sizes[k])
                 else:
-                    row = as_a(load(_words(rows_at), 0))
+                    row = pointers(scratch)
                     for j in range(w):
-                        store(acc, j, fn(load(acc, j), load(row, j)))
+                        put(total, j, fn(get(total, j), get(row, j)))
                 r += batch
             if load(p, INIT):
                 value = load(as_a(load(p, INIT)), 0)
                 for j in range(w):
-                    store(acc, j, fn(value, load(acc, j)))
-            target = load(p, OUT) + offset(outer, kept, kept_at, kept_at + 16 * kept)
-            target += strip * COLUMNS * load(p, OUT_STRIDE) + block * load(p, TILE_STRIDE)
-            if load(p, OUT_STRIDE) == a_size:
-                copy_bytes(target, sums, w * a_size)
-            else:
-                for j in range(w):
-                    store(as_a(target + j * load(p, OUT_STRIDE)), 0, load(acc, j))
+                    put(total, j, fn(value, get(total, j)))
+            for k in range(count):
+                at = numbers_at + k * number_bytes
+                q, strides = _words(at), at + 8 * NUMBER
+                y = load(q, OUT) + offset(outer, kept, kept_at, strides + 8 * kept)
+                y += column * load(q, OUT_STRIDE) + block * load(q, TILE_STRIDE)
+                if load(q, OUT_STRIDE) == sizes[k]:
+                    copy_bytes(y, sums + places[k], w * sizes[k])
+                else:
+                    run = (table + 8 * WIDTH, at + 8 * OUT_STRIDE)
+                    call(load(q, OUT_PACK), (sums + places[k], y, 0, w, 1, *run, 0))
 
     return kernel

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-TILE = 4096  # elements folded at once; the buffers of a tile stay in L1/L2
-COLUMNS = 2048  # columns folded at once
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import records
+from gpualgo._cpu.parameters import LEAF
+
 ROWS = 512  # rows folded one after another into a block's partials
+BATCH = 4  # rows folded at once, where so many are left
+SLOTS = 64  # bytes for the addresses of an element's numbers
 
-# Places in a kernel's table of arguments; after TAIL come, of the kept dimensions, lengths, strides
-# of x and strides of out, then, of the reduced dimensions, lengths and strides of x.
-(X, OUT, INIT, PACK, LENGTH, WIDTH, COUNT, TILES, TILE_STRIDE) = range(9)
-(TILE_MAJOR, DIRECT, CAST, KEPT, REDUCED, X_SIZE, X_STRIDE, OUT_STRIDE, TAIL) = range(9, 18)
+# Places in a kernel's table of arguments; after TAIL come lengths of the kept dimensions, then of
+# the reduced ones, and then, for each of an element's numbers, what `layout.leaf` tells and where
+# results go, strides of x and of out in the kept dimensions, and strides of x in the reduced ones.
+(INIT, LENGTH, WIDTH, COUNT, TILES, TILE_MAJOR, KEPT, REDUCED, ROW_BYTES) = range(9)
+TAIL = 9
+(OUT, TILE_STRIDE, X_STRIDE, OUT_STRIDE, OUT_PACK, NUMBER) = range(LEAF, LEAF + 6)
 
 
-def scratch_bytes(column: bool, x_size: int, a_size: int) -> int:
-    """Return how much scratch memory a kernel needs for elements and sums of these sizes."""
+def tile_of(acc: np.dtype[Any]) -> int:
+    """Return how many elements are folded at once; the buffers of a tile stay in L1/L2."""
+    return 4096 if acc.itemsize <= 16 else (1 << 16) // acc.itemsize // 64 * 64
+
+
+def columns_of(acc: np.dtype[Any]) -> int:
+    """Return how many columns are folded at once."""
+    return 2048 if acc.itemsize <= 16 else (1 << 15) // acc.itemsize // 64 * 64
+
+
+def level_of(acc: np.dtype[Any]) -> int:
+    """Return for how many elements a level of a tile has memory."""
+    return tile_of(acc) // 2 + 16
+
+
+def scratch_bytes(acc: np.dtype[Any], column: bool) -> int:
+    """Return how much scratch memory a kernel needs, what it packs and converts left out."""
+    size = sum(number.itemsize for number in records.leaves(acc))
     if column:
-        return COLUMNS * (4 * x_size + 5 * a_size) + 64
-    return TILE * x_size + (TILE + TILE // 2 + TILE // 4 + 32) * a_size
+        return SLOTS * BATCH + columns_of(acc) * size
+    return SLOTS * 4 + 2 * level_of(acc) * size

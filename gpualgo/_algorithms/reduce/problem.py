@@ -63,10 +63,11 @@ class Reduction(Problem):
 
         (x,), (result,) = arrays, results
         if result.flags.c_contiguous:
-            cpu.reduce(x, result.reshape(self.shape), op, init, self.axes)
+            out = [result.reshape(self.shape)]
+            cpu.reduce([x], out, op, init, self.axes, x.dtype, self.acc)
             return
         flat = np.empty(self.shape, self.acc)
-        cpu.reduce(x, flat, op, init, self.axes)
+        cpu.reduce([x], [flat], op, init, self.axes, x.dtype, self.acc)
         result[...] = flat.reshape(result.shape)
 
     def in_blocks(
