@@ -50,7 +50,7 @@ class Reduction(Problem):
         strides = target.strides
         if len(strides) > len(self.shape):  # keepdims
             strides = tuple(s for i, s in enumerate(strides) if i not in self.axes)
-        return cuda.plan_of(view, op, self.axes, self.acc, strides)
+        return cuda.plan_of([view], op, self.axes, view.dtype, self.acc, [strides])
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.reduce import cpu
