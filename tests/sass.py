@@ -17,7 +17,7 @@ import pytest
 
 from gpualgo._algorithms.reduce import policy as rows
 from gpualgo._algorithms.transform import policy as elements
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._cuda import build, templates
 from gpualgo._operators.operator import Operator
 
@@ -167,24 +167,25 @@ def reduce_cases(
 ) -> list[Case]:
     """Return the kernels of a reduction: blocks, rows, and columns, of neighbouring elements."""
     rows_wide = aligned or (None if source.itemsize == 16 else False)
+    leaves = len(records.leaves(source))
     cuts = [rows.cut_rows(op, 1, num_bytes // source.itemsize, source)]
     cuts += [rows.cut_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
     assert [cut.width for cut in cuts] == [0, *WIDTHS]
-    access = rows.flat(aligned)
+    access = rows.flat(aligned, leaves)
     cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
-    alignment = templates.VECTOR_BYTES if aligned else source.itemsize
     widest = rows.column_items(source, acc, MANY_ROWS)
-    items = rows.column_items(source, acc, MANY_ROWS, alignment)
-    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items)
-    is_wide = items * source.itemsize == templates.VECTOR_BYTES
+    items = widest if aligned else 1
+    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items, source.itemsize)
+    is_wide = items * records.alignment_of(source) == templates.VECTOR_BYTES
     return [*cases, Case(rows.columns_spec(op, source, acc, cut), is_wide)]
 
 
 def strided_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
     """Return the kernel that reduces a few long rows of any strides."""
     cut = rows.cut_rows(op, 1, MANY_BYTES // source.itemsize, source)
-    is_wide = None if source.itemsize == 16 else False
-    return Case(rows.rows_spec(op, source, acc, rows.STRIDED, cut), is_wide)
+    is_wide = None if records.alignment_of(source) == 16 else False
+    access = rows.strided(len(records.leaves(source)))
+    return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)
 
 
 def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool = True) -> Case:

@@ -45,6 +45,35 @@ struct StridedOperands {
   Layout<outputs + inputs> layout;
 };
 
+// 0, 1, …, N - 1 as a parameter pack.
+template <int... values>
+struct Indices {};
+template <int N, int... values>
+struct MakeIndices : MakeIndices<N - 1, N - 1, values...> {};
+template <int... values>
+struct MakeIndices<0, values...> {
+  using type = Indices<values...>;
+};
+
+// Where the numbers of an output's element lie, offset(leaf) bytes behind the first one's.
+template <class Output, class Pointers, class Offset>
+__device__ inline Targets<Output> targets_at(const Pointers& pointers, Offset offset) {
+  Targets<Output> result;
+  for_each_leaf<Output>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    result.at[i] = pointers.output[i] + offset(leaf);
+  });
+  return result;
+}
+
+// The same without gaps.
+template <class Output, class Pointers>
+__device__ inline Targets<Output> dense_targets_at(const Pointers& pointers, int64 index) {
+  return targets_at<Output>(pointers, [&](auto leaf) {
+    return index * int64(sizeof(Leaf<Output, decltype(leaf)::value>));
+  });
+}
+
 template <class Policy, class Op, class Output, class... Inputs>
 struct FlatTransform {
   static constexpr int items = Policy::items;
@@ -73,8 +102,7 @@ struct FlatTransform {
       for (int64 i = first; i < first + items && i < operands.num_items; ++i) {
         Output value =
             Op::apply(load_item<Inputs>(pointers.input[k] + i * int64(sizeof(Inputs)))...);
-        store_leaves<Output, 1>(
-            {{value}}, [&](int leaf, int size) { return pointers.output[leaf] + i * int64(size); });
+        store_element(dense_targets_at<Output>(pointers, i), value);
       }
     }
   }
@@ -98,8 +126,7 @@ struct FlatTransform {
 #pragma unroll
       for (int i = 0; i < items; ++i) result.items[i] = Op::apply(helds.packs[load].items[i]...);
       const int64 first = begin + int64(load) * Policy::block_threads * items;
-      store_leaves(result,
-                   [&](int leaf, int size) { return pointers.output[leaf] + first * int64(size); });
+      store_leaves(dense_targets_at<Output>(pointers, first), result);
     }
   }
 };
@@ -119,8 +146,9 @@ __device__ inline void transform_item(
     const int64 (&offsets)[count], Indices<k...>) {
   constexpr int outputs = num_leaves<Output>;
   Output value = Op::apply(load_item<Inputs>(pointers.input[k] + offsets[k + outputs])...);
-  store_leaves<Output, 1>({{value}},
-                          [&](int leaf, int) { return pointers.output[leaf] + offsets[leaf]; });
+  store_element(
+      targets_at<Output>(pointers, [&](auto leaf) { return offsets[decltype(leaf)::value]; }),
+      value);
 }
 
 template <class Policy, class Op, class Output, class... Inputs>

@@ -93,7 +93,7 @@ class _Reduction:
             kept = tuple(n for i, n in enumerate(shape) if i not in axes)
             strides = dense_strides(kept, self.acc.itemsize)
             view = dense_view(0, shape, dtype, self.device)
-            self.plans[key] = cuda.plan_of(view, self.op, axes, self.acc, strides)
+            self.plans[key] = cuda.plan_of([view], self.op, axes, dtype, self.acc, [strides])
         return self.plans[key]
 
 

@@ -52,23 +52,17 @@ class Reduction(Problem):
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.reduce import cuda
 
-        (view,), (target,) = views, targets
-        strides = target.strides
-        if len(strides) > len(self.shape):  # keepdims
-            strides = tuple(s for i, s in enumerate(strides) if i not in self.axes)
-        return cuda.plan_of(view, op, self.axes, self.acc, strides)
+        strides = [target.strides for target in targets]
+        if len(strides[0]) > len(self.shape):  # keepdims
+            strides = [tuple(s for i, s in enumerate(one) if i not in self.axes) for one in strides]
+        return cuda.plan_of(views, op, self.axes, self.source, self.acc, strides)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.reduce import cpu
 
-        (x,), (result,) = arrays, results
-        if result.flags.c_contiguous:
-            out = [result.reshape(self.shape)]
-            cpu.reduce([x], out, op, init, self.axes, x.dtype, self.acc)
-            return
-        flat = np.empty(self.shape, self.acc)
-        cpu.reduce([x], [flat], op, init, self.axes, x.dtype, self.acc)
-        result[...] = flat.reshape(result.shape)
+        if len(results[0].shape) > len(self.shape):  # keepdims
+            results = [np.squeeze(result, self.axes) for result in results]
+        cpu.reduce(arrays, results, op, init, self.axes, self.source, self.acc)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,

@@ -104,15 +104,16 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             raise
         op, arrays = bind(op, arrays, _WHERE)
         views, forms = inputs.several(arrays, _ARGUMENT)
+    has_tuple = out is not None and is_tuple(out)
     if out is not None:
-        if is_tuple(out):
+        if has_tuple:
             dtype = _wanted_of_tuple(dtype, out)
         else:
             target = as_view(out, "transform: out")
             dtype = _wanted(dtype, target)
             out = target if target.owner is out else out  # what a protocol tells of is given back
     problem = problem_of(Transformation, views, op, None, (dtype, forms), _WHERE, len(arrays))
-    if problem.form is not None or is_tuple(out):
+    if problem.form is not None:
         return inputs.solve(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
 
