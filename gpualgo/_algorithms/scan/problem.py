@@ -57,7 +57,8 @@ class Scan(Problem):
         from gpualgo._algorithms.scan import cpu
 
         (x,), (result,) = arrays, results
-        cpu.scan(x, result, op, init, self.axis, self.is_exclusive, self.is_reverse)
+        ways = self.axis, self.is_exclusive, self.is_reverse
+        cpu.scan([x], [result], op, init, *ways, x.dtype, self.acc)
 
 
 class ExclusiveScan(Scan):
