@@ -231,7 +231,7 @@ def _reductions() -> list[Case]:
         ),
         Case(
             f, "tuples in rows", (((37, 211), "int32"), ((37, 1), "float64")),
-            {"axis": 1, "init": (5, 0.5)}, paired, captures=True, of_empty=None, is_tuple=True,
+            {"axis": 1, "init": (5, 0.5)}, paired, captures=True, of_empty=(5, 0.5), is_tuple=True,
         ),
     ]  # fmt: skip
 
