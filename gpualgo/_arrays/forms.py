@@ -52,13 +52,13 @@ class Form(NamedTuple):
 def form_of(names: Sequence[str], classes: Sequence[Form | None] = ()) -> Form:
     """Return the form of an element of numbers of these paths.
 
-    Of namedtuples' classes those of the forms at hand are taken where they have the same fields.
+    Of the forms at hand those are taken that have the same fields: an operator knows no others.
     """
     known: dict[Any, Any] = {}
     for form in classes:
         for part in (form, *(() if form is None else form.items)):
-            if part is not None and not isinstance(part.cls, np.dtype):
-                known.setdefault(getattr(part.cls, "_fields", None), part.cls)
+            if part is not None:
+                known.setdefault(part.keys, part.cls)
 
     def made(cls: Any, items: list[Any]) -> Form:
         fields = getattr(cls, "_fields", None)

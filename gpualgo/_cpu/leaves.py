@@ -21,12 +21,14 @@ from gpualgo._cpu.pointers import pointers_to
 
 
 class Leaves(NamedTuple):
-    """How a kernel reaches elements of a dtype whose numbers lie apart."""
+    """How a kernel reaches elements of a dtype whose numbers follow one another apart."""
 
     number: int
     sizes: tuple[int, ...]
     pointers: Any
     """pointers(table): one for each number, from a table of addresses."""
+    apart: Any
+    """apart(address, capacity): one for each number, in memory of so many elements."""
     load: Any
     """load(pointers, index): an element."""
     store: Any
@@ -36,36 +38,56 @@ class Leaves(NamedTuple):
 @cache
 def leaves_of(dtype: np.dtype[Any]) -> Leaves:
     """Return how a kernel reaches elements of a dtype."""
-    numbers = records.leaves(dtype)
-    pointers = pointers_to(tuple(map(storage, numbers)), tuple(range(len(numbers))))
-    sizes = tuple(number.itemsize for number in numbers)
-    element = storage(dtype)
-    return Leaves(len(numbers), sizes, pointers, _loader(element), _storer(element))
+    numbers, element = records.leaves(dtype), storage(dtype)
+    stored, sizes = tuple(map(storage, numbers)), tuple(number.itemsize for number in numbers)
+    pointers = pointers_to(stored, tuple(range(len(numbers))))
+    apart = _pointers_apart(stored, before(dtype))
+    return Leaves(len(numbers), sizes, pointers, apart, _loader(element), _storer(element))
 
 
-def apart(dtype: np.dtype[Any], capacity: int) -> tuple[int, ...]:
-    """Return where the numbers of up to `capacity` elements begin in a piece of memory."""
-    sizes = (number.itemsize * capacity for number in records.leaves(dtype))
-    return tuple(accumulate(sizes, initial=0))[:-1]
+class Placed(NamedTuple):
+    """How a kernel reaches one element of a dtype whose numbers have addresses of their own."""
+
+    words: Any
+    """words(table): the addresses, from a table."""
+    moved: Any
+    """moved(addresses, steps, n): n steps further."""
+    read: Any
+    """read(addresses): the element."""
+    write: Any
+    """write(addresses, element)."""
 
 
 @cache
-def pointers_apart(dtype: np.dtype[Any], capacity: int) -> Any:
-    """Return an intrinsic: the pointers to elements in a piece of memory of so many."""
-    numbers, places = tuple(map(storage, records.leaves(dtype))), apart(dtype, capacity)
+def placed(dtype: np.dtype[Any]) -> Placed:
+    """Return how a kernel reaches elements of a dtype one by one."""
+    addresses = types.UniTuple(types.intp, len(records.leaves(dtype)))
+    element = storage(dtype)
+    read, write = _reader(addresses, element), _writer(addresses, element)
+    return Placed(_words(addresses), _moved(addresses), read, write)
+
+
+def before(dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Return how many bytes of an element's numbers there are before each of them."""
+    sizes = (number.itemsize for number in records.leaves(dtype))
+    return tuple(accumulate(sizes, initial=0))[:-1]
+
+
+def _pointers_apart(numbers: tuple[Any, ...], before: tuple[int, ...]) -> Any:
     pointers = types.Tuple([types.CPointer(number) for number in numbers])
 
-    def as_pointers(_typing: Any, address: Any) -> Any:
+    def as_pointers(_typing: Any, address: Any, capacity: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             # Of one base, from which LLVM sees that they stay apart.
             base = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
             values = []
-            for pointer, place in zip(pointers, places, strict=True):
-                at = builder.gep(base, [ir.Constant(ir.IntType(64), place)], inbounds=True)
+            for pointer, size in zip(pointers, before, strict=True):
+                place = builder.mul(args[1], ir.Constant(ir.IntType(64), size))
+                at = builder.gep(base, [place], inbounds=True)
                 values.append(builder.bitcast(at, context.get_value_type(pointer)))
             return context.make_tuple(builder, pointers, values)
 
-        return pointers(types.intp), generate
+        return pointers(types.intp, types.intp), generate
 
     return intrinsic(as_pointers)
 
@@ -97,6 +119,69 @@ def _storer(element: Any) -> Any:
         return types.void(pointers, types.intp, element), generate
 
     return intrinsic(store)
+
+
+def _words(addresses: Any) -> Any:
+    def words(_typing: Any, table: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            first = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+            places = (ir.Constant(ir.IntType(64), i) for i in range(addresses.count))
+            values = [builder.load(builder.gep(first, [place])) for place in places]
+            return context.make_tuple(builder, addresses, values)
+
+        return addresses(types.intp), generate
+
+    return intrinsic(words)
+
+
+def _moved(addresses: Any) -> Any:
+    def moved(_typing: Any, _addresses: Any, steps: Any, n: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            values = []
+            for i in range(addresses.count):
+                by = builder.mul(builder.extract_value(args[1], i), args[2])
+                values.append(builder.add(builder.extract_value(args[0], i), by))
+            return context.make_tuple(builder, addresses, values)
+
+        return addresses(addresses, addresses, types.intp), generate
+
+    return intrinsic(moved)
+
+
+def _reader(addresses: Any, element: Any) -> Any:
+    def read(_typing: Any, _addresses: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            values = []
+            for i, number in enumerate(_types(element)):
+                kind = context.get_value_type(types.CPointer(number))
+                place = builder.inttoptr(builder.extract_value(args[0], i), kind)
+                model = context.data_model_manager[number]
+                values.append(model.load_from_data_pointer(builder, place, 1))
+            return _whole(context, builder, element, values)
+
+        return element(addresses), generate
+
+    return intrinsic(read)
+
+
+def _writer(addresses: Any, element: Any) -> Any:
+    def write(_typing: Any, _addresses: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            numbers = _numbers(builder, element, args[1])
+            for i, (ty, number) in enumerate(zip(_types(element), numbers, strict=True)):
+                kind = context.get_value_type(types.CPointer(ty))
+                place = builder.inttoptr(builder.extract_value(args[0], i), kind)
+                put(context, builder, ty, number, place)
+            return context.get_dummy_value()
+
+        return types.void(addresses, element), generate
+
+    return intrinsic(write)
+
+
+def _types(element: Any) -> tuple[Any, ...]:
+    """Return the types of an element's numbers."""
+    return element.leaves if isinstance(element, Record) else (element,)
 
 
 def _whole(context: Any, builder: Any, element: Any, numbers: list[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,9 +39,12 @@ def spread(x: Any, where: str) -> tuple[Views, Form | None]:
     """Return the same, the arrays of a tuple broadcast against each other."""
     views, form = taken(x, where)
     if form is not None:
-        checks.same_place(list(views), where.partition(":")[0])
+        name, _, what = where.partition(": ")
+        for view, path in zip(views, form.names, strict=True):
+            checks.dimensions(view, f"{what}[{path}]", name)
+        checks.same_place(list(views), name)
         shape = broadcast([view.shape for view in views], where)
-        views = tuple(view if view.shape == shape else _broadcast(view, shape) for view in views)
+        views = tuple([broadcast_to(view, shape) for view in views])
     return views, form
 
 
@@ -85,8 +89,18 @@ def broadcast(shapes: Sequence[tuple[int, ...]], where: str) -> tuple[int, ...]:
         raise ValueError(f"{where}: shapes {shown} do not broadcast together") from None
 
 
-def _broadcast(view: View, shape: tuple[int, ...]) -> View:
+def broadcast_to(view: View, shape: tuple[int, ...]) -> View:
+    """Return the view of an array that is broadcast to a shape; its owner stays the array."""
+    if view.shape == shape:
+        return view
     return view._replace(shape=shape, strides=strides_for(view, shape), readonly=True)
+
+
+def whole(view: View) -> View:
+    """Return the view of the array that may have been broadcast to what is given."""
+    if view.owner is None or 0 not in view.strides:
+        return view
+    return view_of(view.owner, "an array")
 
 
 def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
@@ -94,9 +108,10 @@ def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
     views, found = several(arguments, where)
     if found != problem.forms and len(views) == len(problem.inputs):
         raise TypeError(f"{where} is built otherwise than the one it was prepared for")
-    if not problem.spreads_tuples or found != problem.forms:
-        return views
-    return spread(arguments[0], where)[0]
+    if problem.spreads_tuples and found == problem.forms:
+        with contextlib.suppress(ValueError):  # else no shape is as prepared, which is told next
+            return spread(arguments[0], where)[0]
+    return views
 
 
 def names(views: Views, form: Form | None, name: str) -> tuple[str, ...]:

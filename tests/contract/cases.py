@@ -46,6 +46,10 @@ def combined(table: Array, number: int) -> Callable[..., Any]:
     return lambda a, b: a * 3 + b
 
 
+def paired(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a, b: (a[0] + b[0] + table[1] + number, max(a[1], b[1] + number - number))
+
+
 def crossed(table: Array, number: int) -> Callable[..., Any]:
     return lambda p: (p[1] - p[0], p[0])
 
@@ -221,6 +225,14 @@ def _reductions() -> list[Case]:
             shifted, captures=True, of_empty=7,
         ),
         Case(f, "empty rows", (((3, 0), "float32"),), {"axis": 1, "init": 0.5}, of_empty=0.5),
+        Case(
+            f, "tuples", ((LONG, "int32"), (LONG, "float64")), {}, paired, captures=True,
+            of_empty=None, is_tuple=True,
+        ),
+        Case(
+            f, "tuples in rows", (((37, 211), "int32"), ((37, 1), "float64")),
+            {"axis": 1, "init": (5, 0.5)}, paired, captures=True, of_empty=(5, 0.5), is_tuple=True,
+        ),
     ]  # fmt: skip
 
 

@@ -186,7 +186,8 @@ def test_aggregates_that_come_late(
         kernel = scan.take_links()
         for task in reversed(range(num_tasks)):
             arguments[parameters.NEXT] = task
-            kernel(address(arguments), address(np.zeros(num_memory, np.uint8)), 0, 1)
+            memory = np.zeros(num_memory, np.uint8)
+            kernel(address(arguments), address(memory), 0, 1)
         seen.append(num_tasks)
 
     seen: list[int] = []

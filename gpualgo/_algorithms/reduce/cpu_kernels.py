@@ -36,7 +36,7 @@ from gpualgo._algorithms.reduce.cpu_parameters import (
 )  # fmt: skip
 from gpualgo._base import records
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import apart, leaves_of, pointers_apart
+from gpualgo._cpu.leaves import before, leaves_of
 from gpualgo._cpu.packing import fetched, offset
 from gpualgo._cpu.parameters import START
 from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, store
@@ -53,8 +53,8 @@ def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
     """
     fan = 2 if np.dtype(np.complex128) in records.leaves(acc) else 4
     tile_size, capacity = parameters.tile_of(acc), parameters.level_of(acc)
-    count, sizes, pointers, get, put = leaves_of(acc)
-    level, places = pointers_apart(acc, capacity), apart(acc, capacity)
+    count, sizes, pointers, apart, get, put = leaves_of(acc)
+    places = tuple(capacity * size for size in before(acc))
     level_bytes = SLOTS + capacity * sum(sizes)
     as_a = pointer_to(storage(acc))
 
@@ -91,7 +91,7 @@ def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
             # Addresses, not pointers, change places: LLVM then sees no common base, and vectorises.
             source, here, there = scratch, level_at, level_at + level_bytes
             while m >= fan:
-                src, dst, groups = pointers(source), level(here), m // fan
+                src, dst, groups = pointers(source), apart(here, capacity), m // fan
                 for i in range(groups):
                     value = fn(get(src, fan * i), get(src, fan * i + 1))
                     if fan == 4:
@@ -119,8 +119,8 @@ def column_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
     A column is a place in one kept dimension, of WIDTH places X_STRIDE bytes apart.
     """
     columns = parameters.columns_of(acc)
-    count, sizes, pointers, get, put = leaves_of(acc)
-    sums_in, places = pointers_apart(acc, columns), apart(acc, columns)
+    count, sizes, pointers, apart, get, put = leaves_of(acc)
+    places = tuple(columns * size for size in before(acc))
     as_a = pointer_to(storage(acc))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
@@ -133,7 +133,7 @@ def column_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         number_bytes = 8 * (NUMBER + 2 * kept + reduced)
         strips = (width + columns - 1) // columns
         sums = scratch + SLOTS * BATCH
-        total = sums_in(sums)
+        total = apart(sums, columns)
         for task in range(first, last):
             strip = task % strips
             outer = task // strips % outputs

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.scan import cpu_parameters as parameters
+from gpualgo._algorithms.scan.cpu_links import Dtype, Links, Strides, cut
 from gpualgo._algorithms.transform.cpu import transform
-from gpualgo._base import threads
+from gpualgo._base import records, threads
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
-from gpualgo._cpu.layout import Dims, address, merge, packer, table
+from gpualgo._cpu.layout import address, merge
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 
-_WIDE = 16  # so many columns side by side are worth going down abreast
-_MANY = 16  # independent tasks that are enough for all cores, without cutting rows
-_LONG, _LONG_COLUMN = 1 << 15, 1 << 12  # elements of a row that are worth cutting
-# Elements of a tile. Long runs are prefetched best; where rows interleave, they share cache lines.
-_TILE, _NEAR_TILE, _COLUMN_TILE = 1 << 14, 1 << 10, 256
-_TILES = 256  # of a row, if that makes them shorter
+Array: TypeAlias = np.ndarray[Any, Any]
 
 _SMALL_BYTES = 1 << 16  # not worth looking at the clock
 _LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
@@ -38,160 +32,77 @@ _PATIENCE = 1 << 14  # looks at an aggregate before it is computed instead
 _COPY = Operator(lambda a: a)
 
 
-@dataclass
-class _Job:
-    """What is to be scanned: rows of n elements in steps of x and out.
-
-    An outer dimension is (length, stride of x, stride of out); the last one's rows come closest.
-    """
-
-    x: np.ndarray[Any, Any]
-    out: np.ndarray[Any, Any]
-    op: Operator
-    init: np.ndarray[Any, Any] | None
-    is_exclusive: bool
-    n: int
-    x_step: int
-    out_step: int
-    outer: Dims
-
-    def head(self, tile: int, outer: Dims) -> tuple[int, ...]:
-        """Return the start of a function's table of arguments."""
-        init = 0 if self.init is None else address(self.init)
-        places = address(self.x), address(self.out), init
-        return (*places, self.n, tile, self.x_step, self.out_step, len(outer))
-
-
-@dataclass
-class _Links:
-    """How rows are cut into links, for functions with these arguments."""
-
-    chains: int
-    links: int
-    is_cut: bool
-    near: bool  # chains share cache lines: link 0 of all of them comes first
-    aggregate_bytes: int
-    prefix_bytes: int
-    scratch_bytes: int
-    arguments: Sequence[Sequence[int]]
-
-
 def scan(
-    x: np.ndarray[Any, Any],
-    out: np.ndarray[Any, Any],
-    op: Operator,
-    init: np.ndarray[Any, Any] | None,
-    axis: int | None,
-    is_exclusive: bool,
-    is_reverse: bool,
-) -> None:
-    """Write the scan of x along axis to out, whose dtype accumulates.
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
+    axis: int | None, is_exclusive: bool, is_reverse: bool, source: Dtype, acc: Dtype,
+) -> None:  # fmt: skip
+    """Write the scan along axis of elements of dtype source to outs, where acc accumulates.
 
-    x has at least one element and any strides; out has its shape, or one dimension if axis is None,
-    and is x's memory or has none of it. init is a 0-d array of out's dtype, and given if the scan
-    is exclusive. Every argument has been checked. The association is a function of shapes, strides
-    and dtypes only, so that the bits never depend on threads.
+    Leaves and outs are arrays of the numbers of source and of acc. Leaves have one shape, at least
+    one element and any strides; outs have that shape, or one dimension if axis is None, and each is
+    the leaf of its place or has none of any leaf's memory. init is a 0-d array of acc, and given if
+    the scan is exclusive. Every argument has been checked. The association is a function of shapes,
+    strides and dtypes only, so that the bits never depend on threads.
     """
-    if axis is None and len(merge(list(zip(x.shape, x.strides, strict=True)))) > 1:
+    leaves, outs = list(leaves), list(outs)
+    if axis is None:
+        leaves, axis = [_flat(x, out) for x, out in zip(leaves, outs, strict=True)], 0
+        source = records.with_leaves(source, [x.dtype for x in leaves])
+    strides, outs_strides = _strides_of(leaves), _strides_of(outs)
+    starts, places = [address(x) for x in leaves], [address(out) for out in outs]
+    if is_reverse:
+        last = leaves[0].shape[axis] - 1
+        starts = [at + last * by[axis] for at, by in zip(starts, strides, strict=True)]
+        places = [at + last * by[axis] for at, by in zip(places, outs_strides, strict=True)]
+        strides, outs_strides = _reversed(strides, axis), _reversed(outs_strides, axis)
+    in_place = tuple([x == out for x, out in zip(starts, places, strict=True)])
+    links = cut(leaves[0].shape, strides, outs_strides, axis, in_place, source, acc)
+    arguments = links.arguments.copy()
+    arguments[links.starts], arguments[links.outs] = starts, places
+    if init is not None:
+        arguments[parameters.CHAIN_TAIL + parameters.INIT] = address(init)
+    num_bytes = sum([array.nbytes for array in (*leaves, *outs)])
+    with bound(op):
+        _run(links, arguments, num_bytes, _functions(links, op, is_exclusive, source, acc))
+
+
+def _strides_of(arrays: Sequence[Array]) -> Strides:
+    return tuple([array.strides for array in arrays])
+
+
+def _reversed(strides: Strides, axis: int) -> Strides:
+    return tuple([(*by[:axis], -by[axis], *by[axis + 1 :]) for by in strides])
+
+
+def _flat(x: Array, out: Array) -> Array:
+    """Return x in one dimension: itself, or copied to out where it is not one run."""
+    if len(merge(list(zip(x.shape, x.strides, strict=True)))) > 1:
         copy = Applied(_COPY, (x.dtype,), out.dtype)
         transform(copy, [x], [out.reshape(x.shape)])  # a view: out has one dimension
-        x = out
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    if is_reverse:
-        x, out = np.flip(x, axis), np.flip(out, axis)
-    dims = list(zip(x.shape, x.strides, out.strides, strict=True))
-    n, x_step, out_step = dims.pop(axis)
-    outer = merge(sorted(dims, key=lambda dim: (-abs(dim[2]), -abs(dim[1]))))
-    job = _Job(x, out, op, init, is_exclusive, n, x_step, out_step, outer)
-    with bound(op):
-        if _is_columns(job):
-            _run(job, _cut_columns(job), "columns")
-        else:
-            is_dense = x_step == x.itemsize and out_step == out.itemsize
-            _run(job, _cut_strips(job), "strips", is_dense)
+        return out
+    return x.reshape(-1)
 
 
-def _is_columns(job: _Job) -> bool:
-    """Return whether neighbouring rows lie closer than the elements of one."""
-    if not job.outer or job.outer[-1][0] < _WIDE:
-        return False
-    _, x_stride, out_stride = job.outer[-1]
-    if job.n == 1:
-        return True
-    near = job.x_step == 0 or abs(x_stride) < abs(job.x_step)
-    return near and abs(out_stride) < abs(job.out_step)
-
-
-def _cut_strips(job: _Job) -> _Links:
-    n, outer, abreast = job.n, job.outer, parameters.ABREAST
-    rows = prod(dim[0] for dim in outer)
-    is_cut = n > _LONG and rows < abreast * _MANY
-    near = is_cut and bool(outer) and abs(outer[-1][1]) < abs(job.x_step)
-    if is_cut:
-        # An odd number of lines: the strips of a link spread over the sets of a cache.
-        tile = min(n // _TILES, _NEAR_TILE if near else _TILE) // 32 * 32 + 16
-        strips, x_jump, out_jump = -(-n // tile), tile * job.x_step, tile * job.out_step
-        span = abreast
-    else:
-        strips, x_jump, out_jump = outer[-1] if outer else (1, 0, 0)
-        outer = outer[:-1]
-        rows = prod(dim[0] for dim in outer)
-        tile = n
-        # Rows that lie together are read as four long runs, if enough tasks remain.
-        span = max(1, min(_TILE // 2 // n, strips * rows // 256, strips // abreast)) * abreast
-    size = job.out.itemsize
-    arguments = (
-        (*job.head(tile, outer), is_cut, strips, span, x_jump, out_jump),
-        *zip(*outer, strict=True),
-    )
-    return _Links(
-        rows, -(-strips // span), is_cut, near, abreast * size, (abreast + 1) * size, 0, arguments
-    )  # fmt: skip
-
-
-def _cut_columns(job: _Job) -> _Links:
-    n, outer = job.n, job.outer[:-1]
-    width, x_stride, out_stride = job.outer[-1]
-    chains = prod(dim[0] for dim in outer) * -(-width // parameters.COLUMNS)
-    is_cut = n > _LONG_COLUMN and chains < _MANY
-    tile = _COLUMN_TILE if is_cut else n
-    # A row with gaps is packed, and one in place, where it would be read while it is written.
-    is_direct = x_stride == job.x.itemsize and address(job.x) != address(job.out)
-    pack = 0 if is_direct else packer(job.x.itemsize)
-    arguments = (
-        (*job.head(tile, outer), width, x_stride, out_stride, pack),
-        *zip(*outer, strict=True),
-    )
-    row_bytes = min(width, parameters.COLUMNS) * job.out.itemsize
-    num_scratch = parameters.scratch_bytes(job.x.itemsize, job.out.itemsize)
-    return _Links(
-        chains, -(-n // tile), is_cut, False, row_bytes, 2 * row_bytes, num_scratch, arguments
-    )
-
-
-def _functions(job: _Job, is_cut: bool, layout: str, options: tuple[bool, ...]) -> list[Loaded]:
+def _functions(
+    links: Links, op: Operator, is_exclusive: bool, source: Dtype, acc: Dtype
+) -> list[Loaded]:
     """Return the code of emit, and of aggregate and fold where they are needed."""
-    x, a, exclusive = job.x.dtype, job.out.dtype, job.is_exclusive
+    kind, options = links.kind, links.options
+    read = source if kind == "strips" else None  # columns are converted by others
 
     def write(which: int, fn: Any) -> Any:
         from gpualgo._algorithms.scan import cpu_columns, cpu_strips
-        from gpualgo._cpu.compile_operator import cast
-        from gpualgo._cpu.elements import storage
 
-        write: Any = cpu_columns.column_functions
-        if layout == "strips":
-            write = cpu_strips.strip_functions
-        convert = None if x == a else cast(x, a)
-        sizes = x.itemsize, a.itemsize
-        return write(fn, convert, (storage(x), storage(a)), sizes, exclusive, *options)[which]
+        if read is None:
+            return cpu_columns.column_functions(fn, acc, is_exclusive)[which]
+        return cpu_strips.strip_functions(fn, read, acc, is_exclusive, *options)[which]
 
     def code_of(which: int, name: str) -> Loaded:
-        key = ("scan", layout, name, x, a, exclusive, options)
-        return get_code(key, partial(write, which), Applied(job.op, (a, a), a))
+        key = ("scan", kind, name, read, acc, is_exclusive, options)
+        return get_code(key, partial(write, which), Applied(op, (acc, acc), acc))
 
     emit = code_of(2, "emit")
-    return [emit, code_of(0, "aggregate"), code_of(1, "fold")] if is_cut else [emit]
+    return [emit, code_of(0, "aggregate"), code_of(1, "fold")] if links.is_cut else [emit]
 
 
 def emit_all() -> Kernel:
@@ -216,27 +127,27 @@ def take_links() -> Kernel:
     return get_kernel(("scan", "take_links"), write)
 
 
-def _run(job: _Job, cut: _Links, layout: str, *options: bool) -> None:
-    functions = _functions(job, cut.is_cut, layout, options)  # held while they run
+def _run(links: Links, arguments: Array, num_bytes: int, functions: list[Loaded]) -> None:
+    """Run functions, which are held meanwhile, on all links."""
     emit, aggregate, fold = (*(f.address for f in functions), 0, 0)[:3]
-    num_tasks, num_bytes = cut.chains * cut.links, job.x.nbytes + job.out.nbytes
-    flags = np.zeros(num_tasks if cut.is_cut else 0, np.int64)
-    aggregates = np.empty(num_tasks * cut.aggregate_bytes if cut.is_cut else 0, np.uint8)
-    arguments = table(
-        (aggregate, fold, emit, 0, num_tasks, cut.chains, cut.links, cut.near),
-        (address(flags), address(aggregates), cut.aggregate_bytes, cut.prefix_bytes),
-        (cut.scratch_bytes, _PATIENCE),
-        *cut.arguments,
-    )
-    if cut.is_cut:
-        num_memory = cut.scratch_bytes + cut.aggregate_bytes + cut.chains * (8 + cut.prefix_bytes)
+    num_tasks = links.chains * links.links
+    flags = np.zeros(num_tasks if links.is_cut else 0, np.int64)
+    aggregates = np.empty(num_tasks * links.aggregate_bytes if links.is_cut else 0, np.uint8)
+    arguments[: parameters.CHAIN_TAIL] = (
+        aggregate, fold, emit, 0, num_tasks, links.chains, links.links, links.near,
+        address(flags), address(aggregates), links.aggregate_bytes, links.prefix_bytes,
+        links.scratch_bytes, _PATIENCE,
+    )  # fmt: skip
+    if links.is_cut:
+        num_memory = links.scratch_bytes + links.aggregate_bytes
+        num_memory += links.chains * (8 + links.prefix_bytes)
         _run_chain(arguments, num_tasks, num_bytes, num_memory)
         return
-    kernel = emit_all()
+    kernel, at = emit_all(), address(arguments)
 
     def body(first: int, last: int) -> None:
-        memory = scratch(cut.scratch_bytes)
-        kernel(address(arguments), address(memory), first, last)
+        memory = scratch(links.scratch_bytes)
+        kernel(at, address(memory), first, last)
 
     threads.run(body, num_tasks, num_bytes)
 

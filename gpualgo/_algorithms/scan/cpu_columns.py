@@ -4,124 +4,150 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import types
 
 from gpualgo._algorithms.scan.cpu_chain import Function, inline
 from gpualgo._algorithms.scan.cpu_parameters import (
+    ACROSS,
     COLUMNS,
+    DOWN,
     INIT,
     LENGTH,
-    OUT,
-    OUT_STEP,
-    OUT_STRIDE,
+    NUMBER,
+    OUT_ACROSS,
+    OUT_AT,
+    OUT_DOWN,
+    OUT_PACK,
     OUTER,
-    PACK,
+    SLOTS,
     TILE,
     WIDTH,
-    X_STEP,
-    X_STRIDE,
-    X,
 )  # fmt: skip
 from gpualgo._algorithms.scan.cpu_parameters import COLUMNS_TAIL as TAIL
-from gpualgo._cpu.packing import offset
-from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, same, store
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.leaves import before, leaves_of
+from gpualgo._cpu.packing import fetched, offset
+from gpualgo._cpu.parameters import START
+from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, store
 
 _words = pointer_to(types.intp)
 
 
 def column_functions(
-    fn: Any, cast: Any, types_: tuple[Any, Any], sizes: tuple[int, int], exclusive: bool
+    fn: Any, acc: np.dtype[Any], exclusive: bool
 ) -> tuple[Function, Function, Function]:
     """Write the functions for columns: a chain is up to COLUMNS of them, a link TILE rows.
 
-    A chain's prefix is two rows: what a link starts from, and what the next one does.
+    A chain's prefix is two rows: what a link starts from, and what the next one does. Of a row in
+    memory of its own the first numbers of all elements come first.
     """
-    as_x, as_a = pointer_to(types_[0]), pointer_to(types_[1])
-    x_size, a_size = sizes
-    casting = cast is not None
-    convert = cast or same
+    as_a = pointer_to(storage(acc))
+    count, sizes, pointers, apart, get, put = leaves_of(acc)
+    ahead, a_size = before(acc), sum(sizes)
 
     @inline
-    def place(table: int, chain: int, link: int) -> tuple[int, int, int, int]:
-        """Return where a link starts in x and out, and how many columns and rows it has."""
+    def place(table: int, scratch: int, chain: int, link: int) -> tuple[int, int]:
+        """Tell where a link starts in x and out; return how many columns and rows it has."""
         p = _words(table)
-        outer, at = load(p, OUTER), table + 8 * TAIL
+        outer, lengths = load(p, OUTER), table + 8 * TAIL
         strips = (load(p, WIDTH) + COLUMNS - 1) // COLUMNS
         row = chain // strips
         column, top = (chain - row * strips) * COLUMNS, link * load(p, TILE)
-        source = load(p, X) + offset(row, outer, at, at + 8 * outer)
-        target = load(p, OUT) + offset(row, outer, at, at + 16 * outer)
-        source += column * load(p, X_STRIDE) + top * load(p, X_STEP)
-        target += column * load(p, OUT_STRIDE) + top * load(p, OUT_STEP)
-        width = min(COLUMNS, load(p, WIDTH) - column)
-        return source, target, width, min(load(p, TILE), load(p, LENGTH) - top)
+        for k in range(count):
+            at = lengths + 8 * outer + 8 * k * (NUMBER + 2 * outer)
+            q, strides = _words(at), at + 8 * NUMBER
+            source = load(q, START) + offset(row, outer, lengths, strides)
+            target = load(q, OUT_AT) + offset(row, outer, lengths, strides + 8 * outer)
+            source += column * load(q, ACROSS) + top * load(q, DOWN)
+            target += column * load(q, OUT_ACROSS) + top * load(q, OUT_DOWN)
+            store(_words(scratch), k, source)
+            store(_words(scratch + SLOTS), k, target)
+        return min(COLUMNS, load(p, WIDTH) - column), min(load(p, TILE), load(p, LENGTH) - top)
 
     @inline
-    def read(table: int, scratch: int, source: int, width: int) -> int:
-        """Return where a row of x lies, dense and of the accumulator's type."""
+    def read(table: int, scratch: int, r: int, width: int) -> int:
+        """Return where it is told where a row of x lies, dense and of the accumulator's type."""
+        p, row = _words(table), scratch + 2 * SLOTS
+        outer = load(p, OUTER)
+        for k in range(count):
+            at = table + 8 * (TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
+            source = load(_words(scratch), k) + r * load(_words(at), DOWN)
+            run = (table + 8 * WIDTH, at + 8 * ACROSS)
+            store(_words(row), k, fetched(at, scratch, source, 0, width, 1, *run))
+        return row
+
+    @inline
+    def copy(target: int, row: int, width: int) -> None:
+        for k in range(count):
+            copy_bytes(target + width * ahead[k], load(_words(row), k), width * sizes[k])
+
+    @inline
+    def write(table: int, scratch: int, r: int, source: int, width: int) -> None:
         p = _words(table)
-        if load(p, PACK):
-            run = (table + 8 * WIDTH, table + 8 * X_STRIDE)
-            call(load(p, PACK), (scratch, source, 0, width, 1, *run, 1))
-            source = scratch
-        if casting:
-            converted = scratch + COLUMNS * x_size
-            for j in range(width):
-                store(as_a(converted), j, convert(load(as_x(source), j)))
-            source = converted
-        return source
+        outer = load(p, OUTER)
+        for k in range(count):
+            at = table + 8 * (TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
+            q, dense = _words(at), source + width * ahead[k]
+            target = load(_words(scratch + SLOTS), k) + r * load(q, OUT_DOWN)
+            if load(q, OUT_ACROSS) == sizes[k]:
+                copy_bytes(target, dense, width * sizes[k])
+            else:
+                run = (table + 8 * WIDTH, at + 8 * OUT_ACROSS)
+                call(load(q, OUT_PACK), (dense, target, 0, width, 1, *run, 0))
 
     def aggregate(
         table: int, scratch: int, chain: int, link: int, prefix: int, target: int
     ) -> None:
-        source, _, width, rows = place(table, chain, link)
-        step, acc = load(_words(table), X_STEP), as_a(target)
-        copy_bytes(target, read(table, scratch, source, width), width * a_size)
+        width, rows = place(table, scratch, chain, link)
+        copy(target, read(table, scratch, 0, width), width)
+        total = apart(target, width)
         for r in range(1, rows):
-            row = as_a(read(table, scratch, source + r * step, width))
+            row = pointers(read(table, scratch, r, width))
             for j in range(width):
-                store(acc, j, fn(load(acc, j), load(row, j)))
+                put(total, j, fn(get(total, j), get(row, j)))
 
     def fold(table: int, scratch: int, chain: int, link: int, prefix: int, source: int) -> None:
-        _, _, width, _ = place(table, chain, link)
+        width, _ = place(table, scratch, chain, link)
         num_bytes, init = width * a_size, load(_words(table), INIT)
-        before, after, row = as_a(prefix), as_a(prefix + num_bytes), as_a(source)
+        start, after, row = (
+            apart(prefix, width),
+            apart(prefix + num_bytes, width),
+            apart(source, width),
+        )
         if link > 0:
             copy_bytes(prefix, prefix + num_bytes, num_bytes)
         elif init:
             for j in range(width):
-                store(before, j, load(as_a(init), 0))
+                put(start, j, load(as_a(init), 0))
         if link > 0 or init:
             for j in range(width):
-                store(after, j, fn(load(before, j), load(row, j)))
+                put(after, j, fn(get(start, j), get(row, j)))
         else:
             copy_bytes(prefix + num_bytes, source, num_bytes)
 
     def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
-        p = _words(table)
-        source, target, width, rows = place(table, chain, link)
-        acc_at = scratch + COLUMNS * (x_size + a_size)
-        acc, stride = as_a(acc_at), load(p, OUT_STRIDE)
-        is_started = link > 0 or load(p, INIT) != 0
+        init = load(_words(table), INIT)
+        width, rows = place(table, scratch, chain, link)
+        total_at = scratch + 3 * SLOTS
+        total = apart(total_at, width)
+        is_started = link > 0 or init != 0
         if link > 0:
-            copy_bytes(acc_at, prefix, width * a_size)
+            copy_bytes(total_at, prefix, width * a_size)
         elif is_started:
             for j in range(width):
-                store(acc, j, load(as_a(load(p, INIT)), 0))
+                put(total, j, load(as_a(init), 0))
         for r in range(rows):
-            row = read(table, scratch, source + r * load(p, X_STEP), width)
-            result = target + r * load(p, OUT_STEP)
+            row = read(table, scratch, r, width)
             for late in range(2):
                 if late == exclusive and is_started:
+                    x = pointers(row)
                     for j in range(width):
-                        store(acc, j, fn(load(acc, j), load(as_a(row), j)))
+                        put(total, j, fn(get(total, j), get(x, j)))
                 elif late == exclusive:
-                    copy_bytes(acc_at, row, width * a_size)
+                    copy(total_at, row, width)
                     is_started = True
-                elif stride == a_size:
-                    copy_bytes(result, acc_at, width * a_size)
                 else:
-                    for j in range(width):
-                        store(as_a(result + j * stride), 0, load(acc, j))
+                    write(table, scratch, r, total_at, width)
 
     return aggregate, fold, emit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -14,10 +15,12 @@ from gpualgo._algorithms.scan.cpu_parameters import (
     INIT,
     IS_CUT,
     LENGTH,
+    LISTS,
     OUT,
     OUT_JUMP,
     OUT_STEP,
     OUTER,
+    SLOTS,
     SPAN,
     STRIPS,
     TILE,
@@ -26,8 +29,12 @@ from gpualgo._algorithms.scan.cpu_parameters import (
     X,
 )  # fmt: skip
 from gpualgo._algorithms.scan.cpu_parameters import STRIPS_TAIL as TAIL
+from gpualgo._base import records
+from gpualgo._cpu.compile_operator import cast
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.leaves import leaves_of, placed
 from gpualgo._cpu.packing import offset
-from gpualgo._cpu.pointers import load, pointer_to, reader, writer
+from gpualgo._cpu.pointers import load, pointer_to, reader, store, writer
 
 _words = pointer_to(types.intp)
 
@@ -44,35 +51,50 @@ one_by_one = intrinsic(_one_by_one)  # keeps LLVM from gathering what lies far a
 
 
 def strip_functions(
-    fn: Any, cast: Any, types_: tuple[Any, Any], sizes: tuple[int, int], exclusive: bool,
-    dense: bool,
-) -> tuple[Function, Function, Function]:  # fmt: skip
+    fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool, dense: bool
+) -> tuple[Function, Function, Function]:
     """Write the functions for strips: the tiles of a row that is cut, else whole rows.
 
-    A chain's prefix is where each strip of a link starts from, and where the next link does.
+    A chain's prefix is where each strip of a link starts from, and where the next link does. There
+    an element is in one piece; where it is read and written its numbers lie apart.
     """
-    x_size, a_size = sizes
-    read, get, put = _reader(types_[0], cast), reader(types_[1]), writer(types_[1])
-    through = _through(fn, read, types_[1], sizes, exclusive, dense)
+    a_size, x_sizes, count = acc.itemsize, leaves_of(source).sizes, len(records.leaves(acc))
+    get, put = reader(storage(acc)), writer(storage(acc))
+    words, moved, read = placed(source).words, placed(source).moved, _reader(source, acc)
+    through = _through(fn, source, acc, exclusive, dense)
+
+    @inline
+    def rows_of(table: int, scratch: int, chain: int) -> tuple[Any, Any]:
+        """Return where a chain's numbers begin in x and in out."""
+        p = _words(table)
+        outer, lengths = load(p, OUTER), table + 8 * (TAIL + LISTS * count)
+        for k in range(count):
+            strides = lengths + 8 * outer * (1 + k)
+            x = load(p, TAIL + X * count + k) + offset(chain, outer, lengths, strides)
+            strides += 8 * outer * count
+            y = load(p, TAIL + OUT * count + k) + offset(chain, outer, lengths, strides)
+            store(_words(scratch), k, x)
+            store(_words(scratch + SLOTS), k, y)
+        return words(scratch), words(scratch + SLOTS)
 
     def aggregate(
         table: int, scratch: int, chain: int, link: int, prefix: int, target: int
     ) -> None:
         p = _words(table)
-        outer, at = load(p, OUTER), table + 8 * TAIL
         n = min(ABREAST, load(p, STRIPS) - 1 - link * ABREAST)  # no tile follows the last one
         if n <= 0:
             return
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
-        sx, jump = x_size if dense else load(p, X_STEP), load(p, X_JUMP)
-        s0 = load(p, X) + offset(chain, outer, at, at + 8 * outer) + link * ABREAST * jump
-        s1, s2, s3 = s0 + k1 * jump, s0 + k2 * jump, s0 + k3 * jump
+        jump = words(table + 8 * (TAIL + X_JUMP * count))
+        sx = x_sizes if dense else words(table + 8 * (TAIL + X_STEP * count))
+        row, _ = rows_of(table, scratch, chain)
+        s0 = moved(row, jump, link * ABREAST)
+        s1, s2, s3 = moved(s0, jump, k1), moved(s0, jump, k2), moved(s0, jump, k3)
         a, b, c, d = read(s0), read(s1), read(s2), read(s3)
         for i in range(1, load(p, TILE)):
             one_by_one()
-            x = i * sx
-            a, b = fn(a, read(s0 + x)), fn(b, read(s1 + x))
-            c, d = fn(c, read(s2 + x)), fn(d, read(s3 + x))
+            a, b = fn(a, read(moved(s0, sx, i))), fn(b, read(moved(s1, sx, i)))
+            c, d = fn(c, read(moved(s2, sx, i))), fn(d, read(moved(s3, sx, i)))
         put(target, a)
         put(target + k1 * a_size, b)
         put(target + k2 * a_size, c)
@@ -94,10 +116,10 @@ def strip_functions(
 
     def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
         p = _words(table)
-        outer, at = load(p, OUTER), table + 8 * TAIL
         is_cut, init, strips = load(p, IS_CUT), load(p, INIT), load(p, STRIPS)
-        x_row = load(p, X) + offset(chain, outer, at, at + 8 * outer)
-        out_row = load(p, OUT) + offset(chain, outer, at, at + 16 * outer)
+        jump = words(table + 8 * (TAIL + X_JUMP * count))
+        jump_out = words(table + 8 * (TAIL + OUT_JUMP * count))
+        x_row, out_row = rows_of(table, scratch, chain)
         begin, apart = link * load(p, SPAN), 1
         q, stop = begin, min(begin + load(p, SPAN), strips)
         is_whole = is_cut == 0 and stop - begin == load(p, SPAN)
@@ -114,41 +136,51 @@ def strip_functions(
                     start = prefix + (q - begin) * a_size
                     n = n - 1 if n > 1 and q + n == strips else n
                 m = min(m, load(p, LENGTH) - (q + n - 1) * m)
-            source, target = x_row + q * load(p, X_JUMP), out_row + q * load(p, OUT_JUMP)
-            through(table, source, target, apart, n, m, start, a_size if is_cut else 0)
+            x, y = moved(x_row, jump, q), moved(out_row, jump_out, q)
+            through(table, x, y, apart, n, m, start, a_size if is_cut else 0)
             q += 1 if is_whole else n
 
     return aggregate, fold, emit
 
 
-def _reader(x_type: Any, cast: Any) -> Any:
+def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
     """Return the function that reads an element of x in the accumulator's type."""
-    read = reader(x_type)
-    return read if cast is None else inline(lambda address: cast(read(address)))
+    read = placed(source).read
+    if source == acc:
+        return read
+    convert = cast(source, acc)
+    return inline(lambda addresses: convert(read(addresses)))
 
 
 def _through(
-    fn: Any, read: Any, a_type: Any, sizes: tuple[int, int], exclusive: bool, dense: bool
+    fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool, dense: bool
 ) -> Any:
     """Return the loop through n strips of m elements, which start from values `step` bytes apart.
 
     Or from their first elements, if `start` is 0. Where n is below four, the last strip is gone
     through several times, to the same effect, as all is read before any of it is written.
     """
-    get, put = reader(a_type), writer(a_type)
-    x_size, a_size = sizes
+    get, read = reader(storage(acc)), _reader(source, acc)
+    words, moved, _, put = placed(acc)
+    x_sizes, a_sizes, count = (
+        leaves_of(source).sizes,
+        leaves_of(acc).sizes,
+        len(records.leaves(acc)),
+    )
 
     @inline
     def through(
-        table: int, s0: int, d0: int, apart: int, n: int, m: int, start: int, step: int
+        table: int, s0: Any, d0: Any, apart: int, n: int, m: int, start: int, step: int
     ) -> None:
-        p = _words(table)
+        lists = table + 8 * TAIL
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
-        jump, jump_out = apart * load(p, X_JUMP), apart * load(p, OUT_JUMP)
-        s1, s2, s3 = s0 + k1 * jump, s0 + k2 * jump, s0 + k3 * jump
-        d1, d2, d3 = d0 + k1 * jump_out, d0 + k2 * jump_out, d0 + k3 * jump_out
+        jump, jump_out = words(lists + 8 * X_JUMP * count), words(lists + 8 * OUT_JUMP * count)
+        s1, d1 = moved(s0, jump, apart * k1), moved(d0, jump_out, apart * k1)
+        s2, d2 = moved(s0, jump, apart * k2), moved(d0, jump_out, apart * k2)
+        s3, d3 = moved(s0, jump, apart * k3), moved(d0, jump_out, apart * k3)
         # Steps that the compiler knows leave it more registers.
-        sx, sy = (x_size, a_size) if dense else (load(p, X_STEP), load(p, OUT_STEP))
+        sx = x_sizes if dense else words(lists + 8 * X_STEP * count)
+        sy = a_sizes if dense else words(lists + 8 * OUT_STEP * count)
         first = 0
         if start:
             a, b = get(start), get(start + k1 * step)
@@ -162,14 +194,14 @@ def _through(
             first = 1
         for i in range(first, m):
             one_by_one()
-            x, y = i * sx, i * sy
-            e, f, g, h = read(s0 + x), read(s1 + x), read(s2 + x), read(s3 + x)
+            e, f = read(moved(s0, sx, i)), read(moved(s1, sx, i))
+            g, h = read(moved(s2, sx, i)), read(moved(s3, sx, i))
             if not exclusive:
                 a, b, c, d = fn(a, e), fn(b, f), fn(c, g), fn(d, h)
-            put(d0 + y, a)
-            put(d1 + y, b)
-            put(d2 + y, c)
-            put(d3 + y, d)
+            put(moved(d0, sy, i), a)
+            put(moved(d1, sy, i), b)
+            put(moved(d2, sy, i), c)
+            put(moved(d3, sy, i), d)
             if exclusive:
                 a, b, c, d = fn(a, e), fn(b, f), fn(c, g), fn(d, h)
 

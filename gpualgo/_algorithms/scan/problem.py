@@ -64,8 +64,8 @@ class Scan(Problem):
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.scan import cpu
 
-        (x,), (result,) = arrays, results
-        cpu.scan(x, result, op, init, self.axis, self.is_exclusive, self.is_reverse)
+        ways = self.axis, self.is_exclusive, self.is_reverse
+        cpu.scan(arrays, results, op, init, *ways, self.source, self.acc)
 
 
 class ExclusiveScan(Scan):
