@@ -42,8 +42,8 @@ class Extremes(Problem):
         self.axes = axes = checks.axes_of(axis, len(view.shape), where)
         if math.prod(view.shape[i] for i in axes) == 0:
             raise ValueError(
-                f"{where}: x of shape {view.shape} has no elements to choose from; "
-                "pass an array with some"
+                f"{where}: x of shape {view.shape} has no elements to choose from, and there is no "
+                "identity; pass an array with some"
             )
         self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
         spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
