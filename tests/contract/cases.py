@@ -309,7 +309,9 @@ def _extremes(f: Callable[..., Any]) -> list[Case]:
         Case(f, "columns", (((211, 37), "int16"),), {"axis": 0, "keepdims": True}, **none),
         Case(f, "no axes", (((), "float32"),), **none),
         Case(f, "empty", (((0, 5), "float32"),), {"axis": 1}, **none),
-    ]
+        *([Case(f, "two axes", (((5, 7, 6), "int16"),), {"axis": (0, 2)}, **none)]
+          if f is ga.minmax else []),
+    ]  # fmt: skip
 
 
 def _histograms() -> list[Case]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,12 +39,12 @@ class Extremes(Problem):
                 "pass abs(x), x.real or x.imag"
             )
         self.axes = axes = checks.axes_of(axis, len(view.shape), where)
-        if math.prod(view.shape[i] for i in axes) == 0:
+        self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
+        if 0 in view.shape and 0 not in self.shape:
             raise ValueError(
                 f"{where}: x of shape {view.shape} has no elements to choose from, and there is no "
                 "identity; pass an array with some"
             )
-        self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
         spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
         shape = spread if keepdims else self.shape
         self.results = (
