@@ -7,7 +7,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 
 from gpualgo._algorithms.reduce import policy as rows
 from gpualgo._algorithms.transform import policy as elements
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._cuda import build, templates
 from gpualgo._operators.operator import Operator
 
@@ -167,24 +167,25 @@ def reduce_cases(
 ) -> list[Case]:
     """Return the kernels of a reduction: blocks, rows, and columns, of neighbouring elements."""
     rows_wide = aligned or (None if source.itemsize == 16 else False)
+    leaves = len(records.leaves(source))
     cuts = [rows.cut_rows(op, 1, num_bytes // source.itemsize, source)]
     cuts += [rows.cut_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
     assert [cut.width for cut in cuts] == [0, *WIDTHS]
-    access = rows.flat(aligned)
+    access = rows.flat(aligned, leaves)
     cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
-    alignment = templates.VECTOR_BYTES if aligned else source.itemsize
     widest = rows.column_items(source, acc, MANY_ROWS)
-    items = rows.column_items(source, acc, MANY_ROWS, alignment)
-    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items)
-    is_wide = items * source.itemsize == templates.VECTOR_BYTES
+    items = widest if aligned else 1
+    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items, source.itemsize)
+    is_wide = items * records.alignment_of(source) == templates.VECTOR_BYTES
     return [*cases, Case(rows.columns_spec(op, source, acc, cut), is_wide)]
 
 
 def strided_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
     """Return the kernel that reduces a few long rows of any strides."""
     cut = rows.cut_rows(op, 1, MANY_BYTES // source.itemsize, source)
-    is_wide = None if source.itemsize == 16 else False
-    return Case(rows.rows_spec(op, source, acc, rows.STRIDED, cut), is_wide)
+    is_wide = None if records.alignment_of(source) == 16 else False
+    access = rows.strided(len(records.leaves(source)))
+    return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)
 
 
 def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool = True) -> Case:
@@ -195,22 +196,5 @@ def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool
     loads = elements.loads_in_flight(inputs, items)
     read_bytes = max(items * dtype.itemsize for dtype in inputs)
     is_wide = None if widest == 16 else read_bytes >= elements.VECTOR_BYTES
-    return Case(elements.flat_spec(op, inputs, result, items, loads), is_wide)
-
-
-def transform_cases(op: Operator, inputs: list[Dtype], result: Dtype) -> list[Case]:
-    """Return the kernels of a transformation, without gaps and of any strides."""
-    is_wide = None if max(dtype.itemsize for dtype in inputs) == 16 else False
-    return [
-        flat_case(op, inputs, result),
-        Case(elements.strided_spec(op, inputs, result), is_wide),
-    ]
-
-
-def transformed(
-    fn: Callable[..., Any], inputs: list[Dtype], folder: Path, capability: Capability
-) -> tuple[Dtype, Sass]:
-    """Return the inferred dtype of a transformation, and its machine code."""
-    op = Operator(fn)
-    result = build.result_dtype(op, tuple(inputs), None, capability)
-    return result, read(flat_case(op, inputs, result).spec, capability, folder)
+    applied = elements.Applied(op, tuple(inputs), result)
+    return Case(elements.flat_spec(applied, items, loads), is_wide)

@@ -64,7 +64,6 @@ BAD_DTYPES: list[tuple[Any, str]] = [
     (np.array([Fraction(1, 2)]), "object"),
     (np.array(["a", "b"]), "<U1"),
     (np.array([b"a"]), "S1"),
-    (np.zeros(3, [("a", "f4"), ("b", "i4")]), "'a'"),
     (np.zeros(3, "M8[s]"), "datetime64"),
     (np.zeros(3, "m8[ns]"), "timedelta64"),
     (np.zeros(3, np.longdouble), "longdouble|float128|float96"),

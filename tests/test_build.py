@@ -11,7 +11,7 @@ import pytest
 import sass
 from sass import Capability, needs_cuobjdump
 
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._operators.operator import Operator
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
@@ -116,3 +116,34 @@ def test_closures_are_constants(tmp_path: Path) -> None:
     result, code = sass.transformed(lambda a: scaled(a) + shift, [FLOAT32], tmp_path, MAIN)
     assert result == FLOAT32
     assert code.count(sass.DOUBLE) == 0
+
+
+# --- records -------------------------------------------------------------------------------
+
+
+def _record_operator(dtype: np.dtype[Any]) -> Operator:
+    if len(records.leaves(dtype)) == 2:
+        return Operator(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]))
+    return Operator(lambda a, b: a if a[0] == b[0] else b)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    ("capability", "names"),
+    [
+        (MAIN, "float32 float32"),
+        (MAIN, "int8 float64 bool"),
+        (MAIN, " ".join(["float32"] * 8)),
+        pytest.param(MAIN, " ".join(["complex128"] * 8), marks=pytest.mark.exhaustive),
+        ((7, 5), "float64 float64"),
+        ((8, 0), "int32 float32"),
+        pytest.param((10, 0), "float32 float32", marks=pytest.mark.exhaustive),
+        ((12, 0), "float32 float64"),
+    ],
+)
+def test_records(capability: Capability, names: str, tmp_path: Path) -> None:
+    fields = [sass.dtype_of(name) for name in names.split()]
+    dtype = records.record([str(i) for i in range(len(fields))], fields)
+    op = _record_operator(dtype)
+    cases = sass.reduce_cases(op, dtype, dtype, sass.MANY_BYTES)
+    sass.check([*cases, sass.strided_case(op, dtype, dtype)], capability, tmp_path)

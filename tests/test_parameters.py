@@ -28,7 +28,6 @@ from gpualgo._cuda.parameters import (
     F64,
     I32,
     I64,
-    INIT,
     POINTER,
     U32,
     U64,
@@ -36,6 +35,7 @@ from gpualgo._cuda.parameters import (
     Kind,
     Parameters,
     Scalar,
+    init,
 )
 
 C_TYPES: dict[str, Any] = {
@@ -109,8 +109,9 @@ def test_bytes_are_those_of_c(kinds: list[Kind]) -> None:
 
 def test_head_and_tail() -> None:
     kernel = Parameters(
-        "Kernel", init=INIT, input=POINTER[2], table=Parameters("Table", cells=POINTER, size=U32),
-        rows=DIVISOR, fixed=POINTER, dims=layout(1),
+        "Kernel", init=init(8), input=POINTER[2],
+        table=Parameters("Table", cells=POINTER, size=U32), rows=DIVISOR, fixed=POINTER,
+        dims=layout(1),
     )  # fmt: skip
     assert kernel.head.format == "<16sq8xQQQ"
     packed = kernel.pack(table={"size": 7}, rows=5, fixed=9, dims=[(3, (8,))])
@@ -230,10 +231,11 @@ def test_what_matches_compiles() -> None:
 
 _F32, _F64 = np.dtype("f4"), np.dtype("f8")
 DESCRIBED = [
-    copy._COPY, copy._GATHER, reduce.COLUMNS, reduce.rows(reduce.FLAT_ROWS),
-    reduce.rows(reduce.STRIDED_ROWS), scan.WALKS, scan.COLUMNS, scan.tiles(scan.FLAT_LINES),
-    scan.tiles(scan.STRIDED_LINES), scan.rows(scan.DENSE_ROWS), scan.rows(scan.SPACED_ROWS),
-    transform.flat_operands(3), transform.strided_operands(2),
+    copy._COPY, copy._GATHER, reduce.columns(_F64), reduce.rows(_F64, reduce.flat_rows(1)),
+    reduce.rows(_F64, reduce.strided_rows(1)), scan.WALKS, scan.COLUMNS,
+    scan.tiles(scan.FLAT_LINES), scan.tiles(scan.STRIDED_LINES), scan.rows(scan.DENSE_ROWS),
+    scan.rows(scan.SPACED_ROWS),
+    transform.flat_operands(1, 3), transform.strided_operands(2, 2),
     histogram.flat(histogram.BYTE_BINS), histogram.strided(histogram.even_bins(_F32)),
     histogram.flat(histogram.even_bins(_F64)), histogram.strided(histogram.search_bins(_F32)),
     histogram.flat(histogram.search_bins(np.dtype("i8"))), radix_sort.HISTOGRAM, radix_sort.PASS,

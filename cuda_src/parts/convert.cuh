@@ -3,6 +3,7 @@
 #define GPUALGO_PARTS_CONVERT_CUH
 
 #include "parts/intrinsics.cuh"
+#include "parts/leaves.cuh"
 #include "parts/types.cuh"
 
 namespace gpualgo {
@@ -36,11 +37,19 @@ __device__ inline bfloat16 narrow<bfloat16>(float x) {
   return {uint16((x != x ? bits | 0x00400000u : rounded) >> 16)};
 }
 
-// convert<To>(x): NumPy's astype. Complex to real does not occur: the host refuses it.
+// convert<To>(x): NumPy's astype, of a record number by number. Complex to real does not occur: the
+// host refuses it.
 template <class To, class From>
 __device__ inline To convert(const From& x) {
   if constexpr (is_same<To, From>) {
     return x;
+  } else if constexpr (is_record<To>) {
+    To result;
+    for_each_leaf<To>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      leaf_of<i>(result) = convert<Leaf<To, i>>(leaf_of<i>(x));
+    });
+    return result;
   } else if constexpr (is_narrow<From>) {
     return convert<To>(widen(x));
   } else if constexpr (is_narrow<To>) {

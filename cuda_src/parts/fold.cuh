@@ -10,13 +10,14 @@
 namespace gpualgo {
 
 // The value to start from.
+template <class A>
 struct Init {
-  alignas(16) unsigned char value[16];
+  alignas(16) unsigned char value[(sizeof(A) + 15) / 16 * 16];
   int64 is_given;
 };
 
 template <class Op, class A>
-__device__ inline A with_init(const Init& init, const A& total) {
+__device__ inline A with_init(const Init<A>& init, const A& total) {
   if (!init.is_given) return total;
   A first;
   memcpy(&first, init.value, sizeof(A));

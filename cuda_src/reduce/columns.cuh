@@ -14,14 +14,16 @@
 
 namespace gpualgo {
 
+template <class A, class T>
 struct ColumnsParams {
-  ReduceCommon common;
+  static constexpr int leaves = num_leaves<T>;
+  ReduceCommon<A, T> common;
   int64 num_rows, rows_per_block, num_columns;
   Divisor num_blocks;  // that share a set of columns
   Divisor num_column_tiles;
-  int64 column_stride, output_column_stride;  // bytes
-  Layout<1> rows;                             // the reduced dimensions
-  Layout<2> batch;                            // the kept ones but the columns: input, output
+  int64 column_strides[leaves], output_column_strides[leaves];  // bytes
+  Layout<leaves> rows;                                          // the reduced dimensions
+  Layout<2 * leaves> batch;  // the kept ones but the columns: inputs, outputs
 };
 
 template <class A, int slots, int columns>
@@ -85,7 +87,7 @@ __device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
 
 template <class Policy, int width, int items, class Op, class A, class T>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    reduce_columns_kernel(const __grid_constant__ ParamsFor<Op, ColumnsParams> params) {
+    reduce_columns_kernel(const __grid_constant__ ParamsFor<Op, ColumnsParams<A, T>> params) {
   take_numbers<Op>(params);
   constexpr int slots = Policy::block_threads / width;
   constexpr int columns = width * items;
@@ -99,26 +101,38 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
       (tile - batch * params.num_column_tiles.value) * columns + (threadIdx.x % width) * items;
   const bool is_inside = column < params.num_columns;
   const int slot = threadIdx.x / width;
-  int64 offsets[2];
+  constexpr int leaves = num_leaves<T>;
+  int64 offsets[2 * leaves];
   params.batch.offsets(batch, offsets);
 
-  const unsigned char* input = params.common.input + offsets[0] + column * params.column_stride;
+  const Sources<T> input = moved(params.common.input, [&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    return offsets[i] + column * params.column_strides[i];
+  });
   const int64 begin = block * params.rows_per_block;
   const int64 limit = begin + params.rows_per_block;
   // A thread outside the columns has no rows.
   const int64 end = !is_inside ? begin : limit < params.num_rows ? limit : params.num_rows;
   A totals[items];
-  auto load = [&](int64 row) { return load_pack<T, items>(input + params.rows.offset(row)); };
+  auto load = [&](int64 row) {
+    int64 to_row[leaves];
+    params.rows.offsets(row, to_row);
+    return load_leaves<T, items, true>(
+        moved(input, [&](auto leaf) { return to_row[decltype(leaf)::value]; }));
+  };
   int64 share = reduce_slot<slots, loads, Op>(begin, end, load, totals);
   join_slots<slots, Op>(end - begin, share, totals, shared.values);
 
   auto store = [&] {
     if (slot != 0 || !is_inside) return;
-    unsigned char* output = params.common.output + offsets[1];
 #pragma unroll
     for (int i = 0; i < items; ++i) {
       A result = with_init<Op>(params.common.init, totals[i]);
-      *reinterpret_cast<A*>(output + (column + i) * params.output_column_stride) = result;
+      const Targets<A> output = moved(params.common.output, [&](auto leaf) {
+        constexpr int k = decltype(leaf)::value;
+        return offsets[leaves + k] + (column + i) * params.output_column_strides[k];
+      });
+      store_element(output, result);
     }
   };
   if (num_blocks == 1) {
@@ -130,7 +144,9 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
                 (threadIdx.x % width) * items;
   if (slot == 0 && is_inside) {
 #pragma unroll
-    for (int i = 0; i < items; ++i) partials[block * columns + i] = totals[i];
+    for (int i = 0; i < items; ++i) {
+      store_pack(partials + block * columns + i, Pack<A, 1>{{totals[i]}});
+    }
   }
   ptx::syncthreads();
   if (threadIdx.x == 0) {
@@ -142,7 +158,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     Pack<A, items> pack;
 #pragma unroll
     for (int i = 0; i < items; ++i) {
-      pack.items[i] = ptx::ld_cg(partials + index * columns + i);
+      pack.items[i] = load_cg(partials + index * columns + i);
     }
     return pack;
   };

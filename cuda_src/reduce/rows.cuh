@@ -8,6 +8,7 @@
 //            waits for and empties, so that neither a second launch nor a counter is needed.
 //            reduce/columns.cuh serves elements that are not neighbours while the rows are.
 //            The last block is the last to begin: all that it waits for run or have run.
+//            An element that is a record lies in several arrays, its leaves (parts/leaves.cuh).
 // Bytes      sizeof(T) per element; launches: one. Temporary storage: 8 bytes per block for each
 //            32 bits of a value.
 // Operator   Associative. Unless it says that it commutes, elements are combined in order. It is
@@ -21,6 +22,7 @@
 #include "parts/fold.cuh"
 #include "parts/intrinsics.cuh"
 #include "parts/layout.cuh"
+#include "parts/leaves.cuh"
 #include "parts/operator.cuh"
 #include "parts/ptx.cuh"
 #include "parts/tagged.cuh"
@@ -37,45 +39,41 @@ struct ReducePolicy {
   static constexpr int min_blocks = min_blocks_;            // per multiprocessor; 0: any
 };
 
+template <class A, class T>
 struct ReduceCommon {
-  Init init;
-  const unsigned char* input;
-  unsigned char* output;
+  Init<A> init;
+  Sources<T> input;
+  Targets<A> output;
   unsigned char* partials;
   uint32* tickets;  // all zero before and after, as are the partials of reduce_blocks_kernel
 };
 
 // --- rows: the elements to combine follow each other --------------------------------------
 
-// A lane takes a vector's worth of neighbours, whether or not they can be loaded as one: so the
-// association, and with it the bits of the result, does not depend on alignment or strides.
+// A lane takes a vector's worth of neighbours, of the widest leaf, whether or not they can be
+// loaded as one: so the association, and with it the bits of the result, does not depend on
+// alignment or strides.
 template <class T>
-inline constexpr int row_items = sizeof(T) < vector_bytes ? vector_bytes / sizeof(T) : 1;
+inline constexpr int row_items = widest_leaf<T> < vector_bytes ? vector_bytes / widest_leaf<T> : 1;
 
 // Rows at a fixed distance, elements without gaps.
 template <class T, bool is_aligned>
 struct FlatRows {
   static constexpr int items = row_items<T>;
-  int64 row_stride;  // bytes
+  int64 row_strides[num_leaves<T>];  // bytes
 
-  __device__ Pack<T, items> load(const unsigned char* row, int64 index) const {
-    const unsigned char* address = row + index * int64(sizeof(T));
-    if constexpr (is_aligned) {
-      return load_pack<T, items>(address);
-    } else {
-      Pack<T, items> pack;
-#pragma unroll
-      for (int i = 0; i < items; ++i) pack.items[i] = load_item<T>(address + i * sizeof(T));
-      return pack;
-    }
+  __device__ Pack<T, items> load(const Sources<T>& row, int64 index) const {
+    return load_leaves<T, items, is_aligned>(advanced(row, index));
   }
-  __device__ T load_one(const unsigned char* row, int64 index) const {
-    return load_item<T>(row + index * int64(sizeof(T)));
+  __device__ T load_one(const Sources<T>& row, int64 index) const {
+    return load_element(advanced(row, index));
   }
-  __device__ int64 input_offset(int64 row) const { return row * row_stride; }
+  __device__ Sources<T> source(const Sources<T>& input, int64 row) const {
+    return moved(input, [&](auto leaf) { return row * row_strides[decltype(leaf)::value]; });
+  }
   template <class A>
-  __device__ int64 output_offset(int64 row) const {
-    return row * int64(sizeof(A));
+  __device__ Targets<A> target(const Targets<A>& output, int64 row) const {
+    return advanced(output, row);
   }
 };
 
@@ -83,34 +81,37 @@ struct FlatRows {
 template <class T>
 struct StridedRows {
   static constexpr int items = row_items<T>;
-  Layout<2> rows;  // operand 0: the input, 1: the output
-  Layout<1> elements;
+  static constexpr int leaves = num_leaves<T>;
+  Layout<2 * leaves> rows;  // operands: the inputs, the outputs
+  Layout<leaves> elements;
 
-  __device__ Pack<T, items> load(const unsigned char* row, int64 index) const {
+  __device__ Pack<T, items> load(const Sources<T>& row, int64 index) const {
     Pack<T, items> pack;
 #pragma unroll
     for (int i = 0; i < items; ++i) pack.items[i] = load_one(row, index + i);
     return pack;
   }
-  __device__ T load_one(const unsigned char* row, int64 index) const {
-    return load_item<T>(row + elements.offset(index));
+  __device__ T load_one(const Sources<T>& row, int64 index) const {
+    int64 offsets[leaves];
+    elements.offsets(index, offsets);
+    return load_element(moved(row, [&](auto leaf) { return offsets[decltype(leaf)::value]; }));
   }
-  __device__ int64 input_offset(int64 row) const {
-    int64 offsets[2];
+  __device__ Sources<T> source(const Sources<T>& input, int64 row) const {
+    int64 offsets[2 * leaves];
     rows.offsets(row, offsets);
-    return offsets[0];
+    return moved(input, [&](auto leaf) { return offsets[decltype(leaf)::value]; });
   }
   template <class A>
-  __device__ int64 output_offset(int64 row) const {
-    int64 offsets[2];
+  __device__ Targets<A> target(const Targets<A>& output, int64 row) const {
+    int64 offsets[2 * leaves];
     rows.offsets(row, offsets);
-    return offsets[1];
+    return moved(output, [&](auto leaf) { return offsets[leaves + decltype(leaf)::value]; });
   }
 };
 
-template <class Access>
+template <class A, class T, class Access>
 struct RowsParams {
-  ReduceCommon common;
+  ReduceCommon<A, T> common;
   int64 num_rows, num_items;  // items per row
   int64 chunk_items;          // of a block; a multiple of the tile, num_items where a group has all
   Divisor blocks_per_row;
@@ -119,7 +120,7 @@ struct RowsParams {
 
 // Joins this lane's count of a tile's elements with its group's; all lanes of a group call it.
 template <int width, class Op, class A, class T, class Access, class Index>
-__device__ inline A reduce_tail_vector(const Access& access, const unsigned char* row, int64 origin,
+__device__ inline A reduce_tail_vector(const Access& access, const Sources<T>& row, int64 origin,
                                        Index begin, Index end) {
   constexpr int items = Access::items;
   // All in ints: at most one vector per lane is looked at.
@@ -141,7 +142,7 @@ __device__ inline A reduce_tail_vector(const Access& access, const unsigned char
 
 // Loads one tile of `loads` vectors per lane and folds each vector.
 template <int width, int loads, class Op, class A, class T, class Access, class Index>
-__device__ inline void load_tile(const Access& access, const unsigned char* row, int64 origin,
+__device__ inline void load_tile(const Access& access, const Sources<T>& row, int64 origin,
                                  Index begin, A (&sums)[loads]) {
   constexpr int items = Access::items;
   const Index mine = begin + Index(threadIdx.x % width) * items;
@@ -157,7 +158,7 @@ __device__ inline void load_tile(const Access& access, const unsigned char* row,
 // group gets the result. `finish(tile_start, value)` is called, if the operator does not commute,
 // after each tile; otherwise once at the end of the full tiles, and once for a partial tile.
 template <int width, int loads, class Op, class A, class T, class Access, class Index, class Finish>
-__device__ inline void reduce_tiles(const Access& access, const unsigned char* row, int64 origin,
+__device__ inline void reduce_tiles(const Access& access, const Sources<T>& row, int64 origin,
                                     Index begin, Index end, Index step, Finish finish) {
   constexpr Index vector = width * Access::items;
   constexpr Index tile = loads * vector;
@@ -207,24 +208,24 @@ __device__ inline A join_slots_of_warp(const A* values, int count) {
   return reduce_group_partial<warp_threads, Op>(value, active);
 }
 
-template <class Op, class A, class Access>
-__device__ inline void store_row(const RowsParams<Access>& params, int64 row, const A& total) {
+template <class Op, class A, class T, class Access>
+__device__ inline void store_row(const RowsParams<A, T, Access>& params, int64 row,
+                                 const A& total) {
   A result = with_init<Op>(params.common.init, total);
-  unsigned char* address = params.common.output + params.access.template output_offset<A>(row);
-  *reinterpret_cast<A*>(address) = result;
+  store_element(params.access.target(params.common.output, row), result);
 }
 
 // A group of `width` lanes reduces a whole row.
 template <class Policy, int width, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    reduce_rows_kernel(const __grid_constant__ ParamsFor<Op, RowsParams<Access>> params) {
+    reduce_rows_kernel(const __grid_constant__ ParamsFor<Op, RowsParams<A, T, Access>> params) {
   take_numbers<Op>(params);
   constexpr int groups = Policy::block_threads / width;
   constexpr int loads = width < warp_threads ? 1 : Policy::loads_in_flight;
   const int64 row = int64(blockIdx.x) * groups + threadIdx.x / width;
   // Lanes of a warp shuffle together: a group past the last row repeats the last one's work.
   const int64 safe_row = row < params.num_rows ? row : params.num_rows - 1;
-  const unsigned char* input = params.common.input + params.access.input_offset(safe_row);
+  const Sources<T> input = params.access.source(params.common.input, safe_row);
   constexpr int64 tile = int64(width) * Access::items * loads;
   Running<Op, A> running;
   reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, int64(0), params.num_items, tile,
@@ -245,7 +246,7 @@ struct BlocksShared {
 // A block reduces one chunk of a row; Policy::max_tiles tiles per warp at most.
 template <class Policy, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    reduce_blocks_kernel(const __grid_constant__ ParamsFor<Op, RowsParams<Access>> params) {
+    reduce_blocks_kernel(const __grid_constant__ ParamsFor<Op, RowsParams<A, T, Access>> params) {
   take_numbers<Op>(params);
   constexpr int warps = Policy::block_threads / warp_threads;
   constexpr int loads = Policy::loads_in_flight;
@@ -256,7 +257,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const int blocks_per_row = int(params.blocks_per_row.value);
   const int row = int(params.blocks_per_row.divide(blockIdx.x));
   const int part = int(blockIdx.x) - row * blocks_per_row;
-  const unsigned char* input = params.common.input + params.access.input_offset(row);
+  const Sources<T> input = params.access.source(params.common.input, row);
   const int64 begin = part * params.chunk_items;
   const int64 rest = params.num_items - begin;
   const int size = int(rest < params.chunk_items ? rest : params.chunk_items);

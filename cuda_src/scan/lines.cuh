@@ -17,7 +17,7 @@
 namespace gpualgo {
 
 struct ScanCommon {
-  Init init;
+  Init<uint64> init;
   const unsigned char* init_address;  // where not null, of the value to start from
   const unsigned char* input;
   unsigned char* output;

@@ -1,4 +1,5 @@
-// Element-wise transformation: output[i] = op(a[i], b[i], …), one to eight inputs.
+// Element-wise transformation: output[i] = op(a[i], b[i], …), one to sixteen inputs. An operator
+// that returns a tuple fills as many outputs.
 //
 // Algorithm  One tile per block and no loop: a thread loads `loads_in_flight` packs of each input,
 //            applies the operator and stores. With aligned, gapless operands a pack is up to 16
@@ -10,6 +11,7 @@
 #define GPUALGO_TRANSFORM_KERNEL_CUH
 
 #include "parts/layout.cuh"
+#include "parts/leaves.cuh"
 #include "parts/operator.cuh"
 #include "parts/tile_io.cuh"
 
@@ -22,25 +24,25 @@ struct TransformPolicy {
   static constexpr int items = items_;                      // elements per pack
 };
 
-template <int inputs>
+template <int outputs, int inputs>
 struct TransformPointers {
-  unsigned char* output;
+  unsigned char* output[outputs];
   const unsigned char* input[inputs];
 };
 
 // Operands without gaps.
-template <int inputs>
+template <int outputs, int inputs>
 struct FlatOperands {
-  TransformPointers<inputs> pointers;
+  TransformPointers<outputs, inputs> pointers;
   int64 num_items;
 };
 
-// Operands of any strides; operand 0 of the layout is the output.
-template <int inputs>
+// Operands of any strides; those of the layout are the outputs and then the inputs.
+template <int outputs, int inputs>
 struct StridedOperands {
-  TransformPointers<inputs> pointers;
+  TransformPointers<outputs, inputs> pointers;
   int64 num_items;
-  Layout<inputs + 1> layout;
+  Layout<outputs + inputs> layout;
 };
 
 // 0, 1, …, N - 1 as a parameter pack.
@@ -53,10 +55,32 @@ struct MakeIndices<0, values...> {
   using type = Indices<values...>;
 };
 
+// Where the numbers of an output's element lie, offset(leaf) bytes behind the first one's.
+template <class Output, class Pointers, class Offset>
+__device__ inline Targets<Output> targets_at(const Pointers& pointers, Offset offset) {
+  Targets<Output> result;
+  for_each_leaf<Output>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    result.at[i] = pointers.output[i] + offset(leaf);
+  });
+  return result;
+}
+
+// The same without gaps.
+template <class Output, class Pointers>
+__device__ inline Targets<Output> dense_targets_at(const Pointers& pointers, int64 index) {
+  return targets_at<Output>(pointers, [&](auto leaf) {
+    return index * int64(sizeof(Leaf<Output, decltype(leaf)::value>));
+  });
+}
+
 template <class Policy, class Op, class Output, class... Inputs>
 struct FlatTransform {
   static constexpr int items = Policy::items;
   static constexpr int loads = Policy::loads_in_flight;
+  static constexpr int outputs = num_leaves<Output>;
+  using Operands = FlatOperands<outputs, sizeof...(Inputs)>;
+  using Pointers = TransformPointers<outputs, sizeof...(Inputs)>;
 
   // The packs of one input that a thread holds.
   template <class T>
@@ -65,7 +89,7 @@ struct FlatTransform {
   };
 
   template <int... k>
-  __device__ static void run(const FlatOperands<sizeof...(Inputs)>& operands, Indices<k...>) {
+  __device__ static void run(const Operands& operands, Indices<k...>) {
     const int64 tile = int64(Policy::block_threads) * items * loads;
     const int64 begin = int64(blockIdx.x) * tile + threadIdx.x * items;
     const auto& pointers = operands.pointers;
@@ -78,7 +102,7 @@ struct FlatTransform {
       for (int64 i = first; i < first + items && i < operands.num_items; ++i) {
         Output value =
             Op::apply(load_item<Inputs>(pointers.input[k] + i * int64(sizeof(Inputs)))...);
-        store_pack<Output, 1>(pointers.output + i * int64(sizeof(Output)), {{value}});
+        store_element(dense_targets_at<Output>(pointers, i), value);
       }
     }
   }
@@ -95,37 +119,42 @@ struct FlatTransform {
   }
 
   template <class... Helds>
-  __device__ static void run_tile(int64 begin, const TransformPointers<sizeof...(Inputs)>& pointers,
-                                  const Helds&... helds) {
+  __device__ static void run_tile(int64 begin, const Pointers& pointers, const Helds&... helds) {
 #pragma unroll
     for (int load = 0; load < loads; ++load) {
       Pack<Output, items> result;
 #pragma unroll
       for (int i = 0; i < items; ++i) result.items[i] = Op::apply(helds.packs[load].items[i]...);
       const int64 first = begin + int64(load) * Policy::block_threads * items;
-      store_pack(pointers.output + first * int64(sizeof(Output)), result);
+      store_leaves(dense_targets_at<Output>(pointers, first), result);
     }
   }
 };
 
 template <class Policy, class Op, class Output, class... Inputs>
 __global__ void __launch_bounds__(Policy::block_threads) transform_flat_kernel(
-    const __grid_constant__ ParamsFor<Op, FlatOperands<sizeof...(Inputs)>> operands) {
+    const __grid_constant__ ParamsFor<Op, FlatOperands<num_leaves<Output>, sizeof...(Inputs)>>
+        operands) {
   take_numbers<Op>(operands);
   using Run = FlatTransform<Policy, Op, Output, Inputs...>;
   Run::run(operands, typename MakeIndices<sizeof...(Inputs)>::type{});
 }
 
 template <class Op, class Output, class... Inputs, int count, int... k>
-__device__ inline void transform_item(const TransformPointers<sizeof...(Inputs)>& pointers,
-                                      const int64 (&offsets)[count], Indices<k...>) {
-  Output value = Op::apply(load_item<Inputs>(pointers.input[k] + offsets[k + 1])...);
-  store_pack<Output, 1>(pointers.output + offsets[0], {{value}});
+__device__ inline void transform_item(
+    const TransformPointers<num_leaves<Output>, sizeof...(Inputs)>& pointers,
+    const int64 (&offsets)[count], Indices<k...>) {
+  constexpr int outputs = num_leaves<Output>;
+  Output value = Op::apply(load_item<Inputs>(pointers.input[k] + offsets[k + outputs])...);
+  store_element(
+      targets_at<Output>(pointers, [&](auto leaf) { return offsets[decltype(leaf)::value]; }),
+      value);
 }
 
 template <class Policy, class Op, class Output, class... Inputs>
 __global__ void __launch_bounds__(Policy::block_threads) transform_strided_kernel(
-    const __grid_constant__ ParamsFor<Op, StridedOperands<sizeof...(Inputs)>> operands) {
+    const __grid_constant__ ParamsFor<Op, StridedOperands<num_leaves<Output>, sizeof...(Inputs)>>
+        operands) {
   take_numbers<Op>(operands);
   constexpr int loads = Policy::loads_in_flight;
   const int64 begin = int64(blockIdx.x) * Policy::block_threads * loads + threadIdx.x;
@@ -133,7 +162,7 @@ __global__ void __launch_bounds__(Policy::block_threads) transform_strided_kerne
   for (int load = 0; load < loads; ++load) {
     const int64 item = begin + load * Policy::block_threads;
     if (item >= operands.num_items) return;
-    int64 offsets[sizeof...(Inputs) + 1];
+    int64 offsets[num_leaves<Output> + sizeof...(Inputs)];
     operands.layout.offsets(item, offsets);
     transform_item<Op, Output, Inputs...>(operands.pointers, offsets,
                                           typename MakeIndices<sizeof...(Inputs)>::type{});

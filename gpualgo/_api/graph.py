@@ -13,6 +13,7 @@ from gpualgo._base import recording as _recording
 from gpualgo._base.errors import NoDeviceError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
+from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Request
 
 if TYPE_CHECKING:
@@ -146,8 +147,10 @@ def _with_arrays(request: Request, successors: dict[_Place, Any]) -> Request:
     """Return a call with arrays replaced by those that take their places."""
 
     def view(old: View) -> View:
-        new = successors.get(_place_of(old))
-        return old if new is None else view_of(new, "Graph.update: new")
+        new = successors.get(_place_of(inputs.whole(old)))
+        if new is None:
+            return old
+        return inputs.broadcast_to(view_of(new, "Graph.update: new"), old.shape)
 
     def output(old: Any) -> Any:
         if isinstance(old, tuple):
@@ -165,7 +168,7 @@ def _views(calls: list[Request]) -> list[View]:
     """Return views of the calls' arrays, which a launch reads or writes."""
     views: list[View] = []
     for request in calls:
-        views += request.views
+        views += map(inputs.whole, request.views)
         if type(request.init) is View:
             views.append(request.init)
         outs = request.out if isinstance(request.out, tuple) else (request.out,)

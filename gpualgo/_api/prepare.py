@@ -22,6 +22,7 @@ from gpualgo._base import recording
 from gpualgo._driver import driver, workspace
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, as_operator, hot_key, hot_key_of_function
+from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, run
 
@@ -56,6 +57,7 @@ class Plan:
     """
 
     __slots__ = (
+        "_has_tuples",
         "_key",
         "_layouts",
         "_may_repeat",
@@ -80,8 +82,10 @@ class Plan:
         self._op = _changeable(request.op, request.problem)
         self._key = hot_key_of_function(request.problem.hot)
         self._repeat: _Repeat | None = None
+        self._has_tuples = any(form is not None for form in request.problem.forms)
         self._may_repeat = (
-            len(views) == 1 and request.problem.is_direct and driver.is_simple
+            len(views) == 1 and request.problem.form is None and not self._has_tuples
+            and request.problem.is_direct and driver.is_simple
             and views[0].library.name == "cupy" and not request.problem.arrays
             and not request.problem.has_numbers
             and not request.problem.reads_data
@@ -136,22 +140,26 @@ class Plan:
                 repeat.launch(repeat.stream(repeat.device))
                 return out
         problem, _, op, init, _, _ = self._request
-        views = tuple([view_of(x, self._name) for x in arrays])
+        if self._has_tuples:
+            views = inputs.like(problem, arrays, self._name)
+        else:
+            views = tuple([view_of(x, self._name) for x in arrays])
         if [layout_of(view) for view in views] != self._layouts:
             self._refuse(views)
         if self._op is not None and hot_key(self._op) != self._key:  # it captures other values now
             problem = problem.again(views, op, init)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
+        solve = run if problem.form is None else inputs.solve
         if temp_storage is not None:
             with self._supplied(views, out, temp_storage):
-                return run(problem, views, op, init, out, stream)
+                return solve(problem, views, op, init, out, stream)
         if (
             out is not None and stream is None and self._may_repeat and not recording.active
             and problem is self._request.problem  # whose values `_key` is of
         ):  # fmt: skip
             self._remember(problem, arrays[0], views, init, out)
-        return run(problem, views, op, init, out, stream)
+        return solve(problem, views, op, init, out, stream)
 
     def _remember(
         self, problem: Problem, x: Any, views: tuple[View, ...], init: Any, out: Any
@@ -190,7 +198,7 @@ class Plan:
             raise ValueError(
                 f"{name}: temp_storage has {high - low} bytes, {self.temp_storage_bytes} are needed"
             )
-        outs = out if isinstance(out, tuple) else () if out is None else (out,)
+        outs = () if out is None else inputs.outputs(out, f"{name}: out")[0]
         others = [*views, *(as_bytes_view(x, f"{name}: out") for x in outs)]
         if any(overlap(storage, view) for view in others):
             raise ValueError(f"{name}: temp_storage shares memory with an array; pass memory apart")

@@ -179,6 +179,18 @@ def is_contiguous(view: View) -> bool:
     return True
 
 
+def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a view's byte strides once it is broadcast to shape."""
+    if view.shape == shape:
+        return view.strides
+    missing = len(shape) - len(view.shape)
+    fitted = tuple(
+        0 if n == 1 and m != 1 else s
+        for n, s, m in zip(view.shape, view.strides, shape[missing:], strict=True)
+    )
+    return (0,) * missing + fitted
+
+
 def address_of(view: View) -> int:
     """Return where a view's first element lies."""
     if view.device != CPU or view.ptr:

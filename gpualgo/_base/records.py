@@ -21,6 +21,10 @@ Dtype: TypeAlias = np.dtype[Any]
 MAX_FIELDS = 8
 
 
+class ReturnsTuple(TypeError):
+    """An operator returns a tuple where a number is wanted."""
+
+
 class Apart(NamedTuple):
     """An argument of an operator whose numbers lie apart, each at an address of its own."""
 

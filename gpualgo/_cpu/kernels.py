@@ -106,7 +106,7 @@ def _compile(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -
 
     if applied is None or operator is None:
         return compiler.linked(compiler.shell_of(write()), None)
-    args, result = applied.arg_dtypes, operator.result_dtype
+    args, result = applied.arguments, operator.result_dtype
     shell = _shells.made((key, args, result), lambda: _shell(key, write, args, result))
     return compiler.linked(shell, operator.bitcode)
 

@@ -21,18 +21,18 @@ class Applied(NamedTuple):
     """An operator on arguments of some dtypes; its result is cast to another one if given."""
 
     op: Operator
-    arg_dtypes: tuple[Argument, ...]
+    arguments: tuple[Argument, ...]
     result_dtype: np.dtype[Any] | None
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What decides its code, within this process."""
-        return self.op.key, self.arg_dtypes, self.result_dtype
+        return self.op.key, self.arguments, self.result_dtype
 
     @property
     def parts(self) -> tuple[str, ...]:
         """What decides its code, the same in every process."""
-        names = ",".join(map(records.label, self.arg_dtypes))
+        names = ",".join(map(records.label, self.arguments))
         return digest_of(self.op.key), names, records.label(self.result_dtype)
 
     @property
@@ -71,7 +71,7 @@ def _read_or_compile(applied: Applied) -> CompiledOperator:
         known = records.from_label(entry[0].decode())
         if known is not None:
             return CompiledOperator(entry[1], known)
-    made = _compile(applied.op, applied.arg_dtypes, applied.result_dtype)
+    made = _compile(applied.op, applied.arguments, applied.result_dtype)
     host.write((records.label(made.result_dtype).encode(), made.bitcode), *parts)
     return made
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
@@ -255,9 +256,15 @@ def _gap(size: int) -> str:
 I32, U32, F32 = Scalar("i", 4), Scalar("I", 4), Scalar("f", 4)
 I64, U64, F64 = Scalar("q", 8), Scalar("Q", 8), Scalar("d", 8)
 POINTER = Scalar("Q", 8, is_taken=True)
-INIT = Parameters(
-    "Init", value=Scalar("16s", 16, is_taken=True), is_given=Scalar("q", 8, is_taken=True)
-)
+
+
+@cache
+def init(num_bytes: int) -> Parameters:
+    """Return Init<A> (parts/fold.cuh), for an A of so many bytes."""
+    value = Scalar(f"{_up(num_bytes, 16)}s", 16, is_taken=True)
+    return Parameters("Init", value=value, is_given=Scalar("q", 8, is_taken=True))
+
+
 _CODES = {"i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q", "f4": "f", "f8": "d"}
 
 

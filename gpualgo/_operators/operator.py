@@ -222,9 +222,11 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
             )
         found = known or Operator(op)
     if not _accepts(found, arity):
+        hint = "give it one parameter for each argument (reduce and scan: two)"
+        if where == "transform":
+            hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
         raise TypeError(
-            f"{where}: op takes {_describe_arity(found.fn)} but is called with {arity}; "
-            "give it one parameter for each argument (reduce and scan: two)"
+            f"{where}: op takes {_describe_arity(found.fn)} but is called with {arity}; {hint}"
         )
     return found if hot is None else found.as_of(hot, where)
 

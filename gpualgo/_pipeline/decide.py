@@ -48,8 +48,8 @@ def decide(
     if all(0 in target.shape for target in targets):
         return Decided(None, handle, (), result, None)
     if problem.is_empty:
-        content = problem.of_empty(op, init)
-        for target in targets:
+        contents = problem.parts_of(problem.of_empty(op, init))
+        for target, content in zip(targets, contents, strict=True):
             fill.fill(target, content, handle)
         if finish is not None:
             finish()

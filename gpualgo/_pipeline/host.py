@@ -17,7 +17,7 @@ def run(
 ) -> Any:
     """Solve a problem for arrays of the host; returns when the results are there."""
     library = views[0].library
-    arrays = [library.to_numpy(view.owner) for view in views]
+    arrays = [_array_of(view) for view in views]
     encoded = problem.encode(init)
     if out is None:
         results = [np.empty(result.shape, result.dtype) for result in problem.results]
@@ -37,9 +37,15 @@ def run(
     if out is not None:
         return out.owner if type(out) is View else out
     made = [library.from_numpy(result, arrays[0]) for result in results]
-    if len(made) > 1:
-        return tuple(made)
-    return library.scalar(made[0]) if problem.gives_scalars and not results[0].shape else made[0]
+    if problem.gives_scalars and not results[0].shape:
+        made = [library.scalar(result) for result in made]
+    return tuple(made) if len(made) > 1 else made[0]
+
+
+def _array_of(view: View) -> Array:
+    """Return an array of the host as NumPy's, broadcast as its view is."""
+    array: Array = view.library.to_numpy(view.owner)
+    return array if array.shape == view.shape else np.broadcast_to(array, view.shape)
 
 
 def _fill(
@@ -51,8 +57,8 @@ def _fill(
 
         reason = f"{problem.inputs[0]} is empty, so the host writes out"
         host_whole.before_host_on(problem.device, stream, arrays[0], problem.where, reason)
-    for result in results:
-        result[...] = content
+    for result, part in zip(results, problem.parts_of(content), strict=True):
+        result[...] = part
 
 
 def _run_on_gpu(

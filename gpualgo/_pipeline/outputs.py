@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 from gpualgo._arrays.view import View, address_of, as_bytes_view, as_view, is_contiguous, overlap
@@ -20,7 +21,9 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
     names: tuple[str, ...] = ("out",)
     if len(results) > 1:
         if not isinstance(out, tuple) or len(out) != len(results):
-            raise TypeError(f"{where}: out must be a tuple of two arrays, one for each result")
+            raise TypeError(
+                f"{where}: out must be a tuple of {len(results)} arrays, one for each result"
+            )
         given, names = out, tuple(f"out[{i}]" for i in range(len(results)))
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(
@@ -38,8 +41,11 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
         if type(init) is View and overlap(target, init):
             raise ValueError(f"{where}: {name} shares memory with init; pass a separate array")
         check_apart(problem.arrays, target, where)
-    if len(targets) == 2 and overlap(*targets):
-        raise ValueError(f"{where}: out[0] and out[1] share memory; pass two separate arrays")
+    for (i, first), (k, second) in combinations(enumerate(targets), 2):
+        if overlap(first, second):
+            raise ValueError(
+                f"{where}: out[{i}] and out[{k}] share memory; pass two separate arrays"
+            )
     return targets
 
 

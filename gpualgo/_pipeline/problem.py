@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, layout_of
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
@@ -20,7 +21,7 @@ from gpualgo._operators.operator import (
     hot_key,
     words_as_of,
 )
-from gpualgo._pipeline import checks, refusals, settled
+from gpualgo._pipeline import checks, elements, refusals, settled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -60,9 +61,13 @@ class Problem:
     gives_scalars = False  # for a result of no dimensions, in NumPy
     reads_data = False  # elements decide the problem: a plan's call looks at them
     takes_any_items = False  # of outputs: plain bytes of any dtype
+    spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
 
     results: tuple[Result, ...]
     is_empty = False  # no element is read
+    forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
+    form: Form | None = None  # of results that are put together to one
+    acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
 
     def __init_subclass__(cls) -> None:
         cls.problems = Memo(cls.max_kept)
@@ -127,7 +132,7 @@ class Problem:
         """Return init as a 0-d array of the result's dtype; None: there is none, on the host."""
         if init is None:
             return self.default_start
-        return checks.init_value(init, self.results[0].dtype, self.where)
+        return elements.encoded(init, self.acc or self.results[0].dtype, self.where)
 
     def start(self, init: Any) -> Start:
         """Return init as kernels take it; the last one is remembered."""
@@ -141,13 +146,18 @@ class Problem:
 
     def identity(self, op: Operator, hint: str) -> Array:
         """Return op's identity in the result's dtype; raise ValueError, with a hint, if none."""
-        dtype = self.results[0].dtype
+        dtype = self.acc or self.results[0].dtype
         identity = op.identity_for(dtype)
         if identity is None:
             raise ValueError(f"{self.where}: {hint}; pass init= or ga.Operator(op, identity=...)")
         if op.identity is None:  # a recognised operator's: 0, 1 and -1 fit every dtype
             return np.array(identity).astype(dtype)
-        return checks.init_value(identity, dtype, self.where, "identity")
+        return elements.encoded(identity, dtype, self.where, "identity")
+
+    def parts_of(self, content: Array) -> list[Array]:
+        """Return what each result holds of an element that all of them hold."""
+        names = content.dtype.names
+        return [content] * len(self.results) if names is None else [content[n] for n in names]
 
     def again(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
         """Return the same call's problem for other arrays, and for op as it is now."""
@@ -211,7 +221,7 @@ def problem_of(
     start: Any = type(init)
     if start not in _PLAIN:
         on_device = start is View
-        start = (init.dtype, init.device, init.library) if on_device else checks.dtype_of(init)
+        start = (init.dtype, init.device, init.library) if on_device else elements.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     key: tuple[Any, ...] = (layouts, hot, start, rest, where)
     device = first.device

@@ -46,6 +46,21 @@ def combined(table: Array, number: int) -> Callable[..., Any]:
     return lambda a, b: a * 3 + b
 
 
+def paired(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a, b: (a[0] + b[0] + table[1] + number, max(a[1], b[1] + number - number))
+
+
+def crossed(table: Array, number: int) -> Callable[..., Any]:
+    return lambda p: (p[1] - p[0], p[0])
+
+
+def divided(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a: (a // 7 + table[0] + number, a % 7 + number)
+
+
+PAIR = (((37, 1), "int32"), ((1, 211), "float64"))
+
+
 @dataclass(frozen=True)
 class Case:
     """A call: the function, shapes and dtypes of its arrays, and its other arguments."""
@@ -59,6 +74,7 @@ class Case:
     of_empty: Any = 0  # what results hold where no element is read; None: that is refused
     can_be_recorded: bool = True  # the host need not look at the elements
     is_reordered: bool = False  # elements are combined as memory lies: float sums depend on that
+    is_tuple: bool = False  # the arrays are one argument
 
     def __str__(self) -> str:
         return f"{self.name}: {self.about}"
@@ -80,12 +96,32 @@ class Case:
             return self
         return replace(self, inputs=tuple((shape, "int32") for shape, _ in self.inputs))
 
+    def given(self, arrays: Any) -> tuple[Any, ...]:
+        """Return the arguments that arrays are."""
+        return (tuple(arrays),) if self.is_tuple else tuple(arrays)
+
     def arrays(self, backend: Backend, seed: int = 0) -> list[Array]:
         return [backend.to_device(x) for x in self.samples(seed)]
 
     def on(self, backend: Backend) -> Call:
         """Return the call, its operator's table an array of the backend's library."""
         return Call(self, backend.to_device(TABLE.copy()))
+
+
+class _TuplePlan:
+    """A plan whose arrays are one argument."""
+
+    def __init__(self, plan: Any, case: Case) -> None:
+        self._plan, self._case = plan, case
+
+    def __call__(self, *arrays: Array, **more: Any) -> Any:
+        return self._plan(*self._case.given(arrays), **more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plan, name)
+
+    def __repr__(self) -> str:
+        return repr(self._plan)
 
 
 class Call:
@@ -97,6 +133,7 @@ class Call:
 
     def arguments(self, arrays: Any, **more: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         options = {**self.case.options, **more}
+        arrays = self.case.given(arrays)
         if self.op is None:
             return tuple(arrays), options
         if next(iter(inspect.signature(self.case.function).parameters)) == "op":
@@ -109,7 +146,8 @@ class Call:
 
     def prepare(self, *arrays: Array) -> Any:
         args, options = self.arguments(arrays)
-        return ga.prepare(self.case.function, *args, **options)
+        plan = ga.prepare(self.case.function, *args, **options)
+        return _TuplePlan(plan, self.case) if self.case.is_tuple else plan
 
     def in_place_of(self, *arrays: Array) -> list[tuple[int, ...]]:
         """Return for each result the inputs in whose place it may be written."""
@@ -187,6 +225,14 @@ def _reductions() -> list[Case]:
             shifted, captures=True, of_empty=7,
         ),
         Case(f, "empty rows", (((3, 0), "float32"),), {"axis": 1, "init": 0.5}, of_empty=0.5),
+        Case(
+            f, "tuples", ((LONG, "int32"), (LONG, "float64")), {}, paired, captures=True,
+            of_empty=None, is_tuple=True,
+        ),
+        Case(
+            f, "tuples in rows", (((37, 211), "int32"), ((37, 1), "float64")),
+            {"axis": 1, "init": (5, 0.5)}, paired, captures=True, of_empty=(5, 0.5), is_tuple=True,
+        ),
     ]  # fmt: skip
 
 
@@ -215,6 +261,8 @@ def _transformations() -> list[Case]:
         Case(f, "no axes", (((), "float32"),), {}, doubled),
         Case(f, "an operator", (((3001,), "int32"),), {}, looked_up, captures=True),
         Case(f, "empty", (((4, 0), "float32"),), {}, doubled),
+        Case(f, "a tuple", PAIR, {}, crossed, is_tuple=True),
+        Case(f, "two results", (((3001,), "int32"),), {}, divided, captures=True),
     ]
 
 

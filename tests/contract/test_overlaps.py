@@ -109,16 +109,21 @@ def test_of_two_outputs(backend: Backend, case: Case) -> None:
 @each_capturing
 def test_of_what_is_captured(backend: Backend, case: Case) -> None:
     arrays = case.arrays(backend)
-    want = hosts(backend, case.on(backend)(*arrays))[0]
+    want, *others = hosts(backend, case.on(backend)(*arrays))
     base = backend.xp.zeros(TABLE.nbytes + want.nbytes, np.uint8)
     table = bytes_view(base, 0, TABLE.shape, TABLE.dtype)
     table[...] = backend.to_device(TABLE)
     call = Call(case, table)
+
+    def outputs(begin: int) -> Any:
+        first = bytes_view(base, begin, want.shape, want.dtype)
+        return (first, *(used(backend)(x.shape, x.dtype) for x in others)) if others else first
+
     for begin in (0, STEP):
-        refused(backend, case, base, call, arrays, bytes_view(base, begin, want.shape, want.dtype))
-    apart = bytes_view(base, TABLE.nbytes, want.shape, want.dtype)
+        refused(backend, case, base, call, arrays, outputs(begin))
+    apart = outputs(TABLE.nbytes)
     assert call(*arrays, out=apart) is apart
-    assert_bits(hosts(backend, apart), [want])
+    assert_bits(hosts(backend, apart), [want, *others])
 
 
 @each_case
@@ -126,6 +131,8 @@ def test_in_place(backend: Backend, case: Case) -> None:
     call, samples = case.on(backend), case.samples()
     want = hosts(backend, call(*case.arrays(backend)))
     allowed = call.in_place_of(*case.arrays(backend))
+    if len(samples) < len(want):
+        pytest.skip("there are fewer inputs than results")
     for i in range(len(samples)):
         ways = [i] if len(want) == 1 else range(len(want))  # of two results each has its input
         if not all(

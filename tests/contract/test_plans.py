@@ -84,7 +84,7 @@ def test_other_layouts_are_refused(backend: Backend, case: Case) -> None:
 
         longer = np.zeros((x.shape[0] + 1, *x.shape[1:]) if x.ndim else (1,), x.dtype)
         refused(ValueError, r"shape \(.*\) with strides", backend.to_device(longer))
-        if x.size > 1:
+        if x.size > 1 and not (case.is_tuple and x.shape[-1] == 1):  # which is broadcast anyway
             refused(ValueError, r"shape \(.*\) with strides", backend.arrange("reversed", x))
         other = np.zeros(x.shape, "int64" if x.dtype != np.int64 else "int32")
         refused(TypeError, f"dtype {x.dtype}, got {other.dtype}", backend.to_device(other))

@@ -6,8 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._arrays.view import view_of
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -101,10 +100,11 @@ def reduce(
     >>> ga.reduce(np.arange(6).reshape(2, 3), None, max, axis=1)
     array([2, 5])
     """
-    views = (view_of(x, "reduce: x"),)
+    views, form = inputs.spread(x, "reduce: x")
     if keepdims is not False:
         keepdims = checks.flag(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "reduce")
-    problem = problem_of(Reduction, views, op, init, (axis, keepdims, dtype), "reduce")
-    return run(problem, views, op, init, out, stream)
+    problem = problem_of(Reduction, views, op, init, (axis, keepdims, dtype, form), "reduce")
+    solve = run if form is None else inputs.solve
+    return solve(problem, views, op, init, out, stream)

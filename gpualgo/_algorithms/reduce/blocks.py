@@ -9,6 +9,7 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import cuda
 from gpualgo._algorithms.transform import cuda as elementwise
+from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import dense_view
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import Plan
@@ -82,7 +83,8 @@ class _Reduction:
     def _join(self, target: int, piece: int, shape: tuple[int, ...]) -> None:
         """Put a block's results behind what its outputs hold already."""
         views = [dense_view(pointer, shape, self.acc, self.device) for pointer in (target, piece)]
-        join = elementwise.plan_of(self.op, views, shape, views[0])
+        applied = Applied(self.op, (self.acc, self.acc), self.acc)
+        join = elementwise.plan_of(applied, views, shape, views[:1])
         join.queue(self.stream, (*NO_START, self.op.words, target, piece, target))
 
     def _plan(self, shape: tuple[int, ...], dtype: np.dtype[Any], axes: tuple[int, ...]) -> Plan:
@@ -91,7 +93,7 @@ class _Reduction:
             kept = tuple(n for i, n in enumerate(shape) if i not in axes)
             strides = dense_strides(kept, self.acc.itemsize)
             view = dense_view(0, shape, dtype, self.device)
-            self.plans[key] = cuda.plan_of(view, self.op, axes, self.acc, strides)
+            self.plans[key] = cuda.plan_of([view], self.op, axes, dtype, self.acc, [strides])
         return self.plans[key]
 
 

@@ -3,104 +3,154 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.reduce import policy
 from gpualgo._arrays.view import View
+from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, tagged_bytes
 from gpualgo._driver.workspace import TICKET_BYTES
 from gpualgo._operators.operator import Operator
 
-_AT = Places(1, 1)
+Dtype = np.dtype[Any]
 
 
-def _takes(partials: int = NONE, tickets: int = NONE) -> dict[str, Any]:
-    """Return the places that a kernel takes."""
-    common = {
-        "init": START, "input": _AT.source(0), "output": _AT.target(0),
-        "partials": partials, "tickets": tickets,
-    }  # fmt: skip
-    return {"common": common}
+@dataclass(frozen=True)
+class _Case:
+    """What a plan is for: dimensions have a stride for each leaf of the inputs, then the outputs'.
+
+    Those that are reduced have none for outputs.
+    """
+
+    op: Operator
+    source: Dtype
+    acc: Dtype
+    pointers: tuple[int, ...]
+    reduced: Dims
+    outer: Dims
+    device: int
+
+    @property
+    def num_leaves(self) -> int:
+        return len(self.pointers)
+
+    @property
+    def places(self) -> Places:
+        return Places(self.num_leaves, self.num_leaves)
+
+    def sizes(self, dtype: Dtype) -> tuple[int, ...]:
+        """Return the bytes of an element's numbers."""
+        return tuple(leaf.itemsize for leaf in records.leaves(dtype))
+
+    def fitting(self, offsets: Iterable[tuple[int, ...]]) -> int:
+        """Return how many numbers of each leaf an access may cover at multiples of offsets."""
+        columns = zip(self.pointers, *offsets, strict=True)
+        units = (math.gcd(VECTOR_BYTES, *column) for column in columns)
+        return min(u // size for u, size in zip(units, self.sizes(self.source), strict=True))
+
+    def plan(
+        self, spec: build.Spec, blocks: int, threads: int, packed: Packed, pieces: list[Piece],
+        partials: int, tickets: int,
+    ) -> Plan:  # fmt: skip
+        """Return the plan of one launch; partials and tickets are numbers of pieces, if any."""
+        at, leaves = self.places, range(self.num_leaves)
+        common = {
+            "init": START, "input": [at.source(i) for i in leaves],
+            "output": [at.target(i) for i in leaves],
+            "partials": at.piece(partials) if pieces else NONE,
+            "tickets": at.piece(tickets) if pieces else NONE,
+        }  # fmt: skip
+        kernel = build.kernel(spec, self.device)
+        launch = Launch(kernel, blocks, threads, packed, self.device, {"common": common})
+        return Plan(self.device, [launch], pieces)
 
 
 def plan_of(
-    view: View, op: Operator, axes: tuple[int, ...], acc: np.dtype[Any],
-    out_strides: tuple[int, ...],
+    views: Sequence[View], op: Operator, axes: tuple[int, ...], source: Dtype, acc: Dtype,
+    out_strides: Sequence[tuple[int, ...]],
 ) -> Plan:  # fmt: skip
-    """Return the plan of a reduction over axes into results of these byte strides."""
-    reduced = merge([(view.shape[i], (view.strides[i],)) for i in axes])
-    kept = [i for i in range(len(view.shape)) if i not in axes]
-    outer = merge(
-        [(view.shape[i], (view.strides[i], out)) for i, out in zip(kept, out_strides, strict=True)]
-    )
-    plan = _columns if _is_columns(reduced, outer) else _rows
-    return plan(view, acc, op, reduced, outer)
+    """Return the plan of a reduction over axes: leaves in, leaves of these byte strides out."""
+    shape, device = views[0].shape, views[0].device
+    strides = [tuple(view.strides[i] for view in views) for i in range(len(shape))]
+    reduced = merge([(shape[i], strides[i]) for i in axes])
+    kept = [i for i in range(len(shape)) if i not in axes]
+    outs = zip(*out_strides, strict=True)
+    outer = merge([(shape[i], strides[i] + out) for i, out in zip(kept, outs, strict=True)])
+    pointers = tuple(view.ptr for view in views)
+    case = _Case(op, source, acc, pointers, reduced, outer, device)
+    return _columns(case) if _is_columns(case) else _rows(case)
 
 
-def _rows(view: View, acc: np.dtype[Any], op: Operator, reduced: Dims, outer: Dims) -> Plan:
-    source, device = view.dtype, view.device
-    num_items = math.prod(extent for extent, _ in reduced)
+def _rows(case: _Case) -> Plan:
+    source, acc, leaves, outer = case.source, case.acc, case.num_leaves, case.outer
+    num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
-    cut = policy.cut_rows(op, num_rows, num_items, source)
-    is_dense = not reduced or (len(reduced) == 1 and reduced[0][1][0] == source.itemsize)
-    is_flat = is_dense and (not outer or (len(outer) == 1 and outer[0][1][1] == acc.itemsize))
-    row_stride = outer[0][1][0] if outer and is_flat else 0
+    cut = policy.cut_rows(case.op, num_rows, num_items, source)
+    is_dense = not case.reduced or case.reduced[-1][1] == case.sizes(source)
+    is_flat = len(case.reduced) <= 1 and is_dense and (
+        not outer or (len(outer) == 1 and outer[0][1][leaves:] == case.sizes(acc))
+    )  # fmt: skip
     if is_flat:
-        access = policy.flat((view.ptr | row_stride) % VECTOR_BYTES == 0)
-        reached: dict[str, Any] = {"row_stride": row_stride}
+        row_strides = outer[0][1][:leaves] if outer else (0,) * leaves
+        is_aligned = case.fitting([row_strides]) >= policy.row_items(source)
+        access = policy.flat(is_aligned, leaves)
+        reached: dict[str, Any] = {"row_strides": row_strides}
     else:
-        access, reached = policy.STRIDED, {"rows": outer, "elements": reduced}
-    pieces, takes = [], _takes()
+        access, reached = policy.strided(leaves), {"rows": outer, "elements": case.reduced}
+    pieces = []
     if cut.blocks_per_row > 1:  # blocks join by tagged words, zero at first
         pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
-        takes = _takes(partials=_AT.piece(0), tickets=_AT.piece(0))
-    spec = policy.rows_spec(op, source, acc, access, cut)
+    spec = policy.rows_spec(case.op, source, acc, access, cut)
     packed = spec.parameters.pack(
         num_rows=num_rows, num_items=num_items, chunk_items=cut.chunk_items,
         blocks_per_row=cut.blocks_per_row, access=reached,
     )  # fmt: skip
-    kernel, threads = build.kernel(spec, device), cut.policy.block_threads
-    return Plan(device, [Launch(kernel, cut.num_blocks, threads, packed, device, takes)], pieces)
+    threads = cut.policy.block_threads
+    return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
 
 
-def _columns(view: View, acc: np.dtype[Any], op: Operator, reduced: Dims, outer: Dims) -> Plan:
-    source, device = view.dtype, view.device
-    num_columns, (column_stride, out_stride) = outer[-1]
-    batch = outer[:-1]
+def _columns(case: _Case) -> Plan:
+    source, acc, leaves, reduced = case.source, case.acc, case.num_leaves, case.reduced
+    num_columns, strides = case.outer[-1]
+    column_strides, out_strides = strides[:leaves], strides[leaves:]
+    batch = case.outer[:-1]
     num_rows = math.prod(extent for extent, _ in reduced)
     num_batches = math.prod(extent for extent, _ in batch)
     items = 1
-    if column_stride == source.itemsize:
-        strides = [s for _, (s,) in reduced] + [s[0] for _, s in batch]
-        alignment = math.gcd(16, view.ptr, *(abs(stride) for stride in strides))
-        items = policy.column_items(source, acc, num_columns, alignment)
+    if column_strides == case.sizes(source):
+        offsets = [s for _, s in reduced] + [s[:leaves] for _, s in batch]
+        items = policy.column_items(source, acc, num_columns, case.fitting(offsets))
     widest = policy.column_items(source, acc, num_columns)
-    cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items)
-    spec = policy.columns_spec(op, source, acc, cut)
+    size = source.itemsize
+    cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size)
+    spec = policy.columns_spec(case.op, source, acc, cut)
     packed = spec.parameters.pack(
         num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,
         num_blocks=cut.num_blocks, num_column_tiles=cut.num_column_tiles,
-        column_stride=column_stride, output_column_stride=out_stride, rows=reduced, batch=batch,
+        column_strides=column_strides, output_column_strides=out_strides, rows=reduced, batch=batch,
     )  # fmt: skip
     blocks = cut.num_column_tiles * num_batches * cut.num_blocks
-    pieces, takes = [], _takes()
+    pieces = []
     if cut.num_blocks > 1:
         partials = blocks * cut.columns * acc.itemsize
         pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, KEPT)]
-        takes = _takes(partials=_AT.piece(1), tickets=_AT.piece(0))
-    kernel, threads = build.kernel(spec, device), policy.COLUMNS.block_threads
-    return Plan(device, [Launch(kernel, blocks, threads, packed, device, takes)], pieces)
+    threads = cut.policy.block_threads
+    return case.plan(spec, blocks, threads, packed, pieces, partials=1, tickets=0)
 
 
-def _is_columns(reduced: Dims, outer: Dims) -> bool:
+def _is_columns(case: _Case) -> bool:
     """Return whether neighbouring results lie closer than the elements of one."""
-    if not outer or not reduced or outer[-1][0] == 1:
+    if not case.outer or not case.reduced:
         return False
-    return abs(outer[-1][1][0]) < abs(reduced[-1][1][0])
+    across = case.outer[-1][1][: case.num_leaves]
+    return sum(map(abs, across)) < sum(map(abs, case.reduced[-1][1]))

@@ -6,13 +6,13 @@ The cut depends on lengths and types alone, never on the GPU, so that neither do
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.reduce import parameters
-from gpualgo._base import dtypes
+from gpualgo._base import records
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import (
     ROWS_PER_WARP,
@@ -56,24 +56,44 @@ SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20
 ROWS = Policy(256, 4, 1)
 COLUMNS = Policy(256, 4, 1)
+# Records of more bytes would not fit in the registers of large blocks.
+WIDE_RECORD, RECORD_THREADS = 32, 256
+RECORD_SLOTS_BYTES = 16 << 10  # of a block's tiles, in shared memory
+PACKED_BYTES = 128  # that a thread of reduce_columns_kernel loads of records before it combines any
 # A chunk takes as few tiles per warp as keep this many blocks busy.
 MIN_BLOCKS = 264
 # From here on rows are many enough for one warp each.
 TARGET_BLOCKS = 1056  # of reduce_columns_kernel
 
 
-def blocks_policy(op: Operator, num_bytes: int, itemsize: int) -> Policy:
+def blocks_policy(op: Operator, num_bytes: int, dtype: np.dtype[Any]) -> Policy:
     """Return the policy of reduce_blocks_kernel."""
     if num_bytes <= SMALL_BYTES:
-        return SMALL
-    if not op.commutative:
-        return ORDERED
-    return COMMUTATIVE if itemsize < 8 else WIDE_COMMUTATIVE
+        policy = SMALL
+    elif not op.commutative:
+        policy = ORDERED
+    else:
+        policy = COMMUTATIVE if records.alignment_of(dtype) < 8 else WIDE_COMMUTATIVE
+    return _for_records(policy, dtype)
 
 
 def row_items(dtype: np.dtype[Any]) -> int:
     """Return the neighbours that a lane takes (`row_items` of reduce/rows.cuh)."""
-    return max(1, VECTOR_BYTES // dtype.itemsize)
+    return max(1, VECTOR_BYTES // records.alignment_of(dtype))
+
+
+def _for_records(policy: Policy, dtype: np.dtype[Any]) -> Policy:
+    """Return a policy whose threads have about as many bytes in flight where elements are records.
+
+    A wide one takes many registers and much of a block's shared memory besides.
+    """
+    vector = row_items(dtype) * dtype.itemsize
+    if vector <= VECTOR_BYTES:
+        return policy
+    loads = max(1, policy.loads * VECTOR_BYTES >> (vector - 1).bit_length())
+    threads = policy.block_threads if dtype.itemsize <= WIDE_RECORD else RECORD_THREADS
+    most = RECORD_SLOTS_BYTES // (threads // WARP * dtype.itemsize)
+    return Policy(threads, loads, min(policy.max_tiles * policy.loads // loads, most))
 
 
 @dataclass(frozen=True)
@@ -91,11 +111,12 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) 
     """Return the cut of num_rows rows of num_items elements."""
     items = row_items(dtype)
     vectors = -(-num_items // items)
-    short = vectors <= WARP * ROWS.loads
+    policy = _for_records(ROWS, dtype)
+    short = vectors <= WARP * policy.loads
     if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
         width = min(WARP, 1 << (vectors - 1).bit_length())
-        return RowsCut(ROWS, width, num_items, 1, -(-num_rows * width // ROWS.block_threads))
-    policy = blocks_policy(op, num_rows * num_items * dtype.itemsize, dtype.itemsize)
+        return RowsCut(policy, width, num_items, 1, -(-num_rows * width // policy.block_threads))
+    policy = blocks_policy(op, num_rows * num_items * dtype.itemsize, dtype)
     tiles = -(-vectors // (WARP * policy.loads))
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
     per_warp = max(1, min(policy.max_tiles, all_blocks // MIN_BLOCKS))
@@ -107,8 +128,10 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) 
 
 def _min_blocks(op: Operator, source: np.dtype[Any], access: Access, cut: RowsCut) -> int:
     """Return 1 for the kernels that would spill registers to fit more blocks, else 0."""
+    if records.is_record(source):
+        return 1
     size = source.itemsize
-    many_addresses = access == STRIDED and size <= 2  # one for each of a lane's 8 or 16 items
+    many_addresses = access == strided() and size <= 2  # one for each of a lane's 8 or 16 items
     many_values = (size == 1 and op.name is None) or (size == 8 and 0 < cut.width < WARP)
     return int(many_addresses or many_values)
 
@@ -117,7 +140,7 @@ def rows_spec(
     op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: Access, cut: RowsCut
 ) -> Spec:
     """Return the kernel that reduces rows through `access`, a template of reduce/rows.cuh."""
-    element = dtypes.cpp_name(source)
+    element = records.cpp_name(source)
     policy = cut.policy.cpp(_min_blocks(op, source, access, cut))
     kernel = (
         f"reduce_rows_kernel<{policy}, {cut.width}"
@@ -125,24 +148,28 @@ def rows_spec(
         else f"reduce_blocks_kernel<{policy}"
     )
     expression = (
-        f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {dtypes.cpp_name(acc)}, {element}, "
+        f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {records.cpp_name(acc)}, {element}, "
         f"gpualgo::{access.cpp.replace('T', element, 1)}>"
     )
-    return spec_of("reduce/rows.cuh", expression, parameters.rows(access.fields), op, acc)
+    takes = parameters.rows(acc, access.fields)
+    return spec_of("reduce/rows.cuh", expression, takes, op, acc)
 
 
-def flat(aligned: bool) -> Access:
+def flat(aligned: bool, leaves: int = 1) -> Access:
     """Return the access of rows without gaps."""
-    return Access(f"FlatRows<T, {str(aligned).lower()}>", parameters.FLAT_ROWS)
+    return Access(f"FlatRows<T, {str(aligned).lower()}>", parameters.flat_rows(leaves))
 
 
-STRIDED = Access("StridedRows<T>", parameters.STRIDED_ROWS)
+def strided(leaves: int = 1) -> Access:
+    """Return the access of rows of any strides."""
+    return Access("StridedRows<T>", parameters.strided_rows(leaves))
 
 
 @dataclass(frozen=True)
 class ColumnsCut:
     """How columns and rows are shared out among blocks."""
 
+    policy: Policy
     width: int  # threads across
     items: int  # neighbouring columns of a thread
     rows_per_block: int
@@ -156,40 +183,42 @@ class ColumnsCut:
 
 
 def cut_columns(
-    num_batches: int, num_rows: int, num_columns: int, widest: int, items: int
+    num_batches: int, num_rows: int, num_columns: int, widest: int, items: int, itemsize: int
 ) -> ColumnsCut:
     """Return the cut of num_batches × (num_rows, num_columns), reduced over rows.
 
     `widest` is what one access would cover if all were aligned, `items` what it does cover: the
     association follows from `widest` alone, so that it does not depend on alignment.
     """
+    loads = max(1, min(COLUMNS.loads, PACKED_BYTES // (widest * itemsize)))
+    policy = replace(COLUMNS, loads=loads)
     threads = -(-num_columns // widest)
-    # A slot wants COLUMNS.loads rows; where rows are few, threads spread across columns instead.
-    slots = 1 << max(1, num_rows // COLUMNS.loads).bit_length() - 1
-    width = max(WARP, COLUMNS.block_threads // slots)
+    # A slot wants so many rows; where rows are few, threads spread across columns instead.
+    slots = 1 << max(1, num_rows // loads).bit_length() - 1
+    width = max(WARP, policy.block_threads // slots)
     width = min(width, 1 << (threads - 1).bit_length())
     wide_tiles = -(-num_columns // (width * widest))
-    slots = COLUMNS.block_threads // width
-    least = slots * COLUMNS.loads  # rows that keep every thread's loads in flight
+    slots = policy.block_threads // width
+    least = slots * loads  # rows that keep every thread's loads in flight
     blocks = min(-(-num_rows // least), max(1, TARGET_BLOCKS // (wide_tiles * num_batches)))
     rows_per_block = -(-num_rows // blocks)
     tiles = -(-num_columns // (width * items))
-    return ColumnsCut(width, items, rows_per_block, -(-num_rows // rows_per_block), tiles)
+    return ColumnsCut(policy, width, items, rows_per_block, -(-num_rows // rows_per_block), tiles)
 
 
 def column_items(
-    source: np.dtype[Any], acc: np.dtype[Any], num_columns: int, alignment: int = VECTOR_BYTES
+    source: np.dtype[Any], acc: np.dtype[Any], num_columns: int, fitting: int = VECTOR_BYTES
 ) -> int:
-    """Return the widest power of two of columns that one access may cover."""
-    most = max(1, min(VECTOR_BYTES // source.itemsize, 64 // acc.itemsize))
-    return math.gcd(most, num_columns, max(1, alignment // source.itemsize))
+    """Return the widest power of two of columns that one access may cover; `fitting` would fit."""
+    most = min(VECTOR_BYTES // records.alignment_of(source), 64 // acc.itemsize)
+    return math.gcd(1 << max(1, most).bit_length() - 1, num_columns, max(1, fitting))
 
 
 def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: ColumnsCut) -> Spec:
     """Return the kernel that reduces columns."""
     expression = (
-        f"gpualgo::reduce_columns_kernel<{COLUMNS.cpp()}, {cut.width}, {cut.items}, "
+        f"gpualgo::reduce_columns_kernel<{cut.policy.cpp()}, {cut.width}, {cut.items}, "
         f"{functor(op, (acc, acc), acc)}, "
-        f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
+        f"{records.cpp_name(acc)}, {records.cpp_name(source)}>"
     )
-    return spec_of("reduce/columns.cuh", expression, parameters.COLUMNS, op, acc)
+    return spec_of("reduce/columns.cuh", expression, parameters.columns(acc), op, acc)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._arrays.view import View
+from gpualgo._base import records
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._operators.recognised import check_dtype
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
@@ -21,20 +21,26 @@ class Reduction(Problem):
     """What equal calls of `reduce` share."""
 
     gives_scalars = True
+    spreads_tuples = True
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
+        axis, keepdims, dtype, self.form = rest
+        self.forms, self.inputs = (self.form,), inputs.names(views, self.form, "x")
         super().__init__(device, views, op, init, rest, where)
-        (view,), (axis, keepdims, dtype) = views, rest
-        checks.element(view, "x", where)
-        self.acc = checks.accumulator(view, init, dtype, where)
-        check_dtype(op, self.acc, where)
+        for one, name in zip(views, self.inputs, strict=True):
+            checks.element(one, name, where)
+        view = views[0]
+        self.source = elements.element_of(views, self.form)
+        self.acc: np.dtype[Any] = elements.accumulator(views, self.form, init, dtype, where)
+        elements.check_operator(op, self.acc, where)
         self.axes = axes = checks.axes_of(axis, len(view.shape), where)
         self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
         spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
-        self.results = (Result(spread if keepdims else self.shape, self.acc),)
+        shape = spread if keepdims else self.shape
+        self.results = tuple(Result(shape, leaf) for leaf in records.leaves(self.acc))
         self.is_empty = 0 in view.shape
 
     def of_empty(self, op: Any, init: Any) -> Array:
@@ -46,29 +52,23 @@ class Reduction(Problem):
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.reduce import cuda
 
-        (view,), (target,) = views, targets
-        strides = target.strides
-        if len(strides) > len(self.shape):  # keepdims
-            strides = tuple(s for i, s in enumerate(strides) if i not in self.axes)
-        return cuda.plan_of(view, op, self.axes, self.acc, strides)
+        strides = [target.strides for target in targets]
+        if len(strides[0]) > len(self.shape):  # keepdims
+            strides = [tuple(s for i, s in enumerate(one) if i not in self.axes) for one in strides]
+        return cuda.plan_of(views, op, self.axes, self.source, self.acc, strides)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.reduce import cpu
 
-        (x,), (result,) = arrays, results
-        if result.flags.c_contiguous:
-            out = [result.reshape(self.shape)]
-            cpu.reduce([x], out, op, init, self.axes, x.dtype, self.acc)
-            return
-        flat = np.empty(self.shape, self.acc)
-        cpu.reduce([x], [flat], op, init, self.axes, x.dtype, self.acc)
-        result[...] = flat.reshape(result.shape)
+        if len(results[0].shape) > len(self.shape):  # keepdims
+            results = [np.squeeze(result, self.axes) for result in results]
+        cpu.reduce(arrays, results, op, init, self.axes, self.source, self.acc)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        if places[0] is not None:
+        if places[0] is not None or self.form is not None:
             return False
         from gpualgo._algorithms.reduce import blocks
 

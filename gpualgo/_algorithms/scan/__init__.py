@@ -6,8 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
-from gpualgo._arrays.view import view_of
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -109,15 +108,16 @@ def inclusive_scan(
     array([[3, 3, 4],
            [1, 5, 9]])
     """
-    view = view_of(x, "inclusive_scan: x")
-    if init is not None:
-        init = checks.start_of(init, view, INCLUSIVE)
+    views, form = inputs.spread(x, "inclusive_scan: x")
+    if init is not None and form is None:
+        init = checks.start_of(init, views[0], INCLUSIVE)
     if reverse is not False:
         reverse = checks.flag(reverse, "reverse", INCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, INCLUSIVE)
-    problem = problem_of(Scan, (view,), op, init, (axis, reverse, dtype), INCLUSIVE)
-    return run(problem, (view,), op, init, out, stream)
+    problem = problem_of(Scan, views, op, init, (axis, reverse, dtype, form), INCLUSIVE)
+    solve = run if form is None else inputs.solve
+    return solve(problem, views, op, init, out, stream)
 
 
 @overload
@@ -192,12 +192,13 @@ def exclusive_scan(
     >>> ga.exclusive_scan(np.array([3, 1, 4, 1]), 0, max, reverse=True)
     array([4, 4, 1, 0])
     """
-    view = view_of(x, "exclusive_scan: x")
-    if init is not None:
-        init = checks.start_of(init, view, EXCLUSIVE)
+    views, form = inputs.spread(x, "exclusive_scan: x")
+    if init is not None and form is None:
+        init = checks.start_of(init, views[0], EXCLUSIVE)
     if reverse is not False:
         reverse = checks.flag(reverse, "reverse", EXCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, EXCLUSIVE)
-    problem = problem_of(ExclusiveScan, (view,), op, init, (axis, reverse, dtype), EXCLUSIVE)
-    return run(problem, (view,), op, init, out, stream)
+    problem = problem_of(ExclusiveScan, views, op, init, (axis, reverse, dtype, form), EXCLUSIVE)
+    solve = run if form is None else inputs.solve
+    return solve(problem, views, op, init, out, stream)

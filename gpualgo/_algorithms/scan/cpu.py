@@ -77,7 +77,8 @@ def _reversed(strides: Strides, axis: int) -> Strides:
 def _flat(x: Array, out: Array) -> Array:
     """Return x in one dimension: itself, or copied to out where it is not one run."""
     if len(merge(list(zip(x.shape, x.strides, strict=True)))) > 1:
-        transform(_COPY, [x], out.reshape(x.shape))  # a view: out has one dimension
+        copy = Applied(_COPY, (x.dtype,), out.dtype)
+        transform(copy, [x], [out.reshape(x.shape)])  # a view: out has one dimension
         return out
     return x.reshape(-1)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from gpualgo._cuda.layout import DIVISOR, layout
-from gpualgo._cuda.parameters import I64, INIT, POINTER, U32, Parameters
+from gpualgo._cuda.parameters import I64, POINTER, U32, Parameters, init
 
 _COMMON = Parameters(
-    "ScanCommon", init=INIT, init_address=POINTER, input=POINTER, output=POINTER, states=POINTER
+    "ScanCommon", init=init(16), init_address=POINTER, input=POINTER, output=POINTER, states=POINTER
 )
 _SMALL_DIVISOR = Parameters(
     "SmallDivisor", lambda value: (value, -(-(1 << 31) // value)), value=U32, magic=U32

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpualgo._arrays.view import View
+from gpualgo._base import records
 from gpualgo._operators.operator import Operator
-from gpualgo._operators.recognised import check_dtype
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
@@ -22,28 +24,34 @@ class Scan(Problem):
     """What equal calls of `inclusive_scan` share."""
 
     is_exclusive = False
+    spreads_tuples = True
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
+        axis, self.is_reverse, dtype, self.form = rest
+        self.forms, self.inputs = (self.form,), inputs.names(views, self.form, "x")
         super().__init__(device, views, op, init, rest, where)
-        (view,), (axis, reverse, dtype) = views, rest
-        checks.element(view, "x", where)
-        self.is_reverse = reverse
+        for one, name in zip(views, self.inputs, strict=True):
+            checks.element(one, name, where)
+        view = views[0]
+        self.source = elements.element_of(views, self.form)
         on_device = type(init) is View
         given = init.dtype if on_device and dtype is None else dtype
-        self.acc = checks.accumulator(view, init, given, where)
+        self.acc: np.dtype[Any] = elements.accumulator(views, self.form, init, given, where)
         if on_device and init.dtype != self.acc:
             raise TypeError(
                 f"{where}: init on the device has dtype {init.dtype}, the accumulator {self.acc}; "
                 "convert it first"
             )
-        check_dtype(op, self.acc, where)
+        elements.check_operator(op, self.acc, where)
         self.shape = view.shape
         self.axis = checks.axis_of(axis, len(view.shape), where)  # None: as if x were flattened
         shape = (math.prod(view.shape),) if self.axis is None else view.shape
-        self.results = (Result(shape, self.acc, in_place_of=(0,)),)
+        self.results = tuple(
+            Result(shape, leaf, in_place_of=(i,)) for i, leaf in enumerate(records.leaves(self.acc))
+        )
         if self.is_exclusive and init is None:
             hint = "op has no known identity for the first result"
             self.default_start = self.identity(op, hint)
@@ -56,9 +64,8 @@ class Scan(Problem):
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.scan import cpu
 
-        (x,), (result,) = arrays, results
         ways = self.axis, self.is_exclusive, self.is_reverse
-        cpu.scan([x], [result], op, init, *ways, x.dtype, self.acc)
+        cpu.scan(arrays, results, op, init, *ways, self.source, self.acc)
 
 
 class ExclusiveScan(Scan):

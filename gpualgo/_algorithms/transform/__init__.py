@@ -8,9 +8,11 @@ import numpy as np
 
 from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._algorithms.transform.scalars import NUMBERS, bind, is_scalar
-from gpualgo._arrays.view import View, as_view, view_of
-from gpualgo._base import dtypes
+from gpualgo._arrays.forms import is_tuple, taken_apart
+from gpualgo._arrays.view import View, as_view
+from gpualgo._base import dtypes, records
 from gpualgo._operators.operator import MAX_ARITY
+from gpualgo._pipeline import elements, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -96,18 +98,37 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     if not NUMBERS.isdisjoint(map(type, arrays)):
         op, arrays = bind(op, arrays, _WHERE)
     try:
-        views = tuple([view_of(x, _ARGUMENT) for x in arrays])
+        views, forms = inputs.several(arrays, _ARGUMENT)
     except TypeError:
         if not any(map(is_scalar, arrays)):  # one of bfloat16, or of a dtype without kernels
             raise
         op, arrays = bind(op, arrays, _WHERE)
-        views = tuple([view_of(x, _ARGUMENT) for x in arrays])
+        views, forms = inputs.several(arrays, _ARGUMENT)
+    has_tuple = out is not None and is_tuple(out)
     if out is not None:
-        target = as_view(out, "transform: out")
-        dtype = _wanted(dtype, target)
-        out = target if target.owner is out else out  # what is known by a protocol is given back
-    problem = problem_of(Transformation, views, op, None, (dtype,), _WHERE, len(views))
+        if has_tuple:
+            dtype = _wanted_of_tuple(dtype, out)
+        else:
+            target = as_view(out, "transform: out")
+            dtype = _wanted(dtype, target)
+            out = target if target.owner is out else out  # what a protocol tells of is given back
+    problem = problem_of(Transformation, views, op, None, (dtype, forms), _WHERE, len(arrays))
+    if problem.form is not None:
+        return inputs.solve(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
+
+
+def _wanted_of_tuple(dtype: Any, out: Any) -> np.dtype[Any]:
+    """Return the dtypes that the caller asks the numbers of a tuple to have."""
+    leaves, form = taken_apart(out, "transform: out")
+    found = [as_view(x, name).dtype for x, name in leaves]
+    given = elements.dtypes_of(dtype, form.names, _WHERE)
+    for one, wanted in zip(found, given, strict=True):
+        if wanted is not None and dtypes.as_dtype(wanted, _WHERE) != one:
+            raise TypeError(
+                f"transform: out has dtype {one} where dtype={wanted}; pass one of them"
+            )
+    return records.record(form.names, found)
 
 
 def _wanted(dtype: Any, out: View) -> np.dtype[Any]:

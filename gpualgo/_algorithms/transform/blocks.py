@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.transform import cuda
+from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_whole
 from gpualgo._pipeline.problem import NO_START
 
@@ -27,45 +27,50 @@ class _Lane:
 
     def __init__(self, stream: int, slot: staging.Slot, memory: int, share: int) -> None:
         self.stream, self.slot, self.memory, self.share = stream, slot, memory, share
-        self.waiting: Array | None = None  # where the last block's result belongs
+        self.waiting: list[tuple[Array, int]] = []  # where the last block's results belong
         self.is_busy = False
 
     def start(
-        self, op: Operator, operands: Sequence[_Operand], index: Any, device: int,
+        self, applied: Applied, operands: Sequence[_Operand], index: Any, device: int,
         plans: dict[Any, Plan],
     ) -> None:  # fmt: skip
-        """Queue one block, the first operand the output: up, through the kernel, and down."""
+        """Queue one block, the first operands the outputs: up, through the kernel, and down."""
+        count = len(applied.outputs)
         views = [
             operand.view(index, self.memory + number * self.share, device)
             for number, operand in enumerate(operands)
         ]
-        for number, operand in enumerate(operands[1:], start=1):
+        for number, operand in enumerate(operands[count:], start=count):
             if operand.place is None:
                 block, offset = operand.array[index], number * self.share
                 staging.copy(self.slot.array(block.shape, block.dtype, offset), block)
                 staging.send(
                     self.slot.address + offset, self.memory + offset, block.nbytes, self.stream
                 )
-        target, sources, out = views[0], views[1:], operands[0].array[index]
-        key = (target.shape, *(view.ptr & 15 for view in views))
+        targets, sources = views[:count], views[count:]
+        shape = targets[0].shape
+        key = (shape, *(view.ptr & 15 for view in views))
         if key not in plans:
-            plans[key] = cuda.plan_of(op, sources, out.shape, target)
-        addresses = [view.ptr for view in (*sources, target)]
-        plans[key].queue(self.stream, (*NO_START, op.words, *addresses))
-        if operands[0].place is None:
-            staging.fetch(target.ptr, self.slot.address, out.nbytes, self.stream)
-            self.waiting = out
+            plans[key] = cuda.plan_of(applied, sources, shape, targets)
+        addresses = [view.ptr for view in (*sources, *targets)]
+        plans[key].queue(self.stream, (*NO_START, applied.op.words, *addresses))
+        for number, operand in enumerate(operands[:count]):
+            if operand.place is None:
+                out, offset = operand.array[index], number * self.share
+                slot = self.slot.address + offset
+                staging.fetch(targets[number].ptr, slot, out.nbytes, self.stream)
+                self.waiting.append((out, offset))
         self.slot.record(self.stream)
         self.is_busy = True
 
     def finish(self) -> None:
-        """Wait for the block under way and put its result where it belongs."""
+        """Wait for the block under way and put its results where they belong."""
         if self.is_busy:
             self.slot.wait()
             self.is_busy = False
-        if self.waiting is not None:
-            out, self.waiting = self.waiting, None
-            staging.copy(out, self.slot.array(out.shape, out.dtype))
+        for out, offset in self.waiting:
+            staging.copy(out, self.slot.array(out.shape, out.dtype, offset))
+        self.waiting = []
 
 
 class _Operand:
@@ -86,35 +91,38 @@ class _Operand:
 
 
 def transform(
-    problem: Transformation, op: Operator, arrays: Sequence[Array], out: Array, stream: Any,
-    places: list[View | None],
+    problem: Transformation, applied: Applied, arrays: Sequence[Array], outs: Sequence[Array],
+    stream: Any, places: list[View | None],
 ) -> None:  # fmt: skip
     """Transform arrays of which some are pageable; the device is current."""
     where, device = problem.where, problem.device
-    handle = host_whole.handle_on(device, stream, out, where)
+    handle = host_whole.handle_on(device, stream, outs[0], where)
     if stream is not None:
         is_input = places.index(None) < len(arrays)
         driver.refuse_capture(handle, host_whole.pageable(is_input, where))
     if stream is not None or any(places):  # what was queued there comes first
         driver.synchronize(handle)
-    _run(op, arrays, out, device, places)
+    _run(applied, arrays, outs, device, places)
 
 
 def _run(
-    op: Operator, arrays: Sequence[Array], out: Array, device: int, places: list[View | None]
-) -> None:
+    applied: Applied, arrays: Sequence[Array], outs: Sequence[Array], device: int,
+    places: list[View | None],
+) -> None:  # fmt: skip
     """Send blocks down two lanes in turn: one is filled while the other travels and computes."""
-    limit = staging.CHUNK_BYTES // (len(arrays) + 1) & -256
-    widest = max(out.dtype.itemsize, *(a.dtype.itemsize for a in arrays))
-    blocks = [(*index, ...) for index in staging.pieces(out.shape, widest, limit)]
-    share = min(limit, -(-out.size * widest // 256) * 256)  # of the memory, for one operand
-    streams = gpu.get(device).lanes[: len(blocks)]
-    size = share * (len(arrays) + 1)
-    plans: dict[Any, Plan] = {}
     operands = [
         _Operand(array, place)
-        for array, place in zip((out, *arrays), (places[-1], *places), strict=False)
+        for array, place in zip(
+            (*outs, *arrays), (*places[len(arrays) :], *places[: len(arrays)]), strict=True
+        )
     ]
+    limit = staging.CHUNK_BYTES // len(operands) & -256
+    widest = max(operand.array.dtype.itemsize for operand in operands)
+    blocks = [(*index, ...) for index in staging.pieces(outs[0].shape, widest, limit)]
+    share = min(limit, -(-outs[0].size * widest // 256) * 256)  # of the memory, for one operand
+    streams = gpu.get(device).lanes[: len(blocks)]
+    size = share * len(operands)
+    plans: dict[Any, Plan] = {}
     with (
         staging.device_buffers(device, streams[0], [size] * len(streams)) as memories,
         gpu.get(device).slots.lend(len(streams)) as slots,
@@ -127,6 +135,6 @@ def _run(
         for number, index in enumerate(blocks):
             lane = lanes[number % len(lanes)]
             lane.finish()
-            lane.start(op, operands, index, device, plans)
+            lane.start(applied, operands, index, device, plans)
         for number in range(len(blocks), len(blocks) + len(lanes)):
             lanes[number % len(lanes)].finish()

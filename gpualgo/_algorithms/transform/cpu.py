@@ -8,41 +8,42 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, ROWS
-from gpualgo._base import threads
+from gpualgo._base import records, threads
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.layout import Dims, address, is_dense, merge, packer, table
 from gpualgo._cpu.operator import Applied
-from gpualgo._operators.operator import Operator
 
 _LONG_ROW = 256  # elements of an innermost row from which it is read where it lies
 
 
-def transform(
-    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any]
-) -> None:
-    """Write out[i] = op(arrays[0][i], arrays[1][i], ...) for every index i.
+Array = np.ndarray[Any, Any]
 
-    The arrays have out's shape, any strides (zero where they were broadcast), and either out's own
-    memory and strides or none of its memory. Reads and writes each element once.
+
+def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
+    """Write outs[..][i] = op(arrays[0][i], arrays[1][i], ...) for every index i.
+
+    There is an out for each number of op's result, all of one shape. The arrays have that shape,
+    any strides (zero where they were broadcast), and either an out's own memory and strides or none
+    of its memory. Reads and writes each element once.
     """
-    if out.size == 0:
+    if outs[0].size == 0:
         return
-    with bound(op):
-        _transform(op, arrays, out)
+    with bound(applied.op):
+        _transform(applied, arrays, outs)
 
 
-def _transform(
-    op: Operator, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any]
-) -> None:
-    operands = [out, *arrays]
+def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
+    operands, count, out = [*outs, *arrays], len(outs), outs[0]
     starts, dims = _canonical(operands)
     modes = [_mode(dims, i, array.itemsize) for i, array in enumerate(operands)]
-    in_place = tuple(
-        modes[0] <= ROWS and mode == modes[0] and start == starts[0]
-        for start, mode in zip(starts[1:], modes[1:], strict=True)
+    places = list(zip(starts, modes, strict=True))
+    # Where each array lies: in the place of an out that is written where it lies, or by itself.
+    slots = tuple(
+        places[:count].index(place) if place in places[:count] and place[1] <= ROWS else k
+        for k, place in enumerate(places[count:], count)
     )
-    kernel = _kernel(op, tuple(array.dtype for array in operands), in_place)
+    kernel = _kernel(applied, slots)
     step = CHUNK if max(modes) > ROWS else out.size
     row = dims[-1][0] if ROWS in modes else out.size
     records = [
@@ -84,17 +85,20 @@ def _mode(dims: Dims, which: int, itemsize: int) -> int:
     return packer(itemsize)
 
 
-def _kernel(op: Operator, dtypes: tuple[np.dtype[Any], ...], in_place: tuple[bool, ...]) -> Kernel:
+def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
+    result, inputs = applied.result_dtype, records.slots(applied.arguments)
+    assert result is not None
+    outputs = records.leaves(result)
+
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.transform.cpu_kernels import transform_kernel
         from gpualgo._cpu.elements import storage
-        from gpualgo._cpu.pointers import pointer_to, pointers_to
+        from gpualgo._cpu.pointers import pointers_to
 
         # LLVM vectorises a loop in place where it sees that the two pointers are one.
-        slots = tuple(0 if same else k for k, same in enumerate(in_place, 1))
-        sources = pointers_to(tuple(storage(dtype) for dtype in dtypes[1:]), slots)
-        sizes = [dtype.itemsize for dtype in dtypes]
-        return transform_kernel(fn, pointer_to(storage(dtypes[0])), sources, sizes)
+        sources = pointers_to(tuple(map(storage, inputs)), slots)
+        targets = pointers_to(tuple(map(storage, outputs)), tuple(range(len(outputs))))
+        sizes = [dtype.itemsize for dtype in (*outputs, *inputs)]
+        return transform_kernel(fn, targets, sources, sizes, len(outputs))
 
-    applied = Applied(op, dtypes[1:], dtypes[0])
-    return get_kernel(("transform", dtypes, in_place), write, applied)
+    return get_kernel(("transform", *outputs, *inputs, slots), write, applied)

@@ -22,13 +22,13 @@ from gpualgo._algorithms.transform.cpu_parameters import (
     STEP,
 )  # fmt: skip
 from gpualgo._cpu.packing import offset
-from gpualgo._cpu.pointers import call, load, load_each, pointer_to, store
+from gpualgo._cpu.pointers import call, load, load_each, pointer_to, store, store_each
 
 _words = pointer_to(types.intp)
 
 
 def transform_kernel(
-    fn: Any, as_target: Any, as_sources: Any, sizes: list[int]
+    fn: Any, as_targets: Any, as_sources: Any, sizes: list[int], outputs: int
 ) -> Callable[..., None]:
     """Write the kernel: arrays that are not dense are packed by chunks, then one dense loop."""
     operands = len(sizes)
@@ -51,16 +51,19 @@ def transform_kernel(
                     at += offset(start, ndim, lengths, strides)
                 else:
                     buffer = scratch + 64 * operands + k * buffer_bytes
-                    if k > 0:
+                    if k >= outputs:
                         call(mode, (buffer, at, start, count, ndim, lengths, strides, 1))
                     at = buffer
                 store(slots, k, at)
-            target, sources = as_target(load(slots, 0)), as_sources(scratch)
+            targets, sources = as_targets(scratch), as_sources(scratch)
             for i in range(count):
-                store(target, i, fn(*load_each(sources, i)))
-            mode, at = load(p, HEAD + MODE), load(p, HEAD + START)
-            if mode > ROWS:
-                call(mode, (load(slots, 0), at, start, count, ndim, lengths, lengths + 8 * ndim, 0))
+                store_each(targets, i, fn(*load_each(sources, i)))
+            for k in range(outputs):
+                record = _words(arguments + 8 * (HEAD + RECORD * k))
+                mode, at = load(record, MODE), load(record, START)
+                if mode > ROWS:
+                    strides = lengths + 8 * ndim * (k + 1)
+                    call(mode, (load(slots, k), at, start, count, ndim, lengths, strides, 0))
             start += count
 
     return kernel

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._base import dtypes as _dtypes
+from gpualgo._base import records
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.layout import layout
 from gpualgo._cuda.parameters import I64, POINTER, Parameters
@@ -24,25 +25,44 @@ STRIDED_LOADS = 4
 
 
 @cache
-def _pointers(inputs: int) -> Parameters:
-    return Parameters("TransformPointers", output=POINTER, input=POINTER[inputs])
+def _pointers(outputs: int, inputs: int) -> Parameters:
+    return Parameters("TransformPointers", output=POINTER[outputs], input=POINTER[inputs])
 
 
 @cache
-def flat_operands(inputs: int) -> Parameters:
-    """Return FlatOperands<inputs>."""
-    return Parameters("FlatOperands", pointers=_pointers(inputs), num_items=I64)
+def flat_operands(outputs: int, inputs: int) -> Parameters:
+    """Return FlatOperands<outputs, inputs>."""
+    return Parameters("FlatOperands", pointers=_pointers(outputs, inputs), num_items=I64)
 
 
 @cache
-def strided_operands(inputs: int) -> Parameters:
-    """Return StridedOperands<inputs>."""
+def strided_operands(outputs: int, inputs: int) -> Parameters:
+    """Return StridedOperands<outputs, inputs>."""
     return Parameters(
-        "StridedOperands", pointers=_pointers(inputs), num_items=I64, layout=layout(inputs + 1)
-    )
+        "StridedOperands",
+        pointers=_pointers(outputs, inputs), num_items=I64, layout=layout(outputs + inputs),
+    )  # fmt: skip
 
 
-def pack_items(dtypes: list[np.dtype[Any]], alignment: int) -> int:
+class Applied(NamedTuple):
+    """An operator, what it takes, and what it returns: numbers or records."""
+
+    op: Operator
+    arguments: tuple[records.Argument, ...]
+    result: np.dtype[Any]
+
+    @property
+    def inputs(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of the arrays that are read."""
+        return records.slots(self.arguments)
+
+    @property
+    def outputs(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of the arrays that are written."""
+        return records.leaves(self.result)
+
+
+def pack_items(dtypes: Sequence[np.dtype[Any]], alignment: int) -> int:
     """Return how many elements of every operand one aligned pack holds."""
     narrowest = min(dtype.itemsize for dtype in dtypes)
     widest = max(dtype.itemsize for dtype in dtypes)
@@ -54,42 +74,33 @@ def pack_items(dtypes: list[np.dtype[Any]], alignment: int) -> int:
     return most
 
 
-def loads_in_flight(inputs: list[np.dtype[Any]], items: int) -> int:
+def loads_in_flight(inputs: Sequence[np.dtype[Any]], items: int) -> int:
     """Return how many packs of each input a thread holds."""
     bytes_per_load = items * sum(dtype.itemsize for dtype in inputs)
     loads = max(1, BYTES_IN_FLIGHT // bytes_per_load)
     return min(8, 1 << int(math.log2(loads)))
 
 
-def _arguments(op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any]) -> str:
-    types = ", ".join(_dtypes.cpp_name(dtype) for dtype in (result, *inputs))
-    return f"{functor(op, tuple(inputs), result)}, {types}"
-
-
-def flat_spec(
-    op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any], items: int, loads: int
-) -> Spec:
+def flat_spec(applied: Applied, items: int, loads: int) -> Spec:
     """Return the kernel for operands without gaps."""
-    expression = (
-        "gpualgo::transform_flat_kernel<gpualgo::TransformPolicy"
-        f"<{BLOCK_THREADS}, {loads}, {items}>, {_arguments(op, inputs, result)}>"
-    )
-    return _spec(expression, flat_operands(len(inputs)), op, inputs, result)
+    counts = len(applied.outputs), len(applied.inputs)
+    return _spec("flat", (BLOCK_THREADS, loads, items), flat_operands(*counts), applied)
 
 
-def strided_spec(op: Operator, inputs: list[np.dtype[Any]], result: np.dtype[Any]) -> Spec:
+def strided_spec(applied: Applied) -> Spec:
     """Return the kernel for operands of any strides."""
+    counts = len(applied.outputs), len(applied.inputs)
+    return _spec("strided", (BLOCK_THREADS, STRIDED_LOADS, 1), strided_operands(*counts), applied)
+
+
+def _spec(name: str, policy: tuple[int, ...], takes: Parameters, applied: Applied) -> Spec:
+    op, arguments, result = applied
+    types = ", ".join(map(records.cpp_name, (result, *applied.inputs)))
     expression = (
-        "gpualgo::transform_strided_kernel<gpualgo::TransformPolicy"
-        f"<{BLOCK_THREADS}, {STRIDED_LOADS}, 1>, {_arguments(op, inputs, result)}>"
+        f"gpualgo::transform_{name}_kernel<gpualgo::TransformPolicy"
+        f"<{', '.join(map(str, policy))}>, {functor(op, applied.inputs, result)}, {types}>"
     )
-    return _spec(expression, strided_operands(len(inputs)), op, inputs, result)
-
-
-def _spec(
-    expression: str, parameters: Parameters, op: Operator, inputs: list[np.dtype[Any]],
-    result: np.dtype[Any],
-) -> Spec:  # fmt: skip
-    if op.name is not None and all(dtype == result for dtype in inputs):
-        return Spec("transform/kernel.cuh", expression, parameters)
-    return Spec("transform/kernel.cuh", expression, parameters, op, tuple(inputs), result)
+    header = "transform/kernel.cuh"
+    if op.name is not None and all(dtype == result for dtype in arguments):
+        return Spec(header, expression, takes)
+    return Spec(header, expression, takes, op, arguments, result)

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
+from gpualgo._base.records import Apart
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
-from gpualgo._operators.recognised import check_dtype
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
+    from gpualgo._algorithms.transform.policy import Applied
     from gpualgo._cuda.plan import Plan
+
+
+MAX_ARRAYS = 16  # that all arguments hold together
 
 
 class Transformation(Problem):
@@ -26,26 +31,45 @@ class Transformation(Problem):
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        self.inputs = [f"argument {i + 1}" for i in range(len(views))]
+        dtype, self.forms = rest
+        forms, self.inputs = self.forms, _names(self.forms)
         super().__init__(device, views, op, init, rest, where)
+        if len(views) > MAX_ARRAYS:
+            raise TypeError(
+                f"{where}: the arguments hold {len(views)} arrays, at most {MAX_ARRAYS} may be"
+            )
         checks.same_place(list(views), where)
         for view, name in zip(views, self.inputs, strict=True):
             checks.element(view, name, where)
-            check_dtype(op, view.dtype, where)
-        self.shape = _broadcast(views)
-        wanted = None if rest[0] is None else dtypes.as_dtype(rest[0], where)
-        dtype = _result_dtype(op, tuple(view.dtype for view in views), wanted, device)
-        self.results = (Result(self.shape, dtype, tuple(range(len(views)))),)
+        self.shape = inputs.broadcast([view.shape for view in views], where)
+        self.arguments = _arguments(views, forms)
+        for argument in self.arguments:
+            whole = argument.dtype if isinstance(argument, Apart) else argument
+            elements.check_operator(op, whole, where)
+        self.result = _result_dtype(op, self.arguments, dtype, device, where)
+        if records.is_record(self.result):
+            self.form = form_of(self.result.names or (), forms)
+        everywhere = tuple(range(len(views)))
+        self.results = tuple(
+            Result(self.shape, leaf, everywhere) for leaf in records.leaves(self.result)
+        )
+
+    def _applied(self, op: Operator) -> Applied:
+        from gpualgo._algorithms.transform.policy import Applied
+
+        return Applied(op, self.arguments, self.result)
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.transform import cuda
 
-        return cuda.plan_of(op, views, self.shape, targets[0])
+        return cuda.plan_of(self._applied(op), views, self.shape, targets)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.transform import cpu
+        from gpualgo._cpu.operator import Applied
 
-        cpu.transform(op, [np.broadcast_to(a, self.shape) for a in arrays], results[0])
+        spread = [np.broadcast_to(a, self.shape) for a in arrays]
+        cpu.transform(Applied(op, self.arguments, self.result), spread, results)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
@@ -54,27 +78,51 @@ class Transformation(Problem):
         from gpualgo._algorithms.transform import blocks
 
         spread = [np.broadcast_to(a, self.shape) for a in arrays]
-        blocks.transform(self, op, spread, results[0], stream, places)
+        blocks.transform(self, self._applied(op), spread, results, stream, places)
         return True
 
 
-def _broadcast(views: tuple[View, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(*(view.shape for view in views))
-    except ValueError:
-        shapes = ", ".join(str(view.shape) for view in views)
-        raise ValueError(f"transform: shapes {shapes} do not broadcast together") from None
+def _names(forms: tuple[Form | None, ...]) -> list[str]:
+    """Return what the arrays are called in messages."""
+    names: list[str] = []
+    for i, form in enumerate(forms, 1):
+        paths = ("",) if form is None else tuple(f"[{path}]" for path in form.names)
+        names += [f"argument {i}{path}" for path in paths]
+    return names
+
+
+def _arguments(
+    views: tuple[View, ...], forms: tuple[Form | None, ...]
+) -> tuple[records.Argument, ...]:
+    """Return what op takes: numbers, and tuples whose numbers lie apart."""
+    rest = iter(view.dtype for view in views)
+    return tuple(
+        next(rest) if form is None else Apart(records.record(names, [next(rest) for _ in names]))
+        for form, names in ((form, () if form is None else form.names) for form in forms)
+    )
 
 
 def _result_dtype(
-    op: Operator, inputs: tuple[np.dtype[Any], ...], wanted: np.dtype[Any] | None, device: int
+    op: Operator, arguments: tuple[records.Argument, ...], wanted: Any, device: int, where: str
 ) -> np.dtype[Any]:
     """Return the dtype of op's results; it is compiled to find out."""
     if device == CPU:
         from gpualgo._cpu.operator import compile_operator
 
-        return compile_operator(op, inputs, wanted).result_dtype
-    from gpualgo._cuda import build
-    from gpualgo._driver import device as gpu
+        def found(asked: np.dtype[Any] | None) -> np.dtype[Any]:
+            return compile_operator(op, arguments, asked).result_dtype
+    else:
+        from gpualgo._cuda import build
+        from gpualgo._driver import device as gpu
 
-    return build.result_dtype(op, inputs, wanted, gpu.get(device).capability)
+        def found(asked: np.dtype[Any] | None) -> np.dtype[Any]:
+            return build.result_dtype(op, arguments, asked, gpu.get(device).capability)
+
+    if wanted is None:
+        return found(None)
+    if not isinstance(wanted, tuple) and getattr(wanted, "names", None) is None:
+        try:
+            return found(dtypes.as_dtype(wanted, where))
+        except records.ReturnsTuple:  # one dtype for all its numbers
+            pass
+    return found(elements.wanted_of(found(None), wanted, where))

@@ -83,10 +83,14 @@ def _line_of(reason: str) -> str:
 
 
 def _unknown_attribute(reason: str) -> str | None:
+    if "tuple index out of range" in reason:
+        return "an index is past the end of its tuple"
     found = re.search(r"Unknown attribute '(\w+)' of type (type\()?([^\n]*)", reason)
     if found is None:
         return None
     name, is_function, what = found.groups()
+    if what.startswith("Fields("):
+        return f"{name!r} is no field of the tuple"
     if is_function:
         return f"unknown attribute {name!r} of a function; call the function itself"
     return (

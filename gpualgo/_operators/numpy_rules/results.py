@@ -32,7 +32,7 @@ def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None)
     """Return the record of a tuple that op returns."""
     names, found = zip(*_paths_of(fn, returned, ""), strict=True)
     if wanted is not None and wanted.names is None:
-        raise TypeError(
+        raise records.ReturnsTuple(
             f"op returns a tuple of {len(returned)}, and not a number as {wanted}; "
             f"return a scalar: {source_of(fn)}"
         )

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
@@ -97,7 +98,7 @@ void Region::put(const OldPage& page) {
 
 namespace {
 
-constexpr uint64_t page_bytes = 4096;
+const uint64_t page_bytes = uint64_t(sysconf(_SC_PAGESIZE));  // larger on some aarch64
 constexpr size_t most_freed = 256;
 
 struct Freed {

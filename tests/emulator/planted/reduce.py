@@ -8,6 +8,7 @@ _ROWS = "reduce/rows.cuh"
 _COLUMNS = "reduce/columns.cuh"
 _TRANSFORM = "transform/kernel.cuh"
 _OPERATOR = "parts/operator.cuh"
+_LEAVES = "parts/leaves.cuh"
 
 BUGS: tuple[Bug, ...] = (
     bug(
@@ -104,9 +105,9 @@ BUGS: tuple[Bug, ...] = (
     ),
     bug(
         "reduce: a load that does not reach all items",
-        _ROWS,
-        "load_pack<T, items>(address)",
-        "load_pack<T, items>(address + sizeof(T))",
+        _LEAVES,
+        "load_pack<T, items>(from.at[0])",
+        "load_pack<T, items>(from.at[0] + sizeof(T))",
         "reduce blocks",
         "MISALIGNED",
         "UNDEFINED",
@@ -146,8 +147,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "reduce columns: no barrier between partials and the ticket",
         _COLUMNS,
-        "partials[block * columns + i] = totals[i];\n  }\n  ptx::syncthreads();",
-        "partials[block * columns + i] = totals[i];\n  }",
+        "Pack<A, 1>{{totals[i]}});\n    }\n  }\n  ptx::syncthreads();",
+        "Pack<A, 1>{{totals[i]}});\n    }\n  }",
         "reduce columns",
         "RACE",
     ),

@@ -1,0 +1,149 @@
+"""Tuples of arrays: the arrays that they hold, and how others are put together like them."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gpualgo._base import records
+
+Leaf: TypeAlias = tuple[Any, str]  # an array, and what it is called in a message
+
+
+class Form(NamedTuple):
+    """How a tuple is built: of which class, and of what items, None for one that is no tuple.
+
+    A NumPy structured array is one whose class is its dtype.
+    """
+
+    cls: Any
+    items: tuple[Form | None, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the items are called in a path."""
+        if isinstance(self.cls, np.dtype):
+            return tuple(self.cls.names or ())
+        return tuple(getattr(self.cls, "_fields", None) or map(str, range(len(self.items))))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The paths of the numbers of an element."""
+        found: list[str] = []
+        for key, item in zip(self.keys, self.items, strict=True):
+            found += [key] if item is None else [f"{key}.{name}" for name in item.names]
+        return tuple(found)
+
+    def packed(self, arrays: Sequence[Any]) -> Any:
+        """Return a tuple of this form of as many arrays as an element has numbers."""
+        rest = iter(arrays)
+        return self._packed(rest)
+
+    def _packed(self, rest: Iterator[Any]) -> Any:
+        items = [next(rest) if item is None else item._packed(rest) for item in self.items]
+        if isinstance(self.cls, np.dtype):
+            return _structured(self.cls, items)
+        return tuple(items) if self.cls is tuple else self.cls._make(items)
+
+
+def form_of(names: Sequence[str], classes: Sequence[Form | None] = ()) -> Form:
+    """Return the form of an element of numbers of these paths.
+
+    Of the forms at hand those are taken that have the same fields: an operator knows no others.
+    """
+    known: dict[Any, Any] = {}
+    for form in classes:
+        for part in (form, *(() if form is None else form.items)):
+            if part is not None:
+                known.setdefault(part.keys, part.cls)
+
+    def made(cls: Any, items: list[Any]) -> Form:
+        fields = getattr(cls, "_fields", None)
+        return Form(cls if fields is None else known.get(fields, cls), tuple(items))
+
+    found: Form = records.built(names, [None] * len(names), made)
+    return found
+
+
+def _structured(dtype: np.dtype[Any], items: Sequence[Any]) -> Any:
+    """Return a structured array of arrays, or a structured scalar of scalars."""
+    assert dtype.names is not None
+    kinds = [np.asarray(item).dtype for item in items]
+    if kinds != [dtype[name] for name in dtype.names]:
+        dtype = np.dtype(list(zip(dtype.names, kinds, strict=True)), align=dtype.isalignedstruct)
+    whole = np.empty(np.shape(items[0]), dtype)
+    for name, item in zip(dtype.names or (), items, strict=True):
+        whole[name] = item
+    return whole if isinstance(items[0], np.ndarray) else whole[()]
+
+
+def is_tuple(x: Any) -> bool:
+    """Return whether x stands for elements of several numbers."""
+    return isinstance(x, tuple) or (isinstance(x, np.ndarray) and x.dtype.names is not None)
+
+
+def taken_apart(x: Any, where: str) -> tuple[list[Leaf], Form]:
+    """Return the arrays of a tuple or structured array, and how it is built."""
+    leaves: list[Leaf] = []
+    form = _taken(x, where, leaves, 0)
+    if len(leaves) > records.MAX_FIELDS:
+        raise TypeError(
+            f"{where} has elements of {len(leaves)} numbers, at most {records.MAX_FIELDS} are "
+            "possible"
+        )
+    return leaves, form
+
+
+def _taken(x: Any, where: str, leaves: list[Leaf], depth: int) -> Form:
+    if depth > 1:
+        raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
+    if isinstance(x, np.ndarray):
+        return _fields_of(x, where, leaves)
+    if not x:
+        raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
+    fields = getattr(x, "_fields", None)
+    items: list[Form | None] = []
+    for i, item in enumerate(x):
+        name = f"{where}[{i}]" if fields is None else f"{where}.{fields[i]}"
+        if is_tuple(item):
+            items.append(_taken(item, name, leaves, depth + 1))
+        else:
+            leaves.append((item, name))
+            items.append(None)
+    return Form(tuple if fields is None else type(x), tuple(items))
+
+
+def _fields_of(x: Any, where: str, leaves: list[Leaf]) -> Form:
+    for name in x.dtype.names:
+        field = x.dtype[name]
+        if field.subdtype is not None or field.names is not None:
+            kind = "arrays" if field.subdtype is not None else "structures"
+            raise TypeError(
+                f"{where}: field {name!r} of dtype {x.dtype} holds {kind}, and elements are "
+                f"numbers; pass a tuple of arrays such as (x['a'], x['b'])"
+            )
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+            raise TypeError(
+                f"{where}: field {name!r} of dtype {x.dtype} is no name that an operator could "
+                "use; rename it, or pass a tuple of arrays"
+            )
+        leaves.append((x[name], f"{where}[{name!r}]"))
+    if not leaves:
+        raise TypeError(f"{where} has dtype {x.dtype}, which has no fields")
+    return Form(x.dtype, (None,) * len(x.dtype.names))
+
+
+def is_alike(given: Form, wanted: Form) -> bool:
+    """Return whether tuples have the same parts; those without names go by their places."""
+    if len(given.items) != len(wanted.items):
+        return False
+    plain = [form.cls is tuple for form in (given, wanted)]
+    if not any(plain) and given.keys != wanted.keys:
+        return False
+    return all(
+        (a is None) == (b is None) and (a is None or b is None or is_alike(a, b))
+        for a, b in zip(given.items, wanted.items, strict=True)
+    )

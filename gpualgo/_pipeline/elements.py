@@ -1,0 +1,131 @@
+"""Checks of what goes with elements that are tuples: dtype=, init, identities, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes, records
+from gpualgo._operators.operator import Operator
+from gpualgo._operators.recognised import check_dtype
+from gpualgo._pipeline import checks
+
+Dtype = np.dtype[Any]
+
+
+def element_of(views: Sequence[View], form: Form | None) -> Dtype:
+    """Return the dtype of the elements that arrays hold together."""
+    if form is None:
+        return views[0].dtype
+    return records.record(form.names, [view.dtype for view in views])
+
+
+def accumulator(
+    views: Sequence[View], form: Form | None, init: Any, dtype: Any, where: str
+) -> Dtype:
+    """Return the dtype that is accumulated in, of each number as `checks.accumulator` says."""
+    if form is None:
+        return checks.accumulator(views[0], init, dtype, where)
+    given = dtypes_of(dtype, form.names, where)
+    inits = (None,) * len(views) if init is None else numbers_of(init, form.names, where, "init")
+    found = [
+        checks.accumulator(view, first, wanted, where)
+        for view, first, wanted in zip(views, inits, given, strict=True)
+    ]
+    return records.record(form.names, found)
+
+
+def check_operator(op: Operator, dtype: Dtype, where: str) -> None:
+    """Raise TypeError for a recognised operator that has no meaning on elements of a dtype."""
+    if dtype.names is None:
+        check_dtype(op, dtype, where)
+    elif op.name is not None:
+        raise TypeError(
+            f"{where}: op {op.name} takes numbers, and x has elements {records.shown(dtype)}; "
+            "pass a function of tuples such as lambda a, b: (a[0] + b[0], max(a[1], b[1]))"
+        )
+
+
+def dtypes_of(dtype: Any, names: Sequence[str], where: str) -> tuple[Any, ...]:
+    """Return what dtype= says of each number: one for all, or a tuple that is built alike."""
+    if isinstance(dtype, np.dtype) and dtype.names is not None:
+        if len(dtype.names) != len(names):
+            raise TypeError(
+                f"{where}: out (or dtype) is for tuples of {', '.join(dtype.names)}, and elements "
+                f"are tuples of {', '.join(names)}; give as many"
+            )
+        return tuple(dtype[name] for name in dtype.names)
+    if not isinstance(dtype, tuple):
+        return (dtype,) * len(names)
+    return numbers_of(dtype, names, where, "dtype")
+
+
+def numbers_of(value: Any, names: Sequence[str], where: str, what: str) -> tuple[Any, ...]:
+    """Return the numbers of a tuple that is built as an element is."""
+
+    def taken(value: Any, shape: Any) -> list[Any]:
+        if shape is None:
+            return [value]
+        fields, items = shape
+        if isinstance(value, (np.void, np.ndarray)) and value.dtype.names is not None:
+            value = _Fields(value.dtype.names, tuple(value[name] for name in value.dtype.names))
+        given = getattr(value, "_fields", None)
+        is_alike = isinstance(value, tuple) and len(value) == len(items)
+        if not is_alike or (given is not None and fields is not None and given != fields):
+            shown = type(value).__name__ if not isinstance(value, tuple) else repr(value)
+            raise TypeError(
+                f"{where}: {what} must be a tuple as the elements are, of {', '.join(names)}, "
+                f"got {shown}"
+            )
+        found: list[Any] = []
+        for item, inner in zip(value, items, strict=True):
+            found += taken(item, inner)
+        return found
+
+    shape = records.built(names, [None] * len(names), _shape)
+    return tuple(taken(value, shape))
+
+
+class _Fields(tuple[Any, ...]):
+    """The values of a structured scalar."""
+
+    _fields: tuple[str, ...]
+
+    def __new__(cls, fields: tuple[str, ...], values: tuple[Any, ...]) -> _Fields:
+        made = super().__new__(cls, values)
+        made._fields = fields
+        return made
+
+
+def _shape(cls: type, items: list[Any]) -> tuple[Any, list[Any]]:
+    return getattr(cls, "_fields", None), items
+
+
+def encoded(value: Any, acc: Dtype, where: str, what: str = "init") -> np.ndarray[Any, Any]:
+    """Return an init or an identity as a 0-d array of dtype acc."""
+    if acc.names is None:
+        return checks.init_value(value, acc, where, what)
+    found = np.zeros((), acc)
+    numbers = numbers_of(value, acc.names, where, what)
+    for name, number in zip(acc.names, numbers, strict=True):
+        found[name] = checks.init_value(number, acc[name], where, what)
+    return found
+
+
+def kinds_of(init: Any) -> Any:
+    """Return what of an init decides the accumulator: the dtypes of NumPy's numbers, else types."""
+    if isinstance(init, tuple):
+        return (type(init), *map(kinds_of, init))
+    return checks.dtype_of(init)
+
+
+def wanted_of(found: Dtype, dtype: Any, where: str) -> Dtype:
+    """Return the dtype of results of op that dtype= asks for, where op's own is found."""
+    if found.names is None:
+        raise TypeError(f"{where}: out (or dtype) is a tuple, and op returns a number; pass one")
+    given = dtypes_of(dtype, found.names, where)
+    return records.with_leaves(found, [dtypes.as_dtype(one, where) for one in given])

@@ -1,0 +1,116 @@
+"""Records on a GPU: plans of leaves, queued as a call would, and what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from support import Array, Backend, assert_same, summable
+
+from gpualgo._arrays.view import View, as_view
+from gpualgo._base import records
+from gpualgo._cuda.plan import Plan
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline.problem import NO_START
+
+Host = np.ndarray[Any, Any]
+Leaves = tuple[Host, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Elements, and an operator on them that is exact: also on tuples of NumPy's arrays."""
+
+    dtype: np.dtype[Any]
+    fn: Callable[[Any, Any], Any]
+    acc: np.dtype[Any]
+
+    def random(self, shape: Any, seed: int = 0) -> Leaves:
+        """Return leaves of a shape."""
+        leaves = records.leaves(self.dtype)
+        return tuple(summable(shape, leaf, seed + i) for i, leaf in enumerate(leaves))
+
+    def start(self) -> Host:
+        """Return a value to start from."""
+        return np.array(tuple(leaf.type(i + 2) for i, leaf in enumerate(self.acc_leaves)), self.acc)
+
+    @property
+    def acc_leaves(self) -> tuple[np.dtype[Any], ...]:
+        return records.leaves(self.acc)
+
+    def converted(self, leaves: Sequence[Host]) -> Leaves:
+        """Return what is accumulated."""
+        return tuple(x.astype(to) for x, to in zip(leaves, self.acc_leaves, strict=True))
+
+
+def record_of(names: str) -> np.dtype[Any]:
+    fields = [np.dtype(name) for name in names.split()]
+    return records.record([str(i) for i in range(len(fields))], fields)
+
+
+def kind(fn: Callable[[Any, Any], Any], names: str, acc: str = "") -> Kind:
+    return Kind(record_of(names), fn, record_of(acc or names))
+
+
+def _sums(a: Any, b: Any) -> Any:
+    return (
+        a[0] + b[0], a[1], b[2], a[3] + b[3], b[4], a[5], a[6] + b[6], a[7] + b[7],
+    )  # fmt: skip
+
+
+KINDS = {
+    "affine": kind(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), "int32 int32"),
+    "first": kind(lambda a, b: a, "float32 float32"),
+    "last": kind(lambda a, b: b, "float32 float32"),
+    "one": kind(lambda a, b: (a[0] * b[0],), "uint16"),
+    "bytes": kind(lambda a, b: (b[0], a[1] + b[1], a[2]), "int8 uint8 int8"),
+    "mixed": kind(lambda a, b: (a[0] + b[0], b[1], a[2] | b[2]), "int8 float64 bool"),
+    "complex": kind(lambda a, b: (b[0], a[1] + b[1]), "float16 complex64"),
+    "doubles": kind(lambda a, b: (a[0] + b[0], a[1], b[2]), "float64 float64 float64"),
+    "floats": kind(_sums, " ".join(["float32"] * 8)),
+    "wide": kind(_sums, " ".join(["complex128"] * 8)),
+    "wider": kind(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), "int8 int32", "int64 int64"),
+    "narrower": kind(lambda a, b: (b[0], a[1] + b[1]), "float64 float64", "float32 float64"),
+}
+
+
+def folded(kind: Kind, leaves: Leaves, axes: tuple[int, ...], init: Host | None) -> Leaves:
+    """Fold along axes in C order, by halving."""
+    kept = [i for i in range(leaves[0].ndim) if i not in axes]
+    rows = tuple(
+        x.transpose(*kept, *axes).reshape(*(x.shape[i] for i in kept), -1)
+        for x in kind.converted(leaves)
+    )
+    while (length := rows[0].shape[-1]) > 1:
+        pairs = length // 2 * 2
+        left, right = (tuple(x[..., i:pairs:2] for x in rows) for i in range(2))
+        halved = kind.converted(kind.fn(left, right))
+        rows = tuple(
+            np.concatenate([x, y[..., pairs:]], -1) for x, y in zip(halved, rows, strict=True)
+        )
+    result = tuple(x[..., 0] for x in rows)
+    if init is None:
+        return result
+    start = tuple(np.full(x.shape, init[str(i)]) for i, x in enumerate(result))
+    return kind.converted(kind.fn(start, result))
+
+
+def views_of(arrays: Sequence[Array]) -> list[View]:
+    return [as_view(x, "x") for x in arrays]
+
+
+def queue(
+    plan: Plan, op: Operator, sources: list[View], targets: list[View], init: Host | None
+) -> None:
+    """Queue a plan where its arrays' library would."""
+    start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
+    stream = sources[0].library.stream(sources[0].device)
+    pointers = [view.ptr for view in (*sources, *targets)]
+    plan.queue(stream, (*start, op.words, *pointers))
+
+
+def check(cuda: Backend, got: Sequence[Array], want: Leaves) -> None:
+    for x, y in zip(got, want, strict=True):
+        assert_same(cuda.to_host(x), y)

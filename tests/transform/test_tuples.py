@@ -1,0 +1,239 @@
+"""Operators of transform that take and return tuples, and structured arrays."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from support import BFLOAT16, DTYPES, LAYOUTS, Backend, random_array
+
+import gpualgo as ga
+
+Point = namedtuple("Point", "x y")
+
+
+class Reading(NamedTuple):
+    """Another class of the same fields as `Point`."""
+
+    x: Any
+    y: Any
+
+
+def host(backend: Backend, result: Any) -> Any:
+    """Return a result's arrays on the host, in tuples as they are."""
+    if isinstance(result, tuple):
+        items = [host(backend, item) for item in result]
+        return type(result)._make(items) if hasattr(result, "_make") else tuple(items)
+    return backend.to_host(result)
+
+
+def device(backend: Backend, x: Any) -> Any:
+    if isinstance(x, tuple):
+        items = [device(backend, item) for item in x]
+        return type(x)._make(items) if hasattr(x, "_make") else tuple(items)
+    return backend.to_device(x)
+
+
+def assert_same(got: Any, want: Any) -> None:
+    """Assert tuples of the same classes, with equal arrays of the same dtypes."""
+    assert type(got) is type(want)
+    if isinstance(want, tuple):
+        assert len(got) == len(want)
+        for mine, other in zip(got, want, strict=True):
+            assert_same(mine, other)
+        return
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+X = np.array([1.5, -2.0, 3.25, 100.0, 7.0], np.float32)
+Y = np.array([10, 20, -30, 2**40, 50])
+Z = np.array([True, False, True, True, False])
+
+CASES: dict[str, tuple[Callable[..., Any], Any, Any]] = {
+    "a pair in": (lambda p: p[0] + p[1], ((X, Y),), X + Y),
+    "unpacked": (lambda p: p[0] * 2 + p[-1], ((X, X),), X * 2 + X),
+    "a pair out": (lambda a: (a, a * 2), (X,), (X, X * np.float32(2))),
+    "literals": (lambda a: (a, 3, 2.5), (Y,), (Y, np.full(5, 3), np.full(5, 2.5))),
+    "one number": (lambda p: (p[0],), ((X,),), (X,)),
+    "beside arrays": (lambda p, q, k: (p[0] + k, q), ((X, Z), Y, np.int8([1] * 5)),
+                      (X + np.float32(1), Y)),
+    "named": (lambda p: Point(p.y, p.x), (Point(X, Y),), Point(Y, X)),
+    "nested": (lambda p: (p[1], (p[0].x, p[0].y)), ((Point(X, Y), Z),), (Z, (X, Y))),
+    "the argument itself": (lambda p: p, (Point(X, Z),), Point(X, Z)),
+    "either": (lambda p, z: p if z else Point(-p.x, p.y), (Point(X, Y), Z),
+               Point(np.where(Z, X, -X), Y)),
+    "eight": (lambda p: p, ((X, Y, Z, X, Y, Z, X, Y),), (X, Y, Z, X, Y, Z, X, Y)),
+    "a local function": (lambda p: _swapped(p), ((X, Y),), (Y, X)),
+}  # fmt: skip
+
+
+def _swapped(p: Any) -> Any:
+    a, b = p
+    return b, a
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_python(backend: Backend, name: str) -> None:
+    op, arguments, want = CASES[name]
+    found = ga.transform(op, *(device(backend, x) for x in arguments))
+    assert_same(host(backend, found), want)
+
+
+def test_results_have_the_argument_s_class(backend: Backend) -> None:
+    x = Reading(backend.to_device(X), backend.to_device(Y))
+    assert type(ga.transform(lambda p: p, x)) is Reading
+    assert type(ga.transform(lambda p: Point(p.y, p.x), x)) is Reading  # of the same fields
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype_goes_through(backend: Backend, dtype: np.dtype[Any]) -> None:
+    x, y = random_array(1003, dtype), random_array(1003, np.dtype("int8"), 1)
+    found = ga.transform(lambda p: (p[1], p[0]), (backend.to_device(x), backend.to_device(y)))
+    got = host(backend, found)
+    assert [a.dtype for a in got] == [y.dtype, dtype]
+    assert got[0].tobytes() == y.tobytes()
+    assert got[1].tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [0, 1, 31, 4097])
+def test_layouts(backend: Backend, guarded: Callable[..., Any], layout: str, size: int) -> None:
+    x, y = random_array((2, size), np.dtype("float32")), random_array((1, size), np.dtype("int16"))
+    pair = (backend.arrange(layout, x), backend.to_device(y))
+    outs = (guarded((2, size), "int16", layout), guarded((2, size), "float32"))
+    assert ga.transform(lambda p: (p[1], p[0]), pair, out=outs) is outs
+    np.testing.assert_array_equal(backend.to_host(outs[0]), np.broadcast_to(y, (2, size)))
+    np.testing.assert_array_equal(backend.to_host(outs[1]), x)
+
+
+def test_sixteen_arrays(backend: Backend) -> None:
+    x = [backend.to_device(np.full(70, k, np.int32)) for k in range(16)]
+    found = ga.transform(lambda p, q: p[0] + q[7], tuple(x[:8]), tuple(x[8:]))
+    np.testing.assert_array_equal(backend.to_host(found), np.full(70, 15))
+    with pytest.raises(TypeError, match="hold 17 arrays, at most 16"):
+        ga.transform(lambda p, q, r: r, tuple(x[:8]), tuple(x[8:]), x[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, (np.float64, np.int32), "two"])
+def test_dtypes(backend: Backend, dtype: Any) -> None:
+    dtype = np.dtype([("a", "f8"), ("b", "i4")]) if dtype == "two" else dtype
+    found = ga.transform(lambda a: (a, 3), backend.to_device(X), dtype=dtype)
+    want = np.float64 if dtype is np.float64 else np.int32
+    assert_same(host(backend, found), (X.astype(np.float64), np.full(5, 3, want)))
+
+
+def test_out_decides_the_dtypes(backend: Backend) -> None:
+    out = (backend.to_device(np.zeros(5)), backend.to_device(np.zeros(5, np.int8)))
+    assert ga.transform(lambda a: (a, 3), backend.to_device(X), out=out) is out
+    assert_same(host(backend, out), (X.astype(np.float64), np.full(5, 3, np.int8)))
+
+
+def test_captured_values_in_tuples(backend: Backend) -> None:
+    table, k = backend.to_device(np.arange(10.0)), 3
+
+    def op(p: Any) -> Any:
+        return (table[p[1]] * k, p[0])
+
+    index = np.array([3, 1, 4, 1, 5])
+    for k in (3, 4, 300):
+        found = ga.transform(op, (backend.to_device(X), backend.to_device(index)))
+        assert_same(host(backend, found), (index.astype(np.float64) * k, X))
+
+
+def test_sixteen_bits(backend: Backend) -> None:
+    x, y = X.astype(np.float16), X.astype(BFLOAT16)
+    found = ga.transform(lambda p: (p[0] * 3, p[1] * 3), device(backend, (x, y)))
+    assert_same(host(backend, found), (x * np.float16(3), y * BFLOAT16.type(3)))
+
+
+# --- structured arrays, which are NumPy's -----------------------------------------------------
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_structured_arrays(align: bool) -> None:
+    dtype = np.dtype([("flag", "?"), ("value", "f8"), ("count", "i2")], align=align)
+    x = np.zeros(1000, dtype)
+    x["flag"], x["value"], x["count"] = np.arange(1000) % 3 == 0, np.arange(1000), -np.arange(1000)
+    found = ga.transform(lambda r: r.value if r.flag else r.count * 1.0, x)
+    np.testing.assert_array_equal(found, np.where(x["flag"], x["value"], x["count"] * 1.0))
+    same = ga.transform(lambda r: r, x)
+    assert same.dtype == dtype
+    assert same.tolist() == x.tolist()
+    out = np.zeros(1000, dtype)
+    assert ga.transform(lambda r: (r.flag, -r.value, r.count), x[::-1], out=out) is out
+    np.testing.assert_array_equal(out["value"], -x["value"][::-1])
+
+
+def test_a_structured_array_in_a_tuple() -> None:
+    x = np.array([(1, 2.5), (3, 4.5)], [("a", "i4"), ("b", "f4")])
+    found = ga.transform(lambda p: (p[0], p[1].a), (Y[:2], x))
+    assert_same(found, (Y[:2], x["a"]))
+
+
+def test_numbers_beside_arrays_of_the_host() -> None:
+    assert_same(ga.transform(lambda p: (p[1], p[0]), (X, 2)), (np.full(5, 2), X))
+
+
+# --- refused ------------------------------------------------------------------------------------
+
+Bad = tuple[Callable[[Any], Any], type[Exception], str]
+BAD: dict[str, Bad] = {
+    "another shape": (lambda x: ga.transform(lambda p: p, (x, x[:3])), ValueError, "broadcast"),
+    "a list": (lambda x: ga.transform(lambda p: p, (x, [1, 2])), TypeError, r"\[1\].*list"),
+    "no array": (lambda x: ga.transform(lambda p: p, ()), TypeError, "empty tuple"),
+    "two arguments": (lambda x: ga.transform(lambda a, b: a, (x, x)), TypeError,
+                      r"transform\(f, \(x, y\)\) calls f\(\(a, b\)\)"),
+    "one argument": (lambda x: ga.transform(lambda p: p[0], x, x), TypeError,
+                     r"transform\(f, \(x, y\)\) calls f\(\(a, b\)\)"),
+    "past its end": (lambda x: ga.transform(lambda p: p[2], (x, x)), ga.CompileError, "past"),
+    "no field": (lambda x: ga.transform(lambda p: p.z, Point(x, x)), ga.CompileError,
+                 "'z' is no field"),
+    "too deep": (lambda x: ga.transform(lambda p: p, ((x, (x, (x,))),)), TypeError, "one level"),
+    "results too deep": (lambda x: ga.transform(lambda a: (a, (a, (a, a))), x), TypeError,
+                         "one level"),
+    "no result": (lambda x: ga.transform(lambda a: (), x), TypeError, "empty tuple"),
+    "nine": (lambda x: ga.transform(lambda p: p[0], (x,) * 9), TypeError, "9 numbers, at most 8"),
+    "nine results": (lambda x: ga.transform(lambda a: (a, a, a, a, a, a, a, a, a), x), TypeError,
+                     "9 numbers"),
+    "a sum of tuples": (lambda x: ga.transform(lambda p: p + p, (x, x)), ga.CompileError,
+                        "takes numbers.*a tuple"),
+    "a known operator": (lambda x: ga.transform(max, (x, x), x), TypeError, "takes numbers"),
+    "out for one": (lambda x: ga.transform(lambda a: (a, a), x, out=x.copy()), TypeError, "out"),
+    "out for three": (lambda x: ga.transform(lambda a: (a, a), x, out=(x, x, x)), TypeError, "out"),
+    "out of a number": (lambda x: ga.transform(lambda a: a, x, out=(x.copy(),)), TypeError, "out"),
+    "outs that overlap": (lambda x: ga.transform(lambda a: (a, a), x.copy(), out=(x, x)),
+                          ValueError, "out.0. and out.1. share memory"),
+    "a string": (lambda x: ga.transform(lambda a: (a, "no"), x), TypeError, "a string.* item 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_refused(backend: Backend, name: str) -> None:
+    call, kind, message = BAD[name]
+    x = backend.to_device(X)
+    with pytest.raises(kind, match=message) as caught:
+        call(x)
+    assert str(caught.value).startswith("transform:")
+    np.testing.assert_array_equal(backend.to_host(x), X)
+
+
+STRUCTURED = {
+    "an array within": ([("a", "f4", (2,))], "arrays"),
+    "a structure within": ([("a", [("b", "f4")])], "structures"),
+    "no name": ([("a b", "f4")], "no name"),
+    "a keyword": ([("if", "f4")], "no name"),
+    "no kernel": ([("a", "U3")], "no kernel"),
+    "big-endian": ([("a", ">f4")], "big-endian"),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_structured_arrays_that_are_refused(name: str) -> None:
+    fields, message = STRUCTURED[name]
+    with pytest.raises(TypeError, match=message) as caught:
+        ga.transform(lambda r: r, np.zeros(3, fields))
+    assert "\n" not in str(caught.value)
