@@ -39,6 +39,7 @@ def compiled(
     options = [
         f"--gpu-architecture={arch}", "--std=c++17", f"--include-path={folder}",
         "--fmad=false",  # a * b + c rounds twice, as in NumPy and on the CPU
+        "--device-as-default-execution-space",  # generic lambdas, too: up to 13.0 they were not
     ]  # fmt: skip
     if is_ltoir:
         options += ["--dlink-time-opt", "--relocatable-device-code=true"]
