@@ -68,17 +68,23 @@ __device__ constexpr int offset_from() {
 
 template <class T, int i = 0>
 __device__ constexpr int widest_from() {
+  constexpr int own = is_position<Leaf<T, i>> ? 1 : int(sizeof(Leaf<T, i>));
   if constexpr (i + 1 == num_leaves<T>) {
-    return int(sizeof(Leaf<T, i>));
+    return own;
   } else {
-    return int(sizeof(Leaf<T, i>)) > widest_from<T, i + 1>() ? int(sizeof(Leaf<T, i>))
-                                                             : widest_from<T, i + 1>();
+    return own > widest_from<T, i + 1>() ? own : widest_from<T, i + 1>();
   }
 }
 
+// How far neighbours lie apart where there are no gaps.
+template <class T>
+inline constexpr int64 leaf_stride = sizeof(T);
+template <>
+inline constexpr int64 leaf_stride<Position<0>> = 0;
+
 }  // namespace detail
 
-// Bytes of an element's widest number.
+// Bytes of an element's widest number that is read.
 template <class T>
 inline constexpr int widest_leaf = detail::widest_from<T>();
 
@@ -172,8 +178,8 @@ __device__ inline Places<T> moved(const Places<T>& from, Offset offset) {
 // The same `count` elements further, where leaves have no gaps.
 template <template <class> class Places, class T>
 __device__ inline Places<T> advanced(const Places<T>& from, int64 count) {
-  return moved(from,
-               [&](auto leaf) { return count * int64(sizeof(Leaf<T, decltype(leaf)::value>)); });
+  return moved(
+      from, [&](auto leaf) { return count * detail::leaf_stride<Leaf<T, decltype(leaf)::value>>; });
 }
 
 // Loads `items` elements whose leaves have no gaps: each leaf's numbers at once, of which its
@@ -189,6 +195,13 @@ __device__ inline Pack<T, items> load_leaves(const Sources<T>& from) {
 #pragma unroll
       for (int k = 0; k < items; ++k) leaf_of<i>(result.items[k]) = numbers.items[k];
     });
+    return result;
+  } else if constexpr (is_position<T>) {
+    Pack<T, items> result;
+    const int64 first = int64(reinterpret_cast<uint64>(from.at[0]) / sizeof(T));
+    constexpr int step = int(detail::leaf_stride<T> / int64(sizeof(T)));
+#pragma unroll
+    for (int k = 0; k < items; ++k) result.items[k].index = first + k * step;
     return result;
   } else if constexpr (in_packs) {
     return load_pack<T, items>(from.at[0]);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from leaves import (
 )
 from support import LAYOUTS, Backend
 
+import gpualgo as ga
 from gpualgo._algorithms.reduce import cpu
 from gpualgo._algorithms.reduce import cpu_parameters as parameters
 from gpualgo._base import records
@@ -34,6 +36,7 @@ TILE = parameters.tile_of(PAIR)
 SIZES = [1, 2, 3, 5, 64, TILE - 1, TILE, TILE + 1, 2 * TILE + 3, 5 * TILE * TILE // 1024]
 
 Reduce = Callable[..., Arrays]
+Point = namedtuple("Point", "x y")
 
 
 @pytest.fixture
@@ -212,3 +215,38 @@ def test_bits_depend_on_no_thread_and_no_layout(
         for layout in ("contiguous", "misaligned", "step", "reversed", "apart"):
             leaves = [arranged(leaf, layout, k) for k, leaf in enumerate(x)]
             assert_each(reduce(sums(2), leaves, dtype), want)
+
+
+# --- by the public function --------------------------------------------------------------------
+
+
+def test_public_function(reduce: Reduce, guarded: Any) -> None:
+    for shape, axis in (((9001,), None), ((70, 300), 0), ((70, 300), 1), ((6, 7, 65), (0, 2))):
+        x = make(shape, PAIR, "apart")
+        axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+        want = fold(compose, x, PAIR, axes)
+        got = ga.reduce(tuple(x), (1, 0), compose, axis=axis)
+        assert type(got) is tuple
+        assert_each(list(got), want)
+        kept = [np.expand_dims(number, tuple(axes)) for number in want]
+        for layout in ("contiguous", "step", "fortran"):
+            outs = tuple(guarded(number.shape, number.dtype, layout) for number in kept)
+            assert ga.reduce(tuple(x), None, compose, axis=axis, keepdims=True, out=outs) is outs
+            assert_each(list(outs), kept)
+
+
+def test_public_function_on_tuples_of_other_kinds(reduce: Reduce) -> None:
+    x, y = make(1000, record("int8", "float32"))
+    named = ga.reduce(
+        Point(x, 1.0),
+        None,
+        lambda a, b: Point(a.x + b.x, a.y + b.y),
+        dtype=Point("int64", "float64"),
+    )
+    assert type(named) is Point
+    assert named == (x.sum(dtype=np.int64), 1000.0)
+    fields = np.empty(1000, [("k", "i1"), ("v", "f4")])
+    fields["k"], fields["v"] = x, y
+    got = ga.reduce(fields, None, lambda a, b: (a.k ^ b.k, max(a.v, b.v)))
+    assert (got["k"], got["v"]) == (np.bitwise_xor.reduce(x), y.max())
+    assert ga.reduce((x[:0], y[:0]), (3, 4.0), sums(2)) == (3, 4.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from leaves import (
 )
 from support import LAYOUTS, Backend
 
+import gpualgo as ga
 from gpualgo._algorithms.scan import cpu
 from gpualgo._base import records
 from gpualgo._operators.operator import Operator
@@ -34,6 +36,7 @@ LONG = 1 << 15
 SIZES = [1, 2, 3, 5, 1000, LONG - 1, LONG, LONG + 1, 2 * LONG + 3]
 
 Scan = Callable[..., Arrays]
+Point = namedtuple("Point", "x y")
 WAYS = [(exclusive, reverse) for exclusive in (False, True) for reverse in (False, True)]
 
 
@@ -267,3 +270,52 @@ def test_aggregates_that_come_late(
     monkeypatch.setattr(cpu, "_run_chain", backwards)
     assert_each(scan(compose, x, PAIR, axis), want)
     assert seen
+
+
+# --- by the public functions -------------------------------------------------------------------
+
+FUNCTIONS = [
+    (ga.inclusive_scan, False, False),
+    (ga.inclusive_scan, False, True),
+    (ga.exclusive_scan, True, False),
+    (ga.exclusive_scan, True, True),
+]
+
+
+@pytest.mark.parametrize(("function", "exclusive", "reverse"), FUNCTIONS)
+def test_public_functions(
+    scan: Scan, function: Callable[..., Any], exclusive: bool, reverse: bool
+) -> None:
+    init = start_of((5, 7), PAIR)
+    for shape, axis in (((LONG + 5,), 0), ((70, 300), 0), ((70, 300), 1), ((20, 33), None)):
+        x = make(shape, PAIR, "apart")
+        want = expected(compose, x, PAIR, axis, init, exclusive, reverse)
+        got = function(tuple(x), (5, 7), compose, axis=axis, reverse=reverse)
+        assert type(got) is tuple
+        assert_each(list(got), want)
+        if axis is not None:
+            outs = x[0], np.empty_like(x[1])  # one in place
+            assert function(tuple(x), (5, 7), compose, axis=axis, reverse=reverse, out=outs) is outs
+            assert_each(list(outs), want)
+
+
+def test_public_functions_on_tuples_of_other_kinds(scan: Scan) -> None:
+    x, y = make(1000, record("int8", "float32"))
+    named = ga.inclusive_scan(
+        Point(x, 1.0),
+        None,
+        lambda a, b: Point(a.x + b.x, a.y + b.y),
+        dtype=Point("int64", "float64"),
+    )
+    assert type(named) is Point
+    assert_each(list(named), [np.cumsum(x, dtype=np.int64), np.arange(1, 1001, dtype=np.float64)])
+    fields = np.empty(1000, [("k", "i1"), ("v", "f4")])
+    fields["k"], fields["v"] = x, y
+    got = ga.inclusive_scan(fields, None, lambda a, b: (a.k ^ b.k, max(a.v, b.v)))
+    assert got.dtype == fields.dtype
+    assert_each([got["k"], got["v"]], [np.bitwise_xor.accumulate(x), np.maximum.accumulate(y)])
+    nested = ga.exclusive_scan((x, (y, y)), (0, (0, -100)), lambda a, b: (
+        a[0] + b[0], (a[1][0] + b[1][0], max(a[1][1], b[1][1])),
+    ), dtype=(np.int64, (np.float32, np.float32)))  # fmt: skip
+    assert_each([nested[0]], [np.cumsum(np.r_[0, x[:-1]])])
+    assert_each([nested[1][1]], [np.maximum.accumulate(np.r_[np.float32(-100), y[:-1]])])

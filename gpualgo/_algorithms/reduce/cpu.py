@@ -105,7 +105,7 @@ def _fold(
     _run(kernel, _pass(layout, None, acc), starts, [address(out) for out in outs], start)
 
 
-@lru_cache(1024)
+@lru_cache(256)
 def _layout(
     shape: tuple[int, ...], strides: Strides, out_strides: Strides, axes: tuple[int, ...],
     is_commutative: bool, dtype: Dtype,
@@ -130,7 +130,7 @@ def _layout(
     return shifts, _Layout(dtype, tuple(outer), tuple(inner), column is not None)
 
 
-@lru_cache(1024)
+@lru_cache(256)
 def _inner_axes(
     shape: tuple[int, ...], strides: Strides, dtype: Dtype, axes: tuple[int, ...]
 ) -> tuple[int, ...]:
@@ -213,7 +213,7 @@ def _run(kernel: Kernel, which: _Pass, starts: list[int], outs: list[int], init:
     threads.run(body, which.num_tasks, which.work)
 
 
-@lru_cache(1024)
+@lru_cache(256)
 def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
     """Return the pass that reads one layout and writes partials in another, or else results."""
     kept, reduced, column = layout.kept, layout.reduced, layout.column

@@ -63,7 +63,7 @@ class Links(NamedTuple):
     outs: slice
 
 
-@lru_cache(1024)
+@lru_cache(256)
 def cut(
     shape: tuple[int, ...], strides: Strides, out_strides: Strides, axis: int,
     in_place: tuple[bool, ...], source: Dtype, acc: Dtype,
