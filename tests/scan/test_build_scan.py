@@ -233,4 +233,4 @@ def test_records_fit_shared_memory(names: str) -> None:
         warps = lines.ROWS_THREADS // 32
         stages = 2 if rows.is_long else 1
         lane = rows.vectors * tiles.vector_items(dtype.itemsize) * dtype.itemsize
-        assert warps * stages * rows.rounds * 32 * lane <= 48 << 10
+        assert warps * stages * rows.rounds * 32 * lane <= lines.ROWS_SHARED
