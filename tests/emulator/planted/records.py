@@ -21,7 +21,7 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "leaves: records would lie in one piece",
         _LEAVES,
-        "count * int64(sizeof(Leaf<T, decltype(leaf)::value>))",
+        "count * detail::leaf_stride<Leaf<T, decltype(leaf)::value>>",
         "count * int64(sizeof(T))",
         "reduce blocks of records",
         "OUT OF BOUNDS",
