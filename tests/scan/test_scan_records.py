@@ -73,7 +73,7 @@ def both(
 @pytest.mark.parametrize("name", KINDS)
 def test_every_size(cuda: Backend, guarded: Make, name: str) -> None:
     kind = KINDS[name]
-    for n in SIZES:
+    for n in SIZES if kind.acc.itemsize <= 16 else SIZES[:-2]:  # more would be capped
         both(cuda, guarded, kind, kind.random(n, n), 0)
 
 
