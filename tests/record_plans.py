@@ -28,9 +28,10 @@ class Kind:
     acc: np.dtype[Any]
 
     def random(self, shape: Any, seed: int = 0) -> Leaves:
-        """Return leaves of a shape."""
+        """Return leaves of a shape; what is multiplied is odd, so that none is forgotten."""
         leaves = records.leaves(self.dtype)
-        return tuple(summable(shape, leaf, seed + i) for i, leaf in enumerate(leaves))
+        first, *others = (summable(shape, leaf, seed + i) for i, leaf in enumerate(leaves))
+        return (first | 1 if first.dtype.kind in "iu" else first, *others)
 
     def start(self) -> Host:
         """Return a value to start from."""
@@ -95,6 +96,31 @@ def folded(kind: Kind, leaves: Leaves, axes: tuple[int, ...], init: Host | None)
         return result
     start = tuple(np.full(x.shape, init[str(i)]) for i, x in enumerate(result))
     return kind.converted(kind.fn(start, result))
+
+
+def scanned(
+    kind: Kind, x: Leaves, axis: int | None, init: Host | None, *, exclusive: bool, reverse: bool
+) -> Leaves:
+    """Scan one element after the other."""
+    leaves = kind.converted(x)
+    if axis is None:
+        leaves, axis = tuple(leaf.reshape(-1) for leaf in leaves), 0
+    turned = tuple(np.moveaxis(leaf, axis, 0)[:: -1 if reverse else 1] for leaf in leaves)
+    results: list[Leaves] = []
+    before: Leaves | None = None
+    if init is not None:
+        before = tuple(np.full(leaf.shape[1:], init[str(i)]) for i, leaf in enumerate(turned))
+    for k in range(turned[0].shape[0]):
+        item = tuple(np.asarray(leaf[k]) for leaf in turned)
+        after = (
+            item
+            if before is None
+            else kind.converted(tuple(map(np.asarray, kind.fn(before, item))))
+        )
+        results.append(before if exclusive and before is not None else after)
+        before = after
+    stacked = (np.stack(column) for column in zip(*results, strict=True))
+    return tuple(np.moveaxis(leaf[:: -1 if reverse else 1], 0, axis) for leaf in stacked)
 
 
 def views_of(arrays: Sequence[Array]) -> list[View]:

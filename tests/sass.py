@@ -7,7 +7,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,3 +198,19 @@ def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool
     is_wide = None if widest == 16 else read_bytes >= elements.VECTOR_BYTES
     applied = elements.Applied(op, tuple(inputs), result)
     return Case(elements.flat_spec(applied, items, loads), is_wide)
+
+
+def transform_cases(op: Operator, inputs: list[Dtype], result: Dtype) -> list[Case]:
+    """Return the kernels of a transformation, without gaps and of any strides."""
+    is_wide = None if max(dtype.itemsize for dtype in inputs) == 16 else False
+    strided = elements.strided_spec(elements.Applied(op, tuple(inputs), result))
+    return [flat_case(op, inputs, result), Case(strided, is_wide)]
+
+
+def transformed(
+    fn: Callable[..., Any], inputs: list[Dtype], folder: Path, capability: Capability
+) -> tuple[Dtype, Sass]:
+    """Return the inferred dtype of a transformation, and its machine code."""
+    op = Operator(fn)
+    result = build.result_dtype(op, tuple(inputs), None, capability)
+    return result, read(flat_case(op, inputs, result).spec, capability, folder)

@@ -68,10 +68,24 @@ struct Running {
   bool is_empty = true;
 
   __device__ void append(const A& value) {
-    total = is_empty ? value : Op::apply(total, value);
+    if constexpr (has_gaps<A>) {
+      assign(total, is_empty ? value : Op::apply(total, value));
+    } else {
+      total = is_empty ? value : Op::apply(total, value);
+    }
     is_empty = false;
   }
 };
+
+template <class Op, class A>
+__device__ inline void assign(Running<Op, A>& to, const Running<Op, A>& from) {
+  if constexpr (has_gaps<A>) {
+    assign(to.total, from.total);
+    to.is_empty = from.is_empty;
+  } else {
+    to = from;
+  }
+}
 
 }  // namespace gpualgo
 

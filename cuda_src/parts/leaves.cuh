@@ -55,6 +55,17 @@ __device__ constexpr int bytes_from() {
   }
 }
 
+// Where a number lies: at a multiple of its size.
+template <class T, int i>
+__device__ constexpr int offset_from() {
+  if constexpr (i == 0) {
+    return 0;
+  } else {
+    constexpr int size = sizeof(Leaf<T, i>);
+    return (offset_from<T, i - 1>() + int(sizeof(Leaf<T, i - 1>)) + size - 1) / size * size;
+  }
+}
+
 template <class T, int i = 0>
 __device__ constexpr int widest_from() {
   constexpr int own = is_position<Leaf<T, i>> ? 1 : int(sizeof(Leaf<T, i>));
@@ -80,6 +91,8 @@ inline constexpr int widest_leaf = detail::widest_from<T>();
 // Whether there are bytes between an element's numbers, or behind them, which nobody writes.
 template <class T>
 inline constexpr bool has_gaps = detail::bytes_from<T>() < int(sizeof(T));
+template <class T, int items>
+inline constexpr bool has_gaps<Pack<T, items>> = has_gaps<T>;
 
 // An element's number.
 template <int i, class T>
@@ -115,6 +128,29 @@ __device__ inline void for_each_leaf(Body body) {
   if constexpr (i < num_leaves<T>) {
     body(detail::Index<i>{});
     for_each_leaf<T, i + 1>(body);
+  }
+}
+
+// to = from, number by number where there are gaps: what is copied with its gaps does not stay in
+// registers.
+template <class T>
+__device__ inline void assign(T& to, const T& from) {
+  if constexpr (has_gaps<T>) {
+    for_each_leaf<T>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      leaf_of<i>(to) = leaf_of<i>(from);
+    });
+  } else {
+    to = from;
+  }
+}
+template <class T, int items>
+__device__ inline void assign(Pack<T, items>& to, const Pack<T, items>& from) {
+  if constexpr (has_gaps<T>) {
+#pragma unroll
+    for (int k = 0; k < items; ++k) assign(to.items[k], from.items[k]);
+  } else {
+    to = from;
   }
 }
 
@@ -189,13 +225,17 @@ __device__ inline T load_element(const Sources<T>& from) {
 // Stores `items` elements into leaves without gaps, each leaf's numbers at once.
 template <class A, int items>
 __device__ inline void store_leaves(const Targets<A>& to, const Pack<A, items>& pack) {
-  for_each_leaf<A>([&](auto leaf) {
-    constexpr int i = decltype(leaf)::value;
-    Pack<Leaf<A, i>, items> numbers;
+  if constexpr (is_record<A>) {
+    for_each_leaf<A>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      Pack<Leaf<A, i>, items> numbers;
 #pragma unroll
-    for (int k = 0; k < items; ++k) numbers.items[k] = leaf_of<i>(pack.items[k]);
-    store_pack(to.at[i], numbers);
-  });
+      for (int k = 0; k < items; ++k) numbers.items[k] = leaf_of<i>(pack.items[k]);
+      store_pack(to.at[i], numbers);
+    });
+  } else {
+    store_pack(to.at[0], pack);
+  }
 }
 
 // Starts copying an element from its leaves to shared memory, where it lies in one piece: past the
@@ -217,27 +257,44 @@ __device__ inline void store_element(const Targets<A>& to, const A& element) {
   });
 }
 
-// Copies an element's numbers to where the element is to lie, and not what is between them.
+// Puts an element's numbers into words that are zero, from byte `begin` on, and not what is between
+// them.
 template <class T>
-__device__ inline void copy_numbers(unsigned char* to, const T& element) {
+__device__ inline void put_numbers(uint32* words, int begin, const T& element) {
+  for_each_leaf<T>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    constexpr int bytes = sizeof(Leaf<T, i>);
+    const auto& number = leaf_of<i>(element);
+    const int at = begin + detail::offset_from<T, i>();
+    if constexpr (bytes >= 4) {
+      memcpy(words + at / 4, &number, bytes);
+    } else {
+      Pack<uint8, bytes> raw;
+      memcpy(&raw, &number, bytes);
+#pragma unroll
+      for (int k = 0; k < bytes; ++k) {
+        words[(at + k) / 4] |= uint32(raw.items[k]) << (at + k) % 4 * 8;
+      }
+    }
+  });
+}
+
+// The words of a value; zero between an element's numbers.
+template <class T>
+__device__ inline void put_words(uint32* words, const T& value) {
   if constexpr (has_gaps<T>) {
-    for_each_leaf<T>([&](auto leaf) {
-      const auto& number = leaf_of<decltype(leaf)::value>(element);
-      const auto* first = reinterpret_cast<const unsigned char*>(&element);
-      memcpy(to + (reinterpret_cast<const unsigned char*>(&number) - first), &number,
-             sizeof(number));
-    });
+    put_numbers(words, 0, value);
   } else {
-    memcpy(to, &element, sizeof(T));
+    memcpy(words, &value, sizeof(T));
   }
 }
 template <class T, int items>
-__device__ inline void copy_numbers(unsigned char* to, const Pack<T, items>& pack) {
+__device__ inline void put_words(uint32* words, const Pack<T, items>& pack) {
   if constexpr (has_gaps<T>) {
 #pragma unroll
-    for (int k = 0; k < items; ++k) copy_numbers(to + k * sizeof(T), pack.items[k]);
+    for (int k = 0; k < items; ++k) put_numbers(words, k * int(sizeof(T)), pack.items[k]);
   } else {
-    memcpy(to, &pack, sizeof(pack));
+    memcpy(words, &pack, sizeof(pack));
   }
 }
 

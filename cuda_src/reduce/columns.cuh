@@ -125,14 +125,15 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
 
   auto store = [&] {
     if (slot != 0 || !is_inside) return;
+    const Targets<A> output =
+        moved(params.common.output, [&](auto leaf) { return offsets[leaves + leaf.value]; });
 #pragma unroll
     for (int i = 0; i < items; ++i) {
       A result = with_init<Op>(params.common.init, totals[i]);
-      const Targets<A> output = moved(params.common.output, [&](auto leaf) {
-        constexpr int k = decltype(leaf)::value;
-        return offsets[leaves + k] + (column + i) * params.output_column_strides[k];
-      });
-      store_element(output, result);
+      store_element(
+          moved(output,
+                [&](auto leaf) { return (column + i) * params.output_column_strides[leaf.value]; }),
+          result);
     }
   };
   if (num_blocks == 1) {

@@ -97,6 +97,15 @@ struct ScanColumns {
     Targets<A> output;
   };
 
+  // Where an element lies, from a first one on; side: 0 of inputs, `leaves` of outputs.
+  template <int side, class Places>
+  __device__ Places at(const Places& first, int64 row, int64 column) const {
+    const auto in_row =
+        moved(first, [&](auto leaf) { return row * params.row_strides[side + leaf.value]; });
+    return moved(in_row,
+                 [&](auto leaf) { return column * params.column_strides[side + leaf.value]; });
+  }
+
   __device__ Tile tile_at(int64 index) const {
     Tile tile;
     tile.index = index;
@@ -111,19 +120,17 @@ struct ScanColumns {
     tile.columns = columns < width * items ? int(columns) : width * items;
     int64 offsets[2 * leaves];
     params.batches.offsets(batch, offsets);
-    const auto offset = [&](int i) {
-      return offsets[i] + row * params.row_strides[i] + column * params.column_strides[i];
-    };
-    tile.input =
-        moved(params.common.input, [&](auto leaf) { return offset(decltype(leaf)::value); });
-    tile.output = moved(params.common.output,
-                        [&](auto leaf) { return offset(leaves + decltype(leaf)::value); });
+    tile.input = moved(params.common.input, [&](auto leaf) { return offsets[leaf.value]; });
+    tile.output =
+        moved(params.common.output, [&](auto leaf) { return offsets[leaves + leaf.value]; });
+    tile.input = at<0>(tile.input, row, column);
+    tile.output = at<leaves>(tile.output, row, column);
     return tile;
   }
 
   // --- to shared memory and back
 
-  // Calls move(row, unit) for all units of a wide tile's rows, each of `units`, `valid` of them.
+  // Calls move(row, unit) for all `valid` of the `units` of each of a wide tile's rows.
   template <int units, class Move>
   __device__ void for_each_unit(int rows, int valid, Move move) const {
     static_assert(threads % units == 0);
@@ -155,11 +162,8 @@ struct ScanColumns {
     auto* target = reinterpret_cast<unsigned char*>(shared.elements);
     auto move_element = [&](int row, int column) {
       const int there = column < tile.columns ? column : tile.columns - 1;
-      const Sources<T> from = moved(tile.input, [&](auto leaf) {
-        constexpr int i = decltype(leaf)::value;
-        return row * params.row_strides[i] + there * params.column_strides[i];
-      });
-      copy_element<Policy::is_async>(shared.elements + slot(tile, row) + column, from);
+      copy_element<Policy::is_async>(shared.elements + slot(tile, row) + column,
+                                     at<0>(tile.input, row, there));
     };
     if constexpr (bytes == 0 && is_narrow) {
       for_each_element(tile, move_element);
@@ -197,11 +201,8 @@ struct ScanColumns {
     const A* results = results_of();
     const auto* source = reinterpret_cast<const unsigned char*>(results);
     auto move_element = [&](int row, int column) {
-      const Targets<A> to = moved(tile.output, [&](auto leaf) {
-        constexpr int i = leaves + decltype(leaf)::value;
-        return row * params.row_strides[i] + column * params.column_strides[i];
-      });
-      store_leaves(to, load_pack<A, 1>(results + slot(tile, row) + column));
+      store_leaves(at<leaves>(tile.output, row, column),
+                   load_pack<A, 1>(results + slot(tile, row) + column));
     };
     if constexpr (bytes == 0 && is_narrow) {
       for_each_element(tile, move_element);
@@ -348,12 +349,12 @@ struct ScanColumns {
     if (states != nullptr) {
       const int last = (tile.rows - 1) / Policy::segment_rows;
       Columns total{}, within{};
-      if (segment == 0) total = joined[last * width + group];
-      if (segment > 0 && rows > 0) within = joined[threadIdx.x - width];
+      if (segment == 0) assign(total, joined[last * width + group]);
+      if (segment > 0 && rows > 0) assign(within, joined[threadIdx.x - width]);
       ptx::syncthreads();  // before the look-back takes the place of the folds
       if (tile.chunk > 0) {
         connect(*states, tile, total);
-        if (rows > 0) before = Before{shared.before[group], false};
+        if (rows > 0) assign(before, Before{shared.before[group], false});
       } else if (segment == 0 && rows > 0) {
         Before whole = before;
         whole.append(total);

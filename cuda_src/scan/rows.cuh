@@ -198,14 +198,14 @@ struct ScanRows {
     for (int at = lane; at < units * num_lines; at += warp_threads) {
       const int line = line_of(params.in_units, at);
       const int unit = at - line * units;
-      T* target = elements + slot(line, count);
-      const Sources<T> from =
-          params.access.source(params.common.input, first_line + line, first + unit);
       if constexpr (is_record<T>) {
-        copy_element<Policy::is_async>(target + unit, from);
+        copy_element<Policy::is_async>(
+            elements + slot(line, count) + unit,
+            params.access.source(params.common.input, first_line + line, first + unit));
       } else {
-        copy_to_shared<is_async, bytes>(reinterpret_cast<unsigned char*>(target) + unit * bytes,
-                                        from.at[0]);
+        copy_to_shared<is_async, bytes>(
+            reinterpret_cast<unsigned char*>(elements + slot(line, count)) + unit * bytes,
+            params.access.source(params.common.input, first_line + line, first + unit).at[0]);
       }
     }
     end_copies<Policy::is_async>();
@@ -219,14 +219,15 @@ struct ScanRows {
     for (int at = lane; at < units * num_lines; at += warp_threads) {
       const int line = line_of(params.out_units, at);
       const int unit = at - line * units;
-      const A* source = results + slot(line, count);
-      const Targets<A> to =
-          params.access.target(params.common.output, first_line + line, first + unit);
       if constexpr (is_record<A>) {
-        store_leaves(to, load_pack<A, 1>(source + unit));
+        store_leaves(params.access.target(params.common.output, first_line + line, first + unit),
+                     load_pack<A, 1>(results + slot(line, count) + unit));
       } else {
-        store_pack(to.at[0], load_pack<uint8, bytes>(
-                                 reinterpret_cast<const unsigned char*>(source) + unit * bytes));
+        store_pack(
+            params.access.target(params.common.output, first_line + line, first + unit).at[0],
+            load_pack<uint8, bytes>(
+                reinterpret_cast<const unsigned char*>(results + slot(line, count)) +
+                unit * bytes));
       }
     }
   }

@@ -132,8 +132,8 @@ struct ScanTiles {
     const int count = count_of_warp(tile);
     const int mine = S::items_of_lane(count);
     A value{};
-    if (count > 0 ||
-        is_record<T>) {  // copies of a warp's own are waited for even if there are none
+    // What a warp copies by itself it waits for, even if that is nothing.
+    if (count > 0 || is_record<T>) {
       await_load<Policy::transfer>(shared.arrivals[number % stages][warp], number / stages, later);
     }
     if (mine > 0) value = fold_lane<S, Op, A>(shared.stages[number % stages][warp], mine);
@@ -308,7 +308,8 @@ struct ScanTiles {
     // reads.
     Running<Op, A> start{A{}};
     if (has_init(params.common)) start.append(read_init(params.common));
-    Running<Op, A> carry = start;
+    Running<Op, A> carry{A{}};
+    assign(carry, start);
     int64 part = 0;
     StateWindow<A, detail::scan_window> window;
     window.start(states, 0, params.num_tiles);
@@ -321,7 +322,7 @@ struct ScanTiles {
       int i = 0;
       auto step = [&](const A& own) {
         // All lanes have the same; of a record that is no one store.
-        if (!is_record<A> || lane == 0) shared.prefixes[i] = carry.total;
+        if (!is_record<A> || lane == 0) assign(shared.prefixes[i], carry.total);
         ++i;
         carry.append(own);
       };
@@ -340,7 +341,7 @@ struct ScanTiles {
       part += count;
       if (part == tiles_per_line) {
         part = 0;
-        carry = start;
+        assign(carry, start);
       }
       ptx::syncwarp();
       for (int i = lane; i < count; i += warp_threads) {

@@ -13,7 +13,7 @@ from sass import Capability, Dtype, needs_cuobjdump
 
 from gpualgo._algorithms.scan import policy as tiles
 from gpualgo._algorithms.scan import policy_lines as lines
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
 
@@ -160,3 +160,77 @@ def test_columns_fit_a_block(names: str, num_columns: int) -> None:
         assert cut.strips * cut.width * cut.items >= num_columns
         assert (cut.chunks - 1) * cut.rows < num_rows <= cut.chunks * cut.rows
         assert cut.shared_bytes(source, acc) <= 64 << 10  # of an sm_75
+
+
+# --- records -------------------------------------------------------------------------------
+
+
+def record_cases(op: Operator, dtype: Dtype, capability: Capability) -> list[Case]:
+    """Return the kernels that scan records: what is wide of them are single numbers."""
+    is_async = capability >= (8, 0)
+    cut = tiles.policy_of(MANY << 10, dtype, dtype)
+    assert isinstance(cut, tiles.Policy)
+    accesses = tiles.stepped(dtype, dtype), tiles.winding(dtype, dtype)
+    cases = [tiles.tiles_spec(op, dtype, dtype, a, cut, False, capability) for a in accesses]
+    wave = tiles.policy_of(1 << 20, dtype, dtype)
+    assert isinstance(wave, tiles.WavePolicy)
+    cases.append(tiles.wave_spec(op, dtype, dtype, accesses[0], wave, True))
+    spaced = lines.spaced_rows(dtype, dtype)
+    for num_items in (3, MANY):
+        rows = lines.rows_cut(num_items, dtype, dtype)
+        cases.append(lines.rows_spec(op, dtype, dtype, spaced, rows, True, is_async))
+    for num_columns in (3, 1024):
+        columns = lines.cut_columns(MANY, num_columns, 1, dtype, dtype)
+        units = 0, 0
+        cases.append(lines.columns_spec(op, dtype, dtype, columns, units, False, is_async))
+    items = lines.walk_items(16 * MANY, MANY, dtype.itemsize, 16)
+    cases.append(lines.walks_spec(op, dtype, dtype, items, False))
+    return [(case, None) for case in cases]
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    ("capability", "names"),
+    [
+        (MAIN, "float32 float32"),
+        (MAIN, "bool float32"),
+        pytest.param(MAIN, "int8 float64 bool", marks=pytest.mark.exhaustive),
+        pytest.param(MAIN, " ".join(["float64"] * 8), marks=pytest.mark.exhaustive),
+        ((7, 5), "float32 int32"),
+        ((8, 0), "float64 float64"),
+        pytest.param((10, 0), "float32 float32", marks=pytest.mark.exhaustive),
+        ((12, 0), "float32 float32"),
+    ],
+)
+def test_records(capability: Capability, names: str, tmp_path: Path) -> None:
+    fields = [sass.dtype_of(name) for name in names.split()]
+    dtype = records.record([str(i) for i in range(len(fields))], fields)
+    op = Operator(lambda a, b: b if a[0] else (b[0], a[1] + b[1]))
+    if len(fields) > 2:
+        op = Operator(lambda a, b: b if a[1] == b[1] else a)
+    check(record_cases(op, dtype, capability), capability, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "int8 int8 int8", "float32 float32", "int8 float64 bool", " ".join(["float64"] * 5),
+        " ".join(["complex128"] * 8),
+    ],
+)  # fmt: skip
+def test_records_fit_shared_memory(names: str) -> None:
+    fields = [np.dtype(name) for name in names.split()]
+    dtype = records.record([str(i) for i in range(len(fields))], fields)
+    for num_columns in (1, 2, 3, 17, 1000):
+        columns = lines.cut_columns(1000, num_columns, 1, dtype, dtype)
+        assert columns.segments * columns.width <= columns.threads
+        assert columns.shared_bytes(dtype, dtype) <= 64 << 10  # of an sm_75
+    for num_items in (1, 10, 100, 1000, 10000):
+        rows = lines.rows_cut(num_items, dtype, dtype)
+        room = rows.width * rows.rounds * rows.vectors * tiles.vector_items(dtype.itemsize)
+        assert rows.vectors % 2 == 1
+        assert rows.is_long or num_items * (32 // rows.width) <= room * (32 // rows.width)
+        warps = lines.ROWS_THREADS // 32
+        stages = 2 if rows.is_long else 1
+        lane = rows.vectors * tiles.vector_items(dtype.itemsize) * dtype.itemsize
+        assert warps * stages * rows.rounds * 32 * lane <= lines.ROWS_SHARED

@@ -91,8 +91,8 @@ def plan_of(problem: Scan, views: Sequence[View], op: Operator, targets: Sequenc
     source, acc, device = problem.source, problem.acc, views[0].device
     elements, lines = canonical(problem, views, targets)
     kernel = lines_policy.kernel_of(elements, lines, source, acc)
-    is_dense_line = is_dense(elements, _sizes(source, acc)) and not records.is_record(acc)
-    is_plain = is_dense_line and len(lines) <= 1 and kernel in ("tiles", "rows")
+    is_plain = not records.is_record(acc) and len(lines) <= 1 and kernel in ("tiles", "rows")
+    is_plain = is_plain and is_dense(elements, _sizes(source, acc))
     pointers = [view.ptr for view in (*views, *targets)]
     starts = [0] * len(pointers)
     if problem.is_reverse and not is_plain:
@@ -120,8 +120,7 @@ def _ends(elements: Dims, side: int) -> int:
 
 def _tiles(case: _Case) -> Plan:
     """Few long lines."""
-    source, acc = case.source, case.acc
-    num_items, widest = case.num_items, case.widest
+    source, acc, num_items, widest = case.source, case.acc, case.num_items, case.widest
     cut = policy.policy_of(num_items * case.num_lines * widest, source, acc)
     tiles_per_line = -(-num_items // cut.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines

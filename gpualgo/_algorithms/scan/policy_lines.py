@@ -32,6 +32,7 @@ Dtype = np.dtype[Any]
 
 ROWS_THREADS, ROWS_BLOCKS = 128, 8  # of a block; blocks per multiprocessor
 ROWS_VECTORS = 9  # of a lane at most
+ROWS_SHARED = 47 << 10  # 48 KB, less what is there besides lines
 WALKS_THREADS, WALKS_LOADS, WALKS_BYTES = 128, 8, 128  # loaded at once: rows at most, bytes
 WALKS_BLOCKS, PACKED_WALKS_BLOCKS = 8, 4  # of a thread's few or many columns: more would spill
 MANY_WALKS = 1 << 16  # keep a GPU busy
@@ -128,11 +129,11 @@ def cut_rows(num_items: int, widest: int, most: int = ROWS_VECTORS) -> RowsCut:
 
 
 def rows_cut(num_items: int, source: Dtype, acc: Dtype) -> RowsCut:
-    """Return the cut of lines whose two stages and results fit in shared memory (48 KB)."""
+    """Return the cut of lines whose two stages and results fit in a block's shared memory."""
     widest = max(source.itemsize, acc.itemsize)
     results = 0 if source.itemsize == acc.itemsize else acc.itemsize
     vector = vector_items(widest) * (2 * source.itemsize + results)
-    room = (48 << 10) // ROWS_THREADS // vector
+    room = ROWS_SHARED // ROWS_THREADS // vector
     return cut_rows(num_items, widest, min(ROWS_VECTORS, room - 1 | 1))
 
 

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from emulator.planted import histogram, lines, parts, reduce, sort, sort_rows, tiles, wave
+from emulator.planted import (
+    histogram,
+    lines,
+    parts,
+    records,
+    reduce,
+    sort,
+    sort_rows,
+    tiles,
+    wave,
+)
 from emulator.planted.bug import Bug
 
-_TABLES = (reduce, parts, wave, tiles, lines, sort, sort_rows, histogram)
+_TABLES = (reduce, parts, wave, tiles, lines, sort, sort_rows, histogram, records)
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

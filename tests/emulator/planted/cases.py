@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from record_plans import KINDS, folded, scanned
 from support import Backend, affine, compose
 
 import gpualgo as ga
@@ -58,6 +59,31 @@ def _reduce_greatest(gpu: Backend, rng: np.random.Generator) -> Results:
     for length in (256, 200):
         x = -1 - abs(_numbers(rng, (5, length)))
         yield ga.reduce(gpu.to_device(x), op=np.maximum, axis=-1), x.max(-1)
+
+
+def _reduce_records(shape: Any, axis: int | None, step: int = 1) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        kind, seed = KINDS["affine"], int(rng.integers(1 << 30))
+        x = tuple(leaf[..., ::step] for leaf in kind.random(shape, seed))
+        given = tuple(gpu.to_device(leaf)[..., ::step] for leaf in kind.random(shape, seed))
+        axes = tuple(range(x[0].ndim)) if axis is None else (axis % x[0].ndim,)
+        yield from zip(
+            ga.reduce(given, op=kind.fn, axis=axis), folded(kind, x, axes, None), strict=True
+        )
+
+    return calls
+
+
+def _scan_records(name: str, size: int) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        kind = KINDS[name]
+        x = kind.random(size, int(rng.integers(1 << 30)))
+        got = ga.inclusive_scan(tuple(map(gpu.to_device, x)), None, kind.fn)
+        with np.errstate(over="ignore"):
+            want = scanned(kind, x, 0, None, exclusive=False, reverse=False)
+        yield from zip(got, want, strict=True)
+
+    return calls
 
 
 def _transform(size: int, step: int) -> Any:
@@ -145,6 +171,7 @@ _TILES = (
     (scan, "LARGE", scan.Policy(64, 3, 2)),
     (scan, "LARGE_WIDE", scan.Policy(64, 3, 2)),
 )
+_RECORD_TILES = (*_TILES, (scan, "WAVE_BYTES", 0), (scan, "STAGE_BYTES", 12 << 10))
 _COLUMNS = (
     (lines, "COLUMNS_THREADS", 64),
     (lines, "ROW_BYTES", 32),
@@ -177,6 +204,10 @@ CASES = {
     "reduce rows": Case(_reduce((37, 21), -1), _REDUCE),
     "reduce rows of whole vectors": Case(_reduce_greatest, _REDUCE),
     "reduce columns": Case(_reduce((241, 20), 0), _REDUCE),
+    "reduce blocks of records": Case(_reduce_records(3001, None), _REDUCE),
+    "reduce rows of records in steps": Case(_reduce_records((37, 42), -1, step=2), _REDUCE),
+    "tiles of records": Case(_scan_records("affine", 2450), _TILES),
+    "tiles of mixed records": Case(_scan_records("mixed", 1201), _RECORD_TILES),
     "transform": Case(_transform(2103, 1)),
     "transform with numbers": Case(_numbered),
     "transform steps": Case(_transform(2005, 2)),

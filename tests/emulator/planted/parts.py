@@ -18,8 +18,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "fold: the first value is lost",
         "parts/fold.cuh",
-        "total = is_empty ? value : Op::apply(total, value);\n    is_empty = false;",
-        "if (!is_empty) total = Op::apply(total, value);\n    is_empty = false;",
+        "      total = is_empty ? value : Op::apply(total, value);\n    }",
+        "      if (!is_empty) total = Op::apply(total, value);\n    }",
         "reduce rows",
         WRONG,
     ),
