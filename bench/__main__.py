@@ -11,18 +11,23 @@ import sys
 import time
 
 from bench import (
+    bench_extremes,
     bench_histogram,
     bench_radix_sort,
     bench_reduce,
     bench_scan,
     bench_transform,
+    bench_tuples,
     startup,
     table,
 )
 from bench.peers import cub
 from bench.support import Result, Row, free_memory, gpu, run
 
-MODULES = (bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_histogram)
+MODULES = (
+    bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_histogram, bench_extremes,
+    bench_tuples,
+)  # fmt: skip
 
 
 def _arguments() -> argparse.Namespace:

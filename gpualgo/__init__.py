@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import gpualgo._base.loaded  # noqa: F401  # the first of all: it takes the time
+from gpualgo._algorithms.extremes import MinMax, argmax, argmin, minmax
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
@@ -27,10 +28,13 @@ __all__ = [
     "CompileError",
     "DeviceArray",
     "Graph",
+    "MinMax",
     "NoDeviceError",
     "Operator",
     "Plan",
     "__version__",
+    "argmax",
+    "argmin",
     "argsort",
     "default_device",
     "empty_pinned",
@@ -39,6 +43,7 @@ __all__ = [
     "graph",
     "histogram",
     "inclusive_scan",
+    "minmax",
     "prepare",
     "radix_sort",
     "reduce",

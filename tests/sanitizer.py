@@ -107,6 +107,32 @@ def numbers(shape: tuple[int, ...]) -> None:
                 same(ga.inclusive_scan(x, None, op, axis=axis), sums)
 
 
+def tuples(shape: tuple[int, ...]) -> None:
+    """Elements of several numbers, and extreme ones, along every axis."""
+    h = RNG.integers(-100, 100, shape).astype(np.int32)
+    wide = h[:1].astype(np.float64)  # is broadcast
+    for turn in (False, True):
+        a, b = (h.T, np.broadcast_to(wide, shape).T) if turn else (h, np.broadcast_to(wide, shape))
+        x, y = (xp.asarray(h).T, xp.asarray(wide).T) if turn else (xp.asarray(h), xp.asarray(wide))
+        for got, want in zip(ga.transform(lambda p: (p[1], p[0] + 1), (x, y)), (b, a + 1)):  # noqa: B905
+            same(got, want)
+        for axis in range(a.ndim):
+            found = ga.reduce((x, y), None, _summed, axis=axis)
+            same(found[0], a.sum(axis, dtype=np.int32))
+            same(found[1], b.max(axis))
+            found = ga.inclusive_scan((x, y), None, _summed, axis=axis, reverse=turn)
+            ways = np.flip(a, axis) if turn else a
+            sums = np.cumsum(ways, axis, dtype=np.int32)
+            same(found[0], np.flip(sums, axis) if turn else sums)
+            same(ga.argmax(x, axis), a.argmax(axis))
+            same(ga.minmax(x, axis).min, a.min(axis))
+        same(ga.argmin(x), a.argmin())
+
+
+def _summed(p: Any, q: Any) -> Any:
+    return p[0] + q[0], max(p[1], q[1])
+
+
 def counted(n: int) -> None:
     """Narrow keys sorted by counting, however few."""
     from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
@@ -171,9 +197,11 @@ def surroundings(n: int) -> None:
 
 for n in (1, 33, 4097, 50_000, 900_001 if IS_SMALL else 4_300_001):
     lines(n)
+tuples((1 if IS_SMALL else 3, 300_001))
 for shape in ((7, 5), (300, 300), (3000, 3), (3, 30_000), (40, 33, 17), (12, 70_001)):
     axes(shape)
     numbers(shape)
+    tuples(shape)
 if xp is not np:
     for n in (1, 4097, 900_001):
         counted(n)

@@ -232,9 +232,10 @@ def test_what_matches_compiles() -> None:
 _F32, _F64 = np.dtype("f4"), np.dtype("f8")
 DESCRIBED = [
     copy._COPY, copy._GATHER, reduce.columns(_F64), reduce.rows(_F64, reduce.flat_rows(1)),
-    reduce.rows(_F64, reduce.strided_rows(1)), scan.WALKS, scan.COLUMNS,
-    scan.tiles(scan.FLAT_LINES), scan.tiles(scan.STRIDED_LINES), scan.rows(scan.DENSE_ROWS),
-    scan.rows(scan.SPACED_ROWS),
+    reduce.rows(_F64, reduce.strided_rows(1)), scan.walks(_F64), scan.columns(_F64),
+    scan.tiles(_F64, scan.FLAT_LINES), scan.tiles(_F64, scan.STRIDED_LINES),
+    scan.tiles(_F64, scan.stepped_lines(4)), scan.tiles(_F64, scan.winding_line(4)),
+    scan.rows(_F64, scan.DENSE_ROWS), scan.rows(_F64, scan.spaced_rows(2)),
     transform.flat_operands(1, 3), transform.strided_operands(2, 2),
     histogram.flat(histogram.BYTE_BINS), histogram.strided(histogram.even_bins(_F32)),
     histogram.flat(histogram.even_bins(_F64)), histogram.strided(histogram.search_bins(_F32)),

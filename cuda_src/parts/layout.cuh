@@ -7,9 +7,7 @@
 
 namespace gpualgo {
 
-// Of so many arrays: a kernel takes up to 4 KB of parameters, and perhaps two layouts of 16.
-template <int Operands>
-inline constexpr int max_dims = Operands < 16 ? 12 : 10;
+constexpr int max_dims = 12;
 
 // Division by a number that the host knows: one multiplication and a shift, exact for every
 // non-negative dividend (Granlund and Montgomery 1994, doi:10.1145/178243.178249).
@@ -27,8 +25,8 @@ struct Divisor {
 template <int Operands>
 struct Layout {
   int64 num_dims;
-  Divisor extents[max_dims<Operands>];
-  int64 strides[Operands][max_dims<Operands>];  // bytes
+  Divisor extents[max_dims];
+  int64 strides[Operands][max_dims];  // bytes
 
   __device__ void offsets(int64 index, int64 (&result)[Operands]) const {
 #pragma unroll

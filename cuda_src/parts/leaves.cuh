@@ -47,20 +47,39 @@ using Leaf = typename detail::LeafType<i, T>::type;
 namespace detail {
 
 template <class T, int i = 0>
-__device__ constexpr int widest_from() {
-  if constexpr (i + 1 == num_leaves<T>) {
-    return int(sizeof(Leaf<T, i>));
+__device__ constexpr int bytes_from() {
+  if constexpr (i == num_leaves<T>) {
+    return 0;
   } else {
-    return int(sizeof(Leaf<T, i>)) > widest_from<T, i + 1>() ? int(sizeof(Leaf<T, i>))
-                                                             : widest_from<T, i + 1>();
+    return int(sizeof(Leaf<T, i>)) + bytes_from<T, i + 1>();
   }
 }
 
+template <class T, int i = 0>
+__device__ constexpr int widest_from() {
+  constexpr int own = is_position<Leaf<T, i>> ? 1 : int(sizeof(Leaf<T, i>));
+  if constexpr (i + 1 == num_leaves<T>) {
+    return own;
+  } else {
+    return own > widest_from<T, i + 1>() ? own : widest_from<T, i + 1>();
+  }
+}
+
+// How far neighbours lie apart where there are no gaps.
+template <class T>
+inline constexpr int64 leaf_stride = sizeof(T);
+template <>
+inline constexpr int64 leaf_stride<Position<0>> = 0;
+
 }  // namespace detail
 
-// Bytes of an element's widest number.
+// Bytes of an element's widest number that is read.
 template <class T>
 inline constexpr int widest_leaf = detail::widest_from<T>();
+
+// Whether there are bytes between an element's numbers, or behind them, which nobody writes.
+template <class T>
+inline constexpr bool has_gaps = detail::bytes_from<T>() < int(sizeof(T));
 
 // An element's number.
 template <int i, class T>
@@ -123,16 +142,16 @@ __device__ inline Places<T> moved(const Places<T>& from, Offset offset) {
 // The same `count` elements further, where leaves have no gaps.
 template <template <class> class Places, class T>
 __device__ inline Places<T> advanced(const Places<T>& from, int64 count) {
-  return moved(from,
-               [&](auto leaf) { return count * int64(sizeof(Leaf<T, decltype(leaf)::value>)); });
+  return moved(
+      from, [&](auto leaf) { return count * detail::leaf_stride<Leaf<T, decltype(leaf)::value>>; });
 }
 
 // Loads `items` elements whose leaves have no gaps: each leaf's numbers at once, of which its
 // address is a multiple, or (in_packs false) one by one.
 template <class T, int items, bool in_packs>
 __device__ inline Pack<T, items> load_leaves(const Sources<T>& from) {
-  Pack<T, items> result;
   if constexpr (is_record<T>) {
+    Pack<T, items> result;
     for_each_leaf<T>([&](auto leaf) {
       constexpr int i = decltype(leaf)::value;
       using Number = Leaf<T, i>;
@@ -140,18 +159,31 @@ __device__ inline Pack<T, items> load_leaves(const Sources<T>& from) {
 #pragma unroll
       for (int k = 0; k < items; ++k) leaf_of<i>(result.items[k]) = numbers.items[k];
     });
+    return result;
+  } else if constexpr (is_position<T>) {
+    Pack<T, items> result;
+    const int64 first = int64(reinterpret_cast<uint64>(from.at[0]) / sizeof(T));
+    constexpr int step = int(detail::leaf_stride<T> / int64(sizeof(T)));
+#pragma unroll
+    for (int k = 0; k < items; ++k) result.items[k].index = first + k * step;
+    return result;
   } else if constexpr (in_packs) {
-    result = load_pack<T, items>(from.at[0]);
+    return load_pack<T, items>(from.at[0]);
   } else {
+    Pack<T, items> result;
 #pragma unroll
     for (int k = 0; k < items; ++k) result.items[k] = load_item<T>(from.at[0] + k * sizeof(T));
+    return result;
   }
-  return result;
 }
 
 template <class T>
 __device__ inline T load_element(const Sources<T>& from) {
-  return load_leaves<T, 1, true>(from).items[0];
+  if constexpr (is_record<T>) {
+    return load_leaves<T, 1, true>(from).items[0];
+  } else {
+    return load_item<T>(from.at[0]);
+  }
 }
 
 // Stores `items` elements into leaves without gaps, each leaf's numbers at once.
@@ -166,9 +198,57 @@ __device__ inline void store_leaves(const Targets<A>& to, const Pack<A, items>& 
   });
 }
 
+// Starts copying an element from its leaves to shared memory, where it lies in one piece: past the
+// registers (see copy_to_shared) what is as wide as that takes.
+template <bool is_async, class T>
+__device__ inline void copy_element(T* element, const Sources<T>& from) {
+  for_each_leaf<T>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    constexpr int bytes = sizeof(Leaf<T, i>);
+    copy_to_shared<(is_async && bytes >= 4), bytes>(&leaf_of<i>(*element), from.at[i]);
+  });
+}
+
 template <class A>
 __device__ inline void store_element(const Targets<A>& to, const A& element) {
-  store_leaves(to, Pack<A, 1>{{element}});
+  for_each_leaf<A>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    *reinterpret_cast<Leaf<A, i>*>(to.at[i]) = leaf_of<i>(element);
+  });
+}
+
+// Copies an element's numbers to where the element is to lie, and not what is between them.
+template <class T>
+__device__ inline void copy_numbers(unsigned char* to, const T& element) {
+  if constexpr (has_gaps<T>) {
+    for_each_leaf<T>([&](auto leaf) {
+      const auto& number = leaf_of<decltype(leaf)::value>(element);
+      const auto* first = reinterpret_cast<const unsigned char*>(&element);
+      memcpy(to + (reinterpret_cast<const unsigned char*>(&number) - first), &number,
+             sizeof(number));
+    });
+  } else {
+    memcpy(to, &element, sizeof(T));
+  }
+}
+template <class T, int items>
+__device__ inline void copy_numbers(unsigned char* to, const Pack<T, items>& pack) {
+  if constexpr (has_gaps<T>) {
+#pragma unroll
+    for (int k = 0; k < items; ++k) copy_numbers(to + k * sizeof(T), pack.items[k]);
+  } else {
+    memcpy(to, &pack, sizeof(pack));
+  }
+}
+
+// Writes a whole element: of a record, what lies between its numbers, too.
+template <class A>
+__device__ inline void store_whole(A* address, const A& element) {
+  if constexpr (is_record<A>) {
+    store_pack(address, Pack<A, 1>{{element}});
+  } else {
+    *address = element;
+  }
 }
 
 // A weak load from L2 of a whole element, see ptx::ld_cg.

@@ -161,6 +161,40 @@ struct Maximum : Recognised<Maximum> {
   }
 };
 
+// Of values with their positions: the extreme one, a NaN before all; of equal ones the first.
+template <bool is_maximum>
+struct ArgExtreme {
+  static constexpr bool commutative = true, has_numbers = false;
+  template <class A>
+  __device__ static A apply(const A& a, const A& b) {
+    return is_before(computed(b.v0), computed(a.v0), b.v1 < a.v1) ? b : a;
+  }
+  template <class T>
+  __device__ static auto computed(const T& x) {
+    if constexpr (is_narrow<T>) {
+      return widen(x);
+    } else {
+      return x;
+    }
+  }
+  template <class T>
+  __device__ static bool is_before(const T& x, const T& y, bool is_first) {
+    if (x != x || y != y) return x != x && (y == y || is_first);
+    return (is_maximum ? x > y : x < y) || (x == y && is_first);
+  }
+};
+struct ArgMinimum : ArgExtreme<false> {};
+struct ArgMaximum : ArgExtreme<true> {};
+
+// Of pairs: the least of the first and the greatest of the second.
+struct MinimumMaximum {
+  static constexpr bool commutative = true, has_numbers = false;
+  template <class A>
+  __device__ static A apply(const A& a, const A& b) {
+    return {Minimum::apply(a.v0, b.v0), Maximum::apply(a.v1, b.v1)};
+  }
+};
+
 template <class T>
 __device__ inline bool truth(const T& x) {
   if constexpr (is_complex<T>) {

@@ -5,6 +5,7 @@
 #define GPUALGO_PARTS_TAGGED_CUH
 
 #include "parts/intrinsics.cuh"
+#include "parts/leaves.cuh"
 #include "parts/ptx.cuh"
 #include "parts/warp.cuh"
 
@@ -21,7 +22,7 @@ struct Tagged {
 template <class T>
 __device__ inline void store_tagged(uint64* words, int64 index, const T& value, uint32 tag) {
   uint32 pieces[tagged_words<T>] = {};
-  memcpy(pieces, &value, sizeof(T));
+  copy_numbers(reinterpret_cast<unsigned char*>(pieces), value);
 #pragma unroll
   for (int i = 0; i < tagged_words<T>; ++i) {
     ptx::st_relaxed_gpu(words + index * tagged_words<T> + i, uint64(tag) << 32 | pieces[i]);

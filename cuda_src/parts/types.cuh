@@ -93,6 +93,13 @@ struct Tuple<A, B, C, D, E, F, G, H> {
   H v7;
 };
 
+// Where an element stands, of inputs that are counted and not read. It lies nowhere: an address is
+// 8 times what it is, and of the elements that are loaded at once each is `step` further.
+template <int step>
+struct Position {
+  int64 index;
+};
+
 template <class A, class B>
 inline constexpr bool is_same = false;
 template <class A>
@@ -102,6 +109,11 @@ template <class T>
 inline constexpr bool is_complex = false;
 template <class Real>
 inline constexpr bool is_complex<Complex<Real>> = true;
+
+template <class T>
+inline constexpr bool is_position = false;
+template <int step>
+inline constexpr bool is_position<Position<step>> = true;
 
 // 16-bit floats: computed in float, rounded to nearest even (parts/convert.cuh).
 template <class T>

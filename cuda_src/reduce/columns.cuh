@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   if (slot == 0 && is_inside) {
 #pragma unroll
     for (int i = 0; i < items; ++i) {
-      store_pack(partials + block * columns + i, Pack<A, 1>{{totals[i]}});
+      store_whole(partials + block * columns + i, totals[i]);
     }
   }
   ptx::syncthreads();

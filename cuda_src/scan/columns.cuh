@@ -38,19 +38,21 @@ struct ScanColumnsPolicy {
   static constexpr int shared_bytes = shared_bytes_;
 };
 
+template <class A, class T>
 struct ScanColumnsParams {
-  ScanCommon common;
+  static constexpr int leaves = num_leaves<T>;
+  ScanCommon<A, T> common;
   int64 num_rows, num_tiles;
-  int64 num_chunks;         // tiles to a column
-  int64 num_words;          // of the states
-  int64 segments;           // of a narrow tile
-  int64 is_flipped;         // in shared memory the rows of a narrow tile stand in reverse
-  int64 row_strides[2];     // bytes: input, output
-  int64 column_strides[2];  // bytes; of elements that lie apart
-  Divisor num_columns;      // of a batch
-  Divisor tiles_per_chunk;  // of all batches
-  Divisor num_strips;       // of a batch
-  Layout<2> batches;
+  int64 num_chunks;                  // tiles to a column
+  int64 num_words;                   // of the states
+  int64 segments;                    // of a narrow tile
+  int64 is_flipped;                  // in shared memory the rows of a narrow tile stand in reverse
+  int64 row_strides[2 * leaves];     // bytes: inputs, outputs
+  int64 column_strides[2 * leaves];  // bytes; of elements that lie apart
+  Divisor num_columns;               // of a batch
+  Divisor tiles_per_chunk;           // of all batches
+  Divisor num_strips;                // of a batch
+  Layout<2 * leaves> batches;
 };
 
 constexpr int max_scan_columns = 64;  // threads across a tile
@@ -75,13 +77,14 @@ struct ScanColumns {
   static constexpr bool is_narrow = Policy::width == 0;
   static constexpr int tile_items = threads * Policy::segment_rows * items;
   static constexpr int far = 1 << 30;
+  static constexpr int leaves = num_leaves<T>;
   using Columns = Pack<A, items>;
   using Before = Running<Each<Op>, Columns>;
   using Shared = ScanColumnsShared<A, T, threads, Policy::looks, tile_items, items>;
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
   static_assert(is_narrow ? items == 1 : Policy::width <= max_scan_columns);
 
-  const ScanColumnsParams& params;
+  const ScanColumnsParams<A, T>& params;
   Shared& shared;
   int width = is_narrow ? int(params.num_columns.value) : Policy::width;  // in threads
   int segments = is_narrow ? int(params.segments) : threads / Policy::width;
@@ -90,8 +93,8 @@ struct ScanColumns {
   struct Tile {
     int64 index, chunk;
     int rows, columns;  // of the tile, as far as there are any
-    const unsigned char* input;
-    unsigned char* output;
+    Sources<T> input;
+    Targets<A> output;
   };
 
   __device__ Tile tile_at(int64 index) const {
@@ -106,12 +109,15 @@ struct ScanColumns {
     tile.rows =
         rows < segments * Policy::segment_rows ? int(rows) : segments * Policy::segment_rows;
     tile.columns = columns < width * items ? int(columns) : width * items;
-    int64 offsets[2];
+    int64 offsets[2 * leaves];
     params.batches.offsets(batch, offsets);
-    tile.input = params.common.input + offsets[0] + row * params.row_strides[0] +
-                 column * params.column_strides[0];
-    tile.output = params.common.output + offsets[1] + row * params.row_strides[1] +
-                  column * params.column_strides[1];
+    const auto offset = [&](int i) {
+      return offsets[i] + row * params.row_strides[i] + column * params.column_strides[i];
+    };
+    tile.input =
+        moved(params.common.input, [&](auto leaf) { return offset(decltype(leaf)::value); });
+    tile.output = moved(params.common.output,
+                        [&](auto leaf) { return offset(leaves + decltype(leaf)::value); });
     return tile;
   }
 
@@ -149,9 +155,11 @@ struct ScanColumns {
     auto* target = reinterpret_cast<unsigned char*>(shared.elements);
     auto move_element = [&](int row, int column) {
       const int there = column < tile.columns ? column : tile.columns - 1;
-      copy_to_shared<(Policy::is_async && sizeof(T) >= 4), sizeof(T)>(
-          shared.elements + slot(tile, row) + column,
-          tile.input + row * params.row_strides[0] + there * params.column_strides[0]);
+      const Sources<T> from = moved(tile.input, [&](auto leaf) {
+        constexpr int i = decltype(leaf)::value;
+        return row * params.row_strides[i] + there * params.column_strides[i];
+      });
+      copy_element<Policy::is_async>(shared.elements + slot(tile, row) + column, from);
     };
     if constexpr (bytes == 0 && is_narrow) {
       for_each_element(tile, move_element);
@@ -161,7 +169,7 @@ struct ScanColumns {
       for_each_unit<Policy::width * items>(tile.rows, columns, move_element);
     } else if constexpr (is_narrow) {
       constexpr bool is_async = Policy::is_async && bytes >= 4;
-      const unsigned char* source = tile.input + to_lowest(tile, 0);
+      const unsigned char* source = tile.input.at[0] + to_lowest(tile, 0);
       const int size = tile.rows * width * int(sizeof(T)), whole = size / bytes * bytes;
 #pragma unroll 8
       for (int at = threadIdx.x * bytes; at < whole; at += threads * bytes) {
@@ -175,8 +183,9 @@ struct ScanColumns {
       constexpr bool is_async = Policy::is_async && bytes >= 4;
       const int valid = tile.columns * int(sizeof(T)) / bytes;
       for_each_unit<units>(tile.rows, valid, [&](int row, int unit) {
-        copy_to_shared<is_async, bytes>(target + (row * units + unit) * bytes,
-                                        tile.input + row * params.row_strides[0] + unit * bytes);
+        copy_to_shared<is_async, bytes>(
+            target + (row * units + unit) * bytes,
+            tile.input.at[0] + row * params.row_strides[0] + unit * bytes);
       });
     }
     end_copies<Policy::is_async>();
@@ -188,15 +197,18 @@ struct ScanColumns {
     const A* results = results_of();
     const auto* source = reinterpret_cast<const unsigned char*>(results);
     auto move_element = [&](int row, int column) {
-      store_pack(tile.output + row * params.row_strides[1] + column * params.column_strides[1],
-                 load_pack<A, 1>(results + slot(tile, row) + column));
+      const Targets<A> to = moved(tile.output, [&](auto leaf) {
+        constexpr int i = leaves + decltype(leaf)::value;
+        return row * params.row_strides[i] + column * params.column_strides[i];
+      });
+      store_leaves(to, load_pack<A, 1>(results + slot(tile, row) + column));
     };
     if constexpr (bytes == 0 && is_narrow) {
       for_each_element(tile, move_element);
     } else if constexpr (bytes == 0) {
       for_each_unit<Policy::width * items>(tile.rows, tile.columns, move_element);
     } else if constexpr (is_narrow) {
-      unsigned char* target = tile.output + to_lowest(tile, 1);
+      unsigned char* target = tile.output.at[0] + to_lowest(tile, 1);
       const int size = tile.rows * width * int(sizeof(A)), whole = size / bytes * bytes;
 #pragma unroll 8
       for (int at = threadIdx.x * bytes; at < whole; at += threads * bytes) {
@@ -209,7 +221,7 @@ struct ScanColumns {
       constexpr int units = Policy::width * items * int(sizeof(A)) / bytes;
       const int valid = tile.columns * int(sizeof(A)) / bytes;
       for_each_unit<units>(tile.rows, valid, [&](int row, int unit) {
-        store_pack(tile.output + row * params.row_strides[1] + unit * bytes,
+        store_pack(tile.output.at[0] + row * params.row_strides[1] + unit * bytes,
                    load_pack<uint8, bytes>(source + (row * units + unit) * bytes));
       });
     }
@@ -332,7 +344,7 @@ struct ScanColumns {
     Columns value{};
     if (rows > 0) value = fold_segment(tile, rows);
     const Columns* joined = join_segments(value, rows > 0);
-    Before before = start_of<Op, A, items>(params.common);
+    Before before = start_of<Op, items>(params.common);
     if (states != nullptr) {
       const int last = (tile.rows - 1) / Policy::segment_rows;
       Columns total{}, within{};
@@ -363,7 +375,7 @@ struct ScanColumns {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_columns_kernel(const __grid_constant__ ParamsFor<Op, ScanColumnsParams> params) {
+    scan_columns_kernel(const __grid_constant__ ParamsFor<Op, ScanColumnsParams<A, T>> params) {
   take_numbers<Op>(params);
   using Work = ScanColumns<Policy, is_exclusive, Op, A, T>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();

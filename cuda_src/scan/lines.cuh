@@ -11,37 +11,42 @@
 #include "parts/fold.cuh"
 #include "parts/intrinsics.cuh"
 #include "parts/layout.cuh"
+#include "parts/leaves.cuh"
 #include "parts/ptx.cuh"
 #include "parts/warp.cuh"
 
 namespace gpualgo {
 
+template <class A, class T>
 struct ScanCommon {
-  Init<uint64> init;
-  const unsigned char* init_address;  // where not null, of the value to start from
-  const unsigned char* input;
-  unsigned char* output;
+  Init<A> init;
+  const unsigned char* init_address;  // where not null, of the value to start from; of no record
+  Sources<T> input;
+  Targets<A> output;
   unsigned char* states;
 };
 
 // Of lines that are cut into tiles.
-template <class Access>
+template <class A, class T, class Access>
 struct ScanTilesParams {
-  ScanCommon common;
+  ScanCommon<A, T> common;
   int64 num_tiles, num_items;  // of all lines; of a line
   int64 num_words;             // of the states
   Divisor tiles_per_line;
   Access access;
 };
 
-__device__ inline bool has_init(const ScanCommon& common) {
-  return common.init.is_given || common.init_address != nullptr;
+template <class A, class T>
+__device__ inline bool has_init(const ScanCommon<A, T>& common) {
+  return common.init.is_given || (!is_record<A> && common.init_address != nullptr);
 }
 
 // Returns the value that lines start from, if there is one.
-template <class A>
-__device__ inline A read_init(const ScanCommon& common) {
-  if (common.init_address != nullptr) return load_item<A>(common.init_address);
+template <class A, class T>
+__device__ inline A read_init(const ScanCommon<A, T>& common) {
+  if constexpr (!is_record<A>) {
+    if (common.init_address != nullptr) return load_item<A>(common.init_address);
+  }
   A value;
   memcpy(&value, common.init.value, sizeof(A));
   return value;
@@ -52,7 +57,11 @@ __device__ inline A read_init(const ScanCommon& common) {
 template <class A, class T, int vectors, bool is_reversed>
 struct Stretch {
   static constexpr int widest = sizeof(T) > sizeof(A) ? sizeof(T) : sizeof(A);
-  static constexpr int vector_items = vector_bytes / widest;
+  // A power of two; of records whose sizes are none, a vector may have less than 16 bytes, or more.
+  static constexpr int vector_items = widest > 8   ? 1
+                                      : widest > 4 ? 2
+                                      : widest > 2 ? 4
+                                                   : 16 / widest;
   static constexpr int lane_items = vectors * vector_items;
   static constexpr int warp_items = warp_threads * lane_items;
 
@@ -194,13 +203,17 @@ struct FlatLines {
   int64 input_stride, output_stride;  // of lines, in bytes
   int64 num_items;                    // of a line
 
-  __device__ int64 input_offset(int64 line) const { return line * input_stride; }
-  __device__ int64 output_offset(int64 line) const { return line * output_stride; }
+  __device__ Sources<T> source(const Sources<T>& input, int64 line) const {
+    return {input.at[0] + line * input_stride};
+  }
+  __device__ Targets<A> target(const Targets<A>& output, int64 line) const {
+    return {output.at[0] + line * output_stride};
+  }
 
   // This lane's vector of the stretch of one vector per lane that begins with element `begin`.
   template <class S>
-  __device__ Pack<T, S::vector_items> load_vector(const unsigned char* line, int64 begin) const {
-    const unsigned char* source = line + vector_at<S>(begin) * int64(sizeof(T));
+  __device__ Pack<T, S::vector_items> load_vector(const Sources<T>& line, int64 begin) const {
+    const unsigned char* source = line.at[0] + vector_at<S>(begin) * int64(sizeof(T));
     Pack<T, S::vector_items> raw;
     if constexpr (in_bytes == vector_bytes) {
       raw = load_pack<T, S::vector_items>(source);
@@ -211,18 +224,18 @@ struct FlatLines {
     return is_reversed ? S::reverse(raw) : raw;
   }
   template <class S>
-  __device__ void store_vector(unsigned char* line, int64 begin,
+  __device__ void store_vector(const Targets<A>& line, int64 begin,
                                const Pack<A, S::vector_items>& pack) const {
-    store_pack(line + vector_at<S>(begin) * int64(sizeof(A)),
+    store_pack(line.at[0] + vector_at<S>(begin) * int64(sizeof(A)),
                is_reversed ? S::reverse(pack) : pack);
   }
 
   // Starts loading the line's `count` elements from number `begin` on into a warp's stretch.
   template <class S, Transfer transfer>
-  __device__ void load(T* stretch, const unsigned char* line, int64 begin, int count,
+  __device__ void load(T* stretch, const Sources<T>& line, int64 begin, int count,
                        CopyBarrier& barrier) const {
     const int lane = threadIdx.x % warp_threads;
-    const unsigned char* source = line + lowest(begin, count) * int64(sizeof(T));
+    const unsigned char* source = line.at[0] + lowest(begin, count) * int64(sizeof(T));
     constexpr int bytes = S::warp_items * sizeof(T);
     constexpr bool in_bulk = transfer == Transfer::bulk && in_bytes == 16;
     if (in_bulk && count == S::warp_items) {
@@ -253,9 +266,9 @@ struct FlatLines {
 
   // Writes a warp's stretch of results, which all its lanes see.
   template <class S, Transfer transfer>
-  __device__ void store(const A* stretch, unsigned char* line, int64 begin, int count) const {
+  __device__ void store(const A* stretch, const Targets<A>& line, int64 begin, int count) const {
     const int lane = threadIdx.x % warp_threads;
-    unsigned char* target = line + lowest(begin, count) * int64(sizeof(A));
+    unsigned char* target = line.at[0] + lowest(begin, count) * int64(sizeof(A));
     if (transfer == Transfer::bulk && out_bytes == 16 && count == S::warp_items) {
       if (lane == 0) {
         ptx::cp_async_bulk_global_shared(target, stretch, S::warp_items * sizeof(A));
@@ -290,27 +303,32 @@ struct FlatLines {
   }
 };
 
-// Lines of any strides; a reversed scan is one whose strides are.
+// Lines of any strides; a reversed scan is one whose strides are. For records see
+// scan/stepped_lines.cuh.
 template <class A, class T>
 struct StridedLines {
   static constexpr bool is_reversed = false, is_flat = false, stores_vectors = false;
   Layout<2> lines, elements;  // operand 0: the input, 1: the output
 
-  __device__ int64 input_offset(int64 line) const { return both(lines, line, 0); }
-  __device__ int64 output_offset(int64 line) const { return both(lines, line, 1); }
+  __device__ Sources<T> source(const Sources<T>& input, int64 line) const {
+    return {input.at[0] + both(lines, line, 0)};
+  }
+  __device__ Targets<A> target(const Targets<A>& output, int64 line) const {
+    return {output.at[0] + both(lines, line, 1)};
+  }
 
   template <class S, Transfer transfer>
-  __device__ void load(T* stretch, const unsigned char* line, int64 begin, int count,
+  __device__ void load(T* stretch, const Sources<T>& line, int64 begin, int count,
                        CopyBarrier& barrier) const {
     for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
-      stretch[i] = load_item<T>(line + both(elements, begin + i, 0));
+      stretch[i] = load_item<T>(line.at[0] + both(elements, begin + i, 0));
     }
     end_load<transfer>(barrier);
   }
   template <class S, Transfer transfer>
-  __device__ void store(const A* stretch, unsigned char* line, int64 begin, int count) const {
+  __device__ void store(const A* stretch, const Targets<A>& line, int64 begin, int count) const {
     for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
-      store_pack(line + both(elements, begin + i, 1), load_pack<A, 1>(stretch + i));
+      store_pack(line.at[0] + both(elements, begin + i, 1), load_pack<A, 1>(stretch + i));
     }
   }
 

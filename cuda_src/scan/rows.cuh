@@ -49,38 +49,48 @@ struct DenseRows {
   static constexpr int unroll = 4;
   int64 strides[2];  // of lines in bytes: input, output
 
-  __device__ int64 input_offset(int64 line, int64 unit) const {
-    return line * strides[0] + unit * in_bytes;
+  template <class T>
+  __device__ Sources<T> source(const Sources<T>& input, int64 line, int64 unit) const {
+    return {input.at[0] + (line * strides[0] + unit * in_bytes)};
   }
-  __device__ int64 output_offset(int64 line, int64 unit) const {
-    return line * strides[1] + unit * out_bytes;
+  template <class A>
+  __device__ Targets<A> target(const Targets<A>& output, int64 line, int64 unit) const {
+    return {output.at[0] + (line * strides[1] + unit * out_bytes)};
   }
 };
 
 // Lines of any strides, whose units are elements; a reversed scan is one whose strides are.
-template <int in_bytes_, int out_bytes_>
+template <int in_bytes_, int out_bytes_, int leaves = 1>
 struct SpacedRows {
   static constexpr int in_bytes = in_bytes_, out_bytes = out_bytes_;
   static constexpr bool is_reversed = false;
   static constexpr int unroll = 1;  // of loops over units: there is much to compute for each
-  int64 strides[2];                 // of elements in bytes: input, output
-  Layout<2> lines;
+  int64 strides[2 * leaves];        // of elements in bytes: inputs, outputs
+  Layout<2 * leaves> lines;
 
-  __device__ int64 input_offset(int64 line, int64 unit) const {
-    int64 offsets[2];
+  template <class T>
+  __device__ Sources<T> source(const Sources<T>& input, int64 line, int64 unit) const {
+    int64 offsets[2 * leaves];
     lines.offsets(line, offsets);
-    return offsets[0] + unit * strides[0];
+    return moved(input, [&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      return offsets[i] + unit * strides[i];
+    });
   }
-  __device__ int64 output_offset(int64 line, int64 unit) const {
-    int64 offsets[2];
+  template <class A>
+  __device__ Targets<A> target(const Targets<A>& output, int64 line, int64 unit) const {
+    int64 offsets[2 * leaves];
     lines.offsets(line, offsets);
-    return offsets[1] + unit * strides[1];
+    return moved(output, [&](auto leaf) {
+      constexpr int i = leaves + decltype(leaf)::value;
+      return offsets[i] + unit * strides[i];
+    });
   }
 };
 
-template <class Access>
+template <class A, class T, class Access>
 struct ScanRowsParams {
-  ScanCommon common;
+  ScanCommon<A, T> common;
   int64 num_lines, num_items;        // of all; of a line
   SmallDivisor in_units, out_units;  // of a line; unused if lines are long
   Access access;
@@ -159,7 +169,7 @@ struct ScanRows {
   static constexpr int stages = Policy::is_long ? 2 : 1;
   using Shared = ScanRowsShared<A, T, warps, stages, lines_per_warp * pitch>;
 
-  const ScanRowsParams<Access>& params;
+  const ScanRowsParams<A, T, Access>& params;
   Shared& shared;
   int64 first_line;
   int num_lines;  // of this warp
@@ -188,9 +198,15 @@ struct ScanRows {
     for (int at = lane; at < units * num_lines; at += warp_threads) {
       const int line = line_of(params.in_units, at);
       const int unit = at - line * units;
-      copy_to_shared<is_async, bytes>(
-          reinterpret_cast<unsigned char*>(elements + slot(line, count)) + unit * bytes,
-          params.common.input + params.access.input_offset(first_line + line, first + unit));
+      T* target = elements + slot(line, count);
+      const Sources<T> from =
+          params.access.source(params.common.input, first_line + line, first + unit);
+      if constexpr (is_record<T>) {
+        copy_element<Policy::is_async>(target + unit, from);
+      } else {
+        copy_to_shared<is_async, bytes>(reinterpret_cast<unsigned char*>(target) + unit * bytes,
+                                        from.at[0]);
+      }
     }
     end_copies<Policy::is_async>();
   }
@@ -203,10 +219,15 @@ struct ScanRows {
     for (int at = lane; at < units * num_lines; at += warp_threads) {
       const int line = line_of(params.out_units, at);
       const int unit = at - line * units;
-      store_pack(
-          params.common.output + params.access.output_offset(first_line + line, first + unit),
-          load_pack<uint8, bytes>(
-              reinterpret_cast<const unsigned char*>(results + slot(line, count)) + unit * bytes));
+      const A* source = results + slot(line, count);
+      const Targets<A> to =
+          params.access.target(params.common.output, first_line + line, first + unit);
+      if constexpr (is_record<A>) {
+        store_leaves(to, load_pack<A, 1>(source + unit));
+      } else {
+        store_pack(to.at[0], load_pack<uint8, bytes>(
+                                 reinterpret_cast<const unsigned char*>(source) + unit * bytes));
+      }
     }
   }
 
@@ -282,7 +303,7 @@ struct ScanRows {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_rows_kernel(const __grid_constant__ ParamsFor<Op, ScanRowsParams<Access>> params) {
+    scan_rows_kernel(const __grid_constant__ ParamsFor<Op, ScanRowsParams<A, T, Access>> params) {
   take_numbers<Op>(params);
   using Work = ScanRows<Policy, is_exclusive, Op, A, T, Access>;
   auto& shared = ptx::shared_memory<typename Work::Shared>();
@@ -293,7 +314,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const Work work{params, shared, first,
                   rest < Work::lines_per_warp ? int(rest) : Work::lines_per_warp};
   Running<Op, A> start;
-  if (has_init(params.common)) start.append(read_init<A>(params.common));
+  if (has_init(params.common)) start.append(read_init(params.common));
   if constexpr (Policy::is_long) {
     work.long_line(start);
   } else {

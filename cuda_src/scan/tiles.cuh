@@ -10,6 +10,8 @@
 //            one does not. scan/wave.cuh serves lines that are small together,
 //            scan/rows.cuh serves many lines of neighbours, scan/columns.cuh lines that lie side
 //            by side.
+//            An element that is a record lies in several arrays, its leaves, and in shared memory
+//            as one piece (parts/leaves.cuh).
 // Bytes      sizeof(T) + sizeof(A) per element; launches: one. Temporary storage: 8 bytes per tile
 //            for each 32 bits of A, and 256.
 // Operator   Associative. Elements are combined in order; it is never called on anything but
@@ -24,6 +26,7 @@
 #include "parts/lookback.cuh"
 #include "parts/ptx.cuh"
 #include "scan/lines.cuh"
+#include "scan/stepped_lines.cuh"
 
 namespace gpualgo {
 
@@ -78,7 +81,7 @@ struct ScanTiles {
   using Shared = detail::ScanShared<A, T, warps, S::warp_items>;
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
-  const ScanTilesParams<Access>& params;
+  const ScanTilesParams<A, T, Access>& params;
   Shared& shared;
   TileStates states;
   int warp = threadIdx.x / warp_threads;
@@ -114,8 +117,8 @@ struct ScanTiles {
     if (count > 0) {
       params.access.template load<S, Policy::transfer>(
           shared.stages[number % stages][warp],
-          params.common.input + params.access.input_offset(tile.line),
-          tile.begin + warp * S::warp_items, count, arrival);
+          params.access.source(params.common.input, tile.line), tile.begin + warp * S::warp_items,
+          count, arrival);
     } else {
       end_load<Policy::transfer>(arrival);  // nothing came, but the phases go on
     }
@@ -129,7 +132,8 @@ struct ScanTiles {
     const int count = count_of_warp(tile);
     const int mine = S::items_of_lane(count);
     A value{};
-    if (count > 0) {
+    if (count > 0 ||
+        is_record<T>) {  // copies of a warp's own are waited for even if there are none
       await_load<Policy::transfer>(shared.arrivals[number % stages][warp], number / stages, later);
     }
     if (mine > 0) value = fold_lane<S, Op, A>(shared.stages[number % stages][warp], mine);
@@ -173,7 +177,7 @@ struct ScanTiles {
     if constexpr (Policy::transfer == Transfer::bulk) ptx::fence_proxy_async_shared_cta();
     ptx::syncwarp();
     params.access.template store<S, Policy::transfer>(
-        results, params.common.output + params.access.output_offset(tile.line),
+        results, params.access.target(params.common.output, tile.line),
         tile.begin + warp * S::warp_items, count);
   }
 
@@ -284,7 +288,7 @@ struct ScanTiles {
   __device__ Running<Op, A> find_prefix(uint32 index) {
     Running<Op, A> before;
     if (tile_at(index).part == 0) {
-      if (has_init(params.common)) before.append(read_init<A>(params.common));
+      if (has_init(params.common)) before.append(read_init(params.common));
       return before;
     }
     A value;
@@ -303,7 +307,7 @@ struct ScanTiles {
     // With a value even without init: it is handed out as the first tile's prefix, which nobody
     // reads.
     Running<Op, A> start{A{}};
-    if (has_init(params.common)) start.append(read_init<A>(params.common));
+    if (has_init(params.common)) start.append(read_init(params.common));
     Running<Op, A> carry = start;
     int64 part = 0;
     StateWindow<A, detail::scan_window> window;
@@ -316,7 +320,9 @@ struct ScanTiles {
       if (count == 0) continue;
       int i = 0;
       auto step = [&](const A& own) {
-        shared.prefixes[i++] = carry.total;
+        // All lanes have the same; of a record that is no one store.
+        if (!is_record<A> || lane == 0) shared.prefixes[i] = carry.total;
+        ++i;
         carry.append(own);
       };
       if (carry.is_empty) step(shared.aggregates[0]);
@@ -348,7 +354,7 @@ struct ScanTiles {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads + 2 * warp_threads, Policy::min_blocks)
-    scan_tiles_kernel(const __grid_constant__ ParamsFor<Op, ScanTilesParams<Access>> params) {
+    scan_tiles_kernel(const __grid_constant__ ParamsFor<Op, ScanTilesParams<A, T, Access>> params) {
   take_numbers<Op>(params);
   using Work = ScanTiles<Policy, is_exclusive, Op, A, T, Access>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();

@@ -32,11 +32,11 @@ __device__ inline Pack<A, items> convert_pack(const Pack<T, items>& pack) {
   return result;
 }
 
-template <class Op, class A, int items>
-__device__ inline Running<Each<Op>, Pack<A, items>> start_of(const ScanCommon& common) {
+template <class Op, int items, class A, class T>
+__device__ inline Running<Each<Op>, Pack<A, items>> start_of(const ScanCommon<A, T>& common) {
   Running<Each<Op>, Pack<A, items>> start;
   if (has_init(common)) {
-    const A value = read_init<A>(common);
+    const A value = read_init(common);
     Pack<A, items> pack;
 #pragma unroll
     for (int i = 0; i < items; ++i) pack.items[i] = value;
@@ -82,29 +82,40 @@ struct ScanWalksPolicy {
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
 };
 
+template <class A, class T>
 struct ScanWalksParams {
-  ScanCommon common;
-  int64 num_rows, num_walks;  // a walk: `items` neighbouring columns
-  int64 row_strides[2];       // bytes: input, output
-  Layout<2> walks;
+  static constexpr int leaves = num_leaves<T>;
+  ScanCommon<A, T> common;
+  int64 num_rows, num_walks;      // a walk: `items` neighbouring columns
+  int64 row_strides[2 * leaves];  // bytes: inputs, outputs
+  Layout<2 * leaves> walks;
 };
 
 template <class Policy, bool is_exclusive, class Op, class A, class T>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_walks_kernel(const __grid_constant__ ParamsFor<Op, ScanWalksParams> params) {
+    scan_walks_kernel(const __grid_constant__ ParamsFor<Op, ScanWalksParams<A, T>> params) {
   take_numbers<Op>(params);
   constexpr int items = Policy::items;
   const int64 walk = int64(blockIdx.x) * Policy::block_threads + threadIdx.x;
   if (walk >= params.num_walks) return;
-  int64 offsets[2];
+  constexpr int leaves = num_leaves<T>;
+  int64 offsets[2 * leaves];
   params.walks.offsets(walk, offsets);
-  const unsigned char* input = params.common.input + offsets[0];
-  unsigned char* output = params.common.output + offsets[1];
+  const Sources<T> input =
+      moved(params.common.input, [&](auto leaf) { return offsets[decltype(leaf)::value]; });
+  const Targets<A> output = moved(
+      params.common.output, [&](auto leaf) { return offsets[leaves + decltype(leaf)::value]; });
   scan_column<Policy::loads, is_exclusive, Op, A, T, items>(
-      int64(0), params.num_rows, start_of<Op, A, items>(params.common),
-      [&](int64 row) { return load_pack<T, items>(input + row * params.row_strides[0]); },
+      int64(0), params.num_rows, start_of<Op, items>(params.common),
+      [&](int64 row) {
+        return load_leaves<T, items, true>(moved(
+            input, [&](auto leaf) { return row * params.row_strides[decltype(leaf)::value]; }));
+      },
       [&](int64 row, const Pack<A, items>& results) {
-        store_pack(output + row * params.row_strides[1], results);
+        const Targets<A> to = moved(output, [&](auto leaf) {
+          return row * params.row_strides[leaves + decltype(leaf)::value];
+        });
+        store_leaves(to, results);
       });
 }
 

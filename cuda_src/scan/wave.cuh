@@ -16,6 +16,7 @@
 #include "parts/lookback.cuh"
 #include "parts/ptx.cuh"
 #include "scan/lines.cuh"
+#include "scan/stepped_lines.cuh"
 
 namespace gpualgo {
 
@@ -28,9 +29,9 @@ struct ScanWavePolicy {
 
 namespace detail {
 
-template <class A, int warps>
+template <class A, int warps, int row_bytes>
 struct ScanWaveShared {
-  alignas(16) unsigned char rows[warps][warp_threads * vector_bytes];
+  alignas(16) unsigned char rows[warps][row_bytes];
   A totals[warps];
   A joined[warps];
 };
@@ -45,9 +46,9 @@ struct ScanWave {
   static constexpr int warps = Policy::block_threads / warp_threads;
   static constexpr int warp_items = rows * S::warp_items;
   static constexpr int tile_items = warps * warp_items;
-  using Shared = detail::ScanWaveShared<A, warps>;
+  using Shared = detail::ScanWaveShared<A, warps, S::warp_items * S::widest>;
 
-  const ScanTilesParams<Access>& params;
+  const ScanTilesParams<A, T, Access>& params;
   Shared& shared;
   int64 line, begin;  // where this warp's elements begin
   int part;           // the tile's number in its line
@@ -87,7 +88,7 @@ struct ScanWave {
 
   // Loads the warp's elements, and folds each vector.
   __device__ void load(A (&sums)[rows]) {
-    const unsigned char* input = params.common.input + params.access.input_offset(line);
+    const Sources<T> input = params.access.source(params.common.input, line);
     if constexpr (Access::is_flat) {
       if (count >= warp_items) {
 #pragma unroll
@@ -171,7 +172,7 @@ struct ScanWave {
 
   // Writes the warp's elements; `before` is what precedes the tile.
   __device__ void store(const Running<Op, A>& before) {
-    unsigned char* output = params.common.output + params.access.output_offset(line);
+    const Targets<A> output = params.access.target(params.common.output, line);
     if constexpr (Access::stores_vectors) {
       // Only a line's first element may have nothing before it.
       if (count >= warp_items && (!before.is_empty || warp > 0)) {
@@ -216,7 +217,7 @@ struct ScanWave {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    scan_wave_kernel(const __grid_constant__ ParamsFor<Op, ScanTilesParams<Access>> params) {
+    scan_wave_kernel(const __grid_constant__ ParamsFor<Op, ScanTilesParams<A, T, Access>> params) {
   take_numbers<Op>(params);
   using Work = ScanWave<Policy, is_exclusive, Op, A, T, Access>;
   auto& shared = ptx::shared_memory<typename Work::Shared>();
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
 
   const A total = work.join_warps(work.summarise(), count);
   Running<Op, A> before;
-  if (has_init(params.common)) before.append(read_init<A>(params.common));
+  if (has_init(params.common)) before.append(read_init(params.common));
   if (tiles_per_line > 1) {
     if (threadIdx.x == 0) states.publish(tile, total, aggregate);
     if (part > 0) {

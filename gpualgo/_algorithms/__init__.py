@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gpualgo._algorithms.extremes import argmax, argmin, minmax
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
@@ -13,5 +14,6 @@ from gpualgo._algorithms.transform import transform
 
 # In the registry: `prepare`, `temp_storage_bytes` and graphs take it, and tests/contract tests it.
 ALGORITHMS: tuple[Callable[..., Any], ...] = (
-    reduce, inclusive_scan, exclusive_scan, transform, radix_sort, argsort, histogram,
+    reduce, inclusive_scan, exclusive_scan, transform, radix_sort, argsort, histogram, argmin,
+    argmax, minmax,
 )  # fmt: skip

@@ -35,6 +35,12 @@ Argument: TypeAlias = Dtype | Apart
 """What an operator takes: a number, a record that lies in one piece, or one that does not."""
 
 
+# Of inputs that are not read but counted: an element's place, as an int64. It lies nowhere: its
+# "address" is 8 times what it is. Neighbours follow one another, or have one place.
+POSITION, SHARED_POSITION = np.dtype("V8"), np.dtype("S8")
+_POSITIONS = {POSITION: "gpualgo::Position<1>", SHARED_POSITION: "gpualgo::Position<0>"}
+
+
 def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:
     """Return the record of numbers of these paths and dtypes."""
     return _record(tuple(names), tuple(fields))
@@ -140,6 +146,16 @@ def label(dtype: Argument | None) -> str:
     return "{" + ";".join(f"{n}:{dtypes.name_of(dtype[n])}" for n in dtype.names) + "}"
 
 
+def read_bytes(dtype: Dtype) -> tuple[int, ...]:
+    """Return how far neighbours of each number lie apart in an array without gaps."""
+    return tuple(0 if leaf == SHARED_POSITION else leaf.itemsize for leaf in leaves(dtype))
+
+
+def memory_leaves(dtype: Dtype) -> tuple[Dtype, ...]:
+    """Return the dtypes of an element's numbers that are read from memory."""
+    return tuple(leaf for leaf in leaves(dtype) if leaf not in _POSITIONS)
+
+
 def from_label(text: str) -> Dtype | None:
     """Return the dtype of a label; None if it is none."""
     if not text.startswith("{"):
@@ -153,8 +169,8 @@ def from_label(text: str) -> Dtype | None:
 def cpp_name(dtype: Dtype) -> str:
     """Return the C++ spelling of an element's type."""
     if dtype.names is None:
-        return dtypes.cpp_name(dtype)
-    return f"gpualgo::Tuple<{', '.join(dtypes.cpp_name(leaf) for leaf in leaves(dtype))}>"
+        return _POSITIONS.get(dtype) or dtypes.cpp_name(dtype)
+    return f"gpualgo::Tuple<{', '.join(map(cpp_name, leaves(dtype)))}>"
 
 
 def shown(dtype: Dtype) -> str:

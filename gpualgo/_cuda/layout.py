@@ -7,8 +7,6 @@ from functools import cache
 from gpualgo._base.extents import MAX_DIMS, Dims
 from gpualgo._cuda.parameters import I64, U64, Parameters
 
-_MANY, _MAX_DIMS_OF_MANY = 16, 10  # `max_dims` of layout.cuh
-
 
 def divisor(value: int) -> tuple[int, int, int]:
     """Return (value, magic, shift) of layout.cuh's Divisor, exact for dividends below 2^63."""
@@ -24,15 +22,14 @@ DIVISOR = Parameters("Divisor", divisor, value=I64, magic=U64, shift=I64)
 @cache
 def layout(operands: int) -> Parameters:
     """Return Layout<operands>, whose value is dimensions with so many strides each."""
-    most = MAX_DIMS if operands < _MANY else _MAX_DIMS_OF_MANY
 
     def numbers(dims: Dims) -> list[int]:
-        if len(dims) > most:
+        if len(dims) > MAX_DIMS:
             raise ValueError(
                 f"an array that keeps {len(dims)} separate dimensions once neighbours are joined "
-                f"needs more than the {most} that kernels hold; make it contiguous first"
+                f"needs more than the {MAX_DIMS} that kernels hold; make it contiguous first"
             )
-        padded = [*dims, *([(1, (0,) * operands)] * (most - len(dims)))]
+        padded = [*dims, *([(1, (0,) * operands)] * (MAX_DIMS - len(dims)))]
         found = [len(dims)]
         for extent, _ in padded:
             found += divisor(extent)
@@ -42,5 +39,5 @@ def layout(operands: int) -> Parameters:
 
     return Parameters(
         "Layout", numbers,
-        num_dims=I64, extents=DIVISOR[most], strides=I64[most][operands],
+        num_dims=I64, extents=DIVISOR[MAX_DIMS], strides=I64[MAX_DIMS][operands],
     )  # fmt: skip

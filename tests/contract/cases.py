@@ -247,7 +247,16 @@ def _scans(f: Callable[..., Any]) -> list[Case]:
         Case(f, "no axes", (((), "float32"),)),
         Case(f, "an operator", (((3001,), "int32"),), {"init": 7}, shifted, captures=True),
         Case(f, "empty", (((0,), "float32"),)),
-    ]
+        Case(
+            f, "tuples", ((LONG, "int32"), (LONG, "float64")), {"init": (1, -9.5)}, paired,
+            captures=True, is_tuple=True,
+        ),
+        Case(
+            f, "tuples in columns", (((211, 37), "int16"), ((1, 37), "float32")),
+            {"axis": 0, "init": (1, 2.5), "dtype": ("int64", "float32")}, paired, captures=True,
+            is_tuple=True,
+        ),
+    ]  # fmt: skip
 
 
 def _transformations() -> list[Case]:
@@ -292,6 +301,19 @@ def _argsorts() -> list[Case]:
     ]
 
 
+def _extremes(f: Callable[..., Any]) -> list[Case]:
+    none: dict[str, Any] = {"of_empty": None}
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),), **none),
+        Case(f, "rows", (((37, 211), "int32"),), {"axis": 1}, **none),
+        Case(f, "columns", (((211, 37), "int16"),), {"axis": 0, "keepdims": True}, **none),
+        Case(f, "no axes", (((), "float32"),), **none),
+        Case(f, "empty", (((0, 5), "float32"),), {"axis": 1}, **none),
+        *([Case(f, "two axes", (((5, 7, 6), "int16"),), {"axis": (0, 2)}, **none)]
+          if f is ga.minmax else []),
+    ]  # fmt: skip
+
+
 def _histograms() -> list[Case]:
     f = ga.histogram
     even: dict[str, Any] = {"bins": 300, "range": (-10, 10)}
@@ -315,7 +337,8 @@ def _histograms() -> list[Case]:
 
 CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
-    *_sorts(), *_argsorts(), *_histograms(),
+    *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
+    *_extremes(ga.minmax),
 ]  # fmt: skip
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,19 @@ from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, tagged_bytes
-from gpualgo._driver.workspace import TICKET_BYTES
+from gpualgo._driver.workspace import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
+
+
+class Leaves(NamedTuple):
+    """The places of an element's numbers, and the storage that lies at some of them."""
+
+    at: Places
+    inputs: Sequence[int]
+    outputs: Sequence[int]
+    pieces: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,47 +48,46 @@ class _Case:
     reduced: Dims
     outer: Dims
     device: int
+    leaves: Leaves
 
     @property
     def num_leaves(self) -> int:
         return len(self.pointers)
 
-    @property
-    def places(self) -> Places:
-        return Places(self.num_leaves, self.num_leaves)
-
-    def sizes(self, dtype: Dtype) -> tuple[int, ...]:
-        """Return the bytes of an element's numbers."""
-        return tuple(leaf.itemsize for leaf in records.leaves(dtype))
-
     def fitting(self, offsets: Iterable[tuple[int, ...]]) -> int:
         """Return how many numbers of each leaf an access may cover at multiples of offsets."""
         columns = zip(self.pointers, *offsets, strict=True)
-        units = (math.gcd(VECTOR_BYTES, *column) for column in columns)
-        return min(u // size for u, size in zip(units, self.sizes(self.source), strict=True))
+        units = [math.gcd(VECTOR_BYTES, *column) for column in columns]
+        leaves = records.leaves(self.source)
+        read = records.memory_leaves(self.source)
+        return min(
+            u // leaf.itemsize for u, leaf in zip(units, leaves, strict=True) if leaf in read
+        )
 
     def plan(
         self, spec: build.Spec, blocks: int, threads: int, packed: Packed, pieces: list[Piece],
         partials: int, tickets: int,
     ) -> Plan:  # fmt: skip
         """Return the plan of one launch; partials and tickets are numbers of pieces, if any."""
-        at, leaves = self.places, range(self.num_leaves)
+        at, own = self.leaves.at, len(self.leaves.pieces)
         common = {
-            "init": START, "input": [at.source(i) for i in leaves],
-            "output": [at.target(i) for i in leaves],
-            "partials": at.piece(partials) if pieces else NONE,
-            "tickets": at.piece(tickets) if pieces else NONE,
+            "init": START, "input": self.leaves.inputs, "output": self.leaves.outputs,
+            "partials": at.piece(own + partials) if pieces else NONE,
+            "tickets": at.piece(own + tickets) if pieces else NONE,
         }  # fmt: skip
         kernel = build.kernel(spec, self.device)
         launch = Launch(kernel, blocks, threads, packed, self.device, {"common": common})
-        return Plan(self.device, [launch], pieces)
+        return Plan(self.device, [launch], [*self.leaves.pieces, *pieces])
 
 
 def plan_of(
     views: Sequence[View], op: Operator, axes: tuple[int, ...], source: Dtype, acc: Dtype,
-    out_strides: Sequence[tuple[int, ...]],
+    out_strides: Sequence[tuple[int, ...]], leaves: Leaves | None = None,
 ) -> Plan:  # fmt: skip
-    """Return the plan of a reduction over axes: leaves in, leaves of these byte strides out."""
+    """Return the plan of a reduction over axes: leaves in, leaves of these byte strides out.
+
+    `leaves`: where they are taken from, if not one from each source and target.
+    """
     shape, device = views[0].shape, views[0].device
     strides = [tuple(view.strides[i] for view in views) for i in range(len(shape))]
     reduced = merge([(shape[i], strides[i]) for i in axes])
@@ -87,8 +95,18 @@ def plan_of(
     outs = zip(*out_strides, strict=True)
     outer = merge([(shape[i], strides[i] + out) for i, out in zip(kept, outs, strict=True)])
     pointers = tuple(view.ptr for view in views)
-    case = _Case(op, source, acc, pointers, reduced, outer, device)
-    return _columns(case) if _is_columns(case) else _rows(case)
+    if leaves is None:
+        at, count = Places(len(views), len(views)), range(len(views))
+        leaves = Leaves(at, [at.source(i) for i in count], [at.target(i) for i in count])
+    case = _Case(op, source, acc, pointers, reduced, outer, device, leaves)
+    if not _is_columns(case):
+        return _rows(case)
+    # Neighbouring columns have one position where only rows are counted.
+    counted = [
+        records.SHARED_POSITION if leaf == records.POSITION and stride == 0 else leaf
+        for leaf, stride in zip(records.leaves(source), outer[-1][1], strict=False)
+    ]
+    return _columns(replace(case, source=records.with_leaves(source, counted)))
 
 
 def _rows(case: _Case) -> Plan:
@@ -96,9 +114,9 @@ def _rows(case: _Case) -> Plan:
     num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
     cut = policy.cut_rows(case.op, num_rows, num_items, source)
-    is_dense = not case.reduced or case.reduced[-1][1] == case.sizes(source)
+    is_dense = not case.reduced or case.reduced[-1][1] == records.read_bytes(source)
     is_flat = len(case.reduced) <= 1 and is_dense and (
-        not outer or (len(outer) == 1 and outer[0][1][leaves:] == case.sizes(acc))
+        not outer or (len(outer) == 1 and outer[0][1][leaves:] == records.read_bytes(acc))
     )  # fmt: skip
     if is_flat:
         row_strides = outer[0][1][:leaves] if outer else (0,) * leaves
@@ -127,7 +145,7 @@ def _columns(case: _Case) -> Plan:
     num_rows = math.prod(extent for extent, _ in reduced)
     num_batches = math.prod(extent for extent, _ in batch)
     items = 1
-    if column_strides == case.sizes(source):
+    if column_strides == records.read_bytes(source):
         offsets = [s for _, s in reduced] + [s[:leaves] for _, s in batch]
         items = policy.column_items(source, acc, num_columns, case.fitting(offsets))
     widest = policy.column_items(source, acc, num_columns)
@@ -143,7 +161,8 @@ def _columns(case: _Case) -> Plan:
     pieces = []
     if cut.num_blocks > 1:
         partials = blocks * cut.columns * acc.itemsize
-        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, KEPT)]
+        kept = KEPT + sum(aligned(piece.num_bytes) for piece in case.leaves.pieces)
+        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, kept)]
     threads = cut.policy.block_threads
     return case.plan(spec, blocks, threads, packed, pieces, partials=1, tickets=0)
 

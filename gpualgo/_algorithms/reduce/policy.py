@@ -73,13 +73,28 @@ def blocks_policy(op: Operator, num_bytes: int, dtype: np.dtype[Any]) -> Policy:
     elif not op.commutative:
         policy = ORDERED
     else:
-        policy = COMMUTATIVE if records.alignment_of(dtype) < 8 else WIDE_COMMUTATIVE
+        policy = COMMUTATIVE if widest_read(dtype) < 8 else WIDE_COMMUTATIVE
     return _for_records(policy, dtype)
 
 
 def row_items(dtype: np.dtype[Any]) -> int:
     """Return the neighbours that a lane takes (`row_items` of reduce/rows.cuh)."""
-    return max(1, VECTOR_BYTES // records.alignment_of(dtype))
+    return max(1, VECTOR_BYTES // widest_read(dtype))
+
+
+def widest_read(dtype: np.dtype[Any]) -> int:
+    """Return the bytes of an element's widest number that is read."""
+    return max((leaf.itemsize for leaf in records.memory_leaves(dtype)), default=1)
+
+
+def _bytes_read(dtype: np.dtype[Any]) -> int:
+    """Return what an element takes of the memory that is read, gaps of a record included."""
+    read = records.memory_leaves(dtype)
+    return (
+        dtype.itemsize
+        if len(read) == len(records.leaves(dtype))
+        else sum(leaf.itemsize for leaf in read)
+    )
 
 
 def _for_records(policy: Policy, dtype: np.dtype[Any]) -> Policy:
@@ -87,7 +102,7 @@ def _for_records(policy: Policy, dtype: np.dtype[Any]) -> Policy:
 
     A wide one takes many registers and much of a block's shared memory besides.
     """
-    vector = row_items(dtype) * dtype.itemsize
+    vector = row_items(dtype) * _bytes_read(dtype)
     if vector <= VECTOR_BYTES:
         return policy
     loads = max(1, policy.loads * VECTOR_BYTES >> (vector - 1).bit_length())
@@ -116,7 +131,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) 
     if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
         width = min(WARP, 1 << (vectors - 1).bit_length())
         return RowsCut(policy, width, num_items, 1, -(-num_rows * width // policy.block_threads))
-    policy = blocks_policy(op, num_rows * num_items * dtype.itemsize, dtype)
+    policy = blocks_policy(op, num_rows * num_items * _bytes_read(dtype), dtype)
     tiles = -(-vectors // (WARP * policy.loads))
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
     per_warp = max(1, min(policy.max_tiles, all_blocks // MIN_BLOCKS))
@@ -210,7 +225,7 @@ def column_items(
     source: np.dtype[Any], acc: np.dtype[Any], num_columns: int, fitting: int = VECTOR_BYTES
 ) -> int:
     """Return the widest power of two of columns that one access may cover; `fitting` would fit."""
-    most = min(VECTOR_BYTES // records.alignment_of(source), 64 // acc.itemsize)
+    most = min(VECTOR_BYTES // widest_read(source), 64 // acc.itemsize)
     return math.gcd(1 << max(1, most).bit_length() - 1, num_columns, max(1, fitting))
 
 

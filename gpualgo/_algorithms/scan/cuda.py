@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from gpualgo._algorithms.scan import policy
 from gpualgo._algorithms.scan import policy_lines as lines_policy
 from gpualgo._algorithms.scan.cuda_layout import canonical, is_dense
 from gpualgo._arrays.view import View
+from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
@@ -27,20 +28,21 @@ from gpualgo._operators.operator import Operator
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
 
+Dtype = np.dtype[Any]
 _CONTROL_BYTES = 256  # LookbackControl
-_AT = Places(1, 1)
 
 
 @dataclass(frozen=True)
 class _Case:
-    """What a plan is for. Pairs are of input and output."""
+    """What a plan is for. Strides and their like are of each input leaf, then of each output's."""
 
     op: Operator
-    dtypes: tuple[np.dtype[Any], np.dtype[Any]]
+    source: Dtype
+    acc: Dtype
     elements: Dims  # of a line, in the order of the scan
     lines: Dims
-    addresses: tuple[int, int]  # of the first line's first element
-    starts: tuple[int, int]  # where that lies from the arrays' own first elements on
+    addresses: tuple[int, ...]  # of the first line's first element
+    starts: tuple[int, ...]  # where that lies from the arrays' own first elements on
     is_exclusive: bool
     is_reversed: bool  # lines are dense, and walked from their ends
     device: int
@@ -54,9 +56,26 @@ class _Case:
         return math.prod(extent for extent, _ in self.lines)
 
     @property
+    def num_leaves(self) -> int:
+        return len(self.addresses) // 2
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return _sizes(self.source, self.acc)
+
+    @property
+    def widest(self) -> int:
+        return max(self.source.itemsize, self.acc.itemsize)
+
+    @property
+    def is_of_records(self) -> bool:
+        return records.is_record(self.acc)
+
+    @property
     def is_flat(self) -> bool:
-        """Whether lines have no gaps and lie at fixed distances."""
-        return is_dense(self.elements, self.dtypes) and len(self.lines) <= 1
+        """Whether lines have no gaps and lie at fixed distances, and each element is a number."""
+        is_plain = not self.is_of_records and len(self.lines) <= 1
+        return is_plain and is_dense(self.elements, self.sizes)
 
     @property
     def is_async(self) -> bool:
@@ -67,23 +86,31 @@ class _Case:
         return math.gcd(VECTOR_BYTES, self.addresses[side] + start, *offsets)
 
 
-def plan_of(problem: Scan, view: View, op: Operator, target: View) -> Plan:
-    """Return the plan of a scan into a target that may have strides."""
-    dtypes = view.dtype, target.dtype
-    elements, lines = canonical(problem, view, target.strides)
-    kernel = lines_policy.kernel_of(elements, lines, *dtypes)
-    is_plain = is_dense(elements, dtypes) and len(lines) <= 1 and kernel in ("tiles", "rows")
-    starts = (0, 0)
+def plan_of(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
+    """Return the plan of a scan of leaves into targets that may have strides."""
+    source, acc, device = problem.source, problem.acc, views[0].device
+    elements, lines = canonical(problem, views, targets)
+    kernel = lines_policy.kernel_of(elements, lines, source, acc)
+    is_dense_line = is_dense(elements, _sizes(source, acc)) and not records.is_record(acc)
+    is_plain = is_dense_line and len(lines) <= 1 and kernel in ("tiles", "rows")
+    pointers = [view.ptr for view in (*views, *targets)]
+    starts = [0] * len(pointers)
     if problem.is_reverse and not is_plain:
         # The scan's first element is the last in memory order; a dense one is turned round by the
         # kernel.
-        starts = _ends(elements, 0), _ends(elements, 1)
-        elements = [(extent, (-s[0], -s[1])) for extent, s in elements]
+        starts = [_ends(elements, side) for side in range(len(pointers))]
+        elements = [(extent, tuple(-s for s in strides)) for extent, strides in elements]
+    addresses = tuple(pointer + start for pointer, start in zip(pointers, starts, strict=True))
     case = _Case(
-        op, dtypes, elements, lines, (view.ptr + starts[0], target.ptr + starts[1]), starts,
-        problem.is_exclusive, problem.is_reverse and is_plain, view.device,
+        op, source, acc, elements, lines, addresses, tuple(starts), problem.is_exclusive,
+        problem.is_reverse and is_plain, device,
     )  # fmt: skip
     return _KERNELS[kernel](case)
+
+
+def _sizes(source: Dtype, acc: Dtype) -> tuple[int, ...]:
+    """Return the bytes of an element's numbers, in and out."""
+    return tuple(leaf.itemsize for leaf in (*records.leaves(source), *records.leaves(acc)))
 
 
 def _ends(elements: Dims, side: int) -> int:
@@ -93,9 +120,9 @@ def _ends(elements: Dims, side: int) -> int:
 
 def _tiles(case: _Case) -> Plan:
     """Few long lines."""
-    source, acc = case.dtypes
-    num_items, widest = case.num_items, max(source.itemsize, acc.itemsize)
-    cut = policy.tiles_policy(num_items * case.num_lines * widest, widest)
+    source, acc = case.source, case.acc
+    num_items, widest = case.num_items, case.widest
+    cut = policy.policy_of(num_items * case.num_lines * widest, source, acc)
     tiles_per_line = -(-num_items // cut.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
@@ -118,8 +145,8 @@ def _tiles(case: _Case) -> Plan:
 
 def _rows(case: _Case) -> Plan:
     """Many lines of neighbours."""
-    source, acc = case.dtypes
-    cut = lines_policy.cut_rows(case.num_items, max(source.itemsize, acc.itemsize))
+    source, acc = case.source, case.acc
+    cut = lines_policy.rows_cut(case.num_items, source, acc)
     units = source.itemsize, acc.itemsize
     if case.is_flat:
         strides = case.lines[0][1]
@@ -128,12 +155,12 @@ def _rows(case: _Case) -> Plan:
         access = lines_policy.dense_rows(*units, case.is_reversed)
         reached: dict[str, Any] = {"strides": strides}
     else:
-        strides = case.elements[0][1] if case.elements else (0, 0)
+        strides = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
         access = lines_policy.spaced_rows(source, acc)
         reached = {"strides": strides, "lines": case.lines}
     in_units, out_units = [
         1 if cut.is_long else case.num_items * dtype.itemsize // unit
-        for dtype, unit in zip(case.dtypes, units, strict=True)
+        for dtype, unit in zip((source, acc), units, strict=True)
     ]
     spec = lines_policy.rows_spec(
         case.op, source, acc, access, cut, case.is_exclusive, case.is_async
@@ -148,18 +175,17 @@ def _rows(case: _Case) -> Plan:
 
 def _walks(case: _Case) -> Plan:
     """Very many or short lines side by side."""
-    source, acc = case.dtypes
+    source, acc = case.source, case.acc
     num_columns, column_strides = case.lines[-1]
     fitting = 1
-    if column_strides == (source.itemsize, acc.itemsize):
+    if column_strides == case.sizes:
         dims = [*case.elements, *case.lines[:-1]]
         fitting = min(
-            case.unit(side, (strides[side] for _, strides in dims)) // dtype.itemsize
-            for side, dtype in enumerate(case.dtypes)
+            case.unit(side, (strides[side] for _, strides in dims)) // size
+            for side, size in enumerate(case.sizes)
         )
-    widest = max(source.itemsize, acc.itemsize)
-    items = lines_policy.walk_items(case.num_lines, num_columns, widest, fitting)
-    inner = (column_strides[0] * items, column_strides[1] * items)
+    items = lines_policy.walk_items(case.num_lines, num_columns, case.widest, fitting)
+    inner = tuple(stride * items for stride in column_strides)
     walks = merge([*case.lines[:-1], (num_columns // items, inner)])
     num_walks = case.num_lines // items
     spec = lines_policy.walks_spec(case.op, source, acc, items, case.is_exclusive)
@@ -172,7 +198,7 @@ def _walks(case: _Case) -> Plan:
 
 def _columns(case: _Case) -> Plan:
     """Lines side by side, fewer and longer."""
-    source, acc = case.dtypes
+    source, acc = case.source, case.acc
     num_columns, column_strides = case.lines[-1]
     row_strides, batches = case.elements[0][1], case.lines[:-1]
     num_batches = math.prod(extent for extent, _ in batches)
@@ -193,8 +219,7 @@ def _columns(case: _Case) -> Plan:
     )  # fmt: skip
     resident = gpu.get(case.device).num_sms * lines_policy.COLUMNS_GRID
     grid = num_tiles if cut.chunks == 1 else min(num_tiles, resident)
-    threads = lines_policy.COLUMNS_THREADS
-    return _plan(case, spec, grid, threads, packed, states, cut.shared_bytes(source, acc))
+    return _plan(case, spec, grid, cut.threads, packed, states, cut.shared_bytes(source, acc))
 
 
 _KERNELS = {"tiles": _tiles, "rows": _rows, "walks": _walks, "columns": _columns}
@@ -212,10 +237,13 @@ def _plan(
     case: _Case, spec: build.Spec, grid: int, threads: int, packed: Packed,
     states: Piece | None = None, shared_bytes: int = 0,
 ) -> Plan:  # fmt: skip
-    kernel = build.kernel(spec, case.device)
+    kernel, leaves = build.kernel(spec, case.device), range(case.num_leaves)
+    at = Places(case.num_leaves, case.num_leaves)
     common = {
-        "init": START, "init_address": FIRST, "input": (_AT.source(0), case.starts[0]),
-        "output": (_AT.target(0), case.starts[1]), "states": _AT.piece(0) if states else NONE,
+        "init": START, "init_address": FIRST,
+        "input": [(at.source(i), case.starts[i]) for i in leaves],
+        "output": [(at.target(i), case.starts[case.num_leaves + i]) for i in leaves],
+        "states": at.piece(0) if states else NONE,
     }  # fmt: skip
     takes = {"common": common}
     launch = Launch(kernel, grid, threads, packed, case.device, takes, shared_bytes=shared_bytes)
@@ -224,7 +252,12 @@ def _plan(
 
 def _access(case: _Case) -> tuple[Access, dict[str, Any]]:
     """Return how scan_tiles_kernel reaches elements, and the parameters that it needs for that."""
-    source, acc = case.dtypes
+    source, acc = case.source, case.acc
+    if case.is_of_records and len(case.elements) <= 1:
+        steps = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
+        return policy.stepped(source, acc), {"steps": steps, "lines": case.lines}
+    if case.is_of_records:  # a line of several dimensions is the only one
+        return policy.winding(source, acc), {"elements": case.elements}
     if not case.is_flat:
         return policy.strided(source, acc), {"lines": case.lines, "elements": case.elements}
     strides = case.lines[0][1] if case.lines else (0, 0)
@@ -248,9 +281,9 @@ def _column_units(case: _Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int,
     num_rows, row_strides = case.elements[0]
     units = [0, 0]
     is_flipped = None
-    for side, dtype in enumerate(case.dtypes):
-        size, step = num_columns * dtype.itemsize, row_strides[side]
-        if column_strides[side] != dtype.itemsize:
+    for side, itemsize in enumerate(case.sizes):
+        size, step = num_columns * itemsize, row_strides[side]
+        if column_strides[side] != itemsize or case.is_of_records:
             continue
         offsets = [strides[side] for _, strides in case.lines[:-1]]
         if cut.is_narrow:
@@ -264,5 +297,5 @@ def _column_units(case: _Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int,
                 units[side] = case.unit(side, offsets)
         else:
             unit = case.unit(side, [*offsets, step, size])
-            units[side] = unit if unit >= cut.items * dtype.itemsize else 0
+            units[side] = unit if unit >= cut.items * itemsize else 0
     return (units[0], units[1]), bool(is_flipped)

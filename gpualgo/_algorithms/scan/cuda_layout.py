@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import Dims, dense_strides, merge
@@ -13,18 +12,17 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
 
 
-def canonical(problem: Scan, view: View, target_strides: tuple[int, ...]) -> tuple[Dims, Dims]:
-    """Return the dimensions of a line and those of all lines, each with two byte strides.
+def canonical(problem: Scan, views: Sequence[View], targets: Sequence[View]) -> tuple[Dims, Dims]:
+    """Return the dimensions of a line and those of all lines, with byte strides: inputs', outputs'.
 
     Lines come in any order: here in that of memory.
     """
-    shape, out_strides = problem.shape, target_strides
-    if len(out_strides) != len(shape):  # flattened
-        out_strides = dense_strides(shape, out_strides[0])
-    dims = [
-        (extent, pair)
-        for extent, pair in zip(shape, zip(view.strides, out_strides, strict=True), strict=True)
-    ]
+    shape = problem.shape
+    strides = [view.strides for view in views]
+    for target in targets:
+        out = target.strides
+        strides.append(out if len(out) == len(shape) else dense_strides(shape, out[0]))  # flattened
+    dims = list(zip(shape, zip(*strides, strict=True), strict=True))
     if problem.axis is None:
         return merge(dims), []
     line = [dims.pop(problem.axis)]
@@ -32,8 +30,8 @@ def canonical(problem: Scan, view: View, target_strides: tuple[int, ...]) -> tup
     return merge(line), merge(dims)
 
 
-def is_dense(elements: Dims, dtypes: tuple[np.dtype[Any], np.dtype[Any]]) -> bool:
-    """Return whether input and output have no gaps between a line's elements."""
+def is_dense(elements: Dims, sizes: tuple[int, ...]) -> bool:
+    """Return whether inputs and outputs, of these sizes, have no gaps between a line's elements."""
     if not elements:
         return True
-    return len(elements) == 1 and elements[0][1] == (dtypes[0].itemsize, dtypes[1].itemsize)
+    return len(elements) == 1 and elements[0][1] == sizes

@@ -3,47 +3,96 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
+import numpy as np
+
+from gpualgo._base import records
 from gpualgo._cuda.layout import DIVISOR, layout
 from gpualgo._cuda.parameters import I64, POINTER, U32, Parameters, init
 
-_COMMON = Parameters(
-    "ScanCommon", init=init(16), init_address=POINTER, input=POINTER, output=POINTER, states=POINTER
-)
+Dtype = np.dtype[Any]
+
 _SMALL_DIVISOR = Parameters(
     "SmallDivisor", lambda value: (value, -(-(1 << 31) // value)), value=U32, magic=U32
 )
 FLAT_LINES = Parameters("FlatLines", input_stride=I64, output_stride=I64, num_items=I64)
 STRIDED_LINES = Parameters("StridedLines", lines=layout(2), elements=layout(2))
 DENSE_ROWS = Parameters("DenseRows", strides=I64[2])
-SPACED_ROWS = Parameters("SpacedRows", strides=I64[2], lines=layout(2))
-WALKS = Parameters(
-    "ScanWalksParams",
-    common=_COMMON, num_rows=I64, num_walks=I64, row_strides=I64[2], walks=layout(2),
-)  # fmt: skip
-COLUMNS = Parameters(
-    "ScanColumnsParams",
-    common=_COMMON, num_rows=I64, num_tiles=I64, num_chunks=I64, num_words=I64, segments=I64,
-    is_flipped=I64, row_strides=I64[2], column_strides=I64[2], num_columns=DIVISOR,
-    tiles_per_chunk=DIVISOR, num_strips=DIVISOR, batches=layout(2),
-)  # fmt: skip
+
+
+def both_leaves(acc: Dtype) -> int:
+    """Return how many leaves an element has in both input and output."""
+    return 2 * len(records.leaves(acc))
 
 
 @cache
-def tiles(access: Parameters) -> Parameters:
-    """Return ScanTilesParams<Access>."""
+def stepped_lines(both: int) -> Parameters:
+    """Return SteppedLines of elements with so many leaves in input and output."""
+    return Parameters("SteppedLines", steps=I64[both], lines=layout(both))
+
+
+@cache
+def winding_line(both: int) -> Parameters:
+    """Return WindingLine of elements with so many leaves in input and output."""
+    return Parameters("WindingLine", elements=layout(both))
+
+
+@cache
+def spaced_rows(both: int) -> Parameters:
+    """Return SpacedRows of elements with so many leaves in input and output."""
+    return Parameters("SpacedRows", strides=I64[both], lines=layout(both))
+
+
+@cache
+def _common(acc: Dtype) -> Parameters:
+    """Return ScanCommon<A, T>."""
+    leaves = len(records.leaves(acc))
+    return Parameters(
+        "ScanCommon",
+        init=init(acc.itemsize), init_address=POINTER, input=POINTER[leaves],
+        output=POINTER[leaves], states=POINTER,
+    )  # fmt: skip
+
+
+@cache
+def walks(acc: Dtype) -> Parameters:
+    """Return ScanWalksParams<A, T>."""
+    both = both_leaves(acc)
+    return Parameters(
+        "ScanWalksParams",
+        common=_common(acc), num_rows=I64, num_walks=I64, row_strides=I64[both],
+        walks=layout(both),
+    )  # fmt: skip
+
+
+@cache
+def columns(acc: Dtype) -> Parameters:
+    """Return ScanColumnsParams<A, T>."""
+    both = both_leaves(acc)
+    return Parameters(
+        "ScanColumnsParams",
+        common=_common(acc), num_rows=I64, num_tiles=I64, num_chunks=I64, num_words=I64,
+        segments=I64, is_flipped=I64, row_strides=I64[both], column_strides=I64[both],
+        num_columns=DIVISOR, tiles_per_chunk=DIVISOR, num_strips=DIVISOR, batches=layout(both),
+    )  # fmt: skip
+
+
+@cache
+def tiles(acc: Dtype, access: Parameters) -> Parameters:
+    """Return ScanTilesParams<A, T, Access>."""
     return Parameters(
         "ScanTilesParams",
-        common=_COMMON, num_tiles=I64, num_items=I64, num_words=I64, tiles_per_line=DIVISOR,
+        common=_common(acc), num_tiles=I64, num_items=I64, num_words=I64, tiles_per_line=DIVISOR,
         access=access,
     )  # fmt: skip
 
 
 @cache
-def rows(access: Parameters) -> Parameters:
-    """Return ScanRowsParams<Access>."""
+def rows(acc: Dtype, access: Parameters) -> Parameters:
+    """Return ScanRowsParams<A, T, Access>."""
     return Parameters(
         "ScanRowsParams",
-        common=_COMMON, num_lines=I64, num_items=I64, in_units=_SMALL_DIVISOR,
+        common=_common(acc), num_lines=I64, num_items=I64, in_units=_SMALL_DIVISOR,
         out_units=_SMALL_DIVISOR, access=access,
     )  # fmt: skip

@@ -5,19 +5,34 @@ The tile depends on lengths and types alone, never on the GPU, so that neither d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.scan import parameters
-from gpualgo._base import dtypes
+from gpualgo._base import records
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, Access, functor, spec_of
 from gpualgo._operators.operator import Operator
 
 STAGES = 3  # of scan/tiles.cuh
+
+
+def vector_items(widest: int) -> int:
+    """Return how many elements of so many bytes a vector has (Stretch of scan/lines.cuh)."""
+    return 1 << max(1, VECTOR_BYTES // widest).bit_length() - 1
+
+
 WINDOW = 2 * WARP  # tiles whose aggregates a warp reads at once
+
+
+Dtype = np.dtype[Any]
+
+
+def unused_result(acc: Dtype) -> int:
+    """Return the bytes of a result that stands where results take their elements' place."""
+    return acc.itemsize if records.is_record(acc) else 0  # of a number it is in the padding
 
 
 @dataclass(frozen=True)
@@ -30,7 +45,7 @@ class Policy:
 
     def lane_items(self, widest: int) -> int:
         """Return how many elements of a tile each thread scans."""
-        return self.vectors * (VECTOR_BYTES // widest)
+        return self.vectors * vector_items(widest)
 
     def tile_items(self, widest: int) -> int:
         """Return how many elements a tile has."""
@@ -42,7 +57,7 @@ class Policy:
         results = 0 if source.itemsize == acc.itemsize else items * acc.itemsize
         warps = self.block_threads // WARP
         values = 2 * WINDOW + STAGES * self.block_threads + warps + STAGES + 1
-        others = values * acc.itemsize + 8 * STAGES * warps + 112
+        others = values * acc.itemsize + 8 * STAGES * warps + 112 + unused_result(acc)
         return int(STAGES * items * source.itemsize + results + others)
 
 
@@ -61,7 +76,7 @@ class WavePolicy:
 
     def tile_items(self, widest: int) -> int:
         """Return how many elements a tile has."""
-        return self.block_threads * self.rows * (VECTOR_BYTES // widest)
+        return self.block_threads * self.rows * vector_items(widest)
 
 
 # By the bytes of all lines, up to: the kernels for what is small enough to be in registers at once.
@@ -86,17 +101,46 @@ def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
     return LARGE if widest <= 4 else LARGE_WIDE
 
 
-def transfer(capability: tuple[int, int]) -> str:
+# Of records: blocks have fewer threads where those are wide, and stages of about as many bytes.
+WIDE_RECORD, STAGE_BYTES, SHARED_BYTES = 32, 27 << 10, 113 << 10
+WAVE_BYTES = 2 << 20  # of records of more than a vector
+WAVE_REGISTERS = 64  # bytes of a thread's elements
+
+
+def records_policy(num_bytes: int, source: Dtype, acc: Dtype) -> Policy | WavePolicy:
+    """Return the policy for few long lines of records that have so many bytes in the wider type."""
+    widest = max(source.itemsize, acc.itemsize)
+    if widest <= VECTOR_BYTES:
+        policy = tiles_policy(num_bytes, widest)
+        if isinstance(policy, WavePolicy):
+            return WIDE_WAVE if policy.blocks_per_sm > 1 else policy
+    elif num_bytes <= WAVE_BYTES:
+        return WavePolicy(256, min(2, max(1, WAVE_REGISTERS // widest)), 1)
+    else:
+        threads = 128 if widest <= WIDE_RECORD else 64
+        policy = Policy(threads, (STAGE_BYTES // (threads * widest) - 1) | 1, 2)
+    fits = policy.shared_bytes(source, acc) <= SHARED_BYTES
+    return policy if fits else replace(policy, blocks_per_sm=1)
+
+
+def policy_of(num_bytes: int, source: Dtype, acc: Dtype) -> Policy | WavePolicy:
+    """Return the policy for few long lines that have so many bytes in the wider type."""
+    if records.is_record(acc):
+        return records_policy(num_bytes, source, acc)
+    return tiles_policy(num_bytes, max(source.itemsize, acc.itemsize))
+
+
+def transfer(capability: tuple[int, int], acc: Dtype) -> str:
     """Return how elements travel (Transfer of scan/lines.cuh)."""
     if capability < (8, 0):
         return "direct"
-    return "bulk" if capability >= (9, 0) else "asynchronous"
+    return "asynchronous" if capability < (9, 0) or records.is_record(acc) else "bulk"
 
 
 def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int], is_reversed: bool
 ) -> Access:  # fmt: skip
     """Return the access to lines without gaps; alignments of input and output in bytes."""
-    types = f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}"
+    types = f"{records.cpp_name(acc)}, {records.cpp_name(source)}"
     widths = [
         VECTOR_BYTES if alignment % VECTOR_BYTES == 0 else dtype.itemsize
         for alignment, dtype in zip(alignments, (source, acc), strict=True)
@@ -107,8 +151,20 @@ def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int],
 
 def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> Access:
     """Return the access to lines of any strides."""
-    cpp = f"gpualgo::StridedLines<{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}>"
+    cpp = f"gpualgo::StridedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
     return Access(cpp, parameters.STRIDED_LINES)
+
+
+def stepped(source: Dtype, acc: Dtype) -> Access:
+    """Return the access to lines of records whose elements lie in even steps."""
+    cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
+    return Access(cpp, parameters.stepped_lines(parameters.both_leaves(acc)))
+
+
+def winding(source: Dtype, acc: Dtype) -> Access:
+    """Return the access to one line of records in any strides."""
+    cpp = f"gpualgo::WindingLine<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
+    return Access(cpp, parameters.winding_line(parameters.both_leaves(acc)))
 
 
 def tiles_spec(
@@ -117,7 +173,7 @@ def tiles_spec(
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines."""
     arguments = (
-        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer(capability)}",
+        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer(capability, acc)}",
         policy.blocks_per_sm, policy.shared_bytes(source, acc),
     )  # fmt: skip
     kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"
@@ -141,6 +197,6 @@ def _spec(
 ) -> Spec:  # fmt: skip
     expression = (
         f"gpualgo::{kernel}, {str(is_exclusive).lower()}, {functor(op, (acc, acc), acc)}, "
-        f"{dtypes.cpp_name(acc)}, {dtypes.cpp_name(source)}, {access.cpp}>"
+        f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {access.cpp}>"
     )
-    return spec_of(header, expression, parameters.tiles(access.fields), op, acc)
+    return spec_of(header, expression, parameters.tiles(acc, access.fields), op, acc)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.scan import parameters
-from gpualgo._base import dtypes
+from gpualgo._algorithms.scan.policy import unused_result, vector_items
+from gpualgo._base import records
 from gpualgo._base.extents import Dims
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
@@ -31,12 +32,13 @@ Dtype = np.dtype[Any]
 
 ROWS_THREADS, ROWS_BLOCKS = 128, 8  # of a block; blocks per multiprocessor
 ROWS_VECTORS = 9  # of a lane at most
-WALKS_THREADS, WALKS_LOADS = 128, 8
+WALKS_THREADS, WALKS_LOADS, WALKS_BYTES = 128, 8, 128  # loaded at once: rows at most, bytes
 WALKS_BLOCKS, PACKED_WALKS_BLOCKS = 8, 4  # of a thread's few or many columns: more would spill
 MANY_WALKS = 1 << 16  # keep a GPU busy
 FEW_ROWS = 16  # a tile would be short
 SECTOR_BYTES = 32
 COLUMNS_THREADS, COLUMNS_BLOCKS = 256, 4
+COLUMNS_SHARED = 64 << 10  # of an sm_75
 COLUMNS_GRID = 6  # blocks per multiprocessor, where shared memory has room
 ROW_BYTES = 256  # of a tile of columns, in the wider of both types
 SEGMENT_BYTES = 128  # of a thread's rows
@@ -54,7 +56,7 @@ def kernel_of(elements: Dims, lines: Dims, source: Dtype, acc: Dtype) -> str:
     if num_lines == 1:
         return "tiles"
     if not _is_columns(elements, lines):
-        is_short = not cut_rows(num_items, widest).is_long
+        is_short = not rows_cut(num_items, source, acc).is_long
         return "rows" if is_short or num_lines >= ROWS_PER_WARP else "tiles"
     if num_items <= FEW_ROWS:
         return "walks"
@@ -77,12 +79,19 @@ def _kernel(
 ) -> Spec:  # fmt: skip
     values = ", ".join(str(int(value)) for value in arguments)
     policy = f"Scan{name.capitalize()}Policy"
-    types = [functor(op, (acc, acc), acc), dtypes.cpp_name(acc), dtypes.cpp_name(source), *more]
+    types = [functor(op, (acc, acc), acc), records.cpp_name(acc), records.cpp_name(source), *more]
     expression = (
         f"gpualgo::scan_{name}_kernel<gpualgo::{policy}<{values}>, {str(is_exclusive).lower()}, "
         f"{', '.join(types)}>"
     )
     return spec_of(f"scan/{name}.cuh", expression, takes, op, acc)
+
+
+def _blocks(usual: int, source: Dtype, acc: Dtype) -> int:
+    """Return how many blocks a multiprocessor should have room for; records take more registers."""
+    if not records.is_record(acc):
+        return usual
+    return max(1, usual // (2 if max(source.itemsize, acc.itemsize) <= VECTOR_BYTES else 4))
 
 
 # --- rows ---------------------------------------------------------------------------------
@@ -103,18 +112,28 @@ class RowsCut:
         return ROWS_THREADS // self.width * self.rounds
 
 
-def cut_rows(num_items: int, widest: int) -> RowsCut:
-    """Return the cut of lines of num_items elements."""
-    vectors = -(-num_items * widest // VECTOR_BYTES)
-    if vectors <= ROWS_VECTORS:
+def cut_rows(num_items: int, widest: int, most: int = ROWS_VECTORS) -> RowsCut:
+    """Return the cut of lines of num_items elements, of which a lane takes so many vectors."""
+    vectors = -(-num_items // vector_items(widest))
+    if vectors <= most:
         own = vectors | 1
-        return RowsCut(own, 1, ROWS_VECTORS // own, False)
-    cuts = [(width * own, own, width) for width in (2, 4, 8, 16, 32) for own in (5, 7, 9)]
+        return RowsCut(own, 1, most // own, False)
+    owns = range(max(1, most - 4), most + 1, 2)
+    cuts = [(width * own, own, width) for width in (2, 4, 8, 16, 32) for own in owns]
     fitting = [cut for cut in cuts if cut[0] >= vectors]
     if not fitting:
-        return RowsCut(ROWS_VECTORS, WARP, 1, True)
+        return RowsCut(most, WARP, 1, True)
     _, own, width = min(fitting)
     return RowsCut(own, width, 1, False)
+
+
+def rows_cut(num_items: int, source: Dtype, acc: Dtype) -> RowsCut:
+    """Return the cut of lines whose two stages and results fit in shared memory (48 KB)."""
+    widest = max(source.itemsize, acc.itemsize)
+    results = 0 if source.itemsize == acc.itemsize else acc.itemsize
+    vector = vector_items(widest) * (2 * source.itemsize + results)
+    room = (48 << 10) // ROWS_THREADS // vector
+    return cut_rows(num_items, widest, min(ROWS_VECTORS, room - 1 | 1))
 
 
 def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> Access:
@@ -125,8 +144,10 @@ def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> Access:
 
 def spaced_rows(source: Dtype, acc: Dtype) -> Access:
     """Return the access to lines of any strides."""
-    cpp = f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}>"
-    return Access(cpp, parameters.SPACED_ROWS)
+    both = parameters.both_leaves(acc)
+    leaves = f", {both // 2}" if records.is_record(acc) else ""
+    cpp = f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}{leaves}>"
+    return Access(cpp, parameters.spaced_rows(both))
 
 
 def rows_spec(
@@ -135,9 +156,10 @@ def rows_spec(
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans lines of neighbours."""
     arguments = (
-        ROWS_THREADS, cut.vectors, cut.width, cut.rounds, cut.is_long, is_async, ROWS_BLOCKS,
+        ROWS_THREADS, cut.vectors, cut.width, cut.rounds, cut.is_long, is_async,
+        _blocks(ROWS_BLOCKS, source, acc),
     )  # fmt: skip
-    takes = parameters.rows(access.fields)
+    takes = parameters.rows(acc, access.fields)
     return _kernel("rows", takes, arguments, op, source, acc, is_exclusive, access.cpp)
 
 
@@ -146,7 +168,7 @@ def rows_spec(
 
 def walk_items(num_lines: int, num_columns: int, widest: int, fitting: int) -> int:
     """Return how many columns a thread walks down; as many as fit, if threads stay enough."""
-    items = math.gcd(VECTOR_BYTES // widest, num_columns, fitting)
+    items = math.gcd(vector_items(widest), num_columns, fitting)
     while items > 1 and num_lines // items < MANY_WALKS:
         items //= 2
     return items
@@ -154,15 +176,17 @@ def walk_items(num_lines: int, num_columns: int, widest: int, fitting: int) -> i
 
 def walks_spec(op: Operator, source: Dtype, acc: Dtype, items: int, is_exclusive: bool) -> Spec:
     """Return the kernel whose threads walk down columns."""
-    blocks = WALKS_BLOCKS if items <= 4 else PACKED_WALKS_BLOCKS
-    arguments = (WALKS_THREADS, items, WALKS_LOADS, blocks)
-    return _kernel("walks", parameters.WALKS, arguments, op, source, acc, is_exclusive)
+    blocks = _blocks(WALKS_BLOCKS if items <= 4 else PACKED_WALKS_BLOCKS, source, acc)
+    widest = items * max(source.itemsize, acc.itemsize)
+    arguments = (WALKS_THREADS, items, max(1, min(WALKS_LOADS, WALKS_BYTES // widest)), blocks)
+    return _kernel("walks", parameters.walks(acc), arguments, op, source, acc, is_exclusive)
 
 
 @dataclass(frozen=True)
 class ColumnsCut:
     """How columns are cut into tiles (ScanColumnsPolicy of scan/columns.cuh)."""
 
+    threads: int
     is_narrow: bool  # a tile has all columns, and a thread one
     width: int  # threads across
     items: int  # columns of a thread
@@ -179,10 +203,10 @@ class ColumnsCut:
 
     def shared_bytes(self, source: Dtype, acc: Dtype) -> int:
         """Return the size of ScanColumnsShared, which the kernel checks, with its padding."""
-        tile = COLUMNS_THREADS * self.segment_rows * self.items
+        tile = self.threads * self.segment_rows * self.items
         results = 0 if source.itemsize == acc.itemsize else tile * acc.itemsize
-        values = max(self.looks, 2) * COLUMNS_THREADS + 64
-        others = values * self.items * acc.itemsize + 4 * 4 * 64 + 64
+        values = max(self.looks, 2) * self.threads + 64
+        others = values * self.items * acc.itemsize + 4 * 4 * 64 + 64 + unused_result(acc)
         return int(-(-tile * source.itemsize // 16) * 16 + results + others)
 
 
@@ -190,9 +214,20 @@ def cut_columns(
     num_rows: int, num_columns: int, num_batches: int, source: Dtype, acc: Dtype
 ) -> ColumnsCut:
     """Return the cut of num_batches arrays of so many rows (elements) and columns (lines)."""
+    threads = COLUMNS_THREADS
+    while True:
+        cut = _cut_columns(num_rows, num_columns, num_batches, source, acc, threads)
+        if cut.shared_bytes(source, acc) <= COLUMNS_SHARED:
+            return cut
+        threads //= 2  # of wide records
+
+
+def _cut_columns(
+    num_rows: int, num_columns: int, num_batches: int, source: Dtype, acc: Dtype, threads: int
+) -> ColumnsCut:
     widest = max(source.itemsize, acc.itemsize)
     items = max(1, 4 // widest)
-    width = ROW_BYTES // (widest * items)
+    width = 1 << (ROW_BYTES // (widest * items)).bit_length() - 1
     is_narrow = num_columns < (width if items == 1 else NARROW)
     if is_narrow:
         width, items = num_columns, 1
@@ -200,16 +235,18 @@ def cut_columns(
         segment_rows = SEGMENT_BYTES // widest + 1
         narrowest = min(source.itemsize, acc.itemsize)
         step = VECTOR_BYTES // math.gcd(VECTOR_BYTES, num_columns * narrowest)
-        segments = COLUMNS_THREADS // width
+        segments = threads // width
         segments = segments // step * step or segments
     else:
         width = min(width, 1 << (-(-num_columns // items) - 1).bit_length())
-        segments, segment_rows = COLUMNS_THREADS // width, SEGMENT_BYTES // (widest * items)
+        segments, segment_rows = threads // width, SEGMENT_BYTES // (widest * items)
     strips = -(-num_columns // (width * items))
     window = WINDOW if strips * num_batches >= MANY_CHAINS else LONG_WINDOW
     looks = max(1, min(-(-window // segments), LOOK_BYTES // (items * acc.itemsize)))
     chunks = -(-num_rows // (segments * segment_rows))
-    return ColumnsCut(is_narrow, width, items, segments, segment_rows, strips, chunks, looks)
+    return ColumnsCut(
+        threads, is_narrow, width, items, segments, segment_rows, strips, chunks, looks
+    )
 
 
 def columns_spec(
@@ -218,7 +255,7 @@ def columns_spec(
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans tiles of columns; rows travel in `units` of bytes."""
     arguments = (
-        COLUMNS_THREADS, 0 if cut.is_narrow else cut.width, cut.items, cut.segment_rows, cut.looks,
-        *units, is_async, COLUMNS_BLOCKS, cut.shared_bytes(source, acc),
+        cut.threads, 0 if cut.is_narrow else cut.width, cut.items, cut.segment_rows, cut.looks,
+        *units, is_async, _blocks(COLUMNS_BLOCKS, source, acc), cut.shared_bytes(source, acc),
     )  # fmt: skip
-    return _kernel("columns", parameters.COLUMNS, arguments, op, source, acc, is_exclusive)
+    return _kernel("columns", parameters.columns(acc), arguments, op, source, acc, is_exclusive)

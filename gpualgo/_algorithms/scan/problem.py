@@ -59,7 +59,7 @@ class Scan(Problem):
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.scan import cuda
 
-        return cuda.plan_of(self, views[0], op, targets[0])
+        return cuda.plan_of(self, views, op, targets)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.scan import cpu

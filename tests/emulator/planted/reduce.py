@@ -147,8 +147,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "reduce columns: no barrier between partials and the ticket",
         _COLUMNS,
-        "Pack<A, 1>{{totals[i]}});\n    }\n  }\n  ptx::syncthreads();",
-        "Pack<A, 1>{{totals[i]}});\n    }\n  }",
+        "columns + i, totals[i]);\n    }\n  }\n  ptx::syncthreads();",
+        "columns + i, totals[i]);\n    }\n  }",
         "reduce columns",
         "RACE",
     ),

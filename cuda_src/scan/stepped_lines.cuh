@@ -1,0 +1,153 @@
+// Lines of records: each leaf's numbers in even steps of their own.
+#ifndef GPUALGO_SCAN_STEPPED_LINES_CUH
+#define GPUALGO_SCAN_STEPPED_LINES_CUH
+
+#include "parts/layout.cuh"
+#include "parts/leaves.cuh"
+#include "scan/lines.cuh"
+
+namespace gpualgo {
+
+// A reversed scan is one whose steps are. Neighbouring lanes take neighbouring elements, a number
+// at a time, so that what a warp reads or writes of a leaf without gaps is without gaps.
+template <class A, class T>
+struct SteppedLines {
+  static constexpr bool is_reversed = false, is_flat = true, stores_vectors = true;
+  static constexpr int leaves = num_leaves<T>;
+  int64 steps[2 * leaves];   // bytes: of the inputs, of the outputs
+  Layout<2 * leaves> lines;  // as many
+
+  __device__ Sources<T> source(const Sources<T>& input, int64 line) const {
+    int64 offsets[2 * leaves];
+    lines.offsets(line, offsets);
+    return moved(input, [&](auto leaf) { return offsets[decltype(leaf)::value]; });
+  }
+  __device__ Targets<A> target(const Targets<A>& output, int64 line) const {
+    int64 offsets[2 * leaves];
+    lines.offsets(line, offsets);
+    return moved(output, [&](auto leaf) { return offsets[leaves + decltype(leaf)::value]; });
+  }
+
+  // This lane's vector of the stretch of one vector per lane that begins with element `begin`.
+  template <class S>
+  __device__ Pack<T, S::vector_items> load_vector(const Sources<T>& line, int64 begin) const {
+    const int64 first = begin + int(threadIdx.x % warp_threads) * S::vector_items;
+    Pack<T, S::vector_items> pack;
+#pragma unroll
+    for (int k = 0; k < S::vector_items; ++k) {
+      pack.items[k] = load_element(
+          moved(line, [&](auto leaf) { return (first + k) * steps[decltype(leaf)::value]; }));
+    }
+    return pack;
+  }
+  template <class S>
+  __device__ void store_vector(const Targets<A>& line, int64 begin,
+                               const Pack<A, S::vector_items>& pack) const {
+    const int64 first = begin + int(threadIdx.x % warp_threads) * S::vector_items;
+#pragma unroll
+    for (int k = 0; k < S::vector_items; ++k) {
+      const auto to = moved(
+          line, [&](auto leaf) { return (first + k) * steps[leaves + decltype(leaf)::value]; });
+      store_element(to, pack.items[k]);
+    }
+  }
+
+  // Starts loading the line's `count` elements from number `begin` on into a warp's stretch.
+  template <class S, Transfer transfer>
+  __device__ void load(T* stretch, const Sources<T>& line, int64 begin, int count,
+                       CopyBarrier& barrier) const {
+    const int lane = threadIdx.x % warp_threads;
+    for_each_leaf<T>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      const unsigned char* source = line.at[i] + (begin + lane) * steps[i];
+      if constexpr (transfer == Transfer::asynchronous && sizeof(Leaf<T, i>) >= 4) {
+        copy_leaf<i>(stretch, source, count);
+      } else {
+        take_leaf<i>(stretch, source, count);
+      }
+    });
+    end_load<transfer>(barrier);
+  }
+
+  // Writes a warp's stretch of results, which all its lanes see.
+  template <class S, Transfer transfer>
+  __device__ void store(const A* stretch, const Targets<A>& line, int64 begin, int count) const {
+    const int lane = threadIdx.x % warp_threads;
+    Targets<A> to = moved(
+        line, [&](auto leaf) { return (begin + lane) * steps[leaves + decltype(leaf)::value]; });
+#pragma unroll 4
+    for (int k = lane; k < count; k += warp_threads) {
+      store_leaves(to, load_pack<A, 1>(stretch + k));
+      to = moved(to,
+                 [&](auto leaf) { return warp_threads * steps[leaves + decltype(leaf)::value]; });
+    }
+  }
+
+ private:
+  template <int i>
+  __device__ void copy_leaf(T* stretch, const unsigned char* source, int count) const {
+#pragma unroll 8
+    for (int k = threadIdx.x % warp_threads; k < count; k += warp_threads) {
+      copy_to_shared<true, sizeof(Leaf<T, i>)>(&leaf_of<i>(stretch[k]), source);
+      source += warp_threads * steps[i];
+    }
+  }
+  // By loads and stores: several loads are under way before the first store.
+  template <int i>
+  __device__ void take_leaf(T* stretch, const unsigned char* source, int count) const {
+    constexpr int batch = 8;
+#pragma unroll 1
+    for (int k = threadIdx.x % warp_threads; k < count; k += batch * warp_threads) {
+      Leaf<T, i> numbers[batch];
+#pragma unroll
+      for (int j = 0; j < batch; ++j) {
+        if (k + j * warp_threads < count) {
+          numbers[j] = load_item<Leaf<T, i>>(source + j * warp_threads * steps[i]);
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < batch; ++j) {
+        if (k + j * warp_threads < count) leaf_of<i>(stretch[k + j * warp_threads]) = numbers[j];
+      }
+      source += batch * warp_threads * steps[i];
+    }
+  }
+};
+
+// One line of records in any strides, which no steps tell.
+template <class A, class T>
+struct WindingLine {
+  static constexpr bool is_reversed = false, is_flat = false, stores_vectors = false;
+  static constexpr int leaves = num_leaves<T>;
+  Layout<2 * leaves> elements;  // operands: the inputs, the outputs
+
+  __device__ Sources<T> source(const Sources<T>& input, int64) const { return input; }
+  __device__ Targets<A> target(const Targets<A>& output, int64) const { return output; }
+
+  template <class S, Transfer transfer>
+  __device__ void load(T* stretch, const Sources<T>& line, int64 begin, int count,
+                       CopyBarrier& barrier) const {
+    for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
+      int64 offsets[2 * leaves];
+      elements.offsets(begin + i, offsets);
+      const Sources<T> from =
+          moved(line, [&](auto leaf) { return offsets[decltype(leaf)::value]; });
+      copy_element<transfer == Transfer::asynchronous>(stretch + i, from);
+    }
+    end_load<transfer>(barrier);
+  }
+  template <class S, Transfer transfer>
+  __device__ void store(const A* stretch, const Targets<A>& line, int64 begin, int count) const {
+    for (int i = threadIdx.x % warp_threads; i < count; i += warp_threads) {
+      int64 offsets[2 * leaves];
+      elements.offsets(begin + i, offsets);
+      const Targets<A> to =
+          moved(line, [&](auto leaf) { return offsets[leaves + decltype(leaf)::value]; });
+      store_leaves(to, load_pack<A, 1>(stretch + i));
+    }
+  }
+};
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,164 @@
+"""The public functions `argmin`, `argmax` and `minmax`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpualgo._algorithms.extremes.problem import ArgMaximum, ArgMinimum, MinimumMaximum
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import view_of
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline.run import run
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+
+
+class MinMax(NamedTuple):
+    """What `minmax` gives."""
+
+    min: Any
+    max: Any
+
+
+def argmin(
+    x: ty.AnyArray, axis: ty.Axis = None, *, keepdims: bool = False,
+    out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Find the least element: the index of the first of them, or of the first NaN.
+
+    Parameters
+    ----------
+    x : array
+        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
+        any strides, of any dtype but a complex one.
+    axis : None or int
+        The axis to go along; None takes all elements in C order.
+    keepdims : bool
+        Keep the axes that are reduced with extent one.
+    out : array, optional
+        Where to write the result: of its shape and dtype int64, in the library of `x`.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array or scalar
+        int64, in the library of `x`: a NumPy scalar where a NumPy array has no axis left. A device
+        array gives a device array, without waiting for it.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array, its dtype has no order, or axis or out does not fit.
+    ValueError
+        There are no elements along the axis; out has another shape or shares memory with `x`.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+
+    Notes
+    -----
+    Reads each element once, in one kernel launch; results are as `numpy.argmin` gives them, zeros
+    of both signs being equal. See docs/extremes.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> int(ga.argmin(np.array([3, 1, 2, 1])))
+    1
+    """
+    return _found(ArgMinimum, x, axis, keepdims, out, stream, "argmin")
+
+
+def argmax(
+    x: ty.AnyArray, axis: ty.Axis = None, *, keepdims: bool = False,
+    out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Find the greatest element: the index of the first of them, or of the first NaN.
+
+    Parameters
+    ----------
+    x, axis, keepdims, out, stream
+        As for `argmin`.
+
+    Returns
+    -------
+    array or scalar
+        As of `argmin`.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError
+        As `argmin`.
+
+    Notes
+    -----
+    As `argmin`. See docs/extremes.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.argmax(np.array([[3, 1, 4], [1, 5, 9]]), axis=1)
+    array([2, 2])
+    """
+    return _found(ArgMaximum, x, axis, keepdims, out, stream, "argmax")
+
+
+def minmax(
+    x: ty.AnyArray, axis: ty.Axes = None, *, keepdims: bool = False,
+    out: tuple[ty.AnyArray, ty.AnyArray] | None = None, stream: ty.Stream | None = None,
+) -> MinMax:  # fmt: skip
+    """Find the least and the greatest element in one pass; NaN where there is one.
+
+    Parameters
+    ----------
+    x, keepdims, stream
+        As for `argmin`.
+    axis : None, int or tuple of ints
+        The axes to go along; None means all.
+    out : tuple of two arrays, optional
+        Where to write both results: of their shape and the dtype of `x`, in its library.
+
+    Returns
+    -------
+    MinMax
+        A namedtuple of ``min`` and ``max``, of the dtype of `x`, each as the result of `argmin`.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError
+        As `argmin`.
+
+    Notes
+    -----
+    Reads each element once, in one kernel launch. See docs/extremes.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> low, high = ga.minmax(np.array([3, 1, 4, 1, 5]))
+    >>> int(low), int(high)
+    (1, 5)
+    """
+    view = view_of(x, "minmax: x")
+    if axis is not None:
+        axis = checks.plain_axes(axis, "minmax")
+    rest = axis, checks.flag(keepdims, "keepdims", "minmax"), _FORM
+    problem = problem_of(MinimumMaximum, (view,), None, None, rest, "minmax", 0)
+    result: MinMax = inputs.solve(problem, (view,), None, None, out, stream)
+    return result
+
+
+_FORM = Form(MinMax, (None, None))
+
+
+def _found(
+    kind: type[ArgMinimum], x: Any, axis: Any, keepdims: Any, out: Any, stream: Any, where: str
+) -> Any:
+    view = view_of(x, f"{where}: x")
+    if axis is not None:
+        axis = checks.plain_axis(axis, where)
+    rest = axis, checks.flag(keepdims, "keepdims", where), None
+    problem = problem_of(kind, (view,), None, None, rest, where, 0)
+    return run(problem, (view,), None, None, out, stream)

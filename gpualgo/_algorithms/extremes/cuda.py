@@ -1,0 +1,53 @@
+"""Extreme elements on a GPU: a reduction of elements beside their positions, or themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpualgo._algorithms.reduce import cuda as reduction
+from gpualgo._arrays.view import View, dense_view
+from gpualgo._base import records
+from gpualgo._base.extents import dense_strides
+from gpualgo._cuda.pieces import KEPT, Piece
+from gpualgo._cuda.plan import NONE, Places, Plan
+from gpualgo._operators.operator import known
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.extremes.problem import Extremes
+
+_PAIR = ("0", "1")
+
+
+def plan_of(problem: Extremes, view: View, targets: Sequence[View]) -> Plan:
+    """Return the plan of a search into targets of any strides."""
+    op, axes, at = known(problem.functor), problem.axes, Places(1, len(targets))
+    strides = [_without_kept(problem, target) for target in targets]
+    if not problem.has_index:
+        pair = records.record(_PAIR, (view.dtype, view.dtype))
+        twice = reduction.Leaves(at, [at.source(0)] * 2, [at.target(0), at.target(1)])
+        return reduction.plan_of([view, view], op, axes, pair, pair, strides, twice)
+    source = records.record(_PAIR, (view.dtype, records.POSITION))
+    acc = records.record(_PAIR, (view.dtype, targets[0].dtype))
+    size = view.dtype.itemsize  # the extreme elements themselves go to temporary storage
+    values = Piece(math.prod(problem.shape) * size, KEPT)
+    leaves = reduction.Leaves(at, [at.source(0), NONE], [at.piece(0), at.target(0)], (values,))
+    out_strides = [dense_strides(problem.shape, size), *strides]
+    views = [view, _positions(view, axes)]
+    return reduction.plan_of(views, op, axes, source, acc, out_strides, leaves)
+
+
+def _positions(view: View, axes: tuple[int, ...]) -> View:
+    """Return where the positions along the axes would lie, counted in C order."""
+    along = tuple(n if i in axes else 1 for i, n in enumerate(view.shape))
+    counted = dense_view(0, along, records.POSITION, view.device)
+    steps = tuple(step if i in axes else 0 for i, step in enumerate(counted.strides))
+    return counted._replace(shape=view.shape, strides=steps)
+
+
+def _without_kept(problem: Extremes, target: View) -> tuple[int, ...]:
+    strides = target.strides
+    if len(strides) == len(problem.shape):
+        return strides
+    return tuple(stride for i, stride in enumerate(strides) if i not in problem.axes)

@@ -1,0 +1,83 @@
+"""The search for extreme elements: along which axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks
+from gpualgo._pipeline.problem import Array, Problem, Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+INDEX = np.dtype(np.int64)
+
+
+class Extremes(Problem):
+    """What equal calls of `argmin`, `argmax` or `minmax` share."""
+
+    gives_scalars = True
+    functor: ClassVar[str]  # its name in parts/operator.cuh, in lower case
+    has_index = True  # the results are indices of elements, else elements
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        super().__init__(device, views, op, init, rest, where)
+        (view,), (axis, keepdims, self.form) = views, rest
+        checks.element(view, "x", where)
+        if dtypes.kind(view.dtype) == "c":
+            raise TypeError(
+                f"{where}: x has dtype {view.dtype}, whose numbers have no order; "
+                "pass abs(x), x.real or x.imag"
+            )
+        self.axes = axes = checks.axes_of(axis, len(view.shape), where)
+        self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
+        if 0 in view.shape and 0 not in self.shape:
+            raise ValueError(
+                f"{where}: x of shape {view.shape} has no elements to choose from, and there is no "
+                "identity; pass an array with some"
+            )
+        spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
+        shape = spread if keepdims else self.shape
+        self.results = (
+            (Result(shape, INDEX),) if self.has_index else (Result(shape, view.dtype),) * 2
+        )
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.extremes import cuda
+
+        return cuda.plan_of(self, views[0], targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.extremes import cpu
+
+        if len(results[0].shape) > len(self.shape):  # keepdims
+            results = [np.squeeze(result, self.axes) for result in results]
+        cpu.find(self.functor, arrays[0], results, self.axes)
+
+
+class ArgMinimum(Extremes):
+    """What equal calls of `argmin` share."""
+
+    functor = "arg_minimum"
+
+
+class ArgMaximum(ArgMinimum):
+    """What equal calls of `argmax` share."""
+
+    functor = "arg_maximum"
+
+
+class MinimumMaximum(Extremes):
+    """What equal calls of `minmax` share."""
+
+    functor = "minimum_maximum"
+    has_index = False

@@ -1,0 +1,158 @@
+"""argmin, argmax and minmax against NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import (
+    BFLOAT16,
+    COMPLEX,
+    LAYOUTS,
+    REAL,
+    Backend,
+    random_array,
+    scaled,
+    special_values,
+)
+
+import gpualgo as ga
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "argmin": (ga.argmin, np.argmin),
+    "argmax": (ga.argmax, np.argmax),
+}
+LARGE = scaled(1_000_003, emulated=40_003)
+SHAPES = [
+    ((), None), ((1,), 0), ((31,), None), ((33,), -1), ((LARGE,), None), ((3, 5, 7), None),
+    ((3, 5, 7), 0), ((3, 5, 7), 1), ((3, 5, 7), -1), ((2, LARGE // 2), 1), ((LARGE // 8, 8), 0),
+    ((500, 64), 1), ((4100, 3), 1), ((257, 129), 0), ((0, 4), 1),
+]  # fmt: skip
+
+
+def check(backend: Backend, x: np.ndarray[Any, Any], given: Any, axis: Any, **more: Any) -> None:
+    for name, (function, reference) in FUNCTIONS.items():
+        found, want = function(given, axis, **more), reference(x, axis=axis, **more)
+        got = backend.to_host(found)
+        assert got.dtype == np.int64
+        np.testing.assert_array_equal(got, want, err_msg=name)
+    with np.errstate(invalid="ignore"):
+        want = [np.asarray(f(x, axis=axis, **more)) for f in (np.min, np.max)]
+    result = ga.minmax(given, axis, **more)
+    assert type(result) is ga.MinMax
+    for mine, other in zip(map(backend.to_host, result), want, strict=True):
+        assert mine.dtype == x.dtype
+        if x.dtype == BFLOAT16:  # of which NumPy does not know that NaN are alike
+            mine, other = mine.astype(np.float32), other.astype(np.float32)
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+@pytest.mark.parametrize("few", [True, False])
+def test_shapes(backend: Backend, shape: tuple[int, ...], axis: Any, few: bool) -> None:
+    """With few values, of which many are alike, and with many."""
+    x = random_array(shape, np.dtype("float32"))
+    x = np.floor(x) if few else x
+    given = backend.to_device(x)
+    check(backend, x, given, axis)
+    check(backend, x, given, axis, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_dtypes(backend: Backend, dtype: np.dtype[Any], axis: Any) -> None:
+    x = random_array((37, 301), dtype)
+    check(backend, x, backend.to_device(x), axis)
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+def test_special_values(backend: Backend, dtype: np.dtype[Any]) -> None:
+    """NaN, infinities and zeros of both signs, at every place among others."""
+    values = special_values(dtype)
+    x = np.random.default_rng(0).choice(values, (64, 70)).astype(dtype)
+    check(backend, x, backend.to_device(x), 1)
+    check(backend, x, backend.to_device(x), 0)
+    for i in range(0, 64, 21):
+        check(backend, x[i], backend.to_device(x[i]), None)
+
+
+def test_the_first_of_equal_ones(backend: Backend) -> None:
+    x = np.zeros(LARGE, np.int32)
+    given = backend.to_device(x)
+    assert int(ga.argmax(given)) == int(ga.argmin(given)) == 0
+    for place in (1, LARGE // 2, LARGE - 2):
+        x = np.zeros(LARGE, np.float32)
+        x[place:] = 1
+        given = backend.to_device(x)
+        assert int(ga.argmax(given)) == place
+        x[place:] = np.nan
+        given = backend.to_device(x)
+        assert int(ga.argmax(given)) == int(ga.argmin(given)) == place
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+def test_layouts(backend: Backend, layout: str, axis: Any) -> None:
+    x = np.floor(random_array((5, 33, 40), np.dtype("float64")))
+    check(backend, x, backend.arrange(layout, x), axis)
+
+
+def test_broadcast_inputs(backend: Backend) -> None:
+    row = np.array([3, 1, 2], np.int16)
+    x = np.broadcast_to(row, (50, 3))
+    given = backend.xp.broadcast_to(backend.to_device(row), (50, 3))
+    for axis in (None, 0, 1):
+        check(backend, x, given, axis)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_outputs(backend: Backend, guarded: Callable[..., Any], layout: str) -> None:
+    x = random_array((37, 41), np.dtype("float32"))
+    out = guarded((37,), "int64", layout)
+    assert ga.argmax(backend.to_device(x), 1, out=out) is out
+    np.testing.assert_array_equal(backend.to_host(out), x.argmax(1))
+    ends = guarded((1, 41), "float32", layout), guarded((1, 41), "float32")
+    assert ga.minmax(backend.to_device(x), 0, keepdims=True, out=ends) is ends
+    np.testing.assert_array_equal(backend.to_host(ends[0]), x.min(0, keepdims=True))
+    np.testing.assert_array_equal(backend.to_host(ends[1]), x.max(0, keepdims=True))
+
+
+def test_several_axes(backend: Backend) -> None:
+    x = random_array((5, 6, 7), np.dtype("int32"))
+    low, high = ga.minmax(backend.to_device(x), (0, -1))
+    np.testing.assert_array_equal(backend.to_host(low), x.min((0, 2)))
+    np.testing.assert_array_equal(backend.to_host(high), x.max((0, 2)))
+
+
+def test_numpy_scalars() -> None:
+    x = np.array([2.5, 1.5])
+    assert type(ga.argmin(x)) is np.int64
+    assert [type(end) for end in ga.minmax(x)] == [np.float64] * 2
+
+
+@pytest.mark.parametrize("name", ["argmin", "argmax", "minmax"])
+def test_refused(backend: Backend, name: str) -> None:
+    function: Any = getattr(ga, name)
+    x = backend.to_device(np.arange(6.0).reshape(2, 3))
+    empty = backend.to_device(np.zeros((2, 0)))
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (lambda: function([1, 2]), TypeError, "must be an array"),
+        (lambda: function((x, x)), TypeError, "must be an array"),
+        (lambda: function(empty), ValueError, "no elements"),
+        (lambda: function(empty, 1), ValueError, "no elements"),
+        (lambda: function(x, 2), np.exceptions.AxisError, "out of bounds"),
+        (lambda: function(x, 0.5), TypeError, "axis must be"),
+        (lambda: function(x, keepdims=1), TypeError, "keepdims must be"),
+        (lambda: function(x, out=x), (TypeError, ValueError), "out"),
+    ]  # fmt: skip
+    cases += [
+        (lambda d=d: function(backend.to_device(np.ones(3, d))), TypeError, "no order")
+        for d in COMPLEX
+    ]
+    for call, kind, message in cases:
+        with pytest.raises(kind, match=message) as caught:
+            call()
+        assert str(caught.value).startswith(f"{name}:")
+        assert "\n" not in str(caught.value)
