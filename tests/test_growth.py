@@ -50,7 +50,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_callable", lambda _: lambda *arguments: None)
     monkeypatch.setattr(
         operator, "_read_or_compile",
-        lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arg_dtypes[0]),
+        lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arguments[0]),
     )  # fmt: skip
     gc.unfreeze()  # what is set aside is not listed
     for memo in [thing for thing in gc.get_objects() if type(thing) is Memo]:
