@@ -62,6 +62,12 @@ def transform(
 ) -> Any: ...  # fmt: skip
 @overload
 def transform(
+    op: ty.Function | Operator, x: ty.AnyArray | ty.Number, y: ty.AnyArray | ty.Number,
+    z: ty.AnyArray | ty.Number, w: ty.Argument, /, *arrays: ty.Argument,
+    dtype: ty.DTypes | None = None, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def transform(
     op: ty.Function | Operator, x: ty.AnyArray | ty.Number, /, *arrays: ty.Argument,
     dtype: ty.DTypeTuple, out: ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
