@@ -150,8 +150,13 @@ Make = Callable[..., Array]
 
 
 @pytest.fixture
-def guarded(backend: Backend) -> Iterator[Make]:
-    """Make outputs amid guard bytes, which must be as they were when the test ends."""
+def guarded(request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Make outputs amid guard bytes, which must be as they were when the test ends.
+
+    Of the test's own backend: `cuda`, for tests of that alone, or `backend`.
+    """
+    name = "cuda" if "cuda" in request.fixturenames else "backend"
+    backend: Backend = request.getfixturevalue(name)
     made: list[tuple[Array, np.ndarray[Any, Any]]] = []
 
     def make(shape: tuple[int, ...], dtype: Any, layout: str = "contiguous") -> Array:

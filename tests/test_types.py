@@ -1,4 +1,4 @@
-"""What type checkers say of a user's script: tests/typed_script.py, and no line more or less."""
+"""What type checkers say of a user's scripts, tests/typed_*.py, and no line more or less."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.skipif(
     reason="type checkers come with the extra dev",
 )
 
-SCRIPT = REPOSITORY / "tests" / "typed_script.py"
+SCRIPTS = sorted((REPOSITORY / "tests").glob("typed_*.py"))
+Place = tuple[str, int]  # a script, and the number of a line
 
 # What PyTorch's own types say of what the script uses; CuPy's say nothing.
 TORCH = """
@@ -70,15 +71,19 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def marked() -> set[int]:
-    """Return the numbers of the lines that are wrong."""
-    lines = SCRIPT.read_text(encoding="utf-8").splitlines()
-    found = {number for number, line in enumerate(lines, 1) if line.endswith("  # error")}
-    assert len(found) > 40
+def marked() -> set[Place]:
+    """Return the lines that are wrong."""
+    found = {
+        (script.name, number)
+        for script in SCRIPTS
+        for number, line in enumerate(script.read_text(encoding="utf-8").splitlines(), 1)
+        if line.endswith("  # error")
+    }
+    assert len(found) > 50
     return found
 
 
-def check(reported: dict[int, str]) -> None:
+def check(reported: dict[Place, str]) -> None:
     missed = sorted(marked() - set(reported))
     wrong = {line: text for line, text in sorted(reported.items()) if line not in marked()}
     assert (missed, wrong) == ([], {})
@@ -90,21 +95,21 @@ def test_mypy(stubs: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", str(config), "--no-error-summary",
          "--hide-error-context", "--cache-dir", str(REPOSITORY / ".mypy_cache" / "script"),
-         "--follow-imports", "silent", str(SCRIPT)],
+         "--follow-imports", "silent", *map(str, SCRIPTS)],
         cwd=REPOSITORY, env={**os.environ, "MYPYPATH": str(stubs)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     pattern = re.compile(r"^(?:.*[/\\])?(\w+\.py):(\d+): error: (.*)$", re.MULTILINE)
     found = pattern.findall(done.stdout)
-    assert {name for name, _, _ in found} == {SCRIPT.name}
-    check({int(line): text for _, line, text in found})
+    assert {name for name, _, _ in found} == {script.name for script in SCRIPTS}
+    check({(name, int(line)): text for name, line, text in found})
 
 
 def test_pyright(stubs: Path, tmp_path: Path) -> None:
     """Its wheel, with that of node, is all that pyright needs: see `pyright[nodejs]`."""
     config = tmp_path / "pyrightconfig.json"
     settings = {
-        "include": [os.path.relpath(SCRIPT, tmp_path)],
+        "include": [os.path.relpath(script, tmp_path) for script in SCRIPTS],
         "extraPaths": [str(stubs), str(REPOSITORY)],
         "reportMissingModuleSource": False,
         "reportUnusedExpression": False,
@@ -117,5 +122,6 @@ def test_pyright(stubs: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stdout.startswith("{"), done.stdout + done.stderr
     found = json.loads(done.stdout)["generalDiagnostics"]
-    assert {Path(each["file"]).name for each in found} == {SCRIPT.name}
-    check({each["range"]["start"]["line"] + 1: each["message"] for each in found})
+    places = [(Path(each["file"]).name, each["range"]["start"]["line"] + 1) for each in found]
+    assert {name for name, _ in places} == {script.name for script in SCRIPTS}
+    check({place: each["message"] for place, each in zip(places, found, strict=True)})

@@ -43,7 +43,7 @@ template <class To, class From>
 __device__ inline To convert(const From& x) {
   if constexpr (is_same<To, From>) {
     return x;
-  } else if constexpr (is_position<From>) {
+  } else if constexpr (is_ordinal<From>) {
     return convert<To>(x.index);
   } else if constexpr (is_record<To>) {
     To result;

@@ -68,7 +68,7 @@ __device__ constexpr int offset_from() {
 
 template <class T, int i = 0>
 __device__ constexpr int widest_from() {
-  constexpr int own = is_position<Leaf<T, i>> ? 1 : int(sizeof(Leaf<T, i>));
+  constexpr int own = is_ordinal<Leaf<T, i>> ? 1 : int(sizeof(Leaf<T, i>));
   if constexpr (i + 1 == num_leaves<T>) {
     return own;
   } else {
@@ -80,7 +80,7 @@ __device__ constexpr int widest_from() {
 template <class T>
 inline constexpr int64 leaf_stride = sizeof(T);
 template <>
-inline constexpr int64 leaf_stride<Position<0>> = 0;
+inline constexpr int64 leaf_stride<Ordinal<0>> = 0;
 
 }  // namespace detail
 
@@ -196,7 +196,7 @@ __device__ inline Pack<T, items> load_leaves(const Sources<T>& from) {
       for (int k = 0; k < items; ++k) leaf_of<i>(result.items[k]) = numbers.items[k];
     });
     return result;
-  } else if constexpr (is_position<T>) {
+  } else if constexpr (is_ordinal<T>) {
     Pack<T, items> result;
     const int64 first = int64(reinterpret_cast<uint64>(from.at[0]) / sizeof(T));
     constexpr int step = int(detail::leaf_stride<T> / int64(sizeof(T)));

@@ -96,7 +96,7 @@ struct Tuple<A, B, C, D, E, F, G, H> {
 // Where an element stands, of inputs that are counted and not read. It lies nowhere: an address is
 // 8 times what it is, and of the elements that are loaded at once each is `step` further.
 template <int step>
-struct Position {
+struct Ordinal {
   int64 index;
 };
 
@@ -111,9 +111,9 @@ template <class Real>
 inline constexpr bool is_complex<Complex<Real>> = true;
 
 template <class T>
-inline constexpr bool is_position = false;
+inline constexpr bool is_ordinal = false;
 template <int step>
-inline constexpr bool is_position<Position<step>> = true;
+inline constexpr bool is_ordinal<Ordinal<step>> = true;
 
 // 16-bit floats: computed in float, rounded to nearest even (parts/convert.cuh).
 template <class T>

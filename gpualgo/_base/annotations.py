@@ -87,6 +87,9 @@ class UnhashableProducer(DLPackArray, Protocol):
 
 
 AnyArray: TypeAlias = "HostArray | CudaArray | DLPackArray | CapsuleType"
+# Arrays as elements' numbers, and a number beside them; in a tuple within it, too.
+Arrays: TypeAlias = "tuple[AnyArray | Number | tuple[AnyArray | Number, ...], ...]"
+Argument: TypeAlias = "AnyArray | Number | Arrays"
 NumPyArray: TypeAlias = "np.ndarray[Any, Any]"
 # One overload alone may fit NumPy's arrays: where two do and the array's type holds Any, as the
 # shape of an NDArray is, mypy takes the result for Any.
@@ -154,6 +157,10 @@ class MemoryResource(Protocol):
 DType: TypeAlias = "str | type[Any] | np.dtype[Any] | TorchDType"  # one that kernels know
 AnyDType: TypeAlias = "npt.DTypeLike"  # records, too
 
+# One for all numbers of an element, or as the element is.
+DTypeTuple: TypeAlias = "tuple[DType | tuple[DType, ...], ...]"
+DTypes: TypeAlias = "DType | DTypeTuple"
+
 Axis: TypeAlias = "SupportsIndex | None"
 Axes: TypeAlias = "SupportsIndex | tuple[SupportsIndex, ...] | None"
 Shape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
@@ -161,6 +168,10 @@ Shape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 Number: TypeAlias = "complex | np.generic"
 Scalar: TypeAlias = "complex | np.generic | np.ndarray[Any, Any]"  # an array of one element
 FirstValue: TypeAlias = "Scalar | AnyArray"  # of a scan: on a GPU, too
+# A tuple as the elements are; of a structured array a structured scalar, too.
+FirstValues: TypeAlias = "Scalar | tuple[Scalar | tuple[Scalar, ...], ...]"
+OutTuple: TypeAlias = "tuple[AnyArray | tuple[AnyArray, ...], ...]"
+Outs: TypeAlias = "AnyArray | OutTuple"
 Real: TypeAlias = "float | np.number[Any] | np.ndarray[Any, Any]"
 Bins: TypeAlias = "SupportsIndex | Sequence[float | np.number[Any]] | AnyArray"
 Range: TypeAlias = "tuple[Real, Real] | list[Any] | np.ndarray[Any, Any]"

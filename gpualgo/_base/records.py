@@ -38,7 +38,7 @@ Argument: TypeAlias = Dtype | Apart
 # Of inputs that are not read but counted: an element's place, as an int64. It lies nowhere: its
 # "address" is 8 times what it is. Neighbours follow one another, or have one place.
 POSITION, SHARED_POSITION = np.dtype("V8"), np.dtype("S8")
-_POSITIONS = {POSITION: "gpualgo::Position<1>", SHARED_POSITION: "gpualgo::Position<0>"}
+_POSITIONS = {POSITION: "gpualgo::Ordinal<1>", SHARED_POSITION: "gpualgo::Ordinal<0>"}
 
 
 def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:

@@ -28,6 +28,13 @@ def reduce(  # a NumPy array gives an array, or a scalar where no axis is left
     keepdims: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
+@overload
+def reduce(  # tuples
+    x: ty.Arrays, init: ty.FirstValues | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axes = None,
+    keepdims: bool = False, dtype: ty.DTypes | None = None, out: ty.Outs | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def reduce(
     x: Any,
     init: Any = None,
@@ -43,12 +50,13 @@ def reduce(
 
     Parameters
     ----------
-    x : array
+    x : array, or tuple of arrays
         NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        any strides.
-    init : scalar, optional
+        any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
+        structured array, is an array of tuples: `op` takes and returns tuples of their elements.
+    init : scalar, or tuple of them, optional
         The value to start from. A Python scalar takes the accumulator's dtype; a NumPy scalar or
-        one-element array decides it.
+        one-element array decides it. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
         combined in C order, in a grouping that depends on shape and dtype alone (on the CPU, where
@@ -61,17 +69,20 @@ def reduce(
         Keep the reduced axes with extent one.
     dtype : dtype, optional
         The accumulator's and the result's dtype; without it init's if that is a NumPy value, else
-        ``x.dtype``. Each result of `op` is rounded to it.
-    out : array, optional
-        Where to write the result: its shape and dtype, the library and device of `x`.
+        ``x.dtype``. Each result of `op` is rounded to it. For tuples one for all numbers, a tuple,
+        or a structured dtype.
+    out : array, or tuple of arrays, optional
+        Where to write the result: its shape and dtype, the library and device of `x`. For tuples
+        a tuple like the result, or a structured array.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
     Returns
     -------
-    array or scalar
+    array or scalar, or a tuple of them
         In the library of `x`. A NumPy array reduced over all axes gives a NumPy scalar. A device
-        array gives a device array, without waiting for it.
+        array gives a device array, without waiting for it. Tuples give the same kind of tuple, a
+        structured array a structured array or scalar.
 
     Raises
     ------
@@ -99,6 +110,9 @@ def reduce(
     6.0
     >>> ga.reduce(np.arange(6).reshape(2, 3), None, max, axis=1)
     array([2, 5])
+    >>> x, y = np.array([3, 1, 4]), np.array([0.5, 2.5, 1.5])
+    >>> ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1])))
+    (np.int64(8), np.float64(2.5))
     """
     views, form = inputs.spread(x, "reduce: x")
     if keepdims is not False:

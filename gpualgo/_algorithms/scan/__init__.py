@@ -36,6 +36,13 @@ def inclusive_scan(
     reverse: bool = False, dtype: ty.DType | None = None, out: ty.Host | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
+@overload
+def inclusive_scan(  # tuples
+    x: ty.Arrays, init: ty.FirstValues | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DTypes | None = None, out: ty.Outs | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def inclusive_scan(
     x: Any,
     init: Any = None,
@@ -51,13 +58,15 @@ def inclusive_scan(
 
     Parameters
     ----------
-    x : array
+    x : array, or tuple of arrays
         NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        any strides.
-    init : scalar or array of one element, optional
+        any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
+        structured array, is an array of tuples: `op` takes and returns tuples of their elements.
+    init : scalar or array of one element, or tuple of them, optional
         What comes before the first element. A Python scalar takes the accumulator's dtype; a
         NumPy scalar or one-element array decides it. For an array on a GPU also an array of one
         element there, in the same library: it is read on the device, in the order of the stream.
+        For tuples a tuple, of the host.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity. A lambda, a function,
         a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.
@@ -67,18 +76,20 @@ def inclusive_scan(
         Go from the last element to the first: ``y[i] = init op x[n-1] op … op x[i]``.
     dtype : dtype, optional
         The accumulator's and the result's dtype; without it init's if that is a NumPy value or an
-        array, else ``x.dtype``. Each result of `op` is rounded to it.
-    out : array, optional
+        array, else ``x.dtype``. Each result of `op` is rounded to it. For tuples one for all
+        numbers, a tuple, or a structured dtype.
+    out : array, or tuple of arrays, optional
         Where to write the result: its shape and dtype, the library and device of `x`. It may be
-        `x` itself.
+        `x` itself. For tuples a tuple like the result, or a structured array.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
     Returns
     -------
-    array
+    array, or tuple of arrays
         Of the shape of `x`, or one-dimensional if `axis` is None; in the library of `x`. A device
-        array is returned without waiting for it.
+        array is returned without waiting for it. Tuples give the same kind of tuple, a structured
+        array a structured array.
 
     Raises
     ------
@@ -107,6 +118,9 @@ def inclusive_scan(
     >>> ga.inclusive_scan(np.array([[3, 1, 4], [1, 5, 9]]), None, max, axis=1)
     array([[3, 3, 4],
            [1, 5, 9]])
+    >>> first, value = np.array([True, False, True]), np.array([1, 2, 3])
+    >>> ga.inclusive_scan((first, value), None, lambda a, b: b if b[0] else (a[0], a[1] + b[1]))
+    (array([ True,  True,  True]), array([1, 3, 3]))
     """
     views, form = inputs.spread(x, "inclusive_scan: x")
     if init is not None and form is None:
@@ -141,6 +155,13 @@ def exclusive_scan(
     reverse: bool = False, dtype: ty.DType | None = None, out: ty.Host | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
+@overload
+def exclusive_scan(  # tuples
+    x: ty.Arrays, init: ty.FirstValues | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axis = None,
+    reverse: bool = False, dtype: ty.DTypes | None = None, out: ty.Outs | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def exclusive_scan(
     x: Any,
     init: Any = None,
@@ -158,7 +179,7 @@ def exclusive_scan(
     ----------
     x, axis, dtype, out, stream
         As for `inclusive_scan`.
-    init : scalar or array of one element, optional
+    init : scalar or array of one element, or tuple of them, optional
         The first result, as for `inclusive_scan`; without it the operator's identity, which
         ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have.
     op : callable
@@ -169,9 +190,10 @@ def exclusive_scan(
 
     Returns
     -------
-    array
+    array, or tuple of arrays
         Of the shape of `x`, or one-dimensional if `axis` is None; in the library of `x`. A device
-        array is returned without waiting for it.
+        array is returned without waiting for it. Tuples give the same kind of tuple, a structured
+        array a structured array.
 
     Raises
     ------
@@ -191,6 +213,9 @@ def exclusive_scan(
     array([0, 3, 4, 8])
     >>> ga.exclusive_scan(np.array([3, 1, 4, 1]), 0, max, reverse=True)
     array([4, 4, 1, 0])
+    >>> x = np.array([3, 1, 4])
+    >>> ga.exclusive_scan((x, x), (0, 1), lambda a, b: (a[0] + b[0], a[1] * b[1]))
+    (array([0, 3, 4]), array([1, 3, 3]))
     """
     views, form = inputs.spread(x, "exclusive_scan: x")
     if init is not None and form is None:

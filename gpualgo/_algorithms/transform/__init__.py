@@ -44,29 +44,66 @@ def transform(
     op: ty.Function | Operator, x: ty.Number, /, *arrays: ty.AnyArray | ty.Number,
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
+@overload  # tuples, one for each place: that one overload alone fits arrays is said of ty.Foreign
+def transform(
+    op: ty.Function | Operator, x: ty.Arrays, /, *arrays: ty.Argument,
+    dtype: ty.DTypes | None = None, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.AnyArray | ty.Number, y: ty.Arrays, /, *arrays: ty.Argument,
+    dtype: ty.DTypes | None = None, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.AnyArray | ty.Number, y: ty.AnyArray | ty.Number,
+    z: ty.Arrays, /, *arrays: ty.Argument, dtype: ty.DTypes | None = None,
+    out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.AnyArray | ty.Number, y: ty.AnyArray | ty.Number,
+    z: ty.AnyArray | ty.Number, w: ty.Argument, /, *arrays: ty.Argument,
+    dtype: ty.DTypes | None = None, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.AnyArray | ty.Number, /, *arrays: ty.Argument,
+    dtype: ty.DTypeTuple, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def transform(
+    op: ty.Function | Operator, x: ty.AnyArray | ty.Number, /, *arrays: ty.Argument,
+    dtype: ty.DType | None = None, out: ty.OutTuple, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream: Any = None) -> Any:
     """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters
     ----------
     op : callable
-        A function of as many scalars as there are arguments.
-    *arrays : array or scalar
+        A function of as many scalars as there are arguments. It may return a tuple: that makes a
+        tuple of arrays, in one pass.
+    *arrays : array, scalar, or tuple of arrays
         One to eight, at least one of them an array: arrays of one library and device, broadcast
         against each other as NumPy does, of any strides; and Python or NumPy scalars, which are
-        as if `op` captured them.
+        as if `op` captured them. A tuple or namedtuple of arrays, or a NumPy structured array, is
+        an array of tuples: `op` gets a tuple of their elements for it.
     dtype : dtype, optional
         The result's dtype. Without it out's, else what NumPy 2 gives for `op`: a Python literal
-        never widens its partner, so ``lambda a: a * 2.0 + 1`` on float32 gives float32.
-    out : array, optional
+        never widens its partner, so ``lambda a: a * 2.0 + 1`` on float32 gives float32. Where
+        `op` returns a tuple one for all numbers, a tuple, or a structured dtype.
+    out : array, or tuple of arrays, optional
         Where to write the result. It may be one of the arrays, and may not overlap otherwise.
+        Where `op` returns a tuple a tuple like it, or a structured array.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the arrays' library.
 
     Returns
     -------
-    array
-        In the library of the arrays; a device array is returned without waiting for it.
+    array, or tuple of arrays
+        In the library of the arrays; a device array is returned without waiting for it. Where
+        `op` returns a tuple, a tuple as it is, of the class of an argument with the same fields.
 
     Raises
     ------
@@ -92,6 +129,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
            [20, 22, 24]])
     >>> ga.transform(lambda a, k: a * k, np.float32([1, 2]), 0.5)
     array([0.5, 1. ], dtype=float32)
+    >>> ga.transform(lambda p: (p[0] // p[1], p[0] % p[1]), (np.array([7, 9]), np.array([2, 4])))
+    (array([3, 2]), array([1, 1]))
     """
     if not 0 < len(arrays) <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arrays)}")
