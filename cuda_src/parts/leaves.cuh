@@ -175,25 +175,34 @@ __device__ inline Places<T> moved(const Places<T>& from, Offset offset) {
   return result;
 }
 
-// The same `count` elements further, where leaves have no gaps.
-template <template <class> class Places, class T>
+// The same `count` elements further, where leaves have no gaps; those whose bit of `repeated` is
+// set have one number for all elements.
+template <int repeated = 0, template <class> class Places, class T>
 __device__ inline Places<T> advanced(const Places<T>& from, int64 count) {
-  return moved(
-      from, [&](auto leaf) { return count * detail::leaf_stride<Leaf<T, decltype(leaf)::value>>; });
+  return moved(from, [&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    return repeated >> i & 1 ? 0 : count * detail::leaf_stride<Leaf<T, i>>;
+  });
 }
 
 // Loads `items` elements whose leaves have no gaps: each leaf's numbers at once, of which its
-// address is a multiple, or (in_packs false) one by one.
-template <class T, int items, bool in_packs>
+// address is a multiple, or (in_packs false) one by one. `repeated` as above.
+template <class T, int items, bool in_packs, int repeated = 0>
 __device__ inline Pack<T, items> load_leaves(const Sources<T>& from) {
   if constexpr (is_record<T>) {
     Pack<T, items> result;
     for_each_leaf<T>([&](auto leaf) {
       constexpr int i = decltype(leaf)::value;
       using Number = Leaf<T, i>;
-      const auto numbers = load_leaves<Number, items, in_packs>(Sources<Number>{from.at[i]});
+      if constexpr (repeated >> i & 1) {
+        const auto number = load_leaves<Number, 1, true>(Sources<Number>{from.at[i]}).items[0];
 #pragma unroll
-      for (int k = 0; k < items; ++k) leaf_of<i>(result.items[k]) = numbers.items[k];
+        for (int k = 0; k < items; ++k) leaf_of<i>(result.items[k]) = number;
+      } else {
+        const auto numbers = load_leaves<Number, items, in_packs>(Sources<Number>{from.at[i]});
+#pragma unroll
+        for (int k = 0; k < items; ++k) leaf_of<i>(result.items[k]) = numbers.items[k];
+      }
     });
     return result;
   } else if constexpr (is_ordinal<T>) {

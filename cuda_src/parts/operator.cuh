@@ -167,7 +167,10 @@ struct ArgExtreme {
   static constexpr bool commutative = true, has_numbers = false;
   template <class A>
   __device__ static A apply(const A& a, const A& b) {
-    return is_before(computed(b.v0), computed(a.v0), b.v1 < a.v1) ? b : a;
+    const auto newer = computed(b.v0), older = computed(a.v0);
+    const bool is_more = newer > older, is_less = newer < older;
+    if (is_more != is_less) return is_more == is_maximum ? b : a;
+    return is_before(newer, older, b.v1 < a.v1) ? b : a;  // seldom: alike, or a NaN
   }
   template <class T>
   __device__ static auto computed(const T& x) {
@@ -179,8 +182,7 @@ struct ArgExtreme {
   }
   template <class T>
   __device__ static bool is_before(const T& x, const T& y, bool is_first) {
-    if (x != x || y != y) return x != x && (y == y || is_first);
-    return (is_maximum ? x > y : x < y) || (x == y && is_first);
+    return x == y ? is_first : x != x && (y == y || is_first);
   }
 };
 struct ArgMinimum : ArgExtreme<false> {};

@@ -56,17 +56,17 @@ struct ReduceCommon {
 template <class T>
 inline constexpr int row_items = widest_leaf<T> < vector_bytes ? vector_bytes / widest_leaf<T> : 1;
 
-// Rows at a fixed distance, elements without gaps.
-template <class T, bool is_aligned>
+// Rows at a fixed distance, elements without gaps; of `repeated` leaves a row has one number.
+template <class T, bool is_aligned, int repeated = 0>
 struct FlatRows {
   static constexpr int items = row_items<T>;
   int64 row_strides[num_leaves<T>];  // bytes
 
   __device__ Pack<T, items> load(const Sources<T>& row, int64 index) const {
-    return load_leaves<T, items, is_aligned>(advanced(row, index));
+    return load_leaves<T, items, is_aligned, repeated>(advanced<repeated>(row, index));
   }
   __device__ T load_one(const Sources<T>& row, int64 index) const {
-    return load_element(advanced(row, index));
+    return load_element(advanced<repeated>(row, index));
   }
   __device__ Sources<T> source(const Sources<T>& input, int64 row) const {
     return moved(input, [&](auto leaf) { return row * row_strides[decltype(leaf)::value]; });

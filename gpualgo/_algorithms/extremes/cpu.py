@@ -12,7 +12,8 @@ from gpualgo._base import threads
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_CHUNK = 1 << 16  # elements that a thread takes at once: they stay in L2
+_CHUNK = 1 << 16  # elements that are looked at once: they stay in L2
+_SHARES = 2  # of the work, for each thread: calls of NumPy's wait for each other
 
 
 def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> None:
@@ -27,32 +28,41 @@ def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> N
     if kept:
         _each(name, x, outs, axes, kept)
         return
-    chunks = -(-x.size // _CHUNK)
     flat = x.reshape(-1) if name.startswith("arg") else x.ravel(order="K")  # a copy, if need be
+    tasks = max(1, min(_SHARES * threads.num_threads(), flat.size // _CHUNK))
     if name.startswith("arg"):
-        search = _SEARCHES[name]
-        found = np.empty(chunks, np.int64)
+        _first(_SEARCHES[name], flat, outs[0], tasks)
+    else:
+        _ends(flat, outs, tasks)
 
-        def look(first: int, last: int) -> None:
-            for chunk in range(first, last):
-                begin = chunk * _CHUNK
-                found[chunk] = begin + search(flat[begin : begin + _CHUNK])
 
-        threads.run(look, chunks, x.nbytes)
-        outs[0][...] = found[search(flat[found])]
-        return
-    ends = [np.empty(chunks, x.dtype) for _ in outs]
+def _first(search: Callable[..., Any], flat: Array, out: Array, tasks: int) -> None:
+    found = np.empty(tasks, np.int64)
+
+    def look(first: int, last: int) -> None:
+        for task in range(first, last):
+            begin, end = (flat.size * i // tasks for i in (task, task + 1))
+            found[task] = begin + search(flat[begin:end])
+
+    threads.run(look, tasks, flat.nbytes)
+    out[...] = found[search(flat[found])]
+
+
+def _ends(flat: Array, outs: Sequence[Array], tasks: int) -> None:
+    ends = [np.empty(tasks, flat.dtype) for _ in outs]
 
     def fold(first: int, last: int) -> None:
-        for chunk in range(first, last):
-            piece = flat[chunk * _CHUNK : (chunk + 1) * _CHUNK]
-            for end, reduce in zip(ends, _ENDS, strict=True):
-                end[chunk] = reduce(piece)
+        for task in range(first, last):
+            begin, end = (flat.size * i // tasks for i in (task, task + 1))
+            pieces = [flat[i : min(i + _CHUNK, end)] for i in range(begin, end, _CHUNK)]
+            pairs = [[reduce(piece) for reduce in _ENDS] for piece in pieces]  # read from L2 again
+            for found, reduce, values in zip(ends, _ENDS, zip(*pairs, strict=True), strict=True):
+                found[task] = reduce(np.array(values, flat.dtype))
 
     with np.errstate(invalid="ignore"):
-        threads.run(fold, chunks, x.nbytes)
-        for out, end, reduce in zip(outs, ends, _ENDS, strict=True):
-            out[...] = reduce(end)
+        threads.run(fold, tasks, flat.nbytes)
+        for out, found, reduce in zip(outs, ends, _ENDS, strict=True):
+            out[...] = reduce(found)
 
 
 def _each(

@@ -54,14 +54,20 @@ class _Case:
     def num_leaves(self) -> int:
         return len(self.pointers)
 
-    def fitting(self, offsets: Iterable[tuple[int, ...]]) -> int:
+    def fitting(self, offsets: Iterable[tuple[int, ...]], repeated: int = 0) -> int:
         """Return how many numbers of each leaf an access may cover at multiples of offsets."""
         columns = zip(self.pointers, *offsets, strict=True)
         units = [math.gcd(VECTOR_BYTES, *column) for column in columns]
-        leaves = records.leaves(self.source)
         read = records.memory_leaves(self.source)
         return min(
-            u // leaf.itemsize for u, leaf in zip(units, leaves, strict=True) if leaf in read
+            (
+                unit // leaf.itemsize
+                for i, (unit, leaf) in enumerate(
+                    zip(units, records.leaves(self.source), strict=True)
+                )
+                if leaf in read and not repeated >> i & 1
+            ),
+            default=VECTOR_BYTES,
         )
 
     def plan(
@@ -114,14 +120,14 @@ def _rows(case: _Case) -> Plan:
     num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
     cut = policy.cut_rows(case.op, num_rows, num_items, source)
-    is_dense = not case.reduced or case.reduced[-1][1] == records.read_bytes(source)
-    is_flat = len(case.reduced) <= 1 and is_dense and (
+    repeated = _repeated(case)
+    is_flat = len(case.reduced) <= 1 and repeated is not None and (
         not outer or (len(outer) == 1 and outer[0][1][leaves:] == records.read_bytes(acc))
     )  # fmt: skip
     if is_flat:
         row_strides = outer[0][1][:leaves] if outer else (0,) * leaves
-        is_aligned = case.fitting([row_strides]) >= policy.row_items(source)
-        access = policy.flat(is_aligned, leaves)
+        is_aligned = case.fitting([row_strides], repeated or 0) >= policy.row_items(source)
+        access = policy.flat(is_aligned, leaves, repeated or 0)
         reached: dict[str, Any] = {"row_strides": row_strides}
     else:
         access, reached = policy.strided(leaves), {"rows": outer, "elements": case.reduced}
@@ -137,6 +143,18 @@ def _rows(case: _Case) -> Plan:
     return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
 
 
+def _repeated(case: _Case) -> int | None:
+    """Return a bit for each leaf that has one number for all of a row; None: leaves have gaps."""
+    if not case.reduced:
+        return 0
+    strides, steps = case.reduced[-1][1], records.read_bytes(case.source)
+    if len(strides) == 1:  # a number's kernels have no such leaf
+        return 0 if strides == steps else None
+    if any(stride not in (0, step) for stride, step in zip(strides, steps, strict=True)):
+        return None
+    return sum(1 << i for i, stride in enumerate(strides) if stride == 0 != steps[i])
+
+
 def _columns(case: _Case) -> Plan:
     source, acc, leaves, reduced = case.source, case.acc, case.num_leaves, case.reduced
     num_columns, strides = case.outer[-1]
@@ -149,7 +167,7 @@ def _columns(case: _Case) -> Plan:
         offsets = [s for _, s in reduced] + [s[:leaves] for _, s in batch]
         items = policy.column_items(source, acc, num_columns, case.fitting(offsets))
     widest = policy.column_items(source, acc, num_columns)
-    size = source.itemsize
+    size = policy.bytes_read(source)
     cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size)
     spec = policy.columns_spec(case.op, source, acc, cut)
     packed = spec.parameters.pack(

@@ -87,7 +87,7 @@ def widest_read(dtype: np.dtype[Any]) -> int:
     return max((leaf.itemsize for leaf in records.memory_leaves(dtype)), default=1)
 
 
-def _bytes_read(dtype: np.dtype[Any]) -> int:
+def bytes_read(dtype: np.dtype[Any]) -> int:
     """Return what an element takes of the memory that is read, gaps of a record included."""
     read = records.memory_leaves(dtype)
     return (
@@ -102,7 +102,7 @@ def _for_records(policy: Policy, dtype: np.dtype[Any]) -> Policy:
 
     A wide one takes many registers and much of a block's shared memory besides.
     """
-    vector = row_items(dtype) * _bytes_read(dtype)
+    vector = row_items(dtype) * bytes_read(dtype)
     if vector <= VECTOR_BYTES:
         return policy
     loads = max(1, policy.loads * VECTOR_BYTES >> (vector - 1).bit_length())
@@ -131,7 +131,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) 
     if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
         width = min(WARP, 1 << (vectors - 1).bit_length())
         return RowsCut(policy, width, num_items, 1, -(-num_rows * width // policy.block_threads))
-    policy = blocks_policy(op, num_rows * num_items * _bytes_read(dtype), dtype)
+    policy = blocks_policy(op, num_rows * num_items * bytes_read(dtype), dtype)
     tiles = -(-vectors // (WARP * policy.loads))
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
     per_warp = max(1, min(policy.max_tiles, all_blocks // MIN_BLOCKS))
@@ -170,9 +170,10 @@ def rows_spec(
     return spec_of("reduce/rows.cuh", expression, takes, op, acc)
 
 
-def flat(aligned: bool, leaves: int = 1) -> Access:
-    """Return the access of rows without gaps."""
-    return Access(f"FlatRows<T, {str(aligned).lower()}>", parameters.flat_rows(leaves))
+def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
+    """Return the access of rows without gaps; `repeated`: a bit for each leaf of one number."""
+    more = f", {repeated}" if repeated else ""
+    return Access(f"FlatRows<T, {str(aligned).lower()}{more}>", parameters.flat_rows(leaves))
 
 
 def strided(leaves: int = 1) -> Access:
