@@ -176,7 +176,9 @@ def reduce_cases(
     widest = rows.column_items(source, acc, MANY_ROWS)
     items = widest if aligned else 1
     cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items, source.itemsize)
-    is_wide = items * records.alignment_of(source) == templates.VECTOR_BYTES
+    is_wide: bool | None = items * records.alignment_of(source) == templates.VECTOR_BYTES
+    if leaves > 1 and not is_wide:
+        is_wide = None  # whole records are, as partials
     return [*cases, Case(rows.columns_spec(op, source, acc, cut), is_wide)]
 
 

@@ -151,8 +151,8 @@ def test_operators_that_do_not_compile(
 
 @pytest.mark.parametrize(
     "op",
-    [lambda a, b: None, lambda a, b: "text", lambda a, b: (a, b)],
-    ids=["None", "str", "tuple"],
+    [lambda a, b: None, lambda a, b: "text", lambda a, b: (a, (b, (a, b)))],
+    ids=["None", "str", "tuples"],
 )
 def test_operators_that_return_no_number(backend: Backend, op: Any) -> None:
     out = _x(backend)

@@ -11,6 +11,7 @@ from gpualgo._operators.captured import check_apart
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem
 
+_NUMBERS = {2: "two", 3: "three", 4: "four"}
 _make = tuple.__new__  # builds a View without its Python-level constructor
 
 
@@ -22,7 +23,8 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
     if len(results) > 1:
         if not isinstance(out, tuple) or len(out) != len(results):
             raise TypeError(
-                f"{where}: out must be a tuple of {len(results)} arrays, one for each result"
+                f"{where}: out must be a tuple of {_NUMBERS.get(len(results), len(results))} "
+                "arrays, one for each result"
             )
         given, names = out, tuple(f"out[{i}]" for i in range(len(results)))
     viewer = as_bytes_view if problem.takes_any_items else as_view

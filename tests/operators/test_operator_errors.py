@@ -25,7 +25,7 @@ BAD: dict[str, tuple[Any, Function]] = {
     "a name that is not there": (TypeError, lambda a, b=0: a + nowhere),  # type: ignore[name-defined]  # noqa: F821
     "a module's array": (ga.CompileError, lambda a, b=0: a + module.table[b]),  # type: ignore[attr-defined]
     "no attribute": (ga.CompileError, lambda a, b=0: a.nothing),
-    "returns no number": (TypeError, lambda a, b=0: (a, b)),
+    "returns no number": (TypeError, lambda a, b=0: None),
     "too many parameters": (TypeError, lambda a, b, c, d: a),
 }
 

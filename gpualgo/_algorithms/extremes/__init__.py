@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpualgo._algorithms.extremes.problem import ArgMaximum, ArgMinimum, MinimumMaximum
+from gpualgo._algorithms.extremes.problem import (
+    ArgMaximum,
+    ArgMinimum,
+    Extremes,
+    MinimumMaximum,
+)
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import view_of
+from gpualgo._arrays.view import View, view_of
 from gpualgo._pipeline import checks, inputs
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -68,7 +73,8 @@ def argmin(
     >>> int(ga.argmin(np.array([3, 1, 2, 1])))
     1
     """
-    return _found(ArgMinimum, x, axis, keepdims, out, stream, "argmin")
+    problem, views = _problem(ArgMinimum, x, axis, keepdims, "argmin")
+    return run(problem, views, None, None, out, stream)
 
 
 def argmax(
@@ -102,7 +108,8 @@ def argmax(
     >>> ga.argmax(np.array([[3, 1, 4], [1, 5, 9]]), axis=1)
     array([2, 2])
     """
-    return _found(ArgMaximum, x, axis, keepdims, out, stream, "argmax")
+    problem, views = _problem(ArgMaximum, x, axis, keepdims, "argmax")
+    return run(problem, views, None, None, out, stream)
 
 
 def minmax(
@@ -146,19 +153,20 @@ def minmax(
         axis = checks.plain_axes(axis, "minmax")
     rest = axis, checks.flag(keepdims, "keepdims", "minmax"), _FORM
     problem = problem_of(MinimumMaximum, (view,), None, None, rest, "minmax", 0)
-    result: MinMax = inputs.solve(problem, (view,), None, None, out, stream)
-    return result
+    if out is not None:
+        return inputs.solve(problem, (view,), None, None, out, stream)  # type: ignore[no-any-return]
+    result = run(problem, (view,), None, None, None, stream)
+    return MinMax(*result) if type(result) is tuple else result
 
 
 _FORM = Form(MinMax, (None, None))
 
 
-def _found(
-    kind: type[ArgMinimum], x: Any, axis: Any, keepdims: Any, out: Any, stream: Any, where: str
-) -> Any:
-    view = view_of(x, f"{where}: x")
+def _problem(
+    kind: type[Extremes], x: Any, axis: Any, keepdims: Any, where: str
+) -> tuple[Problem, tuple[View, ...]]:
+    views = (view_of(x, f"{where}: x"),)
     if axis is not None:
         axis = checks.plain_axis(axis, where)
     rest = axis, checks.flag(keepdims, "keepdims", where), None
-    problem = problem_of(kind, (view,), None, None, rest, where, 0)
-    return run(problem, (view,), None, None, out, stream)
+    return problem_of(kind, views, None, None, rest, where, 0), views

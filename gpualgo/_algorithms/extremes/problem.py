@@ -70,7 +70,7 @@ class ArgMinimum(Extremes):
     functor = "arg_minimum"
 
 
-class ArgMaximum(ArgMinimum):
+class ArgMaximum(Extremes):
     """What equal calls of `argmax` share."""
 
     functor = "arg_maximum"

@@ -232,8 +232,9 @@ def column_items(
 
 def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: ColumnsCut) -> Spec:
     """Return the kernel that reduces columns."""
+    policy = cut.policy.cpp(int(records.is_record(source)))  # else registers might spill
     expression = (
-        f"gpualgo::reduce_columns_kernel<{cut.policy.cpp()}, {cut.width}, {cut.items}, "
+        f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "
         f"{functor(op, (acc, acc), acc)}, "
         f"{records.cpp_name(acc)}, {records.cpp_name(source)}>"
     )
