@@ -164,9 +164,10 @@ def _not_an_array(x: Any, where: str) -> TypeError:
     if isinstance(x, FunctionType):
         order = "op comes before the arrays" if where == _OPERAND else "the array comes first"
         return TypeError(f"{where} must be an array, got a function; {order}")
-    return TypeError(
-        f"{where} must be an array, got {type(x).__name__}; wrap it with numpy.asarray(x)"
-    )
+    hint = "wrap it with numpy.asarray(x)"
+    if isinstance(x, tuple):
+        hint = "pass one array, such as numpy.asarray(x) of numbers"
+    return TypeError(f"{where} must be an array, got {type(x).__name__}; {hint}")
 
 
 def is_contiguous(view: View) -> bool:
