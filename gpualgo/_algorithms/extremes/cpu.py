@@ -13,7 +13,8 @@ from gpualgo._base import threads
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _CHUNK = 1 << 16  # elements that are looked at once: they stay in L2
-_SHARES = 2  # of the work, for each thread: calls of NumPy's wait for each other
+_LARGE_BYTES = 1 << 26  # worth waking threads: NumPy's search is as fast as one core reads
+_SHARES = 2  # of that, for each thread
 
 
 def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> None:
@@ -29,7 +30,7 @@ def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> N
         _each(name, x, outs, axes, kept)
         return
     flat = x.reshape(-1) if name.startswith("arg") else x.ravel(order="K")  # a copy, if need be
-    tasks = max(1, min(_SHARES * threads.num_threads(), flat.size // _CHUNK))
+    tasks = _SHARES * threads.num_threads() if flat.nbytes >= _LARGE_BYTES else 1
     if name.startswith("arg"):
         _first(_SEARCHES[name], flat, outs[0], tasks)
     else:

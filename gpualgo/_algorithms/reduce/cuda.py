@@ -167,7 +167,7 @@ def _columns(case: _Case) -> Plan:
         offsets = [s for _, s in reduced] + [s[:leaves] for _, s in batch]
         items = policy.column_items(source, acc, num_columns, case.fitting(offsets))
     widest = policy.column_items(source, acc, num_columns)
-    size = policy.bytes_read(source)
+    size = source.itemsize  # in registers, positions too
     cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size)
     spec = policy.columns_spec(case.op, source, acc, cut)
     packed = spec.parameters.pack(
