@@ -12,7 +12,7 @@ from gpualgo._base import threads
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_CHUNK = 1 << 16  # elements that are looked at once: they stay in L2
+_CHUNK = 1 << 17  # elements that are looked at once: they stay in L2
 _LARGE_BYTES = 1 << 26  # worth waking threads: NumPy's search is as fast as one core reads
 _SHARES = 2  # of that, for each thread
 
@@ -29,9 +29,14 @@ def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> N
     if kept:
         _each(name, x, outs, axes, kept)
         return
-    flat = x.reshape(-1) if name.startswith("arg") else x.ravel(order="K")  # a copy, if need be
+    flat = x.reshape(-1) if name in _SEARCHES else x.ravel(order="K")  # a copy, if need be
     tasks = _SHARES * threads.num_threads() if flat.nbytes >= _LARGE_BYTES else 1
-    if name.startswith("arg"):
+    if tasks == 1:
+        functions = (_SEARCHES[name],) if name in _SEARCHES else _ENDS
+        with np.errstate(invalid="ignore"):
+            for out, function in zip(outs, functions, strict=True):
+                out[...] = function(flat)
+    elif name in _SEARCHES:
         _first(_SEARCHES[name], flat, outs[0], tasks)
     else:
         _ends(flat, outs, tasks)
@@ -78,7 +83,7 @@ def _each(
         part = slice(first * length // tasks, last * length // tasks)
         piece = x[(slice(None),) * axis + (part,)]
         where = (slice(None),) * longest + (part,)
-        if name.startswith("arg"):
+        if name in _SEARCHES:
             outs[0][where] = _SEARCHES[name](piece, axis=axes[0] if len(axes) == 1 else None)
             return
         for out, reduce in zip(outs, _ENDS, strict=True):
