@@ -156,3 +156,22 @@ def test_refused(backend: Backend, name: str) -> None:
             call()
         assert str(caught.value).startswith(f"{name}:")
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("n", [1001, 70_003])
+def test_cut_for_threads(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpualgo._algorithms.extremes import cpu
+
+    monkeypatch.setattr(cpu, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(cpu, "_CHUNK", 300)
+    host = Backend("cpu", np)
+    with ga.default_device("cpu"):
+        for dtype in ("float32", "int16", "bool"):
+            x = random_array(n, np.dtype(dtype))
+            check(host, x, x, None)
+            check(host, x[::-1], x[::-1], None)
+            if dtype == "float32":
+                x[[n // 2, n - 1]] = np.nan
+                check(host, x, x, None)
+            check(host, x[: n // 7 * 7].reshape(7, -1), x[: n // 7 * 7].reshape(7, -1), 1)
+            check(host, x[: n // 7 * 7].reshape(-1, 7), x[: n // 7 * 7].reshape(-1, 7), 0)
