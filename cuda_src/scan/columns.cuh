@@ -4,14 +4,12 @@
 //            has a segment of the rows of `items` columns, and segments join column by column. A
 //            column of several tiles goes from tile to tile by decoupled look-back (see
 //            scan/tiles.cuh): a tile waits until one of the nearest before it has published its
-//            prefix, and those between them their aggregates. Tiles of the same rows follow each
-//            other in the order in which blocks take them. scan/walks.cuh serves very many or
-//            short lines.
+//            prefix, and those between them their aggregates. Tiles of the same rows are taken one
+//            after the other. scan/walks.cuh serves very many or short lines.
 // Bytes      sizeof(T) + sizeof(A) per element; launches: one. Temporary storage: where a column
 //            takes several tiles, 8 bytes for each 32 bits of a tile's row, and 256.
 // Operator   As scan/tiles.cuh. A column past the last one repeats the last one's elements.
-// Bits       Aggregates are folded strictly from left to right; the cut follows from the shape
-//            and types alone.
+// Bits       Aggregates are folded strictly from left to right; shape and types alone make the cut.
 #ifndef GPUALGO_SCAN_COLUMNS_CUH
 #define GPUALGO_SCAN_COLUMNS_CUH
 

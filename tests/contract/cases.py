@@ -1,7 +1,8 @@
 """Sample calls of every registered algorithm, and the few ways in which contract tests make them.
 
 A new algorithm is under all tests of this folder once `CASES` holds some of its calls. They are
-few and share dtypes and operators, as each new combination is compiled.
+few and share dtypes and operators, as each new combination is compiled. Longer than other files, as
+it is one table.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contract.operators import combined, crossed, divided, doubled, looked_up, paired, shifted
 from support import Array, Backend, is_emulated, random_array, scaled
 
 import gpualgo as ga
@@ -28,34 +30,6 @@ PAIRS = (
     (KEYS, (KEYS[0], "float64")) if is_emulated else (((30_011,), "int32"), ((30_011,), "float64"))
 )
 EDGES = [-9.0, -1.0, 0.0, 0.5, 12.0]
-
-
-def shifted(table: Array, number: int) -> Callable[..., Any]:
-    return lambda a, b: a + b + table[1] + number  # associative
-
-
-def looked_up(table: Array, number: int) -> Callable[..., Any]:
-    return lambda a: table[a & 7] + number
-
-
-def doubled(table: Array, number: int) -> Callable[..., Any]:
-    return lambda a: a * 2 + 1
-
-
-def combined(table: Array, number: int) -> Callable[..., Any]:
-    return lambda a, b: a * 3 + b
-
-
-def paired(table: Array, number: int) -> Callable[..., Any]:
-    return lambda a, b: (a[0] + b[0] + table[1] + number, max(a[1], b[1] + number - number))
-
-
-def crossed(table: Array, number: int) -> Callable[..., Any]:
-    return lambda p: (p[1] - p[0], p[0])
-
-
-def divided(table: Array, number: int) -> Callable[..., Any]:
-    return lambda a: (a // 7 + table[0] + number, a % 7 + number)
 
 
 PAIR = (((37, 1), "int32"), ((1, 211), "float64"))

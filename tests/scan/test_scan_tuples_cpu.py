@@ -1,4 +1,7 @@
-"""Scans on the CPU of elements that are records: order, ways, layouts, dtypes, in place."""
+"""Scans on the CPU of elements that are records: order, ways, layouts, dtypes, in place.
+
+Longer than other files: its tests share what they compile.
+"""
 
 from __future__ import annotations
 
