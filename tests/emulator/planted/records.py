@@ -21,8 +21,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "leaves: records would lie in one piece",
         _LEAVES,
-        "count * detail::leaf_stride<Leaf<T, decltype(leaf)::value>>",
-        "count * int64(sizeof(T))",
+        "count * detail::leaf_stride<Leaf<T, i>>;",
+        "count * int64(sizeof(T));",
         "reduce blocks of records",
         "OUT OF BOUNDS",
         WRONG,
