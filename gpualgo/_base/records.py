@@ -120,16 +120,20 @@ def class_of(keys: Iterable[str]) -> type:
 
 @cache
 def _named(fields: tuple[str, ...]) -> type:
-    return namedtuple("Fields", fields)
+    return namedtuple("Fields", fields, rename=True)  # as `_1` in the place 1 is, and only there
 
 
-def is_plain_class(cls: Any) -> bool:
-    """Return whether a class is a namedtuple that is made of its fields alone."""
-    return (
-        isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
-        and bool(cls._fields) and not getattr(cls, "_field_defaults", True)
-        and cls.__new__.__code__.co_argcount == len(cls._fields) + 1
-    )  # fmt: skip
+def is_tuple_class(cls: Any) -> bool:
+    """Return whether a class is that of a namedtuple with fields."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and bool(getattr(cls, "_fields", ()))
+
+
+def is_made_of_fields(cls: Any) -> bool:
+    """Return whether a namedtuple's class makes of its fields what every namedtuple does."""
+    own = getattr(cls.__new__, "__code__", None)
+    usual = _named(tuple(cls._fields)).__new__.__code__
+    parts = ("co_code", "co_names", "co_varnames")
+    return own is not None and all(getattr(own, p) == getattr(usual, p) for p in parts)
 
 
 # --- names -------------------------------------------------------------------------------------

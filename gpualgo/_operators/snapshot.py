@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError
-from gpualgo._base.records import is_plain_class
 from gpualgo._operators import captured, classes
 from gpualgo._operators.bytecode import Reads, Tree
 from gpualgo._operators.content import Token
@@ -241,8 +240,15 @@ class Snapshot:
             raise TypeError(UNREACHED)
         function = python_function(value)
         if function is None:
-            token = self._token(value)  # of all namedtuples with the same fields, numba sees one
-            return token, records.class_of(value._fields) if is_plain_class(value) else value
+            token = self._token(value)
+            if not records.is_tuple_class(value):
+                return token, value
+            if not records.is_made_of_fields(value):
+                raise TypeError(
+                    f"op makes tuples of class {value.__name__}, which has a __new__ of its own "
+                    "that kernels do not run; make a plain tuple, or a namedtuple without one"
+                )
+            return token, records.class_of(value._fields)  # one for all that have these fields
         before, self._guard.may_capture = self._guard.may_capture, False
         try:
             return self.function(function)

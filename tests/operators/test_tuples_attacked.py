@@ -1,0 +1,91 @@
+"""What once went wrong of tuples: namedtuple classes, messages, what calls remember."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+
+X, Y = np.array([1.0, 2.0, 3.0]), np.array([4, 5, 6])
+Point = namedtuple("Point", "x y")
+Other = namedtuple("Other", "u v")
+Open = namedtuple("Open", "x y", defaults=[7])
+Numbered = namedtuple("Numbered", ["x", "class", "x"], rename=True)
+
+
+class Swapped(Point):
+    """A namedtuple that is not made of its fields as they are given."""
+
+    __slots__ = ()
+
+    def __new__(cls, x: Any, y: Any) -> Any:
+        return super().__new__(cls, y, x)
+
+
+class Reordered(Point):
+    """One whose parameters have another order."""
+
+    __slots__ = ()
+
+    def __new__(cls, y: Any, x: Any) -> Any:
+        return super().__new__(cls, x, y)
+
+
+class Measured(Point):
+    """One with a method, which is made as every namedtuple."""
+
+    __slots__ = ()
+
+    def size(self) -> Any:
+        return self.x + self.y
+
+
+def _same(got: Any, want: tuple[Any, ...]) -> None:
+    for one, other in zip(got, want, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def add(a: Any, b: Any) -> Any:
+    return a[0] + b[0], a[1] + b[1]
+
+
+# --- classes of namedtuples ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [Open, Measured])
+def test_a_class_with_more_than_fields(cls: Any) -> None:
+    for given in (Point, cls):
+        found = ga.transform(lambda p: p if p.x > 1 else cls(p.x, y=p.y), given(X, Y))
+        assert type(found) is given
+        _same(found, (X, Y))
+
+
+def test_a_default_is_not_known() -> None:
+    with pytest.raises(ga.CompileError, match=r"each of its fields: missing.*'y'") as caught:
+        ga.transform(lambda p: Open(p.x), Point(X, Y))
+    assert str(caught.value).startswith("transform: op could not be compiled")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cls", [Swapped, Reordered])
+def test_a_new_of_its_own_is_refused(cls: Any) -> None:
+    with pytest.raises(TypeError, match=f"transform: op makes tuples of class {cls.__name__}"):
+        ga.transform(lambda p: cls(p.x, p.y), Point(X, Y))
+    with pytest.raises(TypeError, match="inclusive_scan: op makes tuples of class"):
+        ga.inclusive_scan(Point(X, Y), None, lambda p, q: cls(p.x, q.y))
+    assert type(ga.transform(lambda p: p, cls(X, Y))) is cls
+
+
+def test_fields_that_were_renamed() -> None:
+    x = Numbered(X, Y, X + 1)
+    found = ga.transform(lambda p: Numbered(p._2, p._1, p.x), x)
+    assert type(found) is Numbered
+    _same(found, (X + 1, Y, X))
+    assert ga.reduce(x, None, lambda p, q: q) == Numbered(3.0, 6, 4.0)
+
+
