@@ -44,7 +44,8 @@ def provenance() -> str | None:
 
 def source_files() -> list[str]:
     """Return the sources that make code, or decide what code is made."""
-    found = [os.path.join(PACKAGE, name) for name in ("_base/dtypes.py", "_arrays/view.py")]
+    names = ("_base/dtypes.py", "_base/records.py", "_arrays/view.py")
+    found = [os.path.join(PACKAGE, name) for name in names]
     for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
         found += files_of(os.path.join(PACKAGE, folder), ".py")
     for name in sorted(os.listdir(PACKAGE / "_algorithms")):
