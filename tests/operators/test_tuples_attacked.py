@@ -89,3 +89,29 @@ def test_fields_that_were_renamed() -> None:
     assert ga.reduce(x, None, lambda p, q: q) == Numbered(3.0, 6, 4.0)
 
 
+# --- messages ------------------------------------------------------------------------------------
+
+MEETING = {
+    "a plain tuple of equal numbers": (Point(X, X), lambda p: p if p.x > 1 else (p.x, p.y)),
+    "a plain tuple": (Point(X, Y), lambda p: p if p.x > 1 else (p.x, p.y)),
+    "other dtypes": (Point(X, Y), lambda p: p if p.x > 1 else Point(p.y, p.x)),
+    "other fields": (Point(X, Y), lambda p: p if p.x > 1 else Other(p.x, p.y)),
+    "a number": ((X, Y), lambda p: p if p[0] > 1 else p[0]),
+    "another length": ((X, Y), lambda p: p if p[0] > 1 else (p[0], p[1], p[1])),
+}
+
+
+@pytest.mark.parametrize("name", MEETING)
+def test_paths_that_do_not_meet(name: str) -> None:
+    x, op = MEETING[name]
+    with pytest.raises(ga.CompileError, match="where paths of op meet") as caught:
+        ga.transform(op, x)
+    assert "\n" not in str(caught.value)
+
+
+def test_attributes_of_a_plain_tuple() -> None:
+    with pytest.raises(ga.CompileError, match=r"no 'count'; take its items by number") as caught:
+        ga.transform(lambda p: p.count(1), (X, Y))
+    assert "UniTuple" not in str(caught.value)
+
+

@@ -19,6 +19,11 @@ from gpualgo._operators.key import python_function
 from gpualgo._operators.numbers import ConstantNeeded, asked
 from gpualgo._operators.numpy_rules import refusal
 
+_PATHS = (
+    "where paths of op meet there must be numbers, plain tuples of as many, or namedtuples of the "
+    "same fields and dtypes"
+)
+
 
 def check_numba() -> None:
     """Raise CompileError where numba is switched off."""
@@ -62,7 +67,7 @@ def explained(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
         dtypes = ", ".join(_argument(argument) for argument in arg_dtypes)
         start = f"op could not be compiled for ({dtypes}): "
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
-        sentence = refusal.last() or _unknown_attribute(_in_words(reason))
+        sentence = refusal.last() or _sentence_of(_in_words(reason))
         if sentence is not None:
             raise CompileError(f"{start}{sentence}: {source_of(fn)}{_line_of(reason)}") from error
         if "row_stack" in reason:
@@ -82,15 +87,26 @@ def _line_of(reason: str) -> str:
     return ""
 
 
-def _unknown_attribute(reason: str) -> str | None:
+def _sentence_of(reason: str) -> str | None:
+    """Return what is wrong of tuples and attributes, None where numba tells of something else."""
     if "tuple index out of range" in reason:
         return "an index is past the end of its tuple"
+    made = re.search(r"In '<class '[\w.]*\.Fields'>': (.*)", reason)
+    if made is not None:
+        return f"a namedtuple is made of a value for each of its fields: {made[1]}"
+    if reason == "NotImplementedError()":  # what numba says of these alone
+        return _PATHS
+    meeting = re.search(r"Cannot unify ([^\n]+) and ([^\n]+) for '", reason)
+    if meeting is not None:
+        return f"{_PATHS}, not {meeting[1]} and {meeting[2]}"
     found = re.search(r"Unknown attribute '(\w+)' of type (type\()?([^\n]*)", reason)
     if found is None:
         return None
     name, is_function, what = found.groups()
     if what.startswith("Fields("):
         return f"{name!r} is no field of the tuple"
+    if what.startswith(("Tuple(", "UniTuple(")):
+        return f"a tuple without names has no {name!r}; take its items by number, as in a[0]"
     if is_function:
         return f"unknown attribute {name!r} of a function; call the function itself"
     return (
