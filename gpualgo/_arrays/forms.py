@@ -21,6 +21,7 @@ class Form(NamedTuple):
 
     cls: Any
     items: tuple[Form | None, ...]
+    is_aligned: bool = False  # a dtype, which is equal to one that is not and has the same offsets
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -133,7 +134,7 @@ def _fields_of(x: Any, where: str, leaves: list[Leaf]) -> Form:
         leaves.append((x[name], f"{where}[{name!r}]"))
     if not leaves:
         raise TypeError(f"{where} has dtype {x.dtype}, which has no fields")
-    return Form(x.dtype, (None,) * len(x.dtype.names))
+    return Form(x.dtype, (None,) * len(x.dtype.names), x.dtype.isalignedstruct)
 
 
 def is_alike(given: Form, wanted: Form) -> bool:

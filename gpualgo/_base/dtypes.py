@@ -84,6 +84,8 @@ def as_dtype(value: Any, where: str) -> np.dtype[Any]:
     """Return the supported dtype that a dtype= argument names."""
     if type(value) is str and value == "bfloat16":
         return bfloat16()
+    if isinstance(value, tuple):  # of which NumPy would make something
+        raise TypeError(f"{where}: dtype {value!r} is a tuple where one of a number is wanted")
     try:
         dtype = np.dtype(value)
     except TypeError:

@@ -123,9 +123,16 @@ def kinds_of(init: Any) -> Any:
     return checks.dtype_of(init)
 
 
+def classes_of(dtype: Any) -> Any:
+    """Return the classes of a dtype= that is a tuple: equal ones may have other fields."""
+    return (type(dtype), *map(classes_of, dtype)) if isinstance(dtype, tuple) else None
+
+
 def wanted_of(found: Dtype, dtype: Any, where: str) -> Dtype:
     """Return the dtype of results of op that dtype= asks for, where op's own is found."""
     if found.names is None:
         raise TypeError(f"{where}: out (or dtype) is a tuple, and op returns a number; pass one")
-    given = dtypes_of(dtype, found.names, where)
-    return records.with_leaves(found, [dtypes.as_dtype(one, where) for one in given])
+    pairs = zip(dtypes_of(dtype, found.names, where), records.leaves(found), strict=True)
+    return records.with_leaves(
+        found, [own if one is None else dtypes.as_dtype(one, where) for one, own in pairs]
+    )

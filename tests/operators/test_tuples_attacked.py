@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -113,5 +114,51 @@ def test_attributes_of_a_plain_tuple() -> None:
     with pytest.raises(ga.CompileError, match=r"no 'count'; take its items by number") as caught:
         ga.transform(lambda p: p.count(1), (X, Y))
     assert "UniTuple" not in str(caught.value)
+
+
+# --- dtype= ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("function", [ga.reduce, ga.inclusive_scan])
+def test_a_dtype_with_other_fields(function: Callable[..., Any], is_known: bool) -> None:
+    """What equals it, a plain tuple, has been looked up before or not."""
+    x = Point(np.arange(5 + is_known, dtype=np.float32), np.arange(5 + is_known))
+    if is_known:
+        function(x, None, add, dtype=(np.float64, np.int64))
+    with pytest.raises(TypeError, match="dtype must be a tuple as the elements are"):
+        function(x, None, add, dtype=Other(np.float64, np.int64))
+
+
+def test_a_dtype_with_other_fields_in_transform() -> None:
+    ga.transform(lambda p: p, Point(X, Y), dtype=(np.float32, np.int64))
+    with pytest.raises(TypeError, match="transform: dtype must be a tuple"):
+        ga.transform(lambda p: p, Point(X, Y), dtype=Other(np.float32, np.int64))
+
+
+def test_none_leaves_a_number_s_own_dtype() -> None:
+    found = ga.transform(lambda p: p, (X, Y), dtype=(np.float32, None))
+    _same(found, (X.astype(np.float32), Y))
+
+
+def test_a_tuple_for_a_number_s_dtype() -> None:
+    """NumPy would make a dtype of it."""
+    with pytest.raises(TypeError, match=r"reduce: dtype .* is a tuple where"):
+        ga.reduce(X, dtype=("f4", "f4"))
+    with pytest.raises(TypeError, match=r"reduce: dtype .* is a tuple where"):
+        ga.reduce((X, X), None, add, dtype=(("f4", "f4"), "f4"))
+
+
+@pytest.mark.parametrize("order", [(False, True), (True, False)])
+def test_aligned_structures_stay_so(order: tuple[bool, bool]) -> None:
+    """Dtypes are equal whose offsets are, aligned or not."""
+    names = "pq" if order[0] else "rs"  # no call before has had them
+    for align in order:
+        dtype = np.dtype([(names[0], "i4"), (names[1], "f4")], align=align)
+        found = ga.transform(lambda p: (p[1], p[0]), np.zeros(3, dtype))
+        assert [a.dtype for a in found] == [np.float32, np.int32]
+        wider = ga.inclusive_scan(np.zeros(3, dtype), None, lambda a, b: b, dtype=("i4", "f8"))
+        assert wider.dtype.isalignedstruct == align
+        assert wider.dtype.itemsize == (16 if align else 12)
 
 

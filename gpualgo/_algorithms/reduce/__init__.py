@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -119,6 +119,7 @@ def reduce(
         keepdims = checks.flag(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "reduce")
-    problem = problem_of(Reduction, views, op, init, (axis, keepdims, dtype, form), "reduce")
+    rest = axis, keepdims, dtype, form, elements.classes_of(dtype)
+    problem = problem_of(Reduction, views, op, init, rest, "reduce")
     solve = run if form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

@@ -27,7 +27,7 @@ class Reduction(Problem):
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        axis, keepdims, dtype, self.form = rest
+        axis, keepdims, dtype, self.form, _ = rest
         self.forms, self.inputs = (self.form,), inputs.names(views, self.form, "x")
         super().__init__(device, views, op, init, rest, where)
         for one, name in zip(views, self.inputs, strict=True):

@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -129,7 +129,8 @@ def inclusive_scan(
         reverse = checks.flag(reverse, "reverse", INCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, INCLUSIVE)
-    problem = problem_of(Scan, views, op, init, (axis, reverse, dtype, form), INCLUSIVE)
+    rest = axis, reverse, dtype, form, elements.classes_of(dtype)
+    problem = problem_of(Scan, views, op, init, rest, INCLUSIVE)
     solve = run if form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -224,6 +225,7 @@ def exclusive_scan(
         reverse = checks.flag(reverse, "reverse", EXCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, EXCLUSIVE)
-    problem = problem_of(ExclusiveScan, views, op, init, (axis, reverse, dtype, form), EXCLUSIVE)
+    rest = axis, reverse, dtype, form, elements.classes_of(dtype)
+    problem = problem_of(ExclusiveScan, views, op, init, rest, EXCLUSIVE)
     solve = run if form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

@@ -151,7 +151,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             target = as_view(out, "transform: out")
             dtype = _wanted(dtype, target)
             out = target if target.owner is out else out  # what a protocol tells of is given back
-    problem = problem_of(Transformation, views, op, None, (dtype, forms), _WHERE, len(arrays))
+    rest = dtype, forms, elements.classes_of(dtype)
+    problem = problem_of(Transformation, views, op, None, rest, _WHERE, len(arrays))
     if problem.form is not None:
         return inputs.solve(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)

@@ -31,7 +31,7 @@ class Transformation(Problem):
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        dtype, self.forms = rest
+        dtype, self.forms, _ = rest
         forms, self.inputs = self.forms, _names(self.forms)
         super().__init__(device, views, op, init, rest, where)
         if len(views) > MAX_ARRAYS:
