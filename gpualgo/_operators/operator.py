@@ -135,9 +135,13 @@ class Operator:
 
 def _settled(identity: Any) -> Any:
     """Return an identity that cannot change any more: an array's value as it is now."""
-    if not isinstance(identity, np.ndarray):
+    if isinstance(identity, tuple):
+        items = [_settled(item) for item in identity]
+        return type(identity)._make(items) if hasattr(identity, "_make") else tuple(items)
+    if not isinstance(identity, (np.ndarray, np.void)):
         return identity
-    return identity.reshape(())[()] if identity.size == 1 else identity.copy()
+    identity = identity.copy()  # of which a structured scalar is a view
+    return identity.reshape(())[()] if identity.size == 1 else identity
 
 
 _builtin_operators = {fn: Operator(fn) for fn in recognised.NAMES}

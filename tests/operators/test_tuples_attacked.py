@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from support import BFLOAT16
 
 import gpualgo as ga
 
@@ -162,3 +164,37 @@ def test_aligned_structures_stay_so(order: tuple[bool, bool]) -> None:
         assert wider.dtype.itemsize == (16 if align else 12)
 
 
+# --- identities, out, warnings --------------------------------------------------------------------
+
+
+def test_an_identity_of_arrays_is_taken_as_it_was() -> None:
+    zero = np.zeros(())
+    record = np.array((1.0, 2), [("a", "f8"), ("b", "i8")])
+    first = ga.Operator(add, identity=Point(zero, np.array([0])))
+    second, third = ga.Operator(add, identity=record), ga.Operator(add, identity=record[()])
+    zero[...], record["a"] = 100, 100
+    nothing = (X[:0], Y[:0])
+    assert ga.reduce(nothing, None, first) == (0.0, 0)
+    assert ga.reduce(nothing, None, second) == ga.reduce(nothing, None, third) == (1.0, 2)
+
+
+@pytest.mark.parametrize("op", [lambda a, b: a[7], lambda a, b: (a[0] * 1j, a[1])])
+def test_nothing_is_written_before_the_operator_is_known(op: Any) -> None:
+    """Of an array that is no run the CPU's scan makes one in out."""
+    x = np.asfortranarray(np.arange(1.0, 7).reshape(2, 3))
+    out = (np.zeros(6), np.zeros(6))
+    with pytest.raises((TypeError, ga.CompileError)):
+        ga.inclusive_scan((x, x), None, op, out=out)
+    assert not np.any(out)
+
+
+@pytest.mark.parametrize("shape", [(8_000_000,), (2, 4_000_000)])
+def test_minmax_says_nothing_of_nan(shape: tuple[int, ...]) -> None:
+    """NumPy's warnings are switched off for one thread, and several look."""
+    x = np.zeros(shape, BFLOAT16)
+    x[..., ::999] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for axis in (None, x.ndim - 1):
+            found = ga.minmax(x, axis)
+            assert np.all(np.isnan(np.asarray(found).astype(np.float32)))

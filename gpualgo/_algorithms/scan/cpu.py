@@ -44,7 +44,7 @@ def scan(
     the scan is exclusive. Every argument has been checked. The association is a function of shapes,
     strides and dtypes only, so that the bits never depend on threads.
     """
-    leaves, outs = list(leaves), list(outs)
+    given, leaves, outs = leaves, list(leaves), list(outs)
     if axis is None:
         leaves, axis = [_flat(x, out) for x, out in zip(leaves, outs, strict=True)], 0
         source = records.with_leaves(source, [x.dtype for x in leaves])
@@ -63,7 +63,12 @@ def scan(
         arguments[parameters.CHAIN_TAIL + parameters.INIT] = address(init)
     num_bytes = sum([array.nbytes for array in (*leaves, *outs)])
     with bound(op):
-        _run(links, arguments, num_bytes, _functions(links, op, is_exclusive, source, acc))
+        functions = _functions(links, op, is_exclusive, source, acc)
+        for x, leaf, out in zip(given, leaves, outs, strict=True):
+            if leaf is out and x is not out:  # not before op has been compiled, which may fail
+                copy = Applied(_COPY, (x.dtype,), out.dtype)
+                transform(copy, [x], [out.reshape(x.shape)])  # a view: out has one dimension
+        _run(links, arguments, num_bytes, functions)
 
 
 def _strides_of(arrays: Sequence[Array]) -> Strides:
@@ -75,12 +80,9 @@ def _reversed(strides: Strides, axis: int) -> Strides:
 
 
 def _flat(x: Array, out: Array) -> Array:
-    """Return x in one dimension: itself, or copied to out where it is not one run."""
-    if len(merge(list(zip(x.shape, x.strides, strict=True)))) > 1:
-        copy = Applied(_COPY, (x.dtype,), out.dtype)
-        transform(copy, [x], [out.reshape(x.shape)])  # a view: out has one dimension
-        return out
-    return x.reshape(-1)
+    """Return x in one dimension: itself, or out, to which it is to be copied, if it is no run."""
+    is_run = len(merge(list(zip(x.shape, x.strides, strict=True)))) <= 1
+    return x.reshape(-1) if is_run else out
 
 
 def _functions(
