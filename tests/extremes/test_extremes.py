@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from support import (
 )
 
 import gpualgo as ga
+from gpualgo._base import threads
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "argmin": (ga.argmin, np.argmin),
@@ -175,3 +178,20 @@ def test_cut_for_threads(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
                 check(host, x, x, None)
             check(host, x[: n // 7 * 7].reshape(7, -1), x[: n // 7 * 7].reshape(7, -1), 1)
             check(host, x[: n // 7 * 7].reshape(-1, 7), x[: n // 7 * 7].reshape(-1, 7), 0)
+
+
+@pytest.mark.parametrize("shape", [(1 << 23,), (2, 1 << 21)])
+def test_no_thread_speaks_of_nan(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's warnings are off for one thread at a time; of bfloat16 its NaN raises one."""
+
+    def elsewhere(body: Callable[[int, int], None], num_tasks: int, work: int) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(body, 0, num_tasks).result()
+
+    monkeypatch.setattr(threads, "run", elsewhere)
+    x = np.zeros(shape, BFLOAT16)
+    x[..., 5] = np.nan
+    with ga.default_device("cpu"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ga.minmax(x, x.ndim - 1)
+    assert np.all(np.isnan(np.asarray(found).astype(np.float32)))

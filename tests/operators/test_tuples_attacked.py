@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16
 
 import gpualgo as ga
 
@@ -164,7 +162,7 @@ def test_aligned_structures_stay_so(order: tuple[bool, bool]) -> None:
         assert wider.dtype.itemsize == (16 if align else 12)
 
 
-# --- identities, out, warnings --------------------------------------------------------------------
+# --- identities, and out --------------------------------------------------------------------
 
 
 def test_an_identity_of_arrays_is_taken_as_it_was() -> None:
@@ -186,15 +184,3 @@ def test_nothing_is_written_before_the_operator_is_known(op: Any) -> None:
     with pytest.raises((TypeError, ga.CompileError)):
         ga.inclusive_scan((x, x), None, op, out=out)
     assert not np.any(out)
-
-
-@pytest.mark.parametrize("shape", [(8_000_000,), (2, 4_000_000)])
-def test_minmax_says_nothing_of_nan(shape: tuple[int, ...]) -> None:
-    """NumPy's warnings are switched off for one thread, and several look."""
-    x = np.zeros(shape, BFLOAT16)
-    x[..., ::999] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for axis in (None, x.ndim - 1):
-            found = ga.minmax(x, axis)
-            assert np.all(np.isnan(np.asarray(found).astype(np.float32)))

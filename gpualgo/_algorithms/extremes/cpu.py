@@ -65,8 +65,8 @@ def _ends(flat: Array, outs: Sequence[Array], tasks: int) -> None:
             for found, reduce, values in zip(ends, _ENDS, zip(*pairs, strict=True), strict=True):
                 found[task] = reduce(np.array(values, flat.dtype))
 
+    threads.run(_quiet(fold), tasks, flat.nbytes)
     with np.errstate(invalid="ignore"):
-        threads.run(fold, tasks, flat.nbytes)
         for out, found, reduce in zip(outs, ends, _ENDS, strict=True):
             out[...] = reduce(found)
 
@@ -89,8 +89,17 @@ def _each(
         for out, reduce in zip(outs, _ENDS, strict=True):
             out[where] = reduce(piece, axis=axes)
 
-    with np.errstate(invalid="ignore"):
-        threads.run(body, tasks, x.nbytes)
+    threads.run(_quiet(body), tasks, x.nbytes)
+
+
+def _quiet(body: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Return what a thread does without NumPy's word of NaN: each has a state of its own."""
+
+    def run(first: int, last: int) -> None:
+        with np.errstate(invalid="ignore"):
+            body(first, last)
+
+    return run
 
 
 _SEARCHES: dict[str, Callable[..., Any]] = {"arg_minimum": np.argmin, "arg_maximum": np.argmax}
