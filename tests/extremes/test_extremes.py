@@ -183,6 +183,7 @@ def test_cut_for_threads(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("shape", [(1 << 18,), (2, 1 << 17)])
 def test_no_thread_speaks_of_nan(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy's warnings are off for one thread at a time; of bfloat16 its NaN raises one."""
+    from gpualgo._algorithms.extremes import cpu
 
     def elsewhere(body: Callable[[int, int], None], num_tasks: int, work: int) -> None:
         with ThreadPoolExecutor(1) as pool:
