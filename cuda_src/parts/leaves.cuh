@@ -7,17 +7,30 @@
 #include "parts/tile_io.cuh"
 #include "parts/types.cuh"
 
+// The function that makes elements of type Computed, compiled from Python (docs/adr/0001): as
+// gpualgo_operator. It is called on what is loaded, and what it makes is what kernels hold.
+extern "C" __device__ void gpualgo_input(void* result, const void* state, const void* const* args);
+
 namespace gpualgo {
 
 template <class T>
 inline constexpr bool is_record = false;
 template <class... Numbers>
 inline constexpr bool is_record<Tuple<Numbers...>> = true;
+template <class Result, class... Numbers>
+inline constexpr bool is_record<Computed<Result, Numbers...>> = true;
 
 template <class T>
 inline constexpr int num_leaves = 1;
 template <class... Numbers>
 inline constexpr int num_leaves<Tuple<Numbers...>> = sizeof...(Numbers);
+template <class Result, class... Numbers>
+inline constexpr int num_leaves<Computed<Result, Numbers...>> = sizeof...(Numbers);
+
+template <class T>
+inline constexpr bool is_computed = false;
+template <class Result, class... Numbers>
+inline constexpr bool is_computed<Computed<Result, Numbers...>> = true;
 
 namespace detail {
 
@@ -34,12 +47,40 @@ struct LeafType<i, Tuple<First, Rest...>> {
   using type = typename LeafType<i - 1, Tuple<Rest...>>::type;
 };
 
+template <int i, class Result, class... Numbers>
+struct LeafType<i, Computed<Result, Numbers...>> {
+  using type = typename LeafType<i, Tuple<Numbers...>>::type;
+};
+
+template <class T>
+struct HeldType {
+  using type = T;
+};
+template <class Result, class... Numbers>
+struct HeldType<Computed<Result, Numbers...>> {
+  using type = Result;
+};
+
+// Of what is computed: the record of the numbers that are read.
+template <class T>
+struct ReadType {
+  using type = T;
+};
+template <class Result, class... Numbers>
+struct ReadType<Computed<Result, Numbers...>> {
+  using type = Tuple<Numbers...>;
+};
+
 template <int i>
 struct Index {
   static constexpr int value = i;
 };
 
 }  // namespace detail
+
+// What is held of an element that has been read.
+template <class T>
+using Held = typename detail::HeldType<T>::type;
 
 template <class T, int i>
 using Leaf = typename detail::LeafType<i, T>::type;
@@ -79,8 +120,17 @@ __device__ constexpr int widest_from() {
 // How far neighbours lie apart where there are no gaps.
 template <class T>
 inline constexpr int64 leaf_stride = sizeof(T);
-template <>
-inline constexpr int64 leaf_stride<Ordinal<0>> = 0;
+template <int step, bool in_blocks>
+inline constexpr int64 leaf_stride<Ordinal<step, in_blocks>> = step;
+
+template <class T, int i = 0>
+__device__ constexpr bool has_blocks_from() {
+  if constexpr (i == num_leaves<T>) {
+    return false;
+  } else {
+    return is_in_blocks<Leaf<T, i>> || has_blocks_from<T, i + 1>();
+  }
+}
 
 }  // namespace detail
 
@@ -185,11 +235,42 @@ __device__ inline Places<T> advanced(const Places<T>& from, int64 count) {
   });
 }
 
+// Makes an element of the numbers that were read for it.
+template <class Result, class Numbers>
+__device__ inline Result computed(const Numbers& numbers) {
+  const void* pointers[num_leaves<Numbers>];
+  for_each_leaf<Numbers>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    pointers[i] = &leaf_of<i>(numbers);
+  });
+  Result result;
+  gpualgo_input(&result, nullptr, pointers);
+  return result;
+}
+
 // Loads `items` elements whose leaves have no gaps: each leaf's numbers at once, of which its
 // address is a multiple, or (in_packs false) one by one. `repeated` as above.
 template <class T, int items, bool in_packs, int repeated = 0>
-__device__ inline Pack<T, items> load_leaves(const Sources<T>& from) {
-  if constexpr (is_record<T>) {
+__device__ inline Pack<Held<T>, items> load_leaves(const Sources<T>& from) {
+  if constexpr (is_computed<T>) {
+    using Numbers = typename detail::ReadType<T>::type;
+    Sources<Numbers> read;
+    for_each_leaf<T>([&](auto leaf) { read.at[leaf.value] = from.at[leaf.value]; });
+    Pack<Held<T>, items> result;
+    if constexpr (!in_packs && items > 1 && detail::has_blocks_from<T>()) {
+      // Each would make a block of its own: once in the code is enough.
+#pragma unroll 1
+      for (int k = 0; k < items; ++k) {
+        const auto one = load_leaves<Numbers, 1, true>(advanced<repeated>(read, k));
+        result.items[k] = computed<Held<T>>(one.items[0]);
+      }
+    } else {
+      const auto numbers = load_leaves<Numbers, items, in_packs, repeated>(read);
+#pragma unroll
+      for (int k = 0; k < items; ++k) result.items[k] = computed<Held<T>>(numbers.items[k]);
+    }
+    return result;
+  } else if constexpr (is_record<T>) {
     Pack<T, items> result;
     for_each_leaf<T>([&](auto leaf) {
       constexpr int i = decltype(leaf)::value;
@@ -207,10 +288,14 @@ __device__ inline Pack<T, items> load_leaves(const Sources<T>& from) {
     return result;
   } else if constexpr (is_ordinal<T>) {
     Pack<T, items> result;
-    const int64 first = int64(reinterpret_cast<uint64>(from.at[0]) / sizeof(T));
-    constexpr int step = int(detail::leaf_stride<T> / int64(sizeof(T)));
+    const int64 first = int64(reinterpret_cast<uint64>(from.at[0]));
+    constexpr int step = int(detail::leaf_stride<T>);
 #pragma unroll
-    for (int k = 0; k < items; ++k) result.items[k].index = first + k * step;
+    for (int k = 0; k < items; ++k) {
+      // What the compiler sees of the lowest bits tells it which numbers are of one block.
+      result.items[k].index = in_packs && is_in_blocks<T> ? (first & -int64(items)) | k
+                                                          : first + k * step;
+    }
     return result;
   } else if constexpr (in_packs) {
     return load_pack<T, items>(from.at[0]);
@@ -223,8 +308,8 @@ __device__ inline Pack<T, items> load_leaves(const Sources<T>& from) {
 }
 
 template <class T>
-__device__ inline T load_element(const Sources<T>& from) {
-  if constexpr (is_record<T>) {
+__device__ inline Held<T> load_element(const Sources<T>& from) {
+  if constexpr (is_record<T> || is_ordinal<T>) {
     return load_leaves<T, 1, true>(from).items[0];
   } else {
     return load_item<T>(from.at[0]);

@@ -56,6 +56,12 @@ struct NumberedOperator {
   }
 };
 
+// A recognised operator on elements whose function reads numbers.
+template <class Op>
+struct WithNumbers : Op {
+  static constexpr bool has_numbers = true;
+};
+
 template <class Params>
 struct NumberedParams : Numbers, Params {};
 

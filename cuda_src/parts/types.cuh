@@ -94,8 +94,9 @@ struct Tuple<A, B, C, D, E, F, G, H> {
 };
 
 // Where an element stands, of inputs that are counted and not read. It lies nowhere: an address is
-// 8 times what it is, and of the elements that are loaded at once each is `step` further.
-template <int step>
+// what it is, and of the elements that are loaded at once each is `step` further. Where they are in
+// blocks, the first of so many is a multiple of their number, as what is read is.
+template <int step, bool in_blocks = false>
 struct Ordinal {
   int64 index;
 };
@@ -112,8 +113,16 @@ inline constexpr bool is_complex<Complex<Real>> = true;
 
 template <class T>
 inline constexpr bool is_ordinal = false;
+template <int step, bool in_blocks>
+inline constexpr bool is_ordinal<Ordinal<step, in_blocks>> = true;
+template <class T>
+inline constexpr bool is_in_blocks = false;
 template <int step>
-inline constexpr bool is_ordinal<Ordinal<step>> = true;
+inline constexpr bool is_in_blocks<Ordinal<step, true>> = true;
+
+// An element that a function makes of the numbers that are read (parts/leaves.cuh).
+template <class Result, class... Numbers>
+struct Computed;
 
 // 16-bit floats: computed in float, rounded to nearest even (parts/convert.cuh).
 template <class T>

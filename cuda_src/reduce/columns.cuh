@@ -21,9 +21,9 @@ struct ColumnsParams {
   int64 num_rows, rows_per_block, num_columns;
   Divisor num_blocks;  // that share a set of columns
   Divisor num_column_tiles;
-  int64 column_strides[leaves], output_column_strides[leaves];  // bytes
-  Layout<leaves> rows;                                          // the reduced dimensions
-  Layout<2 * leaves> batch;  // the kept ones but the columns: inputs, outputs
+  int64 column_strides[leaves], output_column_strides[num_leaves<A>];  // bytes
+  Layout<leaves> rows;                                                 // the reduced dimensions
+  Layout<leaves + num_leaves<A>> batch;  // the kept ones but the columns: inputs, outputs
 };
 
 template <class A, int slots, int columns>
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const bool is_inside = column < params.num_columns;
   const int slot = threadIdx.x / width;
   constexpr int leaves = num_leaves<T>;
-  int64 offsets[2 * leaves];
+  int64 offsets[leaves + num_leaves<A>];
   params.batch.offsets(batch, offsets);
 
   const Sources<T> input = moved(params.common.input, [&](auto leaf) {

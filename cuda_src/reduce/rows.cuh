@@ -62,10 +62,10 @@ struct FlatRows {
   static constexpr int items = row_items<T>;
   int64 row_strides[num_leaves<T>];  // bytes
 
-  __device__ Pack<T, items> load(const Sources<T>& row, int64 index) const {
+  __device__ Pack<Held<T>, items> load(const Sources<T>& row, int64 index) const {
     return load_leaves<T, items, is_aligned, repeated>(advanced<repeated>(row, index));
   }
-  __device__ T load_one(const Sources<T>& row, int64 index) const {
+  __device__ Held<T> load_one(const Sources<T>& row, int64 index) const {
     return load_element(advanced<repeated>(row, index));
   }
   __device__ Sources<T> source(const Sources<T>& input, int64 row) const {
@@ -78,32 +78,32 @@ struct FlatRows {
 };
 
 // Rows and elements of any strides.
-template <class T>
+template <class T, int outputs>
 struct StridedRows {
   static constexpr int items = row_items<T>;
   static constexpr int leaves = num_leaves<T>;
-  Layout<2 * leaves> rows;  // operands: the inputs, the outputs
+  Layout<leaves + outputs> rows;  // operands: the inputs, the outputs
   Layout<leaves> elements;
 
-  __device__ Pack<T, items> load(const Sources<T>& row, int64 index) const {
-    Pack<T, items> pack;
+  __device__ Pack<Held<T>, items> load(const Sources<T>& row, int64 index) const {
+    Pack<Held<T>, items> pack;
 #pragma unroll
     for (int i = 0; i < items; ++i) pack.items[i] = load_one(row, index + i);
     return pack;
   }
-  __device__ T load_one(const Sources<T>& row, int64 index) const {
+  __device__ Held<T> load_one(const Sources<T>& row, int64 index) const {
     int64 offsets[leaves];
     elements.offsets(index, offsets);
     return load_element(moved(row, [&](auto leaf) { return offsets[decltype(leaf)::value]; }));
   }
   __device__ Sources<T> source(const Sources<T>& input, int64 row) const {
-    int64 offsets[2 * leaves];
+    int64 offsets[leaves + outputs];
     rows.offsets(row, offsets);
     return moved(input, [&](auto leaf) { return offsets[decltype(leaf)::value]; });
   }
   template <class A>
   __device__ Targets<A> target(const Targets<A>& output, int64 row) const {
-    int64 offsets[2 * leaves];
+    int64 offsets[leaves + outputs];
     rows.offsets(row, offsets);
     return moved(output, [&](auto leaf) { return offsets[leaves + decltype(leaf)::value]; });
   }
@@ -146,7 +146,7 @@ __device__ inline void load_tile(const Access& access, const Sources<T>& row, in
                                  Index begin, A (&sums)[loads]) {
   constexpr int items = Access::items;
   const Index mine = begin + Index(threadIdx.x % width) * items;
-  Pack<T, items> packs[loads];
+  Pack<Held<T>, items> packs[loads];
 #pragma unroll
   for (int k = 0; k < loads; ++k) packs[k] = access.load(row, origin + (mine + k * width * items));
 #pragma unroll

@@ -101,7 +101,7 @@ struct FlatTransform {
       const int64 first = begin + int64(load) * Policy::block_threads * items;
       for (int64 i = first; i < first + items && i < operands.num_items; ++i) {
         Output value =
-            Op::apply(load_item<Inputs>(pointers.input[k] + i * int64(sizeof(Inputs)))...);
+            Op::apply(load_element(advanced(Sources<Inputs>{pointers.input[k]}, i))...);
         store_element(dense_targets_at<Output>(pointers, i), value);
       }
     }
@@ -113,7 +113,7 @@ struct FlatTransform {
 #pragma unroll
     for (int load = 0; load < loads; ++load) {
       const int64 first = begin + int64(load) * Policy::block_threads * items;
-      held.packs[load] = load_pack<T, items>(input + first * int64(sizeof(T)));
+      held.packs[load] = load_leaves<T, items, true>(advanced(Sources<T>{input}, first));
     }
     return held;
   }
@@ -145,7 +145,8 @@ __device__ inline void transform_item(
     const TransformPointers<num_leaves<Output>, sizeof...(Inputs)>& pointers,
     const int64 (&offsets)[count], Indices<k...>) {
   constexpr int outputs = num_leaves<Output>;
-  Output value = Op::apply(load_item<Inputs>(pointers.input[k] + offsets[k + outputs])...);
+  Output value =
+      Op::apply(load_element(Sources<Inputs>{pointers.input[k] + offsets[k + outputs]})...);
   store_element(
       targets_at<Output>(pointers, [&](auto leaf) { return offsets[decltype(leaf)::value]; }),
       value);

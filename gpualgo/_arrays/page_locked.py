@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import View, address_of, byte_bounds
+from gpualgo._base import records
 from gpualgo._base.extents import MAX_DIMS
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
@@ -25,6 +26,8 @@ def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = Tr
     (`is_aligned`), or in more dimensions than a kernel walks.
     """
     first = address_of(array)
+    if records.is_position(array.dtype):  # which lie nowhere
+        return array._replace(ptr=first - records.ORIGIN, device=device)
     if len(array.shape) > MAX_DIMS or (is_aligned and not _is_aligned(array, first)):
         return None
     low, high = byte_bounds(array)

@@ -36,9 +36,33 @@ Argument: TypeAlias = Dtype | Apart
 
 
 # Of inputs that are not read but counted: an element's place, as an int64. It lies nowhere: its
-# "address" is 8 times what it is. Neighbours follow one another, or have one place.
-POSITION, SHARED_POSITION = np.dtype("V8"), np.dtype("S8")
-_POSITIONS = {POSITION: "gpualgo::Ordinal<1>", SHARED_POSITION: "gpualgo::Ordinal<0>"}
+# "address" is what it is, a byte from one to the next. Neighbours follow one another, or have one
+# place; places that are computed with in blocks are loaded from multiples of what is loaded.
+POSITION, SHARED_POSITION, BLOCK_POSITION = np.dtype("V8"), np.dtype("S8"), np.dtype("U2")
+_POSITIONS = {
+    POSITION: "gpualgo::Ordinal<1>",
+    SHARED_POSITION: "gpualgo::Ordinal<0>",
+    BLOCK_POSITION: "gpualgo::Ordinal<1, true>",
+}
+ORIGIN = 1 << 60
+"""The address of position 0 in arrays of the host: no array lies there, and it is not 0."""
+_INT64 = np.dtype(np.int64)
+
+
+class Computed(NamedTuple):
+    """An element that a function makes of the numbers that are read."""
+
+    numbers: tuple[Dtype, ...]
+    result: Dtype
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element in registers."""
+        return self.result.itemsize
+
+
+Element: TypeAlias = Dtype | Computed
+"""What kernels read: numbers, records, or what is computed of several numbers."""
 
 
 def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:
@@ -60,14 +84,31 @@ def _record(names: tuple[str, ...], fields: tuple[Dtype, ...]) -> Dtype:
     return made
 
 
-def is_record(dtype: Dtype) -> bool:
-    """Return whether elements of a dtype are records."""
-    return dtype.names is not None
+def is_record(dtype: Element) -> bool:
+    """Return whether elements are made of numbers that lie apart."""
+    return isinstance(dtype, Computed) or dtype.names is not None
 
 
-def leaves(dtype: Dtype) -> tuple[Dtype, ...]:
-    """Return the dtypes of an element's numbers."""
+def leaves(dtype: Element) -> tuple[Dtype, ...]:
+    """Return the dtypes of an element's numbers, as they are read."""
+    if isinstance(dtype, Computed):
+        return dtype.numbers
     return (dtype,) if dtype.names is None else tuple(dtype[name] for name in dtype.names)
+
+
+def held(dtype: Element) -> Dtype:
+    """Return what is held of an element that has been read."""
+    return dtype.result if isinstance(dtype, Computed) else dtype
+
+
+def is_position(dtype: Dtype) -> bool:
+    """Return whether numbers are counted, and not read."""
+    return dtype in _POSITIONS
+
+
+def number_of(dtype: Dtype) -> Dtype:
+    """Return what operators see of a number that is read or counted."""
+    return _INT64 if dtype in _POSITIONS else dtype
 
 
 def offsets(dtype: Dtype) -> tuple[int, ...]:
@@ -78,8 +119,10 @@ def offsets(dtype: Dtype) -> tuple[int, ...]:
     return tuple(dtype.fields[name][1] for name in dtype.names)
 
 
-def with_leaves(dtype: Dtype, fields: Sequence[Dtype]) -> Dtype:
+def with_leaves(dtype: Element, fields: Sequence[Dtype]) -> Any:
     """Return what holds numbers of other dtypes in the same places of a tuple."""
+    if isinstance(dtype, Computed):
+        return Computed(tuple(fields), dtype.result)
     return fields[0] if dtype.names is None else record(dtype.names, fields)
 
 
@@ -150,12 +193,19 @@ def label(dtype: Argument | None) -> str:
     return "{" + ";".join(f"{n}:{dtypes.name_of(dtype[n])}" for n in dtype.names) + "}"
 
 
-def read_bytes(dtype: Dtype) -> tuple[int, ...]:
+def step_of(leaf: Dtype) -> int:
+    """Return how far neighbours lie apart in an array without gaps."""
+    if leaf in _POSITIONS:
+        return 0 if leaf == SHARED_POSITION else 1
+    return leaf.itemsize
+
+
+def read_bytes(dtype: Element) -> tuple[int, ...]:
     """Return how far neighbours of each number lie apart in an array without gaps."""
-    return tuple(0 if leaf == SHARED_POSITION else leaf.itemsize for leaf in leaves(dtype))
+    return tuple(map(step_of, leaves(dtype)))
 
 
-def memory_leaves(dtype: Dtype) -> tuple[Dtype, ...]:
+def memory_leaves(dtype: Element) -> tuple[Dtype, ...]:
     """Return the dtypes of an element's numbers that are read from memory."""
     return tuple(leaf for leaf in leaves(dtype) if leaf not in _POSITIONS)
 
@@ -170,8 +220,10 @@ def from_label(text: str) -> Dtype | None:
     return record([name for name, _ in pairs], [dtypes.from_name(kind) for _, kind in pairs])
 
 
-def cpp_name(dtype: Dtype) -> str:
+def cpp_name(dtype: Element) -> str:
     """Return the C++ spelling of an element's type."""
+    if isinstance(dtype, Computed):
+        return f"gpualgo::Computed<{', '.join(map(cpp_name, (dtype.result, *dtype.numbers)))}>"
     if dtype.names is None:
         return _POSITIONS.get(dtype) or dtypes.cpp_name(dtype)
     return f"gpualgo::Tuple<{', '.join(map(cpp_name, leaves(dtype)))}>"

@@ -61,9 +61,9 @@ def compile_operator(
     adopted = _Adopted(op)
     args = tuple(map(argument_type, arg_dtypes))
     with global_compiler_lock:
-        with explained(op.fn, arg_dtypes):
+        with explained(op.shown, arg_dtypes):
             made = Unlinked(rewrite.adopt(fn, adopted.adoption), args)
-        result = result_of(op.fn, made.return_type, result_dtype)
+        result = result_of(op.shown, made.return_type, result_dtype)
         final = made.join(_around(made, arg_dtypes, result))
         made.library._optimize_final_module()
         bitcode: bytes = final.as_bitcode()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._base import records
 from gpualgo._cpu.kernels import get_entry
 
 Dims = Sequence[tuple[int, ...]]
@@ -64,6 +65,17 @@ def packer(itemsize: int) -> int:
     return get_entry(("packer", itemsize), write)
 
 
+def counter() -> int:
+    """Return the address of what a packer does, for positions: it writes down where they are."""
+
+    def write() -> Callable[..., None]:
+        from gpualgo._cpu.packing import count_kernel
+
+        return count_kernel(records.ORIGIN)
+
+    return get_entry(("counter",), write)
+
+
 def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
     """Return the address of ``f(converted, numbers, count)``; 0 where there is nothing to do."""
     if source == target:
@@ -98,6 +110,8 @@ def leaf(
 ) -> tuple[int, ...]:  # fmt: skip
     """Return what a kernel takes of numbers that it needs by up to `count` at once."""
     size, convert = source.itemsize, converter(source, target)
-    packed = () if is_direct else (packer(size), room.take(count * size))
+    is_direct = is_direct and not records.is_position(source)
+    pack = counter() if records.is_position(source) else 0 if is_direct else packer(size)
+    packed = () if is_direct else (pack, room.take(count * size))
     converted = (convert, room.take(count * target.itemsize)) if convert else (0, 0)
     return start, size, is_direct, *(packed or (0, 0)), *converted

@@ -11,7 +11,6 @@ from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument
 from gpualgo._cpu import captured, host
-from gpualgo._operators.content import digest_of
 from gpualgo._operators.operator import Operator
 
 _compiled: Memo[CompiledOperator] = Memo(1024)
@@ -27,13 +26,13 @@ class Applied(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """What decides its code, within this process."""
-        return self.op.key, self.arguments, self.result_dtype
+        return self.op.code, self.arguments, self.result_dtype
 
     @property
     def parts(self) -> tuple[str, ...]:
         """What decides its code, the same in every process."""
         names = ",".join(map(records.label, self.arguments))
-        return digest_of(self.op.key), names, records.label(self.result_dtype)
+        return self.op.digest, names, records.label(self.result_dtype)
 
     @property
     def words(self) -> np.ndarray[Any, Any] | None:
@@ -58,7 +57,7 @@ def compile_operator(
     applied = Applied(op, arg_dtypes, result_dtype)
     made = _compiled.made(applied.key, lambda: _read_or_compile(applied))
     if result_dtype is None:  # for the kernel, which asks for this dtype
-        key = (op.key, arg_dtypes, made.result_dtype)
+        key = (op.code, arg_dtypes, made.result_dtype)
         if _compiled.get(key) is None:
             _compiled.add(key, made)
     return made

@@ -65,6 +65,38 @@ def convert_kernel(cast: Any, source: Any, target: Any) -> Callable[..., None]:
     return convert
 
 
+def count_kernel(origin: int) -> Callable[..., None]:
+    """Write `layout.counter`'s function."""
+
+    def count_positions(
+        dense: int,
+        start_at: int,
+        start: int,
+        count: int,
+        ndim: int,
+        lengths: int,
+        strides: int,
+        packing: int,
+    ) -> None:
+        inner, stride = 1, 0
+        if ndim > 0:
+            inner, stride = load(_words(lengths), ndim - 1), load(_words(strides), ndim - 1)
+        row = start // inner
+        column = start - row * inner
+        while count > 0:
+            n = min(count, inner - column)
+            first = start_at - origin + offset(row, ndim - 1, lengths, strides) + column * stride
+            target = _words(dense)
+            for i in range(n):
+                store(target, i, first + i * stride)
+            dense += 8 * n
+            count -= n
+            row += 1
+            column = 0
+
+    return count_positions
+
+
 def pack_kernel(itemsize: int) -> Callable[..., None]:
     """Write `layout.packer`'s function for elements of a size."""
     words = 2 if itemsize == 16 else 1

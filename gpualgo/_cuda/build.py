@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
-from gpualgo._base.records import Argument
+from gpualgo._base.records import Argument, Computed
 from gpualgo._base.threads import side_by_side
 from gpualgo._cuda import kept, toolchain
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
-from gpualgo._operators.content import digest_of
 from gpualgo._operators.operator import Operator
 
 
@@ -36,6 +35,7 @@ class Spec:
     op: Operator | None = None  # None: recognised operators are part of the expression
     arg_dtypes: tuple[Argument, ...] = ()
     result_dtype: np.dtype[Any] | None = None
+    computed: Computed | None = None  # what op's source makes of what is read
 
     def __post_init__(self) -> None:
         if self.op is not None and self.op.key.numbers:
@@ -100,11 +100,37 @@ def _load(spec: Spec, capability: tuple[int, int], device: int) -> tuple[driver.
 
 def _memory_key(spec: Spec) -> tuple[Any, ...]:
     op = None if spec.op is None else spec.op.key
-    return spec.header, spec.expression, op, spec.arg_dtypes, spec.result_dtype
+    return spec.header, spec.expression, op, spec.arg_dtypes, spec.result_dtype, spec.computed
 
 
 def _operator_parts(op: Operator, arg_dtypes: Any, result_dtype: Any) -> tuple[str, ...]:
-    return digest_of(op.key), ",".join(map(records.label, arg_dtypes)), records.label(result_dtype)
+    return op.digest, ",".join(map(records.label, arg_dtypes)), records.label(result_dtype)
+
+
+class _Function(NamedTuple):
+    """A function that a kernel calls."""
+
+    op: Operator
+    arg_dtypes: tuple[Argument, ...]
+    result_dtype: np.dtype[Any] | None
+
+
+def is_functor(op: Operator, args: Sequence[Any], result: Any) -> bool:
+    """Return whether an operator is one of the kernels' own, which take and return one type."""
+    return op.name is not None and all(arg == result for arg in args)
+
+
+def _functions_of(spec: Spec) -> list[_Function]:
+    """Return what is compiled from Python for a kernel."""
+    if spec.op is None:
+        return []
+    found = []
+    if not is_functor(spec.op, spec.arg_dtypes, spec.result_dtype):
+        found.append(_Function(spec.op, spec.arg_dtypes, spec.result_dtype))
+    if spec.computed is not None:
+        numbers = tuple(map(records.number_of, spec.computed.numbers))
+        found.append(_Function(spec.op.source, numbers, spec.computed.result))
+    return found
 
 
 def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
@@ -118,7 +144,7 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
 
 
 def _cubin_key(spec: Spec, capability: tuple[int, int]) -> str:
-    parts = () if spec.op is None else _operator_parts(spec.op, spec.arg_dtypes, spec.result_dtype)
+    parts = [part for function in _functions_of(spec) for part in _operator_parts(*function)]
     return kept.key_of("cubin", spec.source, spec.expression, arch_of(capability), *parts)
 
 
@@ -137,11 +163,12 @@ def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a spec past the cache of cubins."""
     if spec.op is None:
         return _compile(spec, capability, is_ltoir=False)
-    compiled, (code, name) = side_by_side(
-        partial(operator, spec.op, spec.arg_dtypes, spec.result_dtype, capability),
+    *compiled, (code, name) = side_by_side(
+        *(partial(operator, *function, capability) for function in _functions_of(spec)),
         partial(_kernel_ir, spec, capability),
     )
-    return toolchain.linked((code, compiled.ltoir), arch_of(capability), spec.expression), name
+    pieces = (code, *(function.ltoir for function in compiled))
+    return toolchain.linked(pieces, arch_of(capability), spec.expression), name
 
 
 def operator(
@@ -154,7 +181,7 @@ def operator(
 
         return compile_operator(op, arg_dtypes, result_dtype, capability)
 
-    return _operator_irs.made((op.key, arg_dtypes, result_dtype, capability), make)
+    return _operator_irs.made((op.code, arg_dtypes, result_dtype, capability), make)
 
 
 def result_dtype(
@@ -173,7 +200,7 @@ def result_dtype(
         kept.write(key, (records.label(found).encode(),))
         return found
 
-    return _result_dtypes.made((op.key, arg_dtypes, wanted), make)
+    return _result_dtypes.made((op.code, arg_dtypes, wanted), make)
 
 
 def arch_of(capability: tuple[int, int]) -> str:

@@ -20,10 +20,10 @@ from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument
 from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
-from gpualgo._operators.content import Key
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import OPERATOR, SOURCE, Operator
 
-ABI_NAME, NUMBER_NAME = "gpualgo_operator", "gpualgo_number"
+NUMBER_NAME = "gpualgo_number"
+_ABI_NAMES = {None: "gpualgo_operator", OPERATOR: "gpualgo_operator", SOURCE: "gpualgo_input"}
 _lock = threading.RLock()  # numba's registries and type inference are not safe to enter twice
 
 
@@ -103,16 +103,16 @@ def compile_operator(
 
     fn = wrap.function_of(op, len(arg_dtypes))
     with _lock, paused:
-        return _Compilation(capability, op.key).run(fn, op.fn, arg_dtypes, result_dtype)
+        return _Compilation(capability, op).run(fn, op.shown, arg_dtypes, result_dtype)
 
 
 class _Compilation:
     """One run of numba: the operator, the functions that it calls, and the ABI wrapper."""
 
-    def __init__(self, capability: tuple[int, int], key: Key) -> None:
+    def __init__(self, capability: tuple[int, int], op: Operator) -> None:
         from gpualgo._operators.numpy_rules import rewrite
 
-        self.capability = capability
+        self.capability, self.abi_name, key = capability, _ABI_NAMES[op.part], op.key
         self.adoption = rewrite.Adoption(
             _targets.made("cuda", _install),
             self.device_function,
@@ -148,7 +148,7 @@ class _Compilation:
                 signature,
                 device=True,
                 abi="c",
-                abi_info={"abi_name": ABI_NAME},
+                abi_info={"abi_name": self.abi_name},
                 cc=self.capability,
                 output="ltoir",
                 forceinline=True,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._base import records
+from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.plan import GIVEN, VALUE
@@ -28,8 +29,10 @@ def tagged_bytes(dtype: np.dtype[Any]) -> int:
 
 def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) -> str:
     """Return the C++ type of an operator."""
-    if op.name is not None:
-        return "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
+    if build.is_functor(op, args, result):
+        assert op.name is not None
+        known = "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
+        return f"gpualgo::WithNumbers<{known}>" if op.key.numbers else known
     types = ", ".join(map(records.cpp_name, (result, *args)))
     name = "NumberedOperator" if op.key.numbers else "UserOperator"
     return f"gpualgo::{name}<{str(op.commutative).lower()}, {types}>"
@@ -47,8 +50,11 @@ class Access(NamedTuple):
 
 
 def spec_of(
-    header: str, expression: str, parameters: Parameters, op: Operator, acc: np.dtype[Any]
-) -> Spec:
-    if op.name is not None:
+    header: str, expression: str, parameters: Parameters, op: Operator, acc: np.dtype[Any],
+    source: records.Element | None = None,
+) -> Spec:  # fmt: skip
+    """Return the kernel of an operator on a dtype, which reads elements of source."""
+    computed = source if isinstance(source, records.Computed) else None
+    if op.name is not None and computed is None:
         return Spec(header, expression, parameters)
-    return Spec(header, expression, parameters, op, (acc, acc), acc)
+    return Spec(header, expression, parameters, op, (acc, acc), acc, computed)

@@ -55,7 +55,8 @@ def _code_info(code: types.CodeType) -> _Code:
     return codes.add(id(code), _Code(code)) if info is None else info
 
 
-def _facts_of(code: types.CodeType) -> CodeFacts:
+def facts_of(code: types.CodeType) -> CodeFacts:
+    """Return what a code object computes and may read."""
     return _code_info(code).facts
 
 
@@ -99,7 +100,7 @@ def examine(fn: Any) -> Captured:
         if known is not None and words is not None:
             return Captured(guard.key, known, words)
     guard = Guard(fn)
-    snapshot = Snapshot(guard, _facts_of, info.policy)
+    snapshot = Snapshot(guard, facts_of, info.policy)
     token, copy = snapshot.function(fn)
     key = guard.key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
     guard.expect([number for number, _ in snapshot.numbers])

@@ -11,7 +11,7 @@ from gpualgo._arrays.view import View
 from gpualgo._operators import key as key_module
 from gpualgo._operators import recognised
 from gpualgo._operators.captured import Captured, note, token_of
-from gpualgo._operators.content import Key, intern
+from gpualgo._operators.content import Key, digest_of, intern
 from gpualgo._operators.key import call_key, examine, key_of, python_function, words_now
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_ARITY = 8
 _CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
+OPERATOR, SOURCE = 0, 1  # parts of what is looked at together (`joint.joint`)
 
 
 class CapturesChanged(RuntimeError):
@@ -48,7 +49,7 @@ class Operator:
     -3.0
     """
 
-    __slots__ = ("_captured", "commutative", "fn", "identity", "name")
+    __slots__ = ("_captured", "commutative", "fn", "identity", "name", "part")
 
     def __init__(
         self, fn: ty.Function, *, identity: ty.Scalar | None = None, commutative: bool = False
@@ -62,6 +63,7 @@ class Operator:
         self.fn = fn
         self.name = recognised.name_of(fn)
         self._captured: Captured | None = None  # what one call found, held as long as it runs
+        self.part: int | None = None
         self.identity = _settled(identity)
         self.commutative = bool(commutative) or self.name is not None
 
@@ -73,19 +75,53 @@ class Operator:
         """
         if self._captured is not None:
             return self._captured.key
-        return key_of(self.fn) if self.name is None else intern(("builtin", self.name))
+        return intern(("builtin", self.name)) if self.is_known else key_of(self.fn)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its name says all of it: it captures nothing."""
+        return self.name is not None and self.part is None
+
+    @property
+    def code(self) -> Any:
+        """What decides compiled code, but for dtypes, in this process."""
+        return self.key if self.part is None else (self.key, self.part)
+
+    @property
+    def digest(self) -> str:
+        """The same, in every process."""
+        digest = digest_of(self.key)
+        return digest if self.part is None else f"{digest}.{self.part}"
+
+    @property
+    def function(self) -> Any:
+        """What is compiled, which reads no variable that could change."""
+        function = self.key.function
+        return function if self.part is None else _part_of(function, self.part)
+
+    @property
+    def shown(self) -> Any:
+        """What its author wrote."""
+        return self.fn if self.part is None else _part_of(self.fn, self.part)
+
+    @property
+    def source(self) -> Operator:
+        """Of an operator with the function that makes its elements: that function."""
+        found = self._with(self._captured or examine(self.fn))
+        found.name, found.commutative, found.part = None, False, SOURCE
+        return found
 
     @property
     def arrays(self) -> tuple[View, ...]:
         """The arrays that it captures, in the order in which compiled code knows them."""
-        if self.name is not None:
+        if self.is_known:
             return ()
         return (self._captured or examine(self.fn)).views
 
     @property
     def words(self) -> bytes:
         """The numbers that it captures and that are data, as compiled code reads them."""
-        if self.name is not None:
+        if self.is_known:
             return b""
         return (self._captured or examine(self.fn)).words
 
@@ -94,7 +130,7 @@ class Operator:
 
         Numbers that are data are read now; raises `CapturesChanged` if they are of other types.
         """
-        if self.name is not None:
+        if self.is_known:
             return self
         key = key_within(hot)
         if not key.arrays and not key.numbers:
@@ -118,6 +154,7 @@ class Operator:
         found = Operator.__new__(Operator)
         found.fn, found.name, found._captured = self.fn, self.name, captured
         found.identity, found.commutative = self.identity, self.commutative
+        found.part = self.part
         return found
 
     def identity_for(self, dtype: np.dtype[Any]) -> Any:
@@ -131,6 +168,11 @@ class Operator:
     def __repr__(self) -> str:
         fn = self.name or getattr(self.fn, "__qualname__", repr(self.fn))
         return f"Operator({fn}, identity={self.identity!r}, commutative={self.commutative})"
+
+
+def _part_of(function: Any, part: int) -> Any:
+    """Return one of two functions that another captures."""
+    return function.__closure__[part].cell_contents
 
 
 def _settled(identity: Any) -> Any:
@@ -153,7 +195,7 @@ def known(name: str) -> Operator:
     found = Operator.__new__(Operator)
     found.fn, found.name = known, name  # there is no function of Python's
     found.identity, found.commutative = None, True
-    found._captured = None
+    found._captured = found.part = None
     return found
 
 
@@ -177,10 +219,11 @@ def hot_key(op: Any) -> Any:
         if held is not None:
             key = (held.key, note(held.views)) if held.views else held.key
         else:
-            key = call_key(op.fn) if op.name is None else op.key
+            key = op.key if op.is_known else call_key(op.fn)
+        commutes: Any = op.commutative if op.part is None else (op.commutative, op.name)
         if type(key) is tuple:  # it captures arrays
-            return *key, op.commutative, id(op.identity)
-        return key, op.commutative, id(op.identity)
+            return *key, commutes, id(op.identity)
+        return key, commutes, id(op.identity)
     try:
         return _builtin_keys[op]
     except (KeyError, TypeError):
@@ -220,7 +263,7 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
     if type(op) is types.FunctionType:
         found = Operator.__new__(Operator)
         found.fn, found.name, found.identity, found.commutative = op, None, None, False
-        found._captured = None
+        found._captured = found.part = None
     elif type(op) is Operator:
         found = op
     else:
@@ -245,6 +288,8 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
 
 
 def _accepts(op: Operator, arity: int) -> bool:
+    if op.part is not None:  # asked when they were put together
+        return True
     if op.name is not None:
         return arity == 2
     fn = python_function(op.fn)

@@ -11,6 +11,7 @@ import numpy as np
 from gpualgo._base import dtypes
 from gpualgo._operators import classes
 from gpualgo._operators.content import Token
+from gpualgo._operators.markers import Known
 
 
 def number_token(value: Any) -> Token | None:
@@ -44,6 +45,8 @@ def constant_token(value: Any) -> Token:
 
 def object_token(value: Any) -> Token:
     """Return the token of a class or a function of C; raise TypeError for all that has none."""
+    if type(value) is Known:
+        return ("known", value.name)
     token = classes.object_token(value)
     if token is not None:
         return token

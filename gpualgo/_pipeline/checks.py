@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import View, as_view, has_duplicates
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
 
 
@@ -80,7 +80,7 @@ def flag(value: Any, name: str, where: str) -> bool:
 
 def element(view: View, name: str, where: str) -> None:
     """Raise TypeError unless kernels hold elements of this dtype."""
-    if dtypes.name_of(view.dtype) is None:
+    if dtypes.name_of(view.dtype) is None and not records.is_position(view.dtype):
         dtypes.check(view.dtype, f"{where}: {name}")
 
 
@@ -212,14 +212,14 @@ def output(
 
 def aligned(view: View, name: str, where: str) -> None:
     """Raise ValueError unless each item starts at a multiple of its size."""
-    itemsize = view.dtype.itemsize
-    if view.ptr % itemsize:
+    itemsize = records.step_of(view.dtype)
+    if itemsize and view.ptr % itemsize:
         raise ValueError(
             f"{where}: {name} starts at address {view.ptr:#x}, which is not a multiple of its item "
             f"size {itemsize}; copy it to aligned memory"
         )
     for extent, stride in zip(view.shape, view.strides, strict=True):
-        if extent > 1 and stride % itemsize:
+        if itemsize and extent > 1 and stride % itemsize:
             raise ValueError(
                 f"{where}: {name} has a stride of {stride} bytes, which is not a multiple of its "
                 f"item size {itemsize}; copy it to aligned memory"

@@ -44,7 +44,8 @@ def run(
 
 def _array_of(view: View) -> Array:
     """Return an array of the host as NumPy's, broadcast as its view is."""
-    array: Array = view.library.to_numpy(view.owner)
+    owner = view.owner
+    array: Array = owner if type(owner) is np.ndarray else view.library.to_numpy(owner)
     return array if array.shape == view.shape else np.broadcast_to(array, view.shape)
 
 

@@ -15,7 +15,7 @@ def name(error: Exception, op: Any, where: str) -> None:
         return
     if not text.startswith(f"{where}:"):
         text = f"{where}: {text}"
-    function = python_function(getattr(op, "fn", op))
+    function = python_function(getattr(op, "shown", op))
     if function is not None:
         from gpualgo._operators.numpy_rules.errors import source_of
 

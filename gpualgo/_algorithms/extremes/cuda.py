@@ -41,9 +41,9 @@ def plan_of(problem: Extremes, view: View, targets: Sequence[View]) -> Plan:
 def _positions(view: View, axes: tuple[int, ...]) -> View:
     """Return where the positions along the axes would lie, counted in C order."""
     along = tuple(n if i in axes else 1 for i, n in enumerate(view.shape))
-    counted = dense_view(0, along, records.POSITION, view.device)
-    steps = tuple(step if i in axes else 0 for i, step in enumerate(counted.strides))
-    return counted._replace(shape=view.shape, strides=steps)
+    counted = dense_strides(along, records.step_of(records.POSITION))
+    steps = tuple(step if i in axes else 0 for i, step in enumerate(counted))
+    return dense_view(0, view.shape, records.POSITION, view.device)._replace(strides=steps)
 
 
 def _without_kept(problem: Extremes, target: View) -> tuple[int, ...]:

@@ -17,7 +17,8 @@ from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._base import records, threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
-from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
+from gpualgo._cpu.code import Loaded
+from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
@@ -25,6 +26,7 @@ from gpualgo._operators.operator import Operator
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
+Element: TypeAlias = records.Element
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
 _SHORT = 64  # with fewer elements than this to fold, many outputs are folded abreast
@@ -38,7 +40,7 @@ class _Layout(NamedTuple):
     A dimension is (length, stride of each number of x, of out if it is kept).
     """
 
-    dtype: Dtype
+    dtype: Element
     kept: tuple[tuple[int, ...], ...]
     reduced: tuple[tuple[int, ...], ...]
     column: bool  # the last kept dimension is folded abreast
@@ -62,11 +64,12 @@ class _Pass(NamedTuple):
 
 def reduce(
     leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
-    axes: tuple[int, ...], source: Dtype, acc: Dtype,
+    axes: tuple[int, ...], source: Element, acc: Dtype,
 ) -> None:  # fmt: skip
     """Write init op x[0] op x[1] op ... over `axes` to outs, where x are elements of dtype source.
 
-    Leaves and outs are arrays of the numbers of source and of acc, which accumulates. Leaves have
+    Leaves and outs are arrays of the numbers of source (of those of which op's source computes it)
+    and of acc, which accumulates. Leaves have
     one shape, at least one element and any strides; outs the kept axes' shape and any strides; init
     is a 0-d array of acc. Every argument has been checked. Reads x once; the association is a
     function of shapes, strides and dtypes only, so that the bits never depend on threads.
@@ -92,23 +95,27 @@ def _fold(
     starts: list[int], layout: _Layout, outs: Sequence[Array], op: Operator, init: Array | None,
     acc: Dtype,
 ) -> None:  # fmt: skip
-    kernel = _kernel(op, acc, layout.column)
+    kernel, compute = _kernel(op, acc, layout.column), 0
+    if isinstance(layout.dtype, records.Computed):
+        capacity = rk.columns_of(acc) if layout.column else rk.tile_of(acc)
+        code = computing(op.source, layout.dtype, acc, capacity)
+        compute = code.address  # it is held until the end
     partials: list[Array] = []  # kept until they have been read
     while (parts := _num_parts(layout, acc)) > 1:
         count = prod(dim[0] for dim in layout.kept) * parts
         written = [np.empty(count, number) for number in records.leaves(acc)]
         partials += written
         at, between = [address(partial) for partial in written], _between(layout, parts, acc)
-        _run(kernel, _pass(layout, between, acc), starts, at, 0)
-        starts, layout = at, between
+        _run(kernel, _pass(layout, between, acc), starts, at, 0, compute)
+        starts, layout, compute = at, between, 0
     start = 0 if init is None else address(init)
-    _run(kernel, _pass(layout, None, acc), starts, [address(out) for out in outs], start)
+    _run(kernel, _pass(layout, None, acc), starts, [address(out) for out in outs], start, compute)
 
 
 @lru_cache(256)
 def _layout(
     shape: tuple[int, ...], strides: Strides, out_strides: Strides, axes: tuple[int, ...],
-    is_commutative: bool, dtype: Dtype,
+    is_commutative: bool, dtype: Element,
 ) -> tuple[list[int], _Layout]:  # fmt: skip
     """Return by how much each number's address is shifted, and the layout from there."""
     count, shifts = len(strides), [0] * len(strides)
@@ -132,7 +139,7 @@ def _layout(
 
 @lru_cache(256)
 def _inner_axes(
-    shape: tuple[int, ...], strides: Strides, dtype: Dtype, axes: tuple[int, ...]
+    shape: tuple[int, ...], strides: Strides, dtype: Element, axes: tuple[int, ...]
 ) -> tuple[int, ...]:
     """Return the reduced axes inside of the contiguous one, along which reading would be slow."""
     length = 1
@@ -149,15 +156,18 @@ def _step(dim: Sequence[int], count: int) -> int:
     return sum(map(abs, dim[1 : 1 + count]))
 
 
-def _is_near(strides: Sequence[int], dtype: Dtype) -> bool:
+def _is_near(strides: Sequence[int], dtype: Element) -> bool:
     """Return whether neighbours follow one another, as far as an element's numbers can."""
-    if len(strides) == 1:
+    if not records.is_record(dtype):
         return strides[0] == dtype.itemsize
     # The numbers of an element may lie side by side, and some be the same for all elements.
-    return all(0 <= stride <= dtype.itemsize for stride in strides) and any(strides)
+    widest = dtype.itemsize
+    if isinstance(dtype, records.Computed):
+        widest = max(number.itemsize for number in dtype.numbers)
+    return all(0 <= stride <= widest for stride in strides) and any(strides)
 
 
-def _column(kept: Dims, reduced: Dims, dtype: Dtype) -> int | None:
+def _column(kept: Dims, reduced: Dims, dtype: Element) -> int | None:
     """Return the kept dimension to fold abreast, or None to fold along the reduced ones."""
     length, count = prod(dim[0] for dim in reduced), len(records.leaves(dtype))
     if not kept or (length >= _SHORT and _is_near(reduced[-1][1:], dtype)):
@@ -176,6 +186,7 @@ def _num_parts(layout: _Layout, acc: Dtype) -> int:
 def _between(layout: _Layout, parts: int, acc: Dtype) -> _Layout:
     """Return where partials lie: next to each other for tiles, whole rows for columns."""
     lengths, numbers = [dim[0] for dim in layout.kept], records.leaves(acc)
+    inputs = len(records.leaves(layout.dtype))
     steps = []
     for number in numbers:
         if layout.column:
@@ -185,7 +196,7 @@ def _between(layout: _Layout, parts: int, acc: Dtype) -> _Layout:
         steps.append((first, *rest))
     (*firsts,), *strides = zip(*steps, strict=True)
     kept = [
-        (dim[0], *by, *dim[1 + len(numbers) :])
+        (dim[0], *by, *dim[1 + inputs :])
         for dim, by in zip(layout.kept, strides, strict=True)
     ]
     return _Layout(acc, tuple(kept), ((parts, *firsts),), layout.column)
@@ -201,9 +212,30 @@ def _kernel(op: Operator, acc: Dtype, column: bool) -> Kernel:
     return get_kernel(("reduce", acc, column), write, Applied(op, (acc, acc), acc))
 
 
-def _run(kernel: Kernel, which: _Pass, starts: list[int], outs: list[int], init: int) -> None:
+def computing(op: Operator, source: records.Computed, acc: Dtype, capacity: int) -> Loaded:
+    """Return the code of f(slots, memory, count): so many elements, of the numbers in slots.
+
+    They are put into memory for `capacity` of them, converted to acc, and slots then hold where.
+    """
+    numbers = tuple(map(records.number_of, source.numbers))
+
+    def write(fn: Any) -> Any:
+        from gpualgo._cpu.computing import compute_kernel
+
+        return compute_kernel(fn, numbers, source.result, acc, capacity)
+
+    applied = Applied(op, numbers, source.result)
+    return get_code(("computing", numbers, source.result, acc, capacity), write, applied)
+
+
+def _run(
+    kernel: Kernel, which: _Pass, starts: list[int], outs: list[int], init: int, compute: int
+) -> None:
     arguments = which.words.copy()
+    starts = starts + [0] * (len(arguments[which.starts]) - len(starts))
+    outs = outs + [0] * (len(arguments[which.outs]) - len(outs))
     arguments[rk.INIT], arguments[which.starts], arguments[which.outs] = init, starts, outs
+    arguments[rk.COMPUTE] = compute
     at, num_bytes = address(arguments), which.num_bytes
 
     def body(first: int, last: int) -> None:
@@ -217,10 +249,10 @@ def _run(kernel: Kernel, which: _Pass, starts: list[int], outs: list[int], init:
 def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
     """Return the pass that reads one layout and writes partials in another, or else results."""
     kept, reduced, column = layout.kept, layout.reduced, layout.column
-    count = len(records.leaves(acc))
+    inputs, count = len(records.leaves(layout.dtype)), len(records.leaves(acc))
     # Strides of what is written: the partials', which the next pass reads, or out's.
-    targets = [dim[1 + count :] for dim in kept]
-    part_strides = (0,) * count
+    targets = [dim[1 + inputs :] for dim in kept]
+    part_strides: tuple[int, ...] = (0,) * count
     if into is not None:
         targets = [dim[1 : 1 + count] for dim in into.kept]
         part_strides = into.reduced[0][1:]
@@ -228,10 +260,16 @@ def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
     room = Room()
     room.take(rk.scratch_bytes(acc, column))
     fixed = room.size
+    targets = [(*by, *(0,) * (inputs - count)) for by in targets]
+    part_strides = (*part_strides, *(0,) * (inputs - count))
     numbers = [
         _number(layout, acc, k, [by[k] for by in targets], part_strides[k], room)
-        for k in range(count)
+        for k in range(max(inputs, count))
     ]
+    computed = 0
+    if isinstance(layout.dtype, records.Computed):
+        capacity = rk.columns_of(acc) if column else rk.tile_of(acc)
+        computed = room.take(capacity * sum(leaf.itemsize for leaf in records.leaves(acc)))
     row_bytes = room.size - fixed
     num_bytes = room.size
     if column:
@@ -240,9 +278,10 @@ def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
         num_bytes += (rk.BATCH - 1) * row_bytes
     outputs = prod(dim[0] for dim in kept)
     # Where outputs lie between the elements of one output, neighbours are folded in turn.
-    tile_major = bool(kept and reduced) and _step(kept[-1], count) < _step(reduced[-1], count)
+    tile_major = bool(kept and reduced) and _step(kept[-1], inputs) < _step(reduced[-1], inputs)
     head = (
-        (0, layout.length, width, outputs, parts, tile_major, len(kept), len(reduced), row_bytes),
+        (0, layout.length, width, outputs, parts, tile_major, len(kept), len(reduced), row_bytes,
+         inputs, 0, computed),
         [dim[0] for dim in kept],
         [dim[0] for dim in reduced],
     )
@@ -256,8 +295,14 @@ def _number(
     layout: _Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room
 ) -> list[int]:
     """Return what the kernel's table has about number k of an element; addresses are to follow."""
-    x, a = records.leaves(layout.dtype)[k], records.leaves(acc)[k]
+    read, written = records.leaves(layout.dtype), records.leaves(acc)
+    a = written[min(k, len(written) - 1)]  # of a number that is read alone, any
+    x = read[k] if k < len(read) else a
+    wanted = x if isinstance(layout.dtype, records.Computed) else a
     kept, reduced, run, pack = layout.kept, layout.reduced, (0, 0), 0
+    if k >= len(read):  # a number that is written alone
+        kept = tuple((dim[0], *(0,) * (k + 1)) for dim in kept)
+        reduced = tuple((dim[0], *(0,) * (k + 1)) for dim in reduced)
     if layout.column:
         run, kept, strides = (kept[-1][1 + k], strides[-1]), kept[:-1], strides[:-1]
         is_direct, capacity = run[0] == x.itemsize, rk.columns_of(acc)
@@ -265,6 +310,6 @@ def _number(
     else:
         is_direct, capacity = is_dense(reduced, k, x.itemsize), rk.tile_of(acc)
     return [
-        *leaf(0, x, a, is_direct, capacity, room), 0, part_stride, *run, pack,
+        *leaf(0, x, wanted, is_direct, capacity, room), 0, part_stride, *run, pack,
         *(dim[1 + k] for dim in kept), *strides, *(dim[1 + k] for dim in reduced),
     ]  # fmt: skip

@@ -15,8 +15,11 @@ from numba import types
 from gpualgo._algorithms.reduce import cpu_parameters as parameters
 from gpualgo._algorithms.reduce.cpu_parameters import (
     BATCH,
+    COMPUTE,
+    COMPUTED,
     COUNT,
     INIT,
+    INPUTS,
     KEPT,
     LENGTH,
     NUMBER,
@@ -80,12 +83,17 @@ def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                 tile = task - output * tiles
             start = tile * tile_size
             m = min(tile_size, load(p, LENGTH) - start)
-            for k in range(count):
+            for k in range(load(p, INPUTS)):
                 at = numbers_at + k * number_bytes
                 q, strides = _words(at), at + 8 * NUMBER
                 x = load(q, START) + offset(output, kept, kept_at, strides)
                 x = fetched(at, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept)
                 store(_words(scratch), k, x)
+            if load(p, COMPUTE):
+                call(load(p, COMPUTE), (scratch, scratch + load(p, COMPUTED), m))
+            for k in range(count):
+                at = numbers_at + k * number_bytes
+                q, strides = _words(at), at + 8 * NUMBER
                 y = load(q, OUT) + offset(output, kept, kept_at, strides + 8 * kept)
                 store(_words(targets), k, y + tile * load(q, TILE_STRIDE))
             # Addresses, not pointers, change places: LLVM then sees no common base, and vectorises.
@@ -146,7 +154,7 @@ def column_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                 batch = BATCH if 0 < r <= rows - BATCH else 1
                 for b in range(batch):
                     index, memory = start + r + b, scratch + b * load(p, ROW_BYTES)
-                    for k in range(count):
+                    for k in range(load(p, INPUTS)):
                         at = numbers_at + k * number_bytes
                         q, strides = _words(at), at + 8 * NUMBER
                         x = load(q, START) + offset(outer, kept, kept_at, strides)
@@ -154,6 +162,9 @@ def column_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                         run = (table + 8 * WIDTH, at + 8 * X_STRIDE)
                         x = fetched(at, memory, x, column, w, 1, *run)
                         store(_words(scratch + b * SLOTS), k, x)
+                    if load(p, COMPUTE):
+                        slots = scratch + b * SLOTS
+                        call(load(p, COMPUTE), (slots, memory + load(p, COMPUTED), w))
                 if batch == BATCH:
                     x0, x1 = pointers(scratch), pointers(scratch + SLOTS)
                     x2, x3 = pointers(scratch + 2 * SLOTS), pointers(scratch + 3 * SLOTS)

@@ -14,10 +14,12 @@ BATCH = 4  # rows folded at once, where so many are left
 SLOTS = 64  # bytes for the addresses of an element's numbers
 
 # Places in a kernel's table of arguments; after TAIL come lengths of the kept dimensions, then of
-# the reduced ones, and then, for each of an element's numbers, what `layout.leaf` tells and where
-# results go, strides of x and of out in the kept dimensions, and strides of x in the reduced ones.
-(INIT, LENGTH, WIDTH, COUNT, TILES, TILE_MAJOR, KEPT, REDUCED, ROW_BYTES) = range(9)
-TAIL = 9
+# the reduced ones, and then, for each number that is read or written, what `layout.leaf` tells and
+# where results go, strides of x and of out in the kept dimensions, and strides of x in the reduced
+# ones. COMPUTE: the address of what makes elements of the numbers that are read, and its memory.
+(INIT, LENGTH, WIDTH, COUNT, TILES, TILE_MAJOR, KEPT, REDUCED, ROW_BYTES, INPUTS, COMPUTE,
+ COMPUTED) = range(12)  # fmt: skip
+TAIL = 12
 (OUT, TILE_STRIDE, X_STRIDE, OUT_STRIDE, OUT_PACK, NUMBER) = range(LEAF, LEAF + 6)
 
 

@@ -25,6 +25,9 @@ from gpualgo._operators.operator import Operator
 Dtype = np.dtype[Any]
 
 
+_ANYWHERE = (records.POSITION, records.SHARED_POSITION)  # from any place on at once
+
+
 class Leaves(NamedTuple):
     """The places of an element's numbers, and the storage that lies at some of them."""
 
@@ -42,7 +45,7 @@ class _Case:
     """
 
     op: Operator
-    source: Dtype
+    source: records.Element
     acc: Dtype
     pointers: tuple[int, ...]
     reduced: Dims
@@ -58,14 +61,12 @@ class _Case:
         """Return how many numbers of each leaf an access may cover at multiples of offsets."""
         columns = zip(self.pointers, *offsets, strict=True)
         units = [math.gcd(VECTOR_BYTES, *column) for column in columns]
-        read = records.memory_leaves(self.source)
+        numbers = enumerate(zip(units, records.leaves(self.source), strict=True))
         return min(
             (
-                unit // leaf.itemsize
-                for i, (unit, leaf) in enumerate(
-                    zip(units, records.leaves(self.source), strict=True)
-                )
-                if leaf in read and not repeated >> i & 1
+                unit // records.step_of(leaf)
+                for i, (unit, leaf) in numbers
+                if not repeated >> i & 1 and leaf not in _ANYWHERE
             ),
             default=VECTOR_BYTES,
         )
@@ -87,7 +88,7 @@ class _Case:
 
 
 def plan_of(
-    views: Sequence[View], op: Operator, axes: tuple[int, ...], source: Dtype, acc: Dtype,
+    views: Sequence[View], op: Operator, axes: tuple[int, ...], source: records.Element, acc: Dtype,
     out_strides: Sequence[tuple[int, ...]], leaves: Leaves | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction over axes: leaves in, leaves of these byte strides out.
@@ -102,14 +103,15 @@ def plan_of(
     outer = merge([(shape[i], strides[i] + out) for i, out in zip(kept, outs, strict=True)])
     pointers = tuple(view.ptr for view in views)
     if leaves is None:
-        at, count = Places(len(views), len(views)), range(len(views))
-        leaves = Leaves(at, [at.source(i) for i in count], [at.target(i) for i in count])
+        at, outputs = Places(len(views), len(out_strides)), range(len(out_strides))
+        inputs = [at.source(i) for i in range(len(views))]
+        leaves = Leaves(at, inputs, [at.target(i) for i in outputs])
     case = _Case(op, source, acc, pointers, reduced, outer, device, leaves)
     if not _is_columns(case):
         return _rows(case)
     # Neighbouring columns have one position where only rows are counted.
     counted = [
-        records.SHARED_POSITION if leaf == records.POSITION and stride == 0 else leaf
+        records.SHARED_POSITION if records.is_position(leaf) and stride == 0 else leaf
         for leaf, stride in zip(records.leaves(source), outer[-1][1], strict=False)
     ]
     return _columns(replace(case, source=records.with_leaves(source, counted)))
@@ -130,7 +132,8 @@ def _rows(case: _Case) -> Plan:
         access = policy.flat(is_aligned, leaves, repeated or 0)
         reached: dict[str, Any] = {"row_strides": row_strides}
     else:
-        access, reached = policy.strided(leaves), {"rows": outer, "elements": case.reduced}
+        outputs = len(records.leaves(acc))
+        access, reached = policy.strided(leaves, outputs), {"rows": outer, "elements": case.reduced}
     pieces = []
     if cut.blocks_per_row > 1:  # blocks join by tagged words, zero at first
         pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]

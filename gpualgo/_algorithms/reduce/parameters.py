@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import records
+from gpualgo._base.records import Element
 from gpualgo._cuda.layout import DIVISOR, layout
 from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
 
+Dtype = np.dtype[Any]
+
 
 @cache
-def _common(acc: np.dtype[Any]) -> Parameters:
+def _common(source: Element, acc: Dtype) -> Parameters:
     """Return ReduceCommon<A, T>."""
-    leaves = len(records.leaves(acc))
     return Parameters(
         "ReduceCommon",
-        init=init(acc.itemsize), input=POINTER[leaves], output=POINTER[leaves], partials=POINTER,
-        tickets=POINTER,
+        init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
+        output=POINTER[len(records.leaves(acc))], partials=POINTER, tickets=POINTER,
     )  # fmt: skip
 
 
@@ -30,28 +32,28 @@ def flat_rows(leaves: int) -> Parameters:
 
 
 @cache
-def strided_rows(leaves: int) -> Parameters:
-    """Return StridedRows of elements with so many leaves."""
-    return Parameters("StridedRows", rows=layout(2 * leaves), elements=layout(leaves))
+def strided_rows(leaves: int, outputs: int) -> Parameters:
+    """Return StridedRows of elements with so many leaves, and results with so many."""
+    return Parameters("StridedRows", rows=layout(leaves + outputs), elements=layout(leaves))
 
 
 @cache
-def rows(acc: np.dtype[Any], access: Parameters) -> Parameters:
+def rows(source: Element, acc: Dtype, access: Parameters) -> Parameters:
     """Return RowsParams<A, T, Access>."""
     return Parameters(
         "RowsParams",
-        common=_common(acc), num_rows=I64, num_items=I64, chunk_items=I64, blocks_per_row=DIVISOR,
-        access=access,
+        common=_common(source, acc), num_rows=I64, num_items=I64, chunk_items=I64,
+        blocks_per_row=DIVISOR, access=access,
     )  # fmt: skip
 
 
 @cache
-def columns(acc: np.dtype[Any]) -> Parameters:
+def columns(source: Element, acc: Dtype) -> Parameters:
     """Return ColumnsParams<A, T>."""
-    leaves = len(records.leaves(acc))
+    leaves, outputs = len(records.leaves(source)), len(records.leaves(acc))
     return Parameters(
         "ColumnsParams",
-        common=_common(acc), num_rows=I64, rows_per_block=I64, num_columns=I64, num_blocks=DIVISOR,
-        num_column_tiles=DIVISOR, column_strides=I64[leaves], output_column_strides=I64[leaves],
-        rows=layout(leaves), batch=layout(2 * leaves),
+        common=_common(source, acc), num_rows=I64, rows_per_block=I64, num_columns=I64,
+        num_blocks=DIVISOR, num_column_tiles=DIVISOR, column_strides=I64[leaves],
+        output_column_strides=I64[outputs], rows=layout(leaves), batch=layout(leaves + outputs),
     )  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import parameters
 from gpualgo._base import records
+from gpualgo._base.records import Element
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import (
     ROWS_PER_WARP,
@@ -66,7 +67,7 @@ MIN_BLOCKS = 264
 TARGET_BLOCKS = 1056  # of reduce_columns_kernel
 
 
-def blocks_policy(op: Operator, num_bytes: int, dtype: np.dtype[Any]) -> Policy:
+def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
     """Return the policy of reduce_blocks_kernel."""
     if num_bytes <= SMALL_BYTES:
         policy = SMALL
@@ -77,32 +78,35 @@ def blocks_policy(op: Operator, num_bytes: int, dtype: np.dtype[Any]) -> Policy:
     return _for_records(policy, dtype)
 
 
-def row_items(dtype: np.dtype[Any]) -> int:
+def row_items(dtype: Element) -> int:
     """Return the neighbours that a lane takes (`row_items` of reduce/rows.cuh)."""
     return max(1, VECTOR_BYTES // widest_read(dtype))
 
 
-def widest_read(dtype: np.dtype[Any]) -> int:
+def widest_read(dtype: Element) -> int:
     """Return the bytes of an element's widest number that is read."""
     return max((leaf.itemsize for leaf in records.memory_leaves(dtype)), default=1)
 
 
-def bytes_read(dtype: np.dtype[Any]) -> int:
+def bytes_read(dtype: Element) -> int:
     """Return what an element takes of the memory that is read, gaps of a record included."""
     read = records.memory_leaves(dtype)
-    return (
-        dtype.itemsize
-        if len(read) == len(records.leaves(dtype))
-        else sum(leaf.itemsize for leaf in read)
-    )
+    if isinstance(dtype, records.Computed) or len(read) < len(records.leaves(dtype)):
+        return sum(leaf.itemsize for leaf in read)
+    return dtype.itemsize
 
 
-def _for_records(policy: Policy, dtype: np.dtype[Any]) -> Policy:
+def _computed_bytes(dtype: Element) -> int:
+    """Return the bytes of an element that is computed: as many as if it were read."""
+    return dtype.itemsize if isinstance(dtype, records.Computed) else 0
+
+
+def _for_records(policy: Policy, dtype: Element) -> Policy:
     """Return a policy whose threads have about as many bytes in flight where elements are records.
 
     A wide one takes many registers and much of a block's shared memory besides.
     """
-    vector = row_items(dtype) * bytes_read(dtype)
+    vector = row_items(dtype) * max(bytes_read(dtype), _computed_bytes(dtype))
     if vector <= VECTOR_BYTES:
         return policy
     loads = max(1, policy.loads * VECTOR_BYTES >> (vector - 1).bit_length())
@@ -122,7 +126,7 @@ class RowsCut:
     num_blocks: int
 
 
-def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) -> RowsCut:
+def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> RowsCut:
     """Return the cut of num_rows rows of num_items elements."""
     items = row_items(dtype)
     vectors = -(-num_items // items)
@@ -141,7 +145,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]) 
     return RowsCut(policy, 0, chunk_items, blocks, blocks * num_rows)
 
 
-def _min_blocks(op: Operator, source: np.dtype[Any], access: Access, cut: RowsCut) -> int:
+def _min_blocks(op: Operator, source: Element, access: Access, cut: RowsCut) -> int:
     """Return 1 for the kernels that would spill registers to fit more blocks, else 0."""
     if records.is_record(source):
         return 1
@@ -152,7 +156,7 @@ def _min_blocks(op: Operator, source: np.dtype[Any], access: Access, cut: RowsCu
 
 
 def rows_spec(
-    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: Access, cut: RowsCut
+    op: Operator, source: Element, acc: np.dtype[Any], access: Access, cut: RowsCut
 ) -> Spec:
     """Return the kernel that reduces rows through `access`, a template of reduce/rows.cuh."""
     element = records.cpp_name(source)
@@ -166,8 +170,8 @@ def rows_spec(
         f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {records.cpp_name(acc)}, {element}, "
         f"gpualgo::{access.cpp.replace('T', element, 1)}>"
     )
-    takes = parameters.rows(acc, access.fields)
-    return spec_of("reduce/rows.cuh", expression, takes, op, acc)
+    takes = parameters.rows(source, acc, access.fields)
+    return spec_of("reduce/rows.cuh", expression, takes, op, acc, source)
 
 
 def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
@@ -176,9 +180,9 @@ def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
     return Access(f"FlatRows<T, {str(aligned).lower()}{more}>", parameters.flat_rows(leaves))
 
 
-def strided(leaves: int = 1) -> Access:
+def strided(leaves: int = 1, outputs: int = 1) -> Access:
     """Return the access of rows of any strides."""
-    return Access("StridedRows<T>", parameters.strided_rows(leaves))
+    return Access(f"StridedRows<T, {outputs}>", parameters.strided_rows(leaves, outputs))
 
 
 @dataclass(frozen=True)
@@ -223,14 +227,14 @@ def cut_columns(
 
 
 def column_items(
-    source: np.dtype[Any], acc: np.dtype[Any], num_columns: int, fitting: int = VECTOR_BYTES
+    source: Element, acc: np.dtype[Any], num_columns: int, fitting: int = VECTOR_BYTES
 ) -> int:
     """Return the widest power of two of columns that one access may cover; `fitting` would fit."""
     most = min(VECTOR_BYTES // widest_read(source), 64 // acc.itemsize)
     return math.gcd(1 << max(1, most).bit_length() - 1, num_columns, max(1, fitting))
 
 
-def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: ColumnsCut) -> Spec:
+def columns_spec(op: Operator, source: Element, acc: np.dtype[Any], cut: ColumnsCut) -> Spec:
     """Return the kernel that reduces columns."""
     policy = cut.policy.cpp(int(records.is_record(source)))  # else registers might spill
     expression = (
@@ -238,4 +242,5 @@ def columns_spec(op: Operator, source: np.dtype[Any], acc: np.dtype[Any], cut: C
         f"{functor(op, (acc, acc), acc)}, "
         f"{records.cpp_name(acc)}, {records.cpp_name(source)}>"
     )
-    return spec_of("reduce/columns.cuh", expression, parameters.columns(acc), op, acc)
+    takes = parameters.columns(source, acc)
+    return spec_of("reduce/columns.cuh", expression, takes, op, acc, source)

@@ -10,6 +10,7 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._lazy.sources import Source, computed
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import Array, Problem, Result
 
@@ -27,14 +28,21 @@ class Reduction(Problem):
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        axis, keepdims, dtype, self.form, _ = rest
-        self.forms, self.inputs = (self.form,), inputs.names(views, self.form, "x")
-        super().__init__(device, views, op, init, rest, where)
-        for one, name in zip(views, self.inputs, strict=True):
-            checks.element(one, name, where)
+        axis, keepdims, dtype, form, _ = rest
+        self.source: records.Element
+        if isinstance(form, Source):
+            self.inputs = ("x",) * len(views)
+            super().__init__(device, views, op, init, rest, where)
+            self.source, self.form, typed = computed(op, views, form, device, where)
+        else:
+            self.form, self.forms, typed = form, (form,), views
+            self.inputs = inputs.names(views, form, "x")
+            super().__init__(device, views, op, init, rest, where)
+            for one, name in zip(views, self.inputs, strict=True):
+                checks.element(one, name, where)
+            self.source = elements.element_of(views, form)
         view = views[0]
-        self.source = elements.element_of(views, self.form)
-        self.acc: np.dtype[Any] = elements.accumulator(views, self.form, init, dtype, where)
+        self.acc: np.dtype[Any] = elements.accumulator(typed, self.form, init, dtype, where)
         elements.check_operator(op, self.acc, where)
         self.axes = axes = checks.axes_of(axis, len(view.shape), where)
         self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
@@ -68,7 +76,7 @@ class Reduction(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        if places[0] is not None or self.form is not None:
+        if places[0] is not None or records.is_record(self.source):
             return False
         from gpualgo._algorithms.reduce import blocks
 

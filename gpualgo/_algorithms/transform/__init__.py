@@ -11,6 +11,7 @@ from gpualgo._algorithms.transform.scalars import NUMBERS, bind, is_scalar
 from gpualgo._arrays.forms import is_tuple, taken_apart
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, records
+from gpualgo._lazy.array import applied, is_lazy
 from gpualgo._operators.operator import MAX_ARITY
 from gpualgo._pipeline import elements, inputs
 from gpualgo._pipeline.problem import problem_of
@@ -134,6 +135,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     """
     if not 0 < len(arrays) <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arrays)}")
+    if any(map(is_lazy, arrays)):
+        return _of_lazy(op, arrays, dtype, out, stream)
     if not NUMBERS.isdisjoint(map(type, arrays)):
         op, arrays = bind(op, arrays, _WHERE)
     try:
@@ -143,19 +146,33 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             raise
         op, arrays = bind(op, arrays, _WHERE)
         views, forms = inputs.several(arrays, _ARGUMENT)
-    has_tuple = out is not None and is_tuple(out)
+    return _solved(op, views, forms, len(arrays), dtype, out, stream)
+
+
+def _solved(
+    op: Any, views: inputs.Views, forms: tuple[Any, ...], arity: int, dtype: Any, out: Any,
+    stream: Any,
+) -> Any:  # fmt: skip
     if out is not None:
-        if has_tuple:
+        if is_tuple(out):
             dtype = _wanted_of_tuple(dtype, out)
         else:
             target = as_view(out, "transform: out")
             dtype = _wanted(dtype, target)
             out = target if target.owner is out else out  # what a protocol tells of is given back
     rest = dtype, forms, elements.classes_of(dtype)
-    problem = problem_of(Transformation, views, op, None, rest, _WHERE, len(arrays))
+    problem = problem_of(Transformation, views, op, None, rest, _WHERE, arity)
     if problem.form is not None:
         return inputs.solve(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
+
+
+def _of_lazy(op: Any, arrays: tuple[Any, ...], dtype: Any, out: Any, stream: Any) -> Any:
+    """Apply a function to arrays some of which are computed: both are one function."""
+    whole = applied(op, arrays, _WHERE)
+    views = whole.views
+    forms = (None,) * len(views)
+    return _solved(whole.function, views, forms, len(views), dtype, out, stream)
 
 
 def _wanted_of_tuple(dtype: Any, out: Any) -> np.dtype[Any]:

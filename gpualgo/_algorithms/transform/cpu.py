@@ -11,7 +11,7 @@ from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, ROWS
 from gpualgo._base import records, threads
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
-from gpualgo._cpu.layout import Dims, address, is_dense, merge, packer, table
+from gpualgo._cpu.layout import Dims, address, counter, is_dense, merge, packer, table
 from gpualgo._cpu.operator import Applied
 
 _LONG_ROW = 256  # elements of an innermost row from which it is read where it lies
@@ -36,7 +36,7 @@ def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) 
 def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
     operands, count, out = [*outs, *arrays], len(outs), outs[0]
     starts, dims = _canonical(operands)
-    modes = [_mode(dims, i, array.itemsize) for i, array in enumerate(operands)]
+    modes = [_mode(dims, i, array.dtype) for i, array in enumerate(operands)]
     places = list(zip(starts, modes, strict=True))
     # Where each array lies: in the place of an out that is written where it lies, or by itself.
     slots = tuple(
@@ -46,13 +46,13 @@ def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array])
     kernel = _kernel(applied, slots)
     step = CHUNK if max(modes) > ROWS else out.size
     row = dims[-1][0] if ROWS in modes else out.size
-    records = [
+    placed = [
         (start, array.itemsize, mode)
         for start, array, mode in zip(starts, operands, modes, strict=True)
     ]
     lengths = [dim[0] for dim in dims]
     strides = [[dim[1 + i] for dim in dims] for i in range(len(operands))]
-    arguments = table((out.size, step, row, len(dims)), *records, lengths, *strides)
+    arguments = table((out.size, step, row, len(dims)), *placed, lengths, *strides)
     at = address(arguments)
     num_bytes = len(operands) * (64 + CHUNK * max(array.itemsize for array in operands))
 
@@ -77,7 +77,10 @@ def _canonical(operands: Sequence[np.ndarray[Any, Any]]) -> tuple[list[int], Dim
     return starts, merge(sorted(dims, key=lambda dim: [-abs(by) for by in dim[1:]]))
 
 
-def _mode(dims: Dims, which: int, itemsize: int) -> int:
+def _mode(dims: Dims, which: int, dtype: np.dtype[Any]) -> int:
+    if records.is_position(dtype):
+        return counter()
+    itemsize = dtype.itemsize
     if is_dense(dims, which, itemsize):
         return DENSE
     if dims[-1][1 + which] == itemsize and dims[-1][0] >= _LONG_ROW:

@@ -11,6 +11,7 @@ import numpy as np
 from gpualgo._algorithms.transform import policy
 from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import View, strides_for
+from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
@@ -27,7 +28,7 @@ def plan_of(
     fixed: dict[str, Any] = {"num_items": math.prod(shape)}
     operands = (*applied.outputs, *applied.inputs)
     if _is_flat(dims, operands):
-        alignment = math.gcd(16, *(view.ptr for view in (*targets, *views)))
+        alignment = math.gcd(16, *(view.ptr for view in (*targets, *views) if _is_aligned(view)))
         items = policy.pack_items(operands, alignment)
         loads = policy.loads_in_flight(applied.inputs, items)
         spec = policy.flat_spec(applied, items, loads)
@@ -50,7 +51,12 @@ def plan_of(
     return Plan(device, [launch])
 
 
+def _is_aligned(view: View) -> bool:
+    """Return whether several elements are loaded from a multiple of their bytes."""
+    return view.dtype not in (records.POSITION, records.SHARED_POSITION)
+
+
 def _is_flat(dims: Dims, operands: Sequence[np.dtype[Any]]) -> bool:
     if not dims:
         return True
-    return len(dims) == 1 and dims[0][1] == tuple(dtype.itemsize for dtype in operands)
+    return len(dims) == 1 and dims[0][1] == tuple(map(records.step_of, operands))

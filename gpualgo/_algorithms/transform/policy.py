@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._base import records
+from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.layout import layout
 from gpualgo._cuda.parameters import I64, POINTER, Parameters
@@ -50,11 +51,7 @@ class Applied(NamedTuple):
     op: Operator
     arguments: tuple[records.Argument, ...]
     result: np.dtype[Any]
-
-    @property
-    def inputs(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of the arrays that are read."""
-        return records.slots(self.arguments)
+    inputs: tuple[np.dtype[Any], ...]  # of the arrays that are read, positions among them
 
     @property
     def outputs(self) -> tuple[np.dtype[Any], ...]:
@@ -64,19 +61,24 @@ class Applied(NamedTuple):
 
 def pack_items(dtypes: Sequence[np.dtype[Any]], alignment: int) -> int:
     """Return how many elements of every operand one aligned pack holds."""
-    narrowest = min(dtype.itemsize for dtype in dtypes)
-    widest = max(dtype.itemsize for dtype in dtypes)
+    read = [dtype for dtype in dtypes if not records.is_position(dtype)]
+    narrowest = min(dtype.itemsize for dtype in read)
+    widest = max(dtype.itemsize for dtype in read)
     most = max(1, min(VECTOR_BYTES // narrowest, MAX_PACK_BYTES // widest))
-    while most > 1 and any(
-        alignment % min(VECTOR_BYTES, most * dtype.itemsize) for dtype in dtypes
-    ):
+    steps = [
+        records.step_of(dtype)
+        for dtype in dtypes
+        if dtype not in (records.POSITION, records.SHARED_POSITION)
+    ]
+    while most > 1 and any(alignment % min(VECTOR_BYTES, most * step) for step in steps):
         most //= 2
     return most
 
 
 def loads_in_flight(inputs: Sequence[np.dtype[Any]], items: int) -> int:
     """Return how many packs of each input a thread holds."""
-    bytes_per_load = items * sum(dtype.itemsize for dtype in inputs)
+    read = [dtype.itemsize for dtype in inputs if not records.is_position(dtype)]
+    bytes_per_load = items * sum(read or [8])
     loads = max(1, BYTES_IN_FLIGHT // bytes_per_load)
     return min(8, 1 << int(math.log2(loads)))
 
@@ -101,6 +103,6 @@ def _spec(name: str, policy: tuple[int, ...], takes: Parameters, applied: Applie
         f"<{', '.join(map(str, policy))}>, {functor(op, applied.inputs, result)}, {types}>"
     )
     header = "transform/kernel.cuh"
-    if op.name is not None and all(dtype == result for dtype in arguments):
+    if build.is_functor(op, arguments, result):
         return Spec(header, expression, takes)
     return Spec(header, expression, takes, op, arguments, result)

@@ -9,11 +9,10 @@ import numpy as np
 
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
-from gpualgo._base import dtypes, records
+from gpualgo._base import records
 from gpualgo._base.records import Apart
-from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline import checks, elements, inputs, results
 from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
@@ -43,10 +42,11 @@ class Transformation(Problem):
             checks.element(view, name, where)
         self.shape = inputs.broadcast([view.shape for view in views], where)
         self.arguments = _arguments(views, forms)
+        self.reads = tuple(view.dtype for view in views)
         for argument in self.arguments:
             whole = argument.dtype if isinstance(argument, Apart) else argument
             elements.check_operator(op, whole, where)
-        self.result = _result_dtype(op, self.arguments, dtype, device, where)
+        self.result = results.dtype_of(op, self.arguments, dtype, device, where)
         if records.is_record(self.result):
             self.form = form_of(self.result.names or (), forms)
         everywhere = tuple(range(len(views)))
@@ -57,7 +57,7 @@ class Transformation(Problem):
     def _applied(self, op: Operator) -> Applied:
         from gpualgo._algorithms.transform.policy import Applied
 
-        return Applied(op, self.arguments, self.result)
+        return Applied(op, self.arguments, self.result, self.reads)
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.transform import cuda
@@ -95,34 +95,8 @@ def _arguments(
     views: tuple[View, ...], forms: tuple[Form | None, ...]
 ) -> tuple[records.Argument, ...]:
     """Return what op takes: numbers, and tuples whose numbers lie apart."""
-    rest = iter(view.dtype for view in views)
+    rest = iter(records.number_of(view.dtype) for view in views)
     return tuple(
         next(rest) if form is None else Apart(records.record(names, [next(rest) for _ in names]))
         for form, names in ((form, () if form is None else form.names) for form in forms)
     )
-
-
-def _result_dtype(
-    op: Operator, arguments: tuple[records.Argument, ...], wanted: Any, device: int, where: str
-) -> np.dtype[Any]:
-    """Return the dtype of op's results; it is compiled to find out."""
-    if device == CPU:
-        from gpualgo._cpu.operator import compile_operator
-
-        def found(asked: np.dtype[Any] | None) -> np.dtype[Any]:
-            return compile_operator(op, arguments, asked).result_dtype
-    else:
-        from gpualgo._cuda import build
-        from gpualgo._driver import device as gpu
-
-        def found(asked: np.dtype[Any] | None) -> np.dtype[Any]:
-            return build.result_dtype(op, arguments, asked, gpu.get(device).capability)
-
-    if wanted is None:
-        return found(None)
-    if not isinstance(wanted, tuple) and getattr(wanted, "names", None) is None:
-        try:
-            return found(dtypes.as_dtype(wanted, where))
-        except records.ReturnsTuple:  # one dtype for all its numbers
-            pass
-    return found(elements.wanted_of(found(None), wanted, where))

@@ -146,7 +146,15 @@ def _any_value(ty: Any) -> Any:
     return Weak(ty.kind) if isinstance(ty, Weak) else ty
 
 
+def _strong(ty: Any) -> Any:
+    """Python numbers as what they are in an array."""
+    if isinstance(ty, types.BaseTuple):
+        items = tuple(map(_strong, ty))
+        return types.BaseTuple.from_types(items, getattr(ty, "instance_class", None))
+    return native(ty) if isinstance(ty, Weak) else ty
+
+
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "plain": _plain, "index": _index, "python": _python, "numbered": _numbered, "uniform": _uniform,
-    "any_value": _any_value,
+    "any_value": _any_value, "strong": _strong,
 }  # fmt: skip

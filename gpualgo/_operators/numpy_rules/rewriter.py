@@ -163,6 +163,8 @@ class Rewriter:
                 "write the arguments one by one"
             )
         args = tuple(call.args)
+        if entry.style == "conversion":
+            return self._replace(statement, self._conversion(entry.does, args[0], call.loc))
         if entry.style == "pair":
             return self._rewrite_divmod(statement, args, entry, call.loc)
         if entry.style == "extreme":  # max(a, b, c) is max(max(a, b), c)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._operators.numpy_rules import codegen, conversions, data, integers, powers
+from gpualgo._operators.numpy_rules import codegen, conversions, data, integers, philox, powers
 from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.promotion import WEAK, default_name, is_inexact, loop_of
 from gpualgo._operators.numpy_rules.refusal import Refused
@@ -252,4 +252,5 @@ def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, G
 
 _STYLES: dict[str, Callable[..., tuple[types.Type, Generate]]] = {
     "numpy": _plan, "operator": _plan, "math": _math, "cmath": _cmath, "extreme": _extreme,
+    "philox": philox.plan,
 }  # fmt: skip

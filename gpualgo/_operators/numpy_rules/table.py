@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._operators import markers
+
 
 class Entry(NamedTuple):
     """One function under one name."""
@@ -181,6 +183,11 @@ for _entry in reversed(ENTRIES):  # the first name of a function is the one that
     _function = function_of(_entry)
     if _function is not None:
         _BY_FUNCTION[_function] = _entry
+for _entry, _function in (
+    (Entry("strong", "strong", "conversion"), markers.strong),
+    (Entry("philox", "philox", "philox", (3, 3)), markers.philox),
+):
+    _BY_FUNCTION[_function] = _entry  # of the package's own: not listed
 _BFLOAT16 = Entry("ml_dtypes.bfloat16", "bfloat16", "construct")
 
 

@@ -18,7 +18,7 @@ from gpualgo._operators.recognised import PYTHON
 
 def function_of(op: Operator, arity: int) -> pytypes.FunctionType:
     """Return a Python function of exactly `arity` parameters: op as its key knows it."""
-    return as_function(op.key.function if op.name is None else PYTHON[op.name], arity)
+    return as_function(op.function if op.name is None else PYTHON[op.name], arity)
 
 
 def as_function(fn: Any, arity: int) -> pytypes.FunctionType:

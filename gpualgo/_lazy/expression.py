@@ -1,0 +1,189 @@
+"""How an element of a lazy array is computed, as a graph of calls; and one function of it all."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from gpualgo._base.memo import Memo
+from gpualgo._operators.key import python_function
+
+
+class Leaf:
+    """A number that is read or counted: that of an array of the lazy one's."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Value:
+    """A number, the same for all elements; or an array that is read at other places."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Call:
+    """What a function gives for what others do."""
+
+    __slots__ = ("arguments", "fn")
+
+    def __init__(self, fn: Any, *arguments: Node) -> None:
+        self.fn, self.arguments = fn, arguments
+
+
+class Group:
+    """A tuple of what others give; of a namedtuple's class, if that is not None."""
+
+    __slots__ = ("arguments", "cls")
+
+    def __init__(self, cls: Any, arguments: Sequence[Node]) -> None:
+        self.cls, self.arguments = cls, tuple(arguments)
+
+
+class Item:
+    """One item of a tuple."""
+
+    __slots__ = ("arguments", "index")
+
+    def __init__(self, index: int, whole: Node) -> None:
+        self.index, self.arguments = index, (whole,)
+
+
+Node: TypeAlias = Leaf | Value | Call | Group | Item
+
+
+def nodes_of(root: Node) -> list[Node]:
+    """Return all nodes of a graph, each after those that it needs."""
+    found: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, is_ready = stack.pop()
+        if is_ready:
+            found.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack += [(argument, False) for argument in reversed(_arguments(node))]
+    return found
+
+
+def _arguments(node: Node) -> tuple[Node, ...]:
+    return () if isinstance(node, (Leaf, Value)) else node.arguments
+
+
+def with_leaves(root: Node, leaf: Callable[[int], Node]) -> Node:
+    """Return a graph with other nodes in the places of its leaves."""
+    made: dict[int, Node] = {}
+    for node in nodes_of(root):
+        arguments = [made[id(argument)] for argument in _arguments(node)]
+        if isinstance(node, Leaf):
+            made[id(node)] = leaf(node.index)
+        elif isinstance(node, Value):
+            made[id(node)] = node
+        elif isinstance(node, Call):
+            made[id(node)] = Call(node.fn, *arguments)
+        elif isinstance(node, Group):
+            made[id(node)] = Group(node.cls, arguments)
+        else:
+            made[id(node)] = Item(node.index, arguments[0])
+    return made[id(root)]
+
+
+class _Template(NamedTuple):
+    """The code of expressions of one form that call functions of the same codes."""
+
+    held: tuple[Any, ...]  # as the memo is by their ids
+    bind: Callable[..., types.FunctionType]
+    code: types.CodeType
+
+
+_templates: Memo[_Template] = Memo(1 << 10)
+
+
+def function_of(root: Node, num_leaves: int) -> types.FunctionType:
+    """Return the function of an element's numbers that computes it.
+
+    Its code is one for all expressions of the same form and functions, so that what is learnt of
+    numbers in it holds for those alone.
+    """
+    text, captured = _written(root, num_leaves)
+    functions = [_code_of(value) for value in captured if callable(value)]
+
+    def make() -> _Template:
+        scope: dict[str, Any] = {}
+        exec(text, scope)
+        bind = scope["bind"]
+        place = next((code for code in functions if isinstance(code, types.CodeType)), None)
+        code = bind(*captured).__code__
+        if place is not None:  # of which an error shall tell the line
+            code = code.replace(
+                co_filename=place.co_filename, co_firstlineno=place.co_firstlineno
+            )
+        return _Template(tuple(functions), bind, code)
+
+    template = _templates.made((text, *map(id, functions)), make)
+    found = template.bind(*captured)
+    found.__code__ = template.code
+    return found
+
+
+def _code_of(fn: Any) -> Any:
+    function = python_function(fn)
+    return fn if function is None else function.__code__
+
+
+def _written(root: Node, num_leaves: int) -> tuple[str, list[Any]]:
+    """Return a function's text, within one of what it captures, and what that is."""
+    names: dict[int, str] = {}
+    captured: dict[int, tuple[str, Any]] = {}
+    lines: list[str] = []
+
+    def capture(value: Any) -> str:
+        return captured.setdefault(id(value), (f"c{len(captured)}", value))[0]
+
+    for node in nodes_of(root):
+        given = [names[id(argument)] for argument in _arguments(node)]
+        if isinstance(node, Leaf):
+            names[id(node)] = f"a{node.index}"
+        elif isinstance(node, Value):
+            names[id(node)] = capture(node.value)
+        else:
+            names[id(node)] = name = f"t{len(lines)}"
+            lines.append(f"{name} = {_shown(node, given, capture)}")
+    parameters = ", ".join(f"a{i}" for i in range(num_leaves))
+    body = "".join(f"        {line}\n" for line in lines)
+    outer = ", ".join(name for name, _ in captured.values())
+    text = (
+        f"def bind({outer}):\n    def element({parameters}):\n{body}        return "
+        f"{names[id(root)]}\n    return element\n"
+    )
+    return text, [value for _, value in captured.values()]
+
+
+def _shown(node: Any, given: list[str], capture: Callable[[Any], str]) -> str:
+    if isinstance(node, Call):
+        if node.fn is AT:
+            return f"{given[0]}[{', '.join(given[1:])}]"
+        return f"{capture(node.fn)}({', '.join(given)})"
+    if isinstance(node, Item):
+        return f"{given[0]}[{node.index}]"
+    if node.cls is None:
+        return f"({''.join(f'{one}, ' for one in given)})"
+    return f"{capture(node.cls)}({', '.join(given)})"
+
+
+def AT(array: Any, *places: Any) -> Any:
+    """Return an element of an array that is captured."""
+    return array[places]
+
+
+def values_of(root: Node) -> Iterator[Any]:
+    """Return the numbers and arrays that a graph captures as they are."""
+    return (node.value for node in nodes_of(root) if isinstance(node, Value))

@@ -1,0 +1,138 @@
+"""The arrays that lazy ones read, and positions, as NumPy arrays of their addresses alone.
+
+NumPy slices and turns them without reading anything: those of a GPU, and positions, lie nowhere
+that a process could read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from gpualgo._arrays.view import NumPy, View, address_of, strides_for
+from gpualgo._base import records
+from gpualgo._base.extents import dense_strides
+from gpualgo._driver.default_device import CPU
+
+Array = np.ndarray[Any, Any]
+
+
+class _Interface:
+    """What NumPy makes an array of that it does not own."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|V1", "data": (address, True), "shape": shape,
+            "strides": strides,
+        }  # fmt: skip
+
+
+class Leaf(NamedTuple):
+    """An array that a lazy one reads, in the lazy one's shape; or positions."""
+
+    array: Array  # of a GPU's and of positions, only where it lies counts
+    dtype: np.dtype[Any]
+    device: int
+    library: Any
+    owner: Any
+
+    @property
+    def is_position(self) -> bool:
+        """Whether it is counted, and not read."""
+        return records.is_position(self.dtype)
+
+    @property
+    def address(self) -> int:
+        """Where its first element lies; of positions, which one it is."""
+        found = int(self.array.__array_interface__["data"][0])
+        return found - records.ORIGIN if self.is_position else found
+
+    def view(self, device: int, library: Any) -> View:
+        """Return its view, on the device and in the library that the arrays beside it have."""
+        array, dtype = self.array, self.dtype
+        if self.is_position and any(array.shape) and not any(array.strides):
+            dtype = records.SHARED_POSITION
+        if device == CPU:
+            if self.is_position:
+                array = _typed(array, dtype)
+            return View(0, array.shape, array.strides, dtype, CPU, library, True, array)
+        return View(
+            self.address, array.shape, array.strides, dtype, device, library, True, self.owner
+        )
+
+    def with_array(self, array: Array) -> Leaf:
+        """Return it in another shape."""
+        return self._replace(array=array)
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Leaf:
+        """Return it broadcast to a shape."""
+        if self.array.shape == shape:
+            return self
+        view = NumPy.view(self.array)
+        return self.with_array(as_strided(self.array, shape, strides_for(view, shape)))
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """What two leaves share that are one."""
+        array = self.array
+        return self.address, array.shape, array.strides, self.dtype, id(self.library)
+
+
+def _typed(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return positions as an array of their dtype, of which neighbours are one byte apart."""
+    interface = {**array.__array_interface__, "typestr": dtype.str, "version": 3}
+    interface["strides"] = array.strides
+    interface.pop("descr", None)
+    holder = _Interface(0, (), ())
+    holder.__array_interface__ = interface
+    return np.asarray(holder)
+
+
+def of_view(view: View) -> Leaf:
+    """Return the leaf of an array."""
+    if view.device == CPU:
+        array = view.library.to_numpy(view.owner)
+        return Leaf(array, view.dtype, CPU, view.library, view.owner)
+    array = np.asarray(_Interface(address_of(view), view.shape, view.strides))
+    return Leaf(array, view.dtype, view.device, view.library, view.owner)
+
+
+def positions(shape: Sequence[int], dtype: np.dtype[Any] = records.POSITION, device: int = CPU) -> Leaf:
+    """Return the positions 0, 1, … in C order."""
+    shape = tuple(shape)
+    array = np.asarray(_Interface(records.ORIGIN, shape, dense_strides(shape, 1)))
+    return Leaf(array, dtype, device, None, None)
+
+
+def along(shape: Sequence[int], axis: int) -> Leaf:
+    """Return positions along one axis alone."""
+    strides = tuple(int(i == axis) for i in range(len(shape)))
+    return positions(()).with_array(np.asarray(_Interface(records.ORIGIN, tuple(shape), strides)))
+
+
+def reshaped(array: Array, shape: tuple[int, ...]) -> Array | None:
+    """Return an array in another shape, None where it would have to be copied."""
+    if array.size == 0:
+        return as_strided(array, shape, dense_strides(shape, array.itemsize))
+    old = [(n, s) for n, s in zip(array.shape, array.strides, strict=True) if n != 1]
+    strides: list[int] = []
+    rest = 1  # of the old dimension that is being split: how many steps are left
+    step = 0
+    for extent in reversed(shape):
+        if extent == 1:
+            strides.append(strides[-1] if strides else array.itemsize)
+            continue
+        if rest == 1:
+            n, step = old.pop()
+            while old and old[-1][1] == n * step:  # neighbours that are one run
+                n *= old.pop()[0]
+            rest = n
+        if rest % extent:
+            return None
+        strides.append(step)
+        step *= extent
+        rest //= extent
+    return as_strided(array, shape, tuple(reversed(strides)))

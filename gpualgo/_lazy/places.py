@@ -1,0 +1,150 @@
+"""Elements of lazy arrays at other places than their own: by indices, and in other shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.device_array import DeviceArray
+from gpualgo._base import records
+from gpualgo._base.extents import dense_strides
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import expression, leaf
+from gpualgo._lazy.array import LazyArray, combined, parted
+from gpualgo._lazy.expression import AT, Call, Node, Value
+from gpualgo._lazy.leaf import Leaf
+from gpualgo._pipeline import checks
+
+
+def _wrapped(i: Any, n: Any) -> Any:
+    return np.int64(i) % n
+
+
+def _clipped(i: Any, n: Any) -> Any:
+    return min(max(np.int64(i), 0), n - 1)
+
+
+def _part(i: Any, step: Any, n: Any) -> Any:
+    return i // step % n
+
+
+def _moved(start: Any, i: Any, step: Any) -> Any:
+    return start + i * step
+
+
+MODES = {"wrap": _wrapped, "clip": _clipped}
+
+
+def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
+    """Return a lazy array in another shape of as many elements."""
+    arrays = [leaf.reshaped(one.array, shape) for one in x.leaves]
+    if all(a is not None for a in arrays):
+        leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True)]
+        return LazyArray(shape, x.node, leaves, text, x.forms)
+    counted = LazyArray(shape, expression.Leaf(0), [leaf.positions(shape)], "")
+
+    def node(nodes: list[Node]) -> Node:
+        return at(x, _unravelled(nodes[0], x.shape))
+
+    return _of_forms(combined([counted], "reshape", node, text), x)
+
+
+def _of_forms(made: LazyArray, x: LazyArray) -> LazyArray:
+    return LazyArray(made.shape, made.node, made.leaves, made.text, (*made.forms, *x.forms))
+
+
+def _unravelled(position: Node, shape: Sequence[int]) -> list[Node]:
+    """Return the indices of an element in each axis, of its number in C order."""
+    steps = dense_strides(shape, 1)
+    return [
+        Call(_part, position, Value(step), Value(n)) for step, n in zip(steps, shape, strict=True)
+    ]
+
+
+def at(x: LazyArray, indices: Sequence[Node]) -> Node:
+    """Return the element of a lazy array at indices, which are within its shape."""
+    return expression.with_leaves(x.node, lambda i: _leaf_at(x.leaves[i], indices))
+
+
+def _leaf_at(one: Leaf, indices: Sequence[Node]) -> Node:
+    array = one.array
+    moving = [i for i, (n, s) in enumerate(zip(array.shape, array.strides, strict=True))
+              if s and n > 1]  # fmt: skip
+    if one.is_position:
+        node: Node = Value(np.int64(one.address))
+        for i in moving:
+            node = Call(_moved, node, indices[i], Value(array.strides[i]))
+        return node
+    kept = array[tuple(slice(None) if i in moving else 0 for i in range(array.ndim)) + (...,)]
+    if not moving:
+        return Call(AT, Value(_captured(one.with_array(kept[None]))), Value(0))
+    found = _captured(one.with_array(kept))
+    return Call(AT, Value(found), *(indices[i] for i in moving))
+
+
+def _captured(one: Leaf) -> Any:
+    """Return an array that operators may capture."""
+    if one.device == CPU:
+        return one.array
+    array = one.array
+    return DeviceArray(
+        one.address, array.shape, array.strides, one.dtype, one.device,
+        one.library.stream(one.device), True, one.owner,
+    )  # fmt: skip
+
+
+def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
+    """Return the elements of x at indices: along an axis, or of x in one dimension."""
+    source = parted(x, f"{where}: x")
+    if not isinstance(source, LazyArray):
+        source = combined([source], where, lambda nodes: nodes[0], "a tuple")
+    if isinstance(indices, list):
+        indices = np.asarray(indices)
+    where_to = parted(indices, f"{where}: indices")
+    if not isinstance(where_to, LazyArray):
+        where_to = parted(np.asarray(indices), f"{where}: indices")
+    if where_to.dtype.names is not None or where_to.dtype.kind not in "iu":
+        raise TypeError(
+            f"{where}: indices have dtype {where_to.dtype}; pass integers, such as "
+            "indices.astype(np.int64)"
+        )
+    if mode not in MODES:
+        raise ValueError(f"{where}: mode must be 'wrap' or 'clip', got {mode!r}")
+    text = f"take({source.text}, {where_to.text})"
+    if axis is None:
+        length, shape = source.size, where_to.shape
+        parts = [where_to]
+    else:
+        (axis,) = checks.axes_of(axis, source.ndim, where)
+        length = source.shape[axis]
+        before, after = source.shape[:axis], source.shape[axis + 1 :]
+        shape = (*before, *where_to.shape, *after)
+        spread = where_to.reshape((*where_to.shape, *(1,) * len(after)))
+        parts = [spread.broadcast_to(shape), *_along(shape, len(before), len(after))]
+    if not length and math.prod(shape):
+        raise ValueError(f"{where}: x of shape {source.shape} has no elements to take")
+
+    def node(nodes: list[Node]) -> Node:
+        place = Call(MODES[mode], nodes[0], Value(length))
+        if axis is None:
+            return at(source, _unravelled(place, source.shape))
+        others = nodes[1:]
+        return at(source, [*others[:axis], place, *others[axis:]])
+
+    return _of_forms(combined(parts, where, node, text), source)
+
+
+def _along(shape: tuple[int, ...], before: int, after: int) -> list[LazyArray]:
+    """Return the positions along each axis but those in the middle."""
+    axes = [*range(before), *range(len(shape) - after, len(shape))]
+    return [
+        LazyArray(shape, expression.Leaf(0), [leaf.along(shape, axis)], "") for axis in axes
+    ]
+
+
+def is_block_position(one: Leaf) -> bool:
+    """Return whether elements are computed several at once."""
+    return one.dtype == records.BLOCK_POSITION

@@ -1,0 +1,46 @@
+"""Lazy arrays as inputs of algorithms that combine elements: what is read, and both functions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gpualgo._arrays.forms import Form, form_of
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._base.records import Computed
+from gpualgo._lazy.array import zipped
+from gpualgo._operators.joint import joint
+from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._pipeline import results
+
+
+class Source(NamedTuple):
+    """That an input is computed, of elements that are tuples of these classes."""
+
+    forms: tuple[Form, ...]
+
+
+def input_of(x: Any, op: Any, where: str) -> tuple[tuple[View, ...], Operator, Source]:
+    """Return what is read for an input, and the operator with the function that computes it."""
+    whole = zipped(x, f"{where}: x")
+    if len(whole.leaves) > records.MAX_FIELDS:
+        raise TypeError(
+            f"{where}: x reads {len(whole.leaves)} arrays, at most {records.MAX_FIELDS} are "
+            "possible; make a part of it real with gpualgo.copy"
+        )
+    return whole.views, joint(as_operator(op, where, 2), whole.function), Source(whole.forms)
+
+
+def computed(
+    op: Operator, views: tuple[View, ...], source: Source, device: int, where: str
+) -> tuple[Computed, Form | None, tuple[View, ...]]:
+    """Return the elements that op's source makes of what is read, and how tuples are built.
+
+    Besides views as if the elements' numbers were arrays, for checks of dtypes.
+    """
+    numbers = tuple(view.dtype for view in views)
+    arguments = tuple(map(records.number_of, numbers))
+    result = results.dtype_of(op.source, arguments, None, device, where)
+    form = form_of(result.names, source.forms) if result.names else None
+    typed = tuple(views[0]._replace(dtype=leaf) for leaf in records.leaves(result))
+    return Computed(numbers, result), form, typed
