@@ -9,11 +9,13 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import transform
+from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base.errors import CompileError, NoDeviceError
 from gpualgo._driver.default_device import default_device
 from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
+    from gpualgo import lazy
     from gpualgo._api.graph import Graph, graph
     from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
@@ -36,6 +38,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "copy",
     "default_device",
     "empty_pinned",
     "exclusive_scan",
@@ -43,6 +46,7 @@ __all__ = [
     "graph",
     "histogram",
     "inclusive_scan",
+    "lazy",
     "minmax",
     "prepare",
     "radix_sort",
@@ -60,6 +64,7 @@ _LAZY = {
     "empty_pinned": "_arrays.empty_pinned",
     "from_pointer": "_arrays.from_pointer",
     "graph": "_api.graph",
+    "lazy": "lazy",
     "prepare": "_api.prepare",
     "set_memory_resource": "_api.memory_resource",
     "temp_storage_bytes": "_api.temp_storage",
@@ -72,7 +77,9 @@ if not TYPE_CHECKING:  # to which every name would be known then
             raise AttributeError(f"module 'gpualgo' has no attribute {name!r}")
         from importlib import import_module
 
-        found = getattr(import_module(f"gpualgo.{_LAZY[name]}"), name)
+        found = import_module(f"gpualgo.{_LAZY[name]}")
+        if name != "lazy":  # itself a module
+            found = getattr(found, name)
         globals()[name] = found
         return found
 

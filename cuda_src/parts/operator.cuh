@@ -56,6 +56,18 @@ struct NumberedOperator {
   }
 };
 
+// The function that makes elements (parts/leaves.cuh), called as an operator is.
+template <bool has_numbers_, class Result, class... Args>
+struct InputFunction {
+  static constexpr bool commutative = false, has_numbers = has_numbers_;
+  __device__ static Result apply(const Args&... args) {
+    const void* pointers[] = {&args...};
+    Result result;
+    gpualgo_input(&result, nullptr, pointers);
+    return result;
+  }
+};
+
 // A recognised operator on elements whose function reads numbers.
 template <class Op>
 struct WithNumbers : Op {

@@ -181,7 +181,12 @@ def operator(
 
         return compile_operator(op, arg_dtypes, result_dtype, capability)
 
-    return _operator_irs.made((op.code, arg_dtypes, result_dtype, capability), make)
+    made = _operator_irs.made((op.code, arg_dtypes, result_dtype, capability), make)
+    if result_dtype is None:  # for the kernel, which asks for this dtype
+        key = (op.code, arg_dtypes, made.result_dtype, capability)
+        if _operator_irs.get(key) is None:
+            _operator_irs.add(key, made)
+    return made
 
 
 def result_dtype(

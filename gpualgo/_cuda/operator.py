@@ -23,7 +23,7 @@ from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
 from gpualgo._operators.operator import OPERATOR, SOURCE, Operator
 
 NUMBER_NAME = "gpualgo_number"
-_ABI_NAMES = {None: "gpualgo_operator", OPERATOR: "gpualgo_operator", SOURCE: "gpualgo_input"}
+_NAMES = {None: "gpualgo_operator", OPERATOR: "gpualgo_operator", SOURCE: "gpualgo_input"}
 _lock = threading.RLock()  # numba's registries and type inference are not safe to enter twice
 
 
@@ -112,7 +112,7 @@ class _Compilation:
     def __init__(self, capability: tuple[int, int], op: Operator) -> None:
         from gpualgo._operators.numpy_rules import rewrite
 
-        self.capability, self.abi_name, key = capability, _ABI_NAMES[op.part], op.key
+        self.capability, self.abi_name, key = capability, _NAMES[op.part], op.key
         self.adoption = rewrite.Adoption(
             _targets.made("cuda", _install),
             self.device_function,

@@ -11,7 +11,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.plan import GIVEN, VALUE
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import SOURCE, Operator
 
 WARP = 32
 
@@ -34,6 +34,8 @@ def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]
         known = "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
         return f"gpualgo::WithNumbers<{known}>" if op.key.numbers else known
     types = ", ".join(map(records.cpp_name, (result, *args)))
+    if op.part == SOURCE:
+        return f"gpualgo::InputFunction<{str(bool(op.key.numbers)).lower()}, {types}>"
     name = "NumberedOperator" if op.key.numbers else "UserOperator"
     return f"gpualgo::{name}<{str(op.commutative).lower()}, {types}>"
 

@@ -15,6 +15,7 @@ from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.expression import Call, Group, Item, Node, Value
+from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Array, Leaf
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.frozen import frozen
@@ -92,6 +93,18 @@ class LazyArray(Operators):
 
     __iter__ = None  # element after element each would be a call; make it real first
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Make it real, for NumPy; what reads arrays of a GPU stays there."""
+        if self.place[0] != CPU:
+            raise TypeError(
+                "a lazy array that reads arrays of a GPU does not become NumPy's unasked; "
+                "use gpualgo.copy(x), whose result is in the library of the arrays"
+            )
+        if copy is False:
+            raise ValueError("a lazy array has no memory that a NumPy array could share")
+        made: Array = np.asarray(hooks.copy(self))
+        return made if dtype is None else made.astype(dtype, copy=False)
+
     # What algorithms take.
 
     @property
@@ -167,9 +180,8 @@ class LazyArray(Operators):
             (shape,) = shape
         extents = tuple([checks.integer(n, "an extent", "reshape") for n in shape])
         wanted = _whole_shape(extents, self.size, self.shape)
-        from gpualgo._lazy import places
-
-        return places.reshaped(self, wanted, f"{self.text}.reshape{wanted}")
+        made: LazyArray = hooks.reshaped(self, wanted, f"{self.text}.reshape{wanted}")
+        return made
 
     def ravel(self) -> LazyArray:
         """Return it with one axis, in C order."""
@@ -204,7 +216,7 @@ class LazyArray(Operators):
 
 
 def _is_integer(value: Any) -> bool:
-    return hasattr(type(value), "__index__") and not hasattr(value, "shape") or isinstance(
+    return (hasattr(type(value), "__index__") and not hasattr(value, "shape")) or isinstance(
         value, np.integer
     )
 
@@ -216,9 +228,7 @@ def _shown_index(one: Any) -> str:
     return "..." if one is Ellipsis else str(one)
 
 
-def _whole_shape(
-    extents: tuple[int, ...], size: int, shape: tuple[int, ...]
-) -> tuple[int, ...]:
+def _whole_shape(extents: tuple[int, ...], size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without -1 that holds so many elements."""
     known = math.prod(n for n in extents if n != -1)
     if extents.count(-1) == 1 and known and size % known == 0:

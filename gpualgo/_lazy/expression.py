@@ -123,9 +123,7 @@ def function_of(root: Node, num_leaves: int) -> types.FunctionType:
         place = next((code for code in functions if isinstance(code, types.CodeType)), None)
         code = bind(*captured).__code__
         if place is not None:  # of which an error shall tell the line
-            code = code.replace(
-                co_filename=place.co_filename, co_firstlineno=place.co_firstlineno
-            )
+            code = code.replace(co_filename=place.co_filename, co_firstlineno=place.co_firstlineno)
         return _Template(tuple(functions), bind, code)
 
     template = _templates.made((text, *map(id, functions)), make)

@@ -100,7 +100,9 @@ def of_view(view: View) -> Leaf:
     return Leaf(array, view.dtype, view.device, view.library, view.owner)
 
 
-def positions(shape: Sequence[int], dtype: np.dtype[Any] = records.POSITION, device: int = CPU) -> Leaf:
+def positions(
+    shape: Sequence[int], dtype: np.dtype[Any] = records.POSITION, device: int = CPU
+) -> Leaf:
     """Return the positions 0, 1, … in C order."""
     shape = tuple(shape)
     array = np.asarray(_Interface(records.ORIGIN, shape, dense_strides(shape, 1)))

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from gpualgo._lazy.hooks import hooks
 
 
 class Operators:
@@ -32,12 +32,10 @@ def _backward(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _apply(fn: Callable[..., Any], *arguments: Any) -> Any:
-    from gpualgo._lazy.array import applied
-
     for x in arguments:
         if isinstance(x, (list, dict, set, str)) or x is None:
             return NotImplemented
-    return applied(fn, arguments, getattr(fn, "__name__", "lazy"))
+    return hooks.applied(fn, arguments, getattr(fn, "__name__", "lazy"))
 
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_",
@@ -48,5 +46,5 @@ for _name in _BINARY:
     setattr(Operators, f"__r{_plain}__", _backward(getattr(operator, _name)))
 for _name in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Operators, f"__{_name}__", _forward(getattr(operator, _name)))
-setattr(Operators, "__divmod__", lambda self, other: (self // other, self % other))
-setattr(Operators, "__rdivmod__", lambda self, other: (other // self, other % self))
+Operators.__divmod__ = lambda self, other: (self // other, self % other)
+Operators.__rdivmod__ = lambda self, other: (other // self, other % self)

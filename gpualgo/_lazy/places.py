@@ -41,8 +41,8 @@ MODES = {"wrap": _wrapped, "clip": _clipped}
 def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
     """Return a lazy array in another shape of as many elements."""
     arrays = [leaf.reshaped(one.array, shape) for one in x.leaves]
-    if all(a is not None for a in arrays):
-        leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True)]
+    leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True) if a is not None]
+    if len(leaves) == len(x.leaves):
         return LazyArray(shape, x.node, leaves, text, x.forms)
     counted = LazyArray(shape, expression.Leaf(0), [leaf.positions(shape)], "")
 
@@ -78,7 +78,7 @@ def _leaf_at(one: Leaf, indices: Sequence[Node]) -> Node:
         for i in moving:
             node = Call(_moved, node, indices[i], Value(array.strides[i]))
         return node
-    kept = array[tuple(slice(None) if i in moving else 0 for i in range(array.ndim)) + (...,)]
+    kept = array[(*(slice(None) if i in moving else 0 for i in range(array.ndim)), ...)]
     if not moving:
         return Call(AT, Value(_captured(one.with_array(kept[None]))), Value(0))
     found = _captured(one.with_array(kept))
@@ -140,9 +140,7 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
 def _along(shape: tuple[int, ...], before: int, after: int) -> list[LazyArray]:
     """Return the positions along each axis but those in the middle."""
     axes = [*range(before), *range(len(shape) - after, len(shape))]
-    return [
-        LazyArray(shape, expression.Leaf(0), [leaf.along(shape, axis)], "") for axis in axes
-    ]
+    return [LazyArray(shape, expression.Leaf(0), [leaf.along(shape, axis)], "") for axis in axes]
 
 
 def is_block_position(one: Leaf) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
@@ -44,3 +46,8 @@ def computed(
     form = form_of(result.names, source.forms) if result.names else None
     typed = tuple(views[0]._replace(dtype=leaf) for leaf in records.leaves(result))
     return Computed(numbers, result), form, typed
+
+
+def may_be_array(init: Any, form: Form | Source | None) -> bool:
+    """Return whether init may be an array on the device: elements are numbers, for all we know."""
+    return form is None or (isinstance(form, Source) and not isinstance(init, (tuple, np.void)))

@@ -43,7 +43,7 @@ def _both(op: Any, source: types.FunctionType) -> types.FunctionType:
     def make() -> _Template:
         return _Template(held, _pair(op, source).__code__.replace())
 
-    found = _pair(op, source)
+    found: types.FunctionType = _pair(op, source)
     found.__code__ = _templates.made((id(held[0]), id(held[1])), make).code
     return found
 

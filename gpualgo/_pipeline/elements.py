@@ -133,6 +133,7 @@ def wanted_of(found: Dtype, dtype: Any, where: str) -> Dtype:
     if found.names is None:
         raise TypeError(f"{where}: out (or dtype) is a tuple, and op returns a number; pass one")
     pairs = zip(dtypes_of(dtype, found.names, where), records.leaves(found), strict=True)
-    return records.with_leaves(
+    made: Dtype = records.with_leaves(
         found, [own if one is None else dtypes.as_dtype(one, where) for one, own in pairs]
     )
+    return made

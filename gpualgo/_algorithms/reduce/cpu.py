@@ -195,10 +195,7 @@ def _between(layout: _Layout, parts: int, acc: Dtype) -> _Layout:
             *rest, first = dense_strides([*lengths, parts], number.itemsize)
         steps.append((first, *rest))
     (*firsts,), *strides = zip(*steps, strict=True)
-    kept = [
-        (dim[0], *by, *dim[1 + inputs :])
-        for dim, by in zip(layout.kept, strides, strict=True)
-    ]
+    kept = [(dim[0], *by, *dim[1 + inputs :]) for dim, by in zip(layout.kept, strides, strict=True)]
     return _Layout(acc, tuple(kept), ((parts, *firsts),), layout.column)
 
 
@@ -280,8 +277,20 @@ def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
     # Where outputs lie between the elements of one output, neighbours are folded in turn.
     tile_major = bool(kept and reduced) and _step(kept[-1], inputs) < _step(reduced[-1], inputs)
     head = (
-        (0, layout.length, width, outputs, parts, tile_major, len(kept), len(reduced), row_bytes,
-         inputs, 0, computed),
+        (
+            0,
+            layout.length,
+            width,
+            outputs,
+            parts,
+            tile_major,
+            len(kept),
+            len(reduced),
+            row_bytes,
+            inputs,
+            0,
+            computed,
+        ),
         [dim[0] for dim in kept],
         [dim[0] for dim in reduced],
     )

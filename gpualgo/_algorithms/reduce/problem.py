@@ -9,8 +9,8 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._lazy.sources import Source, computed
+from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import Array, Problem, Result
 

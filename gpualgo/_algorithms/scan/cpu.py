@@ -71,6 +71,15 @@ def scan(
         _run(links, arguments, num_bytes, functions)
 
 
+def compute(
+    arrays: Sequence[Array], outs: Sequence[Array], op: Operator, source: records.Computed,
+    acc: Dtype,
+) -> None:  # fmt: skip
+    """Write the elements that op's source makes of arrays to outs, which the scan then works on."""
+    numbers = tuple(map(records.number_of, source.numbers))
+    transform(Applied(op.source, numbers, acc), arrays, outs)
+
+
 def _strides_of(arrays: Sequence[Array]) -> Strides:
     return tuple([array.strides for array in arrays])
 

@@ -12,9 +12,11 @@ import numpy as np
 from gpualgo._algorithms.scan import policy
 from gpualgo._algorithms.scan import policy_lines as lines_policy
 from gpualgo._algorithms.scan.cuda_layout import canonical, is_dense
+from gpualgo._algorithms.transform import cuda as transformation
+from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import Dims, merge
+from gpualgo._base.extents import Dims, dense_strides, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
@@ -46,6 +48,8 @@ class _Case:
     is_exclusive: bool
     is_reversed: bool  # lines are dense, and walked from their ends
     device: int
+    at: Places
+    is_in_place: bool
 
     @property
     def num_items(self) -> int:
@@ -88,7 +92,38 @@ class _Case:
 
 def plan_of(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
     """Return the plan of a scan of leaves into targets that may have strides."""
-    source, acc, device = problem.source, problem.acc, views[0].device
+    source = problem.source
+    if isinstance(source, records.Computed):
+        return _of_computed(problem, source, views, op, targets)
+    return _plan_of(problem, source, views, op, targets, Places(len(views), len(targets)))
+
+
+def _of_computed(
+    problem: Scan, source: records.Computed, views: Sequence[View], op: Operator,
+    targets: Sequence[View],
+) -> Plan:  # fmt: skip
+    """Return the plan of a scan whose elements are made in the place of its results."""
+    numbers = tuple(map(records.number_of, source.numbers))
+    applied = Applied(op.source, numbers, problem.acc, source.numbers)
+    shape = problem.shape
+    made = [
+        target._replace(shape=shape, strides=dense_strides(shape, target.dtype.itemsize))
+        if target.shape != shape else target
+        for target in targets
+    ]  # fmt: skip
+    first = transformation.plan_of(applied, views, shape, made)
+    at = Places(len(views), len(targets))
+    plan = _plan_of(problem, problem.acc, made, op, targets, at, is_in_place=True)
+    plan.steps[:0] = first.steps  # which take no temporary storage
+    return plan
+
+
+def _plan_of(
+    problem: Scan, source: Dtype, views: Sequence[View], op: Operator, targets: Sequence[View],
+    at: Places, is_in_place: bool = False,
+) -> Plan:  # fmt: skip
+    """Return the plan of a scan; of what stands in its results' places, if it is in place."""
+    acc, device = problem.acc, views[0].device
     elements, lines = canonical(problem, views, targets)
     kernel = lines_policy.kernel_of(elements, lines, source, acc)
     is_plain = not records.is_record(acc) and len(lines) <= 1 and kernel in ("tiles", "rows")
@@ -103,7 +138,7 @@ def plan_of(problem: Scan, views: Sequence[View], op: Operator, targets: Sequenc
     addresses = tuple(pointer + start for pointer, start in zip(pointers, starts, strict=True))
     case = _Case(
         op, source, acc, elements, lines, addresses, tuple(starts), problem.is_exclusive,
-        problem.is_reverse and is_plain, device,
+        problem.is_reverse and is_plain, device, at, is_in_place,
     )  # fmt: skip
     return _KERNELS[kernel](case)
 
@@ -237,10 +272,11 @@ def _plan(
     states: Piece | None = None, shared_bytes: int = 0,
 ) -> Plan:  # fmt: skip
     kernel, leaves = build.kernel(spec, case.device), range(case.num_leaves)
-    at = Places(case.num_leaves, case.num_leaves)
+    at = case.at
+    place = at.target if case.is_in_place else at.source
     common = {
         "init": START, "init_address": FIRST,
-        "input": [(at.source(i), case.starts[i]) for i in leaves],
+        "input": [(place(i), case.starts[i]) for i in leaves],
         "output": [(at.target(i), case.starts[case.num_leaves + i]) for i in leaves],
         "states": at.piece(0) if states else NONE,
     }  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import Array, Problem, Result
@@ -30,16 +31,23 @@ class Scan(Problem):
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        axis, self.is_reverse, dtype, self.form, _ = rest
-        self.forms, self.inputs = (self.form,), inputs.names(views, self.form, "x")
-        super().__init__(device, views, op, init, rest, where)
-        for one, name in zip(views, self.inputs, strict=True):
-            checks.element(one, name, where)
+        axis, self.is_reverse, dtype, form, _ = rest
+        self.source: records.Element
+        if isinstance(form, Source):
+            self.inputs = ("x",) * len(views)
+            super().__init__(device, views, op, init, rest, where)
+            self.source, self.form, typed = computed(op, views, form, device, where)
+        else:
+            self.form, self.forms, typed = form, (form,), views
+            self.inputs = inputs.names(views, form, "x")
+            super().__init__(device, views, op, init, rest, where)
+            for one, name in zip(views, self.inputs, strict=True):
+                checks.element(one, name, where)
+            self.source = elements.element_of(views, form)
         view = views[0]
-        self.source = elements.element_of(views, self.form)
         on_device = type(init) is View
         given = init.dtype if on_device and dtype is None else dtype
-        self.acc: np.dtype[Any] = elements.accumulator(views, self.form, init, given, where)
+        self.acc: np.dtype[Any] = elements.accumulator(typed, self.form, init, given, where)
         if on_device and init.dtype != self.acc:
             raise TypeError(
                 f"{where}: init on the device has dtype {init.dtype}, the accumulator {self.acc}; "
@@ -49,8 +57,11 @@ class Scan(Problem):
         self.shape = view.shape
         self.axis = checks.axis_of(axis, len(view.shape), where)  # None: as if x were flattened
         shape = (math.prod(view.shape),) if self.axis is None else view.shape
+        every = tuple(range(len(views)))  # computed where results are before these are made
+        is_computed = isinstance(self.source, records.Computed)
         self.results = tuple(
-            Result(shape, leaf, in_place_of=(i,)) for i, leaf in enumerate(records.leaves(self.acc))
+            Result(shape, leaf, in_place_of=every if is_computed else (i,))
+            for i, leaf in enumerate(records.leaves(self.acc))
         )
         if self.is_exclusive and init is None:
             hint = "op has no known identity for the first result"
@@ -64,8 +75,12 @@ class Scan(Problem):
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.scan import cpu
 
-        ways = self.axis, self.is_exclusive, self.is_reverse
-        cpu.scan(arrays, results, op, init, *ways, self.source, self.acc)
+        ways, source = (self.axis, self.is_exclusive, self.is_reverse), self.source
+        if isinstance(source, records.Computed):
+            outs = [result.reshape(self.shape) for result in results]  # views of them
+            cpu.compute(arrays, outs, op, source, self.acc)
+            arrays, source = outs, self.acc
+        cpu.scan(arrays, results, op, init, *ways, source, self.acc)
 
 
 class ExclusiveScan(Scan):

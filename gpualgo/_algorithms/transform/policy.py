@@ -51,7 +51,12 @@ class Applied(NamedTuple):
     op: Operator
     arguments: tuple[records.Argument, ...]
     result: np.dtype[Any]
-    inputs: tuple[np.dtype[Any], ...]  # of the arrays that are read, positions among them
+    reads: tuple[np.dtype[Any], ...] = ()  # positions among them, if there are any
+
+    @property
+    def inputs(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of the arrays that are read."""
+        return self.reads or records.slots(self.arguments)
 
     @property
     def outputs(self) -> tuple[np.dtype[Any], ...]:
@@ -96,7 +101,7 @@ def strided_spec(applied: Applied) -> Spec:
 
 
 def _spec(name: str, policy: tuple[int, ...], takes: Parameters, applied: Applied) -> Spec:
-    op, arguments, result = applied
+    op, arguments, result, _ = applied
     types = ", ".join(map(records.cpp_name, (result, *applied.inputs)))
     expression = (
         f"gpualgo::transform_{name}_kernel<gpualgo::TransformPolicy"

@@ -40,9 +40,7 @@ def _block(code: Code, number: Any, keys: list[Any]) -> list[Any]:
     words = [builder.add(number, _WORD(1)), _WORD(0), _WORD(0), _WORD(0)]  # NumPy counts from 1
     for step in range(_ROUNDS):
         if step:
-            keys = [
-                builder.add(key, _WORD(weyl)) for key, weyl in zip(keys, _WEYL, strict=True)
-            ]
+            keys = [builder.add(key, _WORD(weyl)) for key, weyl in zip(keys, _WEYL, strict=True)]
         (high0, low0), (high1, low1) = (
             _product(code, words[2 * i], _MULTIPLIERS[i]) for i in range(2)
         )

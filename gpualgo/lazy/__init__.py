@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf, places
 from gpualgo._lazy.array import LazyArray, applied, is_number, zipped
 from gpualgo._lazy.expression import Call, Value
+from gpualgo._lazy.hooks import hooks
 from gpualgo._operators.markers import philox
+
+hooks.applied, hooks.reshaped, hooks.copy = applied, places.reshaped, copy
 
 __all__ = ["LazyArray", "arange", "asarray", "full", "random", "random_bits", "take", "transform"]
 
@@ -56,7 +60,7 @@ def arange(
             raise TypeError(f"{where}: bool holds no more than two numbers; pass another dtype")
         node: Any = Call(operator.eq, counted.node, Value(1 if not start else -1))
         return LazyArray((count,), node, counted.leaves, text)
-    second = _number(start + step if not isinstance(start, np.generic) else start + step, kind, where)
+    second = _number(start + step, kind, where)
     with np.errstate(over="ignore", invalid="ignore"):
         by = kind.type(second - first)
     node = Call(_STEPPED, Value(first), Value(by), Call(kind.type, counted.node))
@@ -85,8 +89,10 @@ def _count(start: Any, stop: Any, step: Any, where: str) -> int:
     if any(isinstance(value, (complex, np.complexfloating)) for value in (start, stop, step)):
         raise TypeError(f"{where}: complex numbers have no order; add 1j * arange to another")
     count = (stop - start) / step
-    if isinstance(start, (int, np.integer)) and isinstance(stop, (int, np.integer)) and isinstance(
-        step, (int, np.integer)
+    if (
+        isinstance(start, (int, np.integer))
+        and isinstance(stop, (int, np.integer))
+        and isinstance(step, (int, np.integer))
     ):
         low, high, by = int(start), int(stop), int(step)
         return max(0, -((low - high) // by) if by > 0 else -((high - low) // -by))
@@ -98,16 +104,16 @@ def _count(start: Any, stop: Any, step: Any, where: str) -> int:
 def _number(value: Any, kind: np.dtype[Any], where: str) -> Any:
     try:
         with np.errstate(over="raise"):
-            return np.asarray(value).astype(kind)[()] if not isinstance(value, int) else (
-                np.array(value, kind)[()]
+            return (
+                np.asarray(value).astype(kind)[()]
+                if not isinstance(value, int)
+                else (np.array(value, kind)[()])
             )
     except (OverflowError, FloatingPointError):
         raise ValueError(f"{where}: {value!r} does not fit {kind}; pass a wider dtype=") from None
 
 
-def full(
-    shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None
-) -> LazyArray:
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> LazyArray:
     """Return an array whose elements are all one number."""
     where = "lazy.full"
     extents = _shape(shape, where)
@@ -161,9 +167,7 @@ def _random32(i: Any, first: Any, second: Any) -> Any:
     return np.float32(_bits32(i, first, second) >> 8) * 5.9604644775390625e-08
 
 
-def _random(
-    fn: Any, shape: Any, seed: Any, more: str, device: str | None, where: str
-) -> LazyArray:
+def _random(fn: Any, shape: Any, seed: Any, more: str, device: str | None, where: str) -> LazyArray:
     extents = _shape(shape, where)
     if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise TypeError(f"{where}: seed must be an int that is not negative, got {seed!r}")

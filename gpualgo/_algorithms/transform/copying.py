@@ -1,0 +1,48 @@
+"""The public function `copy`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpualgo._algorithms.transform import transform
+
+
+def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
+    """Return an array's elements in new memory: ``result[i] = x[i]``.
+
+    Parameters
+    ----------
+    x : array, lazy array, or tuple of arrays
+        What is copied, or computed: any strides, any library.
+    out : array, or tuple of arrays, optional
+        Where to write instead.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array, or tuple of arrays
+        In the library of `x`, in C order without gaps; a device array is returned without waiting
+        for it. Of a lazy array without arrays in it a NumPy array.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `gpualgo.transform`.
+
+    Notes
+    -----
+    Reads and writes each element once, in one kernel launch.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.copy(ga.lazy.arange(6).reshape(2, 3)[:, ::-1])
+    array([[2, 1, 0],
+           [5, 4, 3]])
+    """
+    return transform(_same, x, out=out, stream=stream)
+
+
+def _same(a: Any) -> Any:
+    return a
