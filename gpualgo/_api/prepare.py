@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._api.describe import cuda_plan, describe
+from gpualgo._api.relook import Relook, relook_of
 from gpualgo._arrays.view import (
     View,
     as_bytes_view,
@@ -58,6 +59,7 @@ class Plan:
 
     __slots__ = (
         "_has_tuples",
+        "_relook",
         "_key",
         "_layouts",
         "_may_repeat",
@@ -68,7 +70,9 @@ class Plan:
         "temp_storage_bytes",
     )
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, relook: Relook | None = None) -> None:
+        """`relook`: gives the request of other arrays, where some are computed."""
+        self._relook = relook
         found = cuda_plan(request)
         self.temp_storage_bytes = 0 if found is None else found.temp_storage_bytes
         if request.problem.has_numbers:  # of which some may be compiled in by now
@@ -140,13 +144,17 @@ class Plan:
                 repeat.launch(repeat.stream(repeat.device))
                 return out
         problem, _, op, init, _, _ = self._request
-        if self._has_tuples:
+        if self._relook is not None:
+            views, op, problem = self._look_again(self._relook, arrays)
+        elif self._has_tuples:
             views = inputs.like(problem, arrays, self._name)
         else:
             views = tuple([view_of(x, self._name) for x in arrays])
         if [layout_of(view) for view in views] != self._layouts:
             self._refuse(views)
-        if self._op is not None and hot_key(self._op) != self._key:  # it captures other values now
+        if (
+            self._op is not None and self._relook is None and hot_key(self._op) != self._key
+        ):  # it captures other values now
             problem = problem.again(views, op, init)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
@@ -160,6 +168,19 @@ class Plan:
         ):  # fmt: skip
             self._remember(problem, arrays[0], views, init, out)
         return solve(problem, views, op, init, out, stream)
+
+    def _look_again(
+        self, relook: Relook, arrays: tuple[Any, ...]
+    ) -> tuple[tuple[View, ...], Any, Problem]:
+        """Return what other lazy arrays read, and the operator with what computes them."""
+        request = relook(arrays)
+        problem = self._request.problem
+        if len(request.views) != len(self._layouts) or type(request.problem) is not type(problem):
+            raise TypeError(
+                f"{self._name} reads {len(request.views)} arrays, the plan is for one that reads "
+                f"{len(self._layouts)}; prepare another"
+            )
+        return request.views, request.op, request.problem
 
     def _remember(
         self, problem: Problem, x: Any, views: tuple[View, ...], init: Any, out: Any
@@ -262,7 +283,8 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     >>> float(plan(np.array([1.0, 2.0, 3.0])))
     6.0
     """
-    return Plan(describe("prepare", function, args, kwargs))
+    request = describe("prepare", function, args, kwargs)
+    return Plan(request, relook_of(function, args, kwargs, request.problem.where))
 
 
 def _changeable(op: Any, problem: Problem) -> Any:

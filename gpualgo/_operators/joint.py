@@ -30,7 +30,7 @@ def joint(op: Operator, source: types.FunctionType) -> Operator:
     It is known by op's name, if it has one, and has op's identity.
     """
     found = Operator.__new__(Operator)
-    found.fn = _both(op.fn if op.name is None else None, source)
+    found.fn = _both(op.fn if op.name is None else op.name, source)
     found.name, found.identity, found.commutative = op.name, op.identity, op.commutative
     found._captured, found.part = None, OPERATOR
     return found

@@ -57,6 +57,29 @@ def name_of(fn: Any) -> str | None:
         return None
 
 
+def _arg_minimum(a: Any, b: Any) -> Any:
+    if a[0] < b[0]:
+        return a
+    if a[0] > b[0]:
+        return b
+    return _first(a, b)
+
+
+def _arg_maximum(a: Any, b: Any) -> Any:
+    if a[0] > b[0]:
+        return a
+    if a[0] < b[0]:
+        return b
+    return _first(a, b)
+
+
+def _first(a: Any, b: Any) -> Any:
+    """Return the first of equal elements, a NaN before all others."""
+    if a[0] == b[0]:
+        return a if a[1] < b[1] else b
+    return a if a[0] != a[0] and (b[0] == b[0] or a[1] < b[1]) else b
+
+
 # Read by the compilers: the built-in functors as Python, for use outside the CUDA sources.
 PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b,
@@ -70,6 +93,12 @@ PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "logical_and": lambda a, b: (a != 0) & (b != 0),
     "logical_or": lambda a, b: (a != 0) | (b != 0),
     "logical_xor": lambda a, b: (a != 0) ^ (b != 0),
+    "arg_minimum": _arg_minimum,
+    "arg_maximum": _arg_maximum,
+    "minimum_maximum": lambda a, b: (
+        a[0] if a[0] <= b[0] or a[0] != a[0] else b[0],
+        a[1] if a[1] >= b[1] or a[1] != a[1] else b[1],
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from gpualgo._algorithms.extremes.problem import (
 )
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
+from gpualgo._lazy.array import is_lazy
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run
@@ -73,8 +74,8 @@ def argmin(
     >>> int(ga.argmin(np.array([3, 1, 2, 1])))
     1
     """
-    problem, views = _problem(ArgMinimum, x, axis, keepdims, "argmin")
-    return run(problem, views, None, None, out, stream)
+    problem, views, op = _problem(ArgMinimum, x, axis, keepdims, "argmin")
+    return run(problem, views, op, None, out, stream)
 
 
 def argmax(
@@ -108,8 +109,8 @@ def argmax(
     >>> ga.argmax(np.array([[3, 1, 4], [1, 5, 9]]), axis=1)
     array([2, 2])
     """
-    problem, views = _problem(ArgMaximum, x, axis, keepdims, "argmax")
-    return run(problem, views, None, None, out, stream)
+    problem, views, op = _problem(ArgMaximum, x, axis, keepdims, "argmax")
+    return run(problem, views, op, None, out, stream)
 
 
 def minmax(
@@ -148,14 +149,12 @@ def minmax(
     >>> int(low), int(high)
     (1, 5)
     """
-    view = view_of(x, "minmax: x")
     if axis is not None:
         axis = checks.plain_axes(axis, "minmax")
-    rest = axis, checks.flag(keepdims, "keepdims", "minmax"), _FORM
-    problem = problem_of(MinimumMaximum, (view,), None, None, rest, "minmax", 0)
+    problem, views, op = _problem_of(MinimumMaximum, x, axis, keepdims, _FORM, "minmax")
     if out is not None:
-        return inputs.solve(problem, (view,), None, None, out, stream)  # type: ignore[no-any-return]
-    result = run(problem, (view,), None, None, None, stream)
+        return inputs.solve(problem, views, op, None, out, stream)  # type: ignore[no-any-return]
+    result = run(problem, views, op, None, None, stream)
     return MinMax(*result) if type(result) is tuple else result
 
 
@@ -164,9 +163,21 @@ _FORM = Form(MinMax, (None, None))
 
 def _problem(
     kind: type[Extremes], x: Any, axis: Any, keepdims: Any, where: str
-) -> tuple[Problem, tuple[View, ...]]:
-    views = (view_of(x, f"{where}: x"),)
+) -> tuple[Problem, tuple[View, ...], Any]:
     if axis is not None:
         axis = checks.plain_axis(axis, where)
-    rest = axis, checks.flag(keepdims, "keepdims", where), None
-    return problem_of(kind, views, None, None, rest, where, 0), views
+    return _problem_of(kind, x, axis, keepdims, None, where)
+
+
+def _problem_of(
+    kind: type[Extremes], x: Any, axis: Any, keepdims: Any, form: Form | None, where: str
+) -> tuple[Problem, tuple[View, ...], Any]:
+    keepdims = checks.flag(keepdims, "keepdims", where)
+    if is_lazy(x):
+        from gpualgo._algorithms.extremes import computed
+
+        found, views, op, source = computed.input_of(kind, x, axis, where)
+        rest = axis, keepdims, form, source
+        return problem_of(found, views, op, None, rest, where), views, op
+    views = (view_of(x, f"{where}: x"),)
+    return problem_of(kind, views, None, None, (axis, keepdims, form), where, 0), views, None

@@ -12,7 +12,7 @@ from gpualgo._base import records
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.pieces import KEPT, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
-from gpualgo._operators.operator import known
+from gpualgo._operators.operator import Operator, known
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.extremes.problem import Extremes
@@ -36,6 +36,25 @@ def plan_of(problem: Extremes, view: View, targets: Sequence[View]) -> Plan:
     out_strides = [dense_strides(problem.shape, size), *strides]
     views = [view, _positions(view, axes)]
     return reduction.plan_of(views, op, axes, source, acc, out_strides, leaves)
+
+
+def plan_of_computed(
+    problem: Extremes, source: records.Computed, views: Sequence[View], op: Operator,
+    targets: Sequence[View],
+) -> Plan:  # fmt: skip
+    """Return the plan of a search among what op's source makes of what is read."""
+    at, acc = Places(len(views), len(targets)), source.result
+    read = [at.source(i) for i in range(len(views))]
+    written = [at.target(i) for i in range(len(targets))]
+    strides = [_without_kept(problem, target) for target in targets]
+    pieces: tuple[Piece, ...] = ()
+    if problem.has_index:  # the extreme elements themselves go to temporary storage
+        size = records.leaves(acc)[0].itemsize
+        pieces = (Piece(math.prod(problem.shape) * size, KEPT),)
+        written = [at.piece(0), *written]
+        strides = [dense_strides(problem.shape, size), *strides]
+    leaves = reduction.Leaves(at, read, written, pieces)
+    return reduction.plan_of(views, op, problem.axes, source, acc, strides, leaves)
 
 
 def _positions(view: View, axes: tuple[int, ...]) -> View:

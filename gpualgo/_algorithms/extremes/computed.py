@@ -1,0 +1,106 @@
+"""The search for extreme elements of what is computed: a reduction of elements and positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._algorithms.extremes.problem import (
+    ArgMaximum,
+    ArgMinimum,
+    Extremes,
+    MinimumMaximum,
+)
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._lazy.array import combined, is_lazy, parted
+from gpualgo._lazy.expression import Group, Leaf, Node
+from gpualgo._lazy.leaf import positions
+from gpualgo._lazy.sources import Source, computed
+from gpualgo._operators.joint import joint
+from gpualgo._operators.operator import Operator, known
+from gpualgo._pipeline import checks
+from gpualgo._pipeline.problem import Array
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+
+class _Computed(Extremes):
+    """The part that all three share."""
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        axis, keepdims, form, source = rest
+        assert op is not None
+        self.inputs = ("x",) * len(views)
+        self.source, _, typed = computed(op, views, source, device, where)
+        self.acc = self.source.result
+        super().__init__(device, (typed[0],), op, init, (axis, keepdims, form), where)
+        self.rest = rest
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.extremes import cuda
+
+        return cuda.plan_of_computed(self, self.source, views, op, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.reduce import cpu as reduction
+
+        if len(results[0].shape) > len(self.shape):  # keepdims
+            results = [np.squeeze(result, self.axes) for result in results]
+        assert self.acc is not None
+        if self.has_index:
+            values = np.empty(self.shape, records.leaves(self.acc)[0])
+            results = [values, *results]
+        reduction.reduce(arrays, results, op, None, self.axes, self.source, self.acc)
+
+
+class _ArgMinimum(_Computed, ArgMinimum):
+    """`argmin` of what is computed."""
+
+
+class _ArgMaximum(_Computed, ArgMaximum):
+    """`argmax` of what is computed."""
+
+
+class _MinimumMaximum(_Computed, MinimumMaximum):
+    """`minmax` of what is computed."""
+
+
+_KINDS = {ArgMinimum: _ArgMinimum, ArgMaximum: _ArgMaximum, MinimumMaximum: _MinimumMaximum}
+
+
+def input_of(
+    kind: type[Extremes], x: Any, axis: Any, where: str
+) -> tuple[type[Extremes], tuple[View, ...], Operator, Source]:
+    """Return the problem's class, what is read, the operator and what tells that it is computed."""
+    part = parted(x, f"{where}: x")
+    if isinstance(x, tuple) or not is_lazy(x):
+        raise TypeError(f"{where}: x is a tuple, whose elements have no order; pass one array")
+    axes = checks.axes_of(axis, part.ndim, where)
+    along = tuple(n if i in axes else 1 for i, n in enumerate(part.shape))
+    counted = positions(along).broadcast_to(part.shape)
+    pair = combined([part], where, _pair, "")
+    leaves = pair.leaves
+    if kind.has_index:
+        leaves = (*leaves, counted)
+        pair = type(part)(part.shape, _with_place(part.node, len(leaves) - 1), leaves, "")
+    if len(leaves) > records.MAX_FIELDS:
+        raise TypeError(
+            f"{where}: x reads {len(leaves)} arrays, at most {records.MAX_FIELDS} are possible; "
+            "make a part of it real with gpualgo.copy"
+        )
+    return _KINDS[kind], pair.views, joint(known(kind.functor), pair.function), Source(())
+
+
+def _pair(nodes: list[Node]) -> Node:
+    return Group(None, [nodes[0], nodes[0]])
+
+
+def _with_place(node: Node, index: int) -> Node:
+    return Group(None, [node, Leaf(index)])
