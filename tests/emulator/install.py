@@ -11,7 +11,7 @@ from emulator.driver import EmulatedDriver
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._driver import driver
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import SOURCE, Operator
 
 
 def install() -> EmulatedDriver:
@@ -34,14 +34,14 @@ def _operator(
     op: Operator, arg_dtypes: tuple[Any, ...], result_dtype: Any, capability: tuple[int, int]
 ) -> operators.HostOperator:
     made: operators.HostOperator = build._operator_irs.made(
-        (op.key, arg_dtypes, result_dtype, capability),
+        (op.code, arg_dtypes, result_dtype, capability),
         lambda: operators.compile_operator(op, arg_dtypes, result_dtype),
     )
     return made
 
 
 def _image(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
-    number = 0
-    if spec.op is not None:
-        number = _operator(spec.op, spec.arg_dtypes, spec.result_dtype, capability).number
-    return kernels.image_of(spec, number), spec.expression
+    numbers = [0, 0]  # of the operator, and of what makes its elements
+    for function in build._functions_of(spec):
+        numbers[function.op.part == SOURCE] = _operator(*function, capability).number
+    return kernels.image_of(spec, *numbers), spec.expression

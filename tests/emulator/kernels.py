@@ -22,8 +22,11 @@ STATE_BYTES = 8 * STATE_WORDS
 MOST_THREADS = 1 << 17  # of a launch: more would take seconds
 
 
-def image_of(spec: Spec, operator: int) -> bytes:
-    """Return what stands for a kernel's machine code: the path of its library, its operator."""
+def image_of(spec: Spec, operator: int, source: int = 0) -> bytes:
+    """Return what stands for a kernel's machine code: the path of its library, its functions.
+
+    With them goes whether they read numbers, which its parameters then begin with.
+    """
     start = time.perf_counter()
     text = (
         f"{spec.source}"
@@ -33,17 +36,22 @@ def image_of(spec: Spec, operator: int) -> bytes:
     )
     path = toolchain.compile_kernel(text, [kept.source_folder()])
     trial.figures.add("kernels", start)
-    return f"{path}|{operator}".encode()
+    has_numbers = spec.op is not None and bool(spec.op.key.numbers)
+    return f"{path}|{operator}|{source}|{int(has_numbers)}".encode()
 
 
 class Library:
     """A loaded library: its kernel, its operator and the words of captured arrays."""
 
     def __init__(self, image: bytes) -> None:
-        path, _, operator = image.decode().partition("|")
+        path, *functions, has_numbers = image.decode().split("|")
         self.path, self.name = path, path
-        self.operator = operators.by_number(int(operator)) if int(operator) else None
-        self.has_own_state = self.operator is not None and self.operator.words is not None
+        self.operator, self.source = (
+            operators.by_number(int(number)) if int(number) else None for number in functions
+        )
+        self.has_numbers = bool(int(has_numbers))
+        self.functions = [one for one in (self.operator, self.source) if one is not None]
+        self.has_own_state = any(one.words is not None for one in self.functions)
         self._code = _own_copy(path) if self.has_own_state else _shared(path)
         self.entry = int(ctypes.cast(self._code.emu_entry, ctypes.c_void_p).value or 0)
         self.num_bytes = ctypes.c_uint64.in_dll(self._code, "emu_params_size").value
@@ -70,11 +78,12 @@ class Library:
         if not self.is_loaded:
             trial.current.fail(f"{what}: its library was unloaded before it ran")
             return
-        address = 0
-        if self.operator is not None:
-            address = self.operator.address
-            if self.operator.words is not None:
-                ctypes.memmove(self.operator.words.ctypes.data, self.state, STATE_BYTES)
+        for function in self.functions:
+            if function.words is not None:
+                ctypes.memmove(function.words.ctypes.data, self.state, STATE_BYTES)
+        address = 0 if self.operator is None else self.operator.address
+        if self.source is not None:
+            machine.set_source(self.source.address, parameters if self.has_numbers else b"")
         start = time.perf_counter()
         report = machine.launch(
             self.entry, address, grid, threads, shared_bytes, parameters, settings

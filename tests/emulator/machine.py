@@ -45,6 +45,17 @@ def fill(address: int, pitch: int, word: bytes, width: int, height: int) -> str 
         return _report() if failed else None
 
 
+def set_source(function: int, parameters: bytes) -> None:
+    """Say which function makes elements, in the next launch; its numbers are read from there.
+
+    An operator's come by way of shared memory, which tells whether a kernel put them there.
+    """
+    with lock:
+        ctypes.c_void_p.in_dll(machine(), "emu_input").value = function
+        numbers = (ctypes.c_char * 128).in_dll(machine(), "emu_numbers")
+        ctypes.memmove(numbers, parameters, min(128, len(parameters)))
+
+
 def launch(
     entry: int, operator: int, grid: int, threads: int, shared_bytes: int, parameters: bytes,
     settings: Settings,

@@ -234,6 +234,13 @@ void __tsan_read_range(void* address, uint64_t size);
 // The numbers that an operator captures, for its code to read.
 uint64_t emu_numbers[16];
 
+// The function that makes elements of what is read, of the kernel that runs next.
+void (*emu_input)(void*, const void*, const void* const*);
+
+void gpualgo_input(void* result, const void* state, const void* const* arguments) {
+  emu_input(result, state, arguments);
+}
+
 void gpualgo_operator(void* result, const void* state, const void* const* arguments) {
   if (state != nullptr) {
     __tsan_read_range(const_cast<void*>(state), sizeof(emu_numbers));
