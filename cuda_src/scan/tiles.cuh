@@ -25,6 +25,7 @@
 #include "parts/intrinsics.cuh"
 #include "parts/lookback.cuh"
 #include "parts/ptx.cuh"
+#include "scan/computed_lines.cuh"
 #include "scan/lines.cuh"
 #include "scan/stepped_lines.cuh"
 
@@ -73,12 +74,13 @@ struct ScanShared {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 struct ScanTiles {
-  using S = Stretch<A, T, Policy::vectors, Access::is_reversed>;
+  using E = Held<T>;  // an element
+  using S = Stretch<A, E, Policy::vectors, Access::is_reversed>;
   static constexpr int warps = Policy::block_threads / warp_threads;
   static constexpr int tile_items = warps * S::warp_items;
   static constexpr int stages = detail::scan_stages;
   static constexpr int slots = stages + 1;
-  using Shared = detail::ScanShared<A, T, warps, S::warp_items>;
+  using Shared = detail::ScanShared<A, E, warps, S::warp_items>;
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
   const ScanTilesParams<A, T, Access>& params;
@@ -133,7 +135,7 @@ struct ScanTiles {
     const int mine = S::items_of_lane(count);
     A value{};
     // What a warp copies by itself it waits for, even if that is nothing.
-    if (count > 0 || is_record<T>) {
+    if (count > 0 || is_record<E>) {
       await_load<Policy::transfer>(shared.arrivals[number % stages][warp], number / stages, later);
     }
     if (mine > 0) value = fold_lane<S, Op, A>(shared.stages[number % stages][warp], mine);
@@ -164,7 +166,7 @@ struct ScanTiles {
     const Tile tile = tile_at(index);
     const int count = count_of_warp(tile);
     if (count == 0) return;
-    T* stretch = shared.stages[number % stages][warp];
+    E* stretch = shared.stages[number % stages][warp];
     A* results = result_stretch(stretch);
     const int mine = S::items_of_lane(count);
     Running<Op, A> before;
@@ -172,7 +174,7 @@ struct ScanTiles {
       if (tile.part > 0 || has_init(params.common)) before.append(shared.prefix[number % slots]);
       if (threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);
     }
-    if (sizeof(A) != sizeof(T)) release();
+    if (sizeof(A) != sizeof(E)) release();
     if (mine > 0) scan_lane<S, is_exclusive>(stretch, results, mine, before);
     if constexpr (Policy::transfer == Transfer::bulk) ptx::fence_proxy_async_shared_cta();
     ptx::syncwarp();
@@ -187,8 +189,8 @@ struct ScanTiles {
     ptx::syncwarp();
   }
 
-  __device__ A* result_stretch(T* stretch) {
-    if constexpr (sizeof(A) == sizeof(T)) {
+  __device__ A* result_stretch(E* stretch) {
+    if constexpr (sizeof(A) == sizeof(E)) {
       return reinterpret_cast<A*>(stretch);
     } else {
       return shared.results[warp];

@@ -15,6 +15,7 @@
 #include "parts/intrinsics.cuh"
 #include "parts/lookback.cuh"
 #include "parts/ptx.cuh"
+#include "scan/computed_lines.cuh"
 #include "scan/lines.cuh"
 #include "scan/stepped_lines.cuh"
 
@@ -40,7 +41,8 @@ struct ScanWaveShared {
 
 template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
 struct ScanWave {
-  using S = Stretch<A, T, 1, Access::is_reversed>;
+  using E = Held<T>;  // an element
+  using S = Stretch<A, E, 1, Access::is_reversed>;
   static constexpr int items = S::vector_items;
   static constexpr int rows = Policy::rows;
   static constexpr int warps = Policy::block_threads / warp_threads;
@@ -53,7 +55,7 @@ struct ScanWave {
   int64 line, begin;  // where this warp's elements begin
   int part;           // the tile's number in its line
   int count;          // of the tile's elements, from this warp's on
-  Pack<T, items> packs[rows];
+  Pack<E, items> packs[rows];
   A within[rows];  // the fold of the tile's elements before this lane's, if there are any
   int warp = threadIdx.x / warp_threads;
   int lane = threadIdx.x % warp_threads;
@@ -100,14 +102,14 @@ struct ScanWave {
         return;
       }
     }
-    T* staged = reinterpret_cast<T*>(shared.rows[warp]);
+    E* staged = reinterpret_cast<E*>(shared.rows[warp]);
 #pragma unroll 1
     for (int row = 0; row < rows && items_of_row(row) > 0; ++row) {
       CopyBarrier none;
       params.access.template load<S, Transfer::direct>(staged, input, start_of(row),
                                                        items_of_row(row), none);
       ptx::syncwarp();
-      const Pack<T, items> pack = S::load(staged, 0);
+      const Pack<E, items> pack = S::load(staged, 0);
       ptx::syncwarp();
       put(packs, row, pack);
       const int mine = items_of_lane(row);
@@ -115,7 +117,7 @@ struct ScanWave {
     }
   }
 
-  __device__ static A fold_some(const Pack<T, items>& pack, int mine) {
+  __device__ static A fold_some(const Pack<E, items>& pack, int mine) {
     if (mine == items) return fold_pack<Op, A>(pack);
     A value = convert<A>(pack.items[0]);
 #pragma unroll
@@ -201,7 +203,7 @@ struct ScanWave {
     }
   }
 
-  __device__ static Pack<A, items> scan_pack(const Pack<T, items>& pack, int mine,
+  __device__ static Pack<A, items> scan_pack(const Pack<E, items>& pack, int mine,
                                              Running<Op, A> running) {
     Pack<A, items> scanned;
 #pragma unroll

@@ -39,7 +39,7 @@ class _Case:
     """What a plan is for. Strides and their like are of each input leaf, then of each output's."""
 
     op: Operator
-    source: Dtype
+    source: Any  # Dtype, or Computed for scan_tiles_kernel and scan_wave_kernel
     acc: Dtype
     elements: Dims  # of a line, in the order of the scan
     lines: Dims
@@ -60,8 +60,8 @@ class _Case:
         return math.prod(extent for extent, _ in self.lines)
 
     @property
-    def num_leaves(self) -> int:
-        return len(self.addresses) // 2
+    def num_inputs(self) -> int:
+        return len(records.leaves(self.source))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -69,11 +69,12 @@ class _Case:
 
     @property
     def widest(self) -> int:
-        return max(self.source.itemsize, self.acc.itemsize)
+        return max(int(self.source.itemsize), self.acc.itemsize)
 
     @property
     def is_of_records(self) -> bool:
-        return records.is_record(self.acc)
+        """Whether elements have several numbers, or are computed of what is read."""
+        return records.is_record(self.acc) or records.is_record(self.source)
 
     @property
     def is_flat(self) -> bool:
@@ -92,10 +93,13 @@ class _Case:
 
 def plan_of(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
     """Return the plan of a scan of leaves into targets that may have strides."""
-    source = problem.source
+    source, at = problem.source, Places(len(views), len(targets))
     if isinstance(source, records.Computed):
-        return _of_computed(problem, source, views, op, targets)
-    return _plan_of(problem, source, views, op, targets, Places(len(views), len(targets)))
+        elements, lines = canonical(problem, views, targets)
+        kernel = lines_policy.kernel_of(elements, lines, source.result, problem.acc)
+        if kernel != "tiles" or len(elements) > 1:
+            return _of_computed(problem, source, views, op, targets)
+    return _plan_of(problem, source, views, op, targets, at)
 
 
 def _of_computed(
@@ -119,14 +123,20 @@ def _of_computed(
 
 
 def _plan_of(
-    problem: Scan, source: Dtype, views: Sequence[View], op: Operator, targets: Sequence[View],
+    problem: Scan, source: Any, views: Sequence[View], op: Operator, targets: Sequence[View],
     at: Places, is_in_place: bool = False,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan; of what stands in its results' places, if it is in place."""
     acc, device = problem.acc, views[0].device
     elements, lines = canonical(problem, views, targets)
-    kernel = lines_policy.kernel_of(elements, lines, source, acc)
-    is_plain = not records.is_record(acc) and len(lines) <= 1 and kernel in ("tiles", "rows")
+    held = records.held(source)
+    kernel = lines_policy.kernel_of(elements, lines, held, acc)
+    is_plain = (
+        not records.is_record(acc)
+        and not records.is_record(source)
+        and len(lines) <= 1
+        and kernel in ("tiles", "rows")
+    )
     is_plain = is_plain and is_dense(elements, _sizes(source, acc))
     pointers = [view.ptr for view in (*views, *targets)]
     starts = [0] * len(pointers)
@@ -271,13 +281,14 @@ def _plan(
     case: _Case, spec: build.Spec, grid: int, threads: int, packed: Packed,
     states: Piece | None = None, shared_bytes: int = 0,
 ) -> Plan:  # fmt: skip
-    kernel, leaves = build.kernel(spec, case.device), range(case.num_leaves)
+    kernel = build.kernel(spec, case.device)
+    inputs, outputs = range(case.num_inputs), range(len(case.addresses) - case.num_inputs)
     at = case.at
     place = at.target if case.is_in_place else at.source
     common = {
         "init": START, "init_address": FIRST,
-        "input": [(place(i), case.starts[i]) for i in leaves],
-        "output": [(at.target(i), case.starts[case.num_leaves + i]) for i in leaves],
+        "input": [(place(i), case.starts[i]) for i in inputs],
+        "output": [(at.target(i), case.starts[case.num_inputs + i]) for i in outputs],
         "states": at.piece(0) if states else NONE,
     }  # fmt: skip
     takes = {"common": common}
@@ -288,6 +299,9 @@ def _plan(
 def _access(case: _Case) -> tuple[Access, dict[str, Any]]:
     """Return how scan_tiles_kernel reaches elements, and the parameters that it needs for that."""
     source, acc = case.source, case.acc
+    if isinstance(source, records.Computed):
+        steps = case.elements[0][1] if case.elements else (0,) * len(case.addresses)
+        return policy.computed(source, acc), {"steps": steps, "lines": case.lines}
     if case.is_of_records and len(case.elements) <= 1:
         steps = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
         return policy.stepped(source, acc), {"steps": steps, "lines": case.lines}

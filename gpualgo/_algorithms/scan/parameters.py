@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import records
+from gpualgo._base.records import Element
 from gpualgo._cuda.layout import DIVISOR, layout
 from gpualgo._cuda.parameters import I64, POINTER, U32, Parameters, init
 
@@ -45,12 +46,20 @@ def spaced_rows(both: int) -> Parameters:
 
 
 @cache
-def _common(acc: Dtype) -> Parameters:
-    """Return ScanCommon<A, T>."""
+def computed_lines(inputs: int, outputs: int) -> Parameters:
+    """Return ComputedLines of elements of so many numbers that are read, and written."""
+    both = inputs + outputs
+    return Parameters("ComputedLines", steps=I64[both], lines=layout(both))
+
+
+@cache
+def _common(acc: Dtype, source: Element | None = None) -> Parameters:
+    """Return ScanCommon<A, T>; without a source its elements have as many leaves as acc's."""
     leaves = len(records.leaves(acc))
+    inputs = leaves if source is None else len(records.leaves(source))
     return Parameters(
         "ScanCommon",
-        init=init(acc.itemsize), init_address=POINTER, input=POINTER[leaves],
+        init=init(acc.itemsize), init_address=POINTER, input=POINTER[inputs],
         output=POINTER[leaves], states=POINTER,
     )  # fmt: skip
 
@@ -79,11 +88,11 @@ def columns(acc: Dtype) -> Parameters:
 
 
 @cache
-def tiles(acc: Dtype, access: Parameters) -> Parameters:
+def tiles(acc: Dtype, access: Parameters, source: Element) -> Parameters:
     """Return ScanTilesParams<A, T, Access>."""
     return Parameters(
         "ScanTilesParams",
-        common=_common(acc), num_tiles=I64, num_items=I64, num_words=I64, tiles_per_line=DIVISOR,
+        common=_common(acc, source), num_tiles=I64, num_items=I64, num_words=I64, tiles_per_line=DIVISOR,
         access=access,
     )  # fmt: skip
 

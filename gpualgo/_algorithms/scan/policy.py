@@ -12,6 +12,7 @@ import numpy as np
 
 from gpualgo._algorithms.scan import parameters
 from gpualgo._base import records
+from gpualgo._base.records import Element
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, Access, functor, spec_of
 from gpualgo._operators.operator import Operator
@@ -51,7 +52,7 @@ class Policy:
         """Return how many elements a tile has."""
         return self.block_threads * self.lane_items(widest)
 
-    def shared_bytes(self, source: np.dtype[Any], acc: np.dtype[Any]) -> int:
+    def shared_bytes(self, source: Element, acc: np.dtype[Any]) -> int:
         """Return the size of ScanShared (scan/tiles.cuh), which checks it, with its padding."""
         items = self.tile_items(max(source.itemsize, acc.itemsize))
         results = 0 if source.itemsize == acc.itemsize else items * acc.itemsize
@@ -107,7 +108,7 @@ WAVE_BYTES = 2 << 20  # of records of more than a vector
 WAVE_REGISTERS = 64  # bytes of a thread's elements
 
 
-def records_policy(num_bytes: int, source: Dtype, acc: Dtype) -> Policy | WavePolicy:
+def records_policy(num_bytes: int, source: Element, acc: Dtype) -> Policy | WavePolicy:
     """Return the policy for few long lines of records that have so many bytes in the wider type."""
     widest = max(source.itemsize, acc.itemsize)
     if widest <= VECTOR_BYTES:
@@ -123,16 +124,16 @@ def records_policy(num_bytes: int, source: Dtype, acc: Dtype) -> Policy | WavePo
     return policy if fits else replace(policy, blocks_per_sm=1)
 
 
-def policy_of(num_bytes: int, source: Dtype, acc: Dtype) -> Policy | WavePolicy:
+def policy_of(num_bytes: int, source: Element, acc: Dtype) -> Policy | WavePolicy:
     """Return the policy for few long lines that have so many bytes in the wider type."""
     if records.is_record(acc):
         return records_policy(num_bytes, source, acc)
     return tiles_policy(num_bytes, max(source.itemsize, acc.itemsize))
 
 
-def transfer(capability: tuple[int, int], acc: Dtype) -> str:
+def transfer(capability: tuple[int, int], source: Element, acc: Dtype) -> str:
     """Return how elements travel (Transfer of scan/lines.cuh)."""
-    if capability < (8, 0):
+    if capability < (8, 0) or isinstance(source, records.Computed):
         return "direct"
     return "asynchronous" if capability < (9, 0) or records.is_record(acc) else "bulk"
 
@@ -161,6 +162,13 @@ def stepped(source: Dtype, acc: Dtype) -> Access:
     return Access(cpp, parameters.stepped_lines(parameters.both_leaves(acc)))
 
 
+def computed(source: records.Computed, acc: Dtype) -> Access:
+    """Return the access to lines of what is computed, of numbers in even steps."""
+    cpp = f"gpualgo::ComputedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
+    counts = len(source.numbers), len(records.leaves(acc))
+    return Access(cpp, parameters.computed_lines(*counts))
+
+
 def winding(source: Dtype, acc: Dtype) -> Access:
     """Return the access to one line of records in any strides."""
     cpp = f"gpualgo::WindingLine<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
@@ -168,12 +176,12 @@ def winding(source: Dtype, acc: Dtype) -> Access:
 
 
 def tiles_spec(
-    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: Access, policy: Policy,
+    op: Operator, source: Element, acc: np.dtype[Any], access: Access, policy: Policy,
     is_exclusive: bool, capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines."""
     arguments = (
-        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer(capability, acc)}",
+        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer(capability, source, acc)}",
         policy.blocks_per_sm, policy.shared_bytes(source, acc),
     )  # fmt: skip
     kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"
@@ -181,7 +189,7 @@ def tiles_spec(
 
 
 def wave_spec(
-    op: Operator, source: np.dtype[Any], acc: np.dtype[Any], access: Access, policy: WavePolicy,
+    op: Operator, source: Element, acc: np.dtype[Any], access: Access, policy: WavePolicy,
     is_exclusive: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines which are small together."""
@@ -192,11 +200,12 @@ def wave_spec(
 
 
 def _spec(
-    header: str, kernel: str, op: Operator, source: np.dtype[Any], acc: np.dtype[Any],
+    header: str, kernel: str, op: Operator, source: Element, acc: np.dtype[Any],
     access: Access, is_exclusive: bool,
 ) -> Spec:  # fmt: skip
     expression = (
         f"gpualgo::{kernel}, {str(is_exclusive).lower()}, {functor(op, (acc, acc), acc)}, "
         f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {access.cpp}>"
     )
-    return spec_of(header, expression, parameters.tiles(acc, access.fields), op, acc)
+    takes = parameters.tiles(acc, access.fields, source)
+    return spec_of(header, expression, takes, op, acc, source)
