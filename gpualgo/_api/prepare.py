@@ -59,12 +59,12 @@ class Plan:
 
     __slots__ = (
         "_has_tuples",
-        "_relook",
         "_key",
         "_layouts",
         "_may_repeat",
         "_name",
         "_op",
+        "_relook",
         "_repeat",
         "_request",
         "temp_storage_bytes",

@@ -27,6 +27,13 @@ def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> t
     return low, high + itemsize
 
 
+def without_axes(strides: tuple[int, ...], axes: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Return the strides of a result of `ndim` axes, of which those reduced may be kept."""
+    if len(strides) == ndim:
+        return strides
+    return tuple(stride for i, stride in enumerate(strides) if i not in axes)
+
+
 MAX_DIMS = 12
 
 

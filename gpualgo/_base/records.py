@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -70,7 +70,7 @@ def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:
     return _record(tuple(names), tuple(fields))
 
 
-@cache
+@lru_cache(4096)
 def _record(names: tuple[str, ...], fields: tuple[Dtype, ...]) -> Dtype:
     offsets, end = [], 0
     for field in fields:
@@ -155,13 +155,18 @@ def built(names: Sequence[str], items: Sequence[Any], make: Callable[[Any, list[
     return make(class_of(groups), parts)
 
 
+def fields_of(cls: type, items: list[Any]) -> tuple[Any, list[Any]]:
+    """Return the names of a tuple's fields, None if it has none, and its items."""
+    return getattr(cls, "_fields", None), items
+
+
 def class_of(keys: Iterable[str]) -> type:
     """Return tuple for numbered items, else a namedtuple class of these fields."""
     fields = tuple(keys)
     return tuple if fields[0].isdigit() else _named(fields)
 
 
-@cache
+@lru_cache(4096)
 def _named(fields: tuple[str, ...]) -> type:
     return namedtuple("Fields", fields, rename=True)  # as `_1` in the place 1 is, and only there
 

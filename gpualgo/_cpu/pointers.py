@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from gpualgo._cpu.elements import Record, put
+from gpualgo._cpu.elements import put
 
 
 @cache
@@ -114,20 +114,6 @@ def _store(_typing: Any, pointer: Any, index: Any, value: Any) -> Any:
     return types.void(pointer, types.intp, pointer.dtype), generate
 
 
-def _store_each(_typing: Any, pointers: Any, index: Any, value: Any) -> Any:
-    """Store an element, its numbers to a pointer each."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        for i, pointer in enumerate(signature.args[0]):
-            place = builder.gep(builder.extract_value(args[0], i), [args[1]], inbounds=True)
-            number = builder.extract_value(args[2], i) if isinstance(value, Record) else args[2]
-            put(context, builder, pointer.dtype, number, place)
-        return context.get_dummy_value()
-
-    kind = value if isinstance(value, Record) else pointers[0].dtype
-    return types.void(pointers, types.intp, kind), generate
-
-
 def _same(_typing: Any, value: Any) -> Any:
     return value(value), lambda context, builder, signature, args: args[0]
 
@@ -164,7 +150,6 @@ def _call(_typing: Any, function: Any, args: Any) -> Any:
 load = intrinsic(_load_one)
 load_each = intrinsic(_load_each)
 store = intrinsic(_store)
-store_each = intrinsic(_store_each)
 same = intrinsic(_same)
 copy_bytes = intrinsic(_copy_bytes)
 call = intrinsic(_call)

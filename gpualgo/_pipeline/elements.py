@@ -86,7 +86,7 @@ def numbers_of(value: Any, names: Sequence[str], where: str, what: str) -> tuple
             found += taken(item, inner)
         return found
 
-    shape = records.built(names, [None] * len(names), _shape)
+    shape = records.built(names, [None] * len(names), records.fields_of)
     return tuple(taken(value, shape))
 
 
@@ -99,10 +99,6 @@ class _Fields(tuple[Any, ...]):
         made = super().__new__(cls, values)
         made._fields = fields
         return made
-
-
-def _shape(cls: type, items: list[Any]) -> tuple[Any, list[Any]]:
-    return getattr(cls, "_fields", None), items
 
 
 def encoded(value: Any, acc: Dtype, where: str, what: str = "init") -> np.ndarray[Any, Any]:

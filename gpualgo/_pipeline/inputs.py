@@ -11,6 +11,7 @@ import numpy as np
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import NumPy, View, strides_for, view_of
+from gpualgo._base import dtypes
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem, Request
@@ -77,7 +78,9 @@ def _number(x: Any, beside: View, where: str) -> View:
             f"{where} is the number {x!r} beside arrays on a GPU; pass an array of one element, "
             "or capture it in the operator"
         )
-    return view_of(beside.library.from_numpy(np.array(x), beside.owner), where)
+    number = np.array(x)
+    dtypes.check(number.dtype, where)
+    return view_of(beside.library.from_numpy(number, beside.owner), where)
 
 
 def broadcast(shapes: Sequence[tuple[int, ...]], where: str) -> tuple[int, ...]:

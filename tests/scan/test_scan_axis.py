@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import leaves
 import numpy as np
 import pytest
 from support import (
@@ -173,9 +174,10 @@ def test_the_same_bits_on_one_core() -> None:
     assert one.stdout == all_cores.stdout
 
 
+@pytest.mark.parametrize("is_tuple", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), [((80_000,), 0), ((70_001, 3), 0), ((5000, 300), 0)])
 def test_aggregates_that_come_late(
-    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: int
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: int, is_tuple: bool
 ) -> None:
     """A CPU thread waits for no other: what it lacks, it computes once more, to the same bits."""
     from gpualgo._algorithms.scan import cpu as scan
@@ -191,11 +193,17 @@ def test_aggregates_that_come_late(
         seen.append(num_tasks)
 
     seen: list[int] = []
-    x = affine(shape)
+    x, op = affine(shape), compose
+    if is_tuple:
+        x, op = tuple(leaves.make(shape, leaves.PAIR)), leaves.compose
     with ga.default_device("cpu"):
-        want = ga.inclusive_scan(x, None, compose, axis=axis)
+        want = ga.inclusive_scan(x, None, op, axis=axis)
         monkeypatch.setattr(scan, "_run_chain", backwards)
-        assert_same(ga.inclusive_scan(x, None, compose, axis=axis), want)
+        got = ga.inclusive_scan(x, None, op, axis=axis)
+    if is_tuple:
+        leaves.assert_each(list(got), list(want))
+    else:
+        assert_same(got, want)
     assert seen
 
 

@@ -1,7 +1,4 @@
-"""Scans on the CPU of elements that are records: order, ways, layouts, dtypes, in place.
-
-Longer than other files: its tests share what they compile.
-"""
+"""Scans on the CPU of elements that are records: order, ways, layouts, dtypes, in place."""
 
 from __future__ import annotations
 
@@ -250,29 +247,6 @@ def test_bits_depend_on_no_thread(
         for layout in ("contiguous", "misaligned"):
             leaves = [arranged(leaf, layout) for leaf in x]
             assert_each(scan(sums(2), leaves, dtype), want)
-
-
-@pytest.mark.parametrize(("shape", "axis"), [((80_000,), 0), ((70_001, 3), 0), ((5000, 300), 0)])
-def test_aggregates_that_come_late(
-    scan: Scan, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], axis: int
-) -> None:
-    from gpualgo._algorithms.scan import cpu_parameters as parameters
-    from gpualgo._cpu.layout import address
-
-    def backwards(arguments: Any, num_tasks: int, _: int, num_memory: int) -> None:
-        kernel = cpu.take_links()
-        for task in reversed(range(num_tasks)):
-            arguments[parameters.NEXT] = task
-            memory = np.zeros(num_memory, np.uint8)
-            kernel(address(arguments), address(memory), 0, 1)
-        seen.append(num_tasks)
-
-    seen: list[int] = []
-    x = make(shape, PAIR)
-    want = scan(compose, x, PAIR, axis)
-    monkeypatch.setattr(cpu, "_run_chain", backwards)
-    assert_each(scan(compose, x, PAIR, axis), want)
-    assert seen
 
 
 # --- by the public functions -------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpualgo._algorithms.reduce import cuda as reduction
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.extents import dense_strides, without_axes
 from gpualgo._cuda.pieces import KEPT, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
 from gpualgo._operators.operator import Operator, known
@@ -66,7 +66,4 @@ def _positions(view: View, axes: tuple[int, ...]) -> View:
 
 
 def _without_kept(problem: Extremes, target: View) -> tuple[int, ...]:
-    strides = target.strides
-    if len(strides) == len(problem.shape):
-        return strides
-    return tuple(stride for i, stride in enumerate(strides) if i not in problem.axes)
+    return without_axes(target.strides, problem.axes, len(problem.shape))

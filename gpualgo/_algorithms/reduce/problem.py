@@ -9,6 +9,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._base.extents import without_axes
 from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs
@@ -60,9 +61,8 @@ class Reduction(Problem):
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.reduce import cuda
 
-        strides = [target.strides for target in targets]
-        if len(strides[0]) > len(self.shape):  # keepdims
-            strides = [tuple(s for i, s in enumerate(one) if i not in self.axes) for one in strides]
+        ndim = len(self.shape)
+        strides = [without_axes(target.strides, self.axes, ndim) for target in targets]
         return cuda.plan_of(views, op, self.axes, self.source, self.acc, strides)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:

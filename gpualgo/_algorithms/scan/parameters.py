@@ -92,8 +92,8 @@ def tiles(acc: Dtype, access: Parameters, source: Element) -> Parameters:
     """Return ScanTilesParams<A, T, Access>."""
     return Parameters(
         "ScanTilesParams",
-        common=_common(acc, source), num_tiles=I64, num_items=I64, num_words=I64, tiles_per_line=DIVISOR,
-        access=access,
+        common=_common(acc, source), num_tiles=I64, num_items=I64, num_words=I64,
+        tiles_per_line=DIVISOR, access=access,
     )  # fmt: skip
 
 

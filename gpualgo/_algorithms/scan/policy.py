@@ -180,8 +180,9 @@ def tiles_spec(
     is_exclusive: bool, capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines."""
+    way = transfer(capability, source, acc)
     arguments = (
-        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{transfer(capability, source, acc)}",
+        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{way}",
         policy.blocks_per_sm, policy.shared_bytes(source, acc),
     )  # fmt: skip
     kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"

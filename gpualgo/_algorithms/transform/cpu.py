@@ -96,12 +96,12 @@ def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.transform.cpu_kernels import transform_kernel
         from gpualgo._cpu.elements import storage
+        from gpualgo._cpu.leaves import leaves_of
         from gpualgo._cpu.pointers import pointers_to
 
         # LLVM vectorises a loop in place where it sees that the two pointers are one.
         sources = pointers_to(tuple(map(storage, inputs)), slots)
-        targets = pointers_to(tuple(map(storage, outputs)), tuple(range(len(outputs))))
         sizes = [dtype.itemsize for dtype in (*outputs, *inputs)]
-        return transform_kernel(fn, targets, sources, sizes, len(outputs))
+        return transform_kernel(fn, leaves_of(result), sources, sizes)
 
     return get_kernel(("transform", *outputs, *inputs, slots), write, applied)

@@ -21,17 +21,19 @@ from gpualgo._algorithms.transform.cpu_parameters import (
     START,
     STEP,
 )  # fmt: skip
+from gpualgo._cpu.leaves import Leaves
 from gpualgo._cpu.packing import offset
-from gpualgo._cpu.pointers import call, load, load_each, pointer_to, store, store_each
+from gpualgo._cpu.pointers import call, load, load_each, pointer_to, store
 
 _words = pointer_to(types.intp)
 
 
 def transform_kernel(
-    fn: Any, as_targets: Any, as_sources: Any, sizes: list[int], outputs: int
+    fn: Any, written: Leaves, as_sources: Any, sizes: list[int]
 ) -> Callable[..., None]:
     """Write the kernel: arrays that are not dense are packed by chunks, then one dense loop."""
-    operands = len(sizes)
+    operands, outputs = len(sizes), written.number
+    as_targets, put = written.pointers, written.store
     buffer_bytes = CHUNK * max(sizes)
 
     def kernel(arguments: int, scratch: int, first: int, last: int) -> None:
@@ -57,7 +59,7 @@ def transform_kernel(
                 store(slots, k, at)
             targets, sources = as_targets(scratch), as_sources(scratch)
             for i in range(count):
-                store_each(targets, i, fn(*load_each(sources, i)))
+                put(targets, i, fn(*load_each(sources, i)))
             for k in range(outputs):
                 record = _words(arguments + 8 * (HEAD + RECORD * k))
                 mode, at = load(record, MODE), load(record, START)

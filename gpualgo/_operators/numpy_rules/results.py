@@ -66,11 +66,7 @@ def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
             return False
         return all(map(agree, items, expected))
 
-    return agree(*(records.built(n, [None] * len(n), _parts) for n in (names, wanted)))
-
-
-def _parts(cls: type, items: list[Any]) -> tuple[Any, list[Any]]:
-    return getattr(cls, "_fields", None), items
+    return agree(*(records.built(n, [None] * len(n), records.fields_of) for n in (names, wanted)))
 
 
 def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, types.Type]]:
