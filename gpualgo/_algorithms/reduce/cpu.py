@@ -14,12 +14,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.reduce import cpu_parameters as rk
+from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of, step_of
 from gpualgo._base import records, threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
-from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge, packer, table
+from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
@@ -28,27 +29,6 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
 Element: TypeAlias = records.Element
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
-
-_SHORT = 64  # with fewer elements than this to fold, many outputs are folded abreast
-_WIDE = 16  # so many outputs side by side in memory are worth folding abreast
-_WORTH = 8  # a first pass that leaves less than one partial in so many elements pays
-
-
-class _Layout(NamedTuple):
-    """How the elements lie that one pass reads: of this dtype, in these dimensions.
-
-    A dimension is (length, stride of each number of x, of out if it is kept).
-    """
-
-    dtype: Element
-    kept: tuple[tuple[int, ...], ...]
-    reduced: tuple[tuple[int, ...], ...]
-    column: bool  # the last kept dimension is folded abreast
-
-    @property
-    def length(self) -> int:
-        """How many elements are folded into one output."""
-        return prod(dim[0] for dim in self.reduced)
 
 
 class _Pass(NamedTuple):
@@ -75,7 +55,7 @@ def reduce(
     function of shapes, strides and dtypes only, so that the bits never depend on threads.
     """
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
-    inner = () if op.commutative else _inner_axes(shape, strides, source, axes)
+    inner = () if op.commutative else inner_axes(shape, strides, source, axes)
     if inner:
         # The innermost axes first, abreast over the axis that is contiguous; the order stays.
         kept = [n for axis, n in enumerate(shape) if axis not in inner]
@@ -85,20 +65,19 @@ def reduce(
         reduce(rows, outs, op, init, axes, acc, acc)
         return
     out_strides = tuple([out.strides for out in outs])
-    shifts, layout = _layout(shape, strides, out_strides, axes, op.commutative, source)
+    shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     starts = [address(array) + shift for array, shift in zip(leaves, shifts, strict=True)]
     with bound(op):
         _fold(starts, layout, outs, op, init, acc)
 
 
 def _fold(
-    starts: list[int], layout: _Layout, outs: Sequence[Array], op: Operator, init: Array | None,
+    starts: list[int], layout: Layout, outs: Sequence[Array], op: Operator, init: Array | None,
     acc: Dtype,
 ) -> None:  # fmt: skip
-    kernel, compute = _kernel(op, acc, layout.column), 0
+    compute = 0
     if isinstance(layout.dtype, records.Computed):
-        capacity = rk.columns_of(acc) if layout.column else rk.tile_of(acc)
-        code = computing(op.source, layout.dtype, acc, capacity)
+        code = computing(op.source, layout.dtype, acc, _capacity(layout, acc))
         compute = code.address  # it is held until the end
     partials: list[Array] = []  # kept until they have been read
     while (parts := _num_parts(layout, acc)) > 1:
@@ -106,84 +85,18 @@ def _fold(
         written = [np.empty(count, number) for number in records.leaves(acc)]
         partials += written
         at, between = [address(partial) for partial in written], _between(layout, parts, acc)
-        _run(kernel, _pass(layout, between, acc), starts, at, 0, compute)
+        _run(_kernel(op, acc, layout), _pass(layout, between, acc), starts, at, 0, compute)
         starts, layout, compute = at, between, 0
     start = 0 if init is None else address(init)
-    _run(kernel, _pass(layout, None, acc), starts, [address(out) for out in outs], start, compute)
+    places = [address(out) for out in outs]
+    _run(_kernel(op, acc, layout), _pass(layout, None, acc), starts, places, start, compute)
 
 
-@lru_cache(256)
-def _layout(
-    shape: tuple[int, ...], strides: Strides, out_strides: Strides, axes: tuple[int, ...],
-    is_commutative: bool, dtype: Element,
-) -> tuple[list[int], _Layout]:  # fmt: skip
-    """Return by how much each number's address is shifted, and the layout from there."""
-    count, shifts = len(strides), [0] * len(strides)
-    dims = list(zip(shape, *strides, strict=True))
-    kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
-    kept = [(*dims[axis], *steps) for axis, *steps in zip(kept_axes, *out_strides, strict=True)]
-    reduced = [dims[axis] for axis in axes]
-    if is_commutative:
-        # Any order is right: take the one in which memory lies.
-        for i, (length, *steps) in enumerate(reduced):
-            if sum(steps) < 0:
-                shifts = [at + (length - 1) * by for at, by in zip(shifts, steps, strict=True)]
-                reduced[i] = (length, *(-by for by in steps))
-        reduced = sorted(reduced, key=lambda dim: -_step(dim, count))
-    outer, inner = merge(sorted(kept, key=lambda dim: -_step(dim, count))), merge(reduced)
-    column = _column(outer, inner, dtype)
-    if column is not None:
-        outer.append(outer.pop(column))
-    return shifts, _Layout(dtype, tuple(outer), tuple(inner), column is not None)
-
-
-@lru_cache(256)
-def _inner_axes(
-    shape: tuple[int, ...], strides: Strides, dtype: Element, axes: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Return the reduced axes inside of the contiguous one, along which reading would be slow."""
-    length = 1
-    for place in range(len(axes) - 1, -1, -1):
-        n = shape[axes[place]]
-        if _is_near([steps[axes[place]] for steps in strides], dtype) and n >= _WIDE:
-            return axes[place + 1 :] if length >= _WORTH else ()
-        length *= n
-    return ()
-
-
-def _step(dim: Sequence[int], count: int) -> int:
-    """Return how far apart neighbours lie in a dimension, in all of the element's numbers."""
-    return sum(map(abs, dim[1 : 1 + count]))
-
-
-def _is_near(strides: Sequence[int], dtype: Element) -> bool:
-    """Return whether neighbours follow one another, as far as an element's numbers can."""
-    if not records.is_record(dtype):
-        return strides[0] == dtype.itemsize
-    # The numbers of an element may lie side by side, and some be the same for all elements.
-    widest = dtype.itemsize
-    if isinstance(dtype, records.Computed):
-        widest = max(number.itemsize for number in dtype.numbers)
-    return all(0 <= stride <= widest for stride in strides) and any(strides)
-
-
-def _column(kept: Dims, reduced: Dims, dtype: Element) -> int | None:
-    """Return the kept dimension to fold abreast, or None to fold along the reduced ones."""
-    length, count = prod(dim[0] for dim in reduced), len(records.leaves(dtype))
-    if not kept or (length >= _SHORT and _is_near(reduced[-1][1:], dtype)):
-        return None
-    for i, dim in enumerate(kept):
-        if _is_near(dim[1 : 1 + count], dtype) and dim[0] >= _WIDE:
-            return i
-    longest = max(range(len(kept)), key=lambda i: kept[i][0])
-    return longest if length < _SHORT <= kept[longest][0] else None
-
-
-def _num_parts(layout: _Layout, acc: Dtype) -> int:
+def _num_parts(layout: Layout, acc: Dtype) -> int:
     return -(-layout.length // (rk.ROWS if layout.column else rk.tile_of(acc)))
 
 
-def _between(layout: _Layout, parts: int, acc: Dtype) -> _Layout:
+def _between(layout: Layout, parts: int, acc: Dtype) -> Layout:
     """Return where partials lie: next to each other for tiles, whole rows for columns."""
     lengths, numbers = [dim[0] for dim in layout.kept], records.leaves(acc)
     inputs = len(records.leaves(layout.dtype))
@@ -196,17 +109,24 @@ def _between(layout: _Layout, parts: int, acc: Dtype) -> _Layout:
         steps.append((first, *rest))
     (*firsts,), *strides = zip(*steps, strict=True)
     kept = [(dim[0], *by, *dim[1 + inputs :]) for dim, by in zip(layout.kept, strides, strict=True)]
-    return _Layout(acc, tuple(kept), ((parts, *firsts),), layout.column)
+    return Layout(acc, tuple(kept), ((parts, *firsts),), layout.column)
 
 
-def _kernel(op: Operator, acc: Dtype, column: bool) -> Kernel:
+def _capacity(layout: Layout, acc: Dtype) -> int:
+    """Return how many elements are computed at once."""
+    return rk.columns_of(acc) if layout.column else rk.CHUNK
+
+
+def _kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
+    column, is_computed = layout.column, isinstance(layout.dtype, records.Computed)
+
     def write(fn: Any) -> Any:
         from gpualgo._algorithms.reduce import cpu_kernels
 
         write = cpu_kernels.column_kernel if column else cpu_kernels.tile_kernel
-        return write(fn, acc)
+        return write(fn, acc, is_computed)
 
-    return get_kernel(("reduce", acc, column), write, Applied(op, (acc, acc), acc))
+    return get_kernel(("reduce", acc, column, is_computed), write, Applied(op, (acc, acc), acc))
 
 
 def computing(op: Operator, source: records.Computed, acc: Dtype, capacity: int) -> Loaded:
@@ -243,7 +163,7 @@ def _run(
 
 
 @lru_cache(256)
-def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
+def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
     """Return the pass that reads one layout and writes partials in another, or else results."""
     kept, reduced, column = layout.kept, layout.reduced, layout.column
     inputs, count = len(records.leaves(layout.dtype)), len(records.leaves(acc))
@@ -265,8 +185,9 @@ def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
     ]
     computed = 0
     if isinstance(layout.dtype, records.Computed):
-        capacity = rk.columns_of(acc) if column else rk.tile_of(acc)
-        computed = room.take(capacity * sum(leaf.itemsize for leaf in records.leaves(acc)))
+        computed = room.take(
+            _capacity(layout, acc) * sum(leaf.itemsize for leaf in records.leaves(acc))
+        )
     row_bytes = room.size - fixed
     num_bytes = room.size
     if column:
@@ -275,7 +196,7 @@ def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
         num_bytes += (rk.BATCH - 1) * row_bytes
     outputs = prod(dim[0] for dim in kept)
     # Where outputs lie between the elements of one output, neighbours are folded in turn.
-    tile_major = bool(kept and reduced) and _step(kept[-1], inputs) < _step(reduced[-1], inputs)
+    tile_major = bool(kept and reduced) and step_of(kept[-1], inputs) < step_of(reduced[-1], inputs)
     head = (
         (
             0,
@@ -301,7 +222,7 @@ def _pass(layout: _Layout, into: _Layout | None, acc: Dtype) -> _Pass:
 
 
 def _number(
-    layout: _Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room
+    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room
 ) -> list[int]:
     """Return what the kernel's table has about number k of an element; addresses are to follow."""
     read, written = records.leaves(layout.dtype), records.leaves(acc)

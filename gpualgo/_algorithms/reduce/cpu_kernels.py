@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 from numba import types
 
 from gpualgo._algorithms.reduce import cpu_parameters as parameters
 from gpualgo._algorithms.reduce.cpu_parameters import (
     BATCH,
+    CHUNK,
     COMPUTE,
     COMPUTED,
     COUNT,
@@ -41,18 +43,24 @@ from gpualgo._base import records
 from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import before, leaves_of
 from gpualgo._cpu.packing import fetched, offset
-from gpualgo._cpu.parameters import START
+from gpualgo._cpu.parameters import SIZE, START
 from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, store
 
 _words = pointer_to(types.intp)
 
 
-def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
+def _inline(function: Callable[..., Any]) -> Any:
+    """Compile what kernels call, when they are."""
+    return numba.njit(error_model="numpy")(function)
+
+
+def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..., None]:
     """Write the kernel that folds a tile at a time as a tree of fours, left before right.
 
     A level takes four neighbours to one; what is left of a level, three at most, is carried to
     its end. No step waits for another of its level, so LLVM vectorises any operator it can.
     Complex128 goes by twos: LLVM's code for eight interleaved doubles is slower than scalar code.
+    What is computed is so a chunk at a time, which is then in L1 for the first level.
     """
     fan = 2 if np.dtype(np.complex128) in records.leaves(acc) else 4
     tile_size, capacity = parameters.tile_of(acc), parameters.level_of(acc)
@@ -60,6 +68,20 @@ def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
     places = tuple(capacity * size for size in before(acc))
     level_bytes = SLOTS + capacity * sum(sizes)
     as_a = pointer_to(storage(acc))
+
+    @_inline
+    def level(src: Any, dst: Any, at: int, m: int) -> int:
+        """Put what a level leaves of m elements behind the first `at`; return how many there are."""
+        groups = m // fan
+        for i in range(groups):
+            value = fn(get(src, fan * i), get(src, fan * i + 1))
+            if fan == 4:
+                value = fn(value, fn(get(src, fan * i + 2), get(src, fan * i + 3)))
+            put(dst, at + i, value)
+        rest = m - groups * fan
+        for i in range(rest):
+            put(dst, at + groups + i, get(src, fan * groups + i))
+        return at + groups + rest
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
@@ -70,7 +92,7 @@ def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         numbers_at = reduced_at + 8 * reduced
         number_bytes = 8 * (NUMBER + 2 * kept + reduced)
         targets = scratch + SLOTS
-        level_at = targets + 2 * SLOTS
+        level_at = targets + 3 * SLOTS
         for k in range(count):
             store(_words(level_at - SLOTS), k, level_at + places[k])
             store(_words(level_at + level_bytes - SLOTS), k, level_at + level_bytes + places[k])
@@ -89,8 +111,6 @@ def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                 x = load(q, START) + offset(output, kept, kept_at, strides)
                 x = fetched(at, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept)
                 store(_words(scratch), k, x)
-            if load(p, COMPUTE):
-                call(load(p, COMPUTE), (scratch, scratch + load(p, COMPUTED), m))
             for k in range(count):
                 at = numbers_at + k * number_bytes
                 q, strides = _words(at), at + 8 * NUMBER
@@ -98,17 +118,19 @@ def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                 store(_words(targets), k, y + tile * load(q, TILE_STRIDE))
             # Addresses, not pointers, change places: LLVM then sees no common base, and vectorises.
             source, here, there = scratch, level_at, level_at + level_bytes
+            if is_computed:
+                left, slots = m, targets + SLOTS
+                m = 0
+                for begin in range(0, left, CHUNK):
+                    for k in range(load(p, INPUTS)):
+                        size = load(_words(numbers_at + k * number_bytes), SIZE)
+                        store(_words(slots), k, load(_words(scratch), k) + begin * size)
+                    part = min(CHUNK, left - begin)
+                    call(load(p, COMPUTE), (slots, scratch + load(p, COMPUTED), part))
+                    m = level(pointers(slots), apart(here, capacity), m, part)
+                source, here, there = here - SLOTS, there, here
             while m >= fan:
-                src, dst, groups = pointers(source), apart(here, capacity), m // fan
-                for i in range(groups):
-                    value = fn(get(src, fan * i), get(src, fan * i + 1))
-                    if fan == 4:
-                        value = fn(value, fn(get(src, fan * i + 2), get(src, fan * i + 3)))
-                    put(dst, i, value)
-                rest = m - groups * fan
-                for i in range(rest):
-                    put(dst, groups + i, get(src, fan * groups + i))
-                m = groups + rest
+                m = level(pointers(source), apart(here, capacity), 0, m)
                 source, here, there = here - SLOTS, there, here
             last_level = pointers(source)
             value = get(last_level, 0)
@@ -121,7 +143,7 @@ def tile_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
     return kernel
 
 
-def column_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
+def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..., None]:
     """Write the kernel that folds ROWS rows of columns, row after row, columns abreast.
 
     A column is a place in one kept dimension, of WIDTH places X_STRIDE bytes apart.
@@ -162,7 +184,7 @@ def column_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                         run = (table + 8 * WIDTH, at + 8 * X_STRIDE)
                         x = fetched(at, memory, x, column, w, 1, *run)
                         store(_words(scratch + b * SLOTS), k, x)
-                    if load(p, COMPUTE):
+                    if is_computed:
                         slots = scratch + b * SLOTS
                         call(load(p, COMPUTE), (slots, memory + load(p, COMPUTED), w))
                 if batch == BATCH:

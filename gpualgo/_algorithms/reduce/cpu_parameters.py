@@ -11,6 +11,7 @@ from gpualgo._cpu.parameters import LEAF
 
 ROWS = 512  # rows folded one after another into a block's partials
 BATCH = 4  # rows folded at once, where so many are left
+CHUNK = 512  # elements that are computed before any is combined; a multiple of four
 SLOTS = 64  # bytes for the addresses of an element's numbers
 
 # Places in a kernel's table of arguments; after TAIL come lengths of the kept dimensions, then of
@@ -43,4 +44,4 @@ def scratch_bytes(acc: np.dtype[Any], column: bool) -> int:
     size = sum(number.itemsize for number in records.leaves(acc))
     if column:
         return SLOTS * BATCH + columns_of(acc) * size
-    return SLOTS * 4 + 2 * level_of(acc) * size
+    return SLOTS * 5 + 2 * level_of(acc) * size
