@@ -56,6 +56,7 @@ class NumPy:
 
     name = "numpy"
     has_producers = False
+    host_device: int | None = None  # where its arrays are processed: on the default device
 
     @staticmethod
     def view(x: Any) -> View:
@@ -75,6 +76,12 @@ class NumPy:
     def scalar(a: np.ndarray[Any, Any]) -> Any:
         """Return a 0-d result as NumPy does: a scalar."""
         return a[()]
+
+
+class NumPyOnCPU(NumPy):
+    """The same of inputs that ask for the CPU."""
+
+    host_device = CPU
 
 
 _viewers: dict[type, Any] = {np.ndarray: NumPy.view}

@@ -226,6 +226,8 @@ def problem_of(
     key: tuple[Any, ...] = (layouts, hot, start, rest, where)
     device = first.device
     if device == CPU:
+        if host_device is None:
+            host_device = getattr(first.library, "host_device", None)
         device = default_device.current() if host_device is None else host_device
         key = (*key, device)
     try:

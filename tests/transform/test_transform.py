@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,19 @@ def test_mixed_dtypes(backend: Backend) -> None:
     device = [backend.to_device(a) for a in (x, y, keep)]
     result = ga.transform(lambda a, b, c: a * b if c else b, *device)
     assert_same(backend.to_host(result), np.where(keep, x * y, y))
+
+
+@pytest.mark.parametrize("op", [operator.add, np.multiply, max], ids=["add", "multiply", "max"])
+@pytest.mark.parametrize("pair", [("int32", "float32"), ("uint8", "int16"), ("float32", "int64")])
+def test_recognised_operators_of_mixed_dtypes(
+    backend: Backend, op: Any, pair: tuple[str, str]
+) -> None:
+    x, y = (random_array(1000, np.dtype(name), seed) for seed, name in enumerate(pair))
+    numpy_op = {operator.add: np.add, max: np.maximum}.get(op, op)
+    got = ga.transform(op, backend.to_device(x), backend.to_device(y))
+    assert_same(backend.to_host(got), numpy_op(x, y))
+    wide = ga.transform(op, backend.to_device(y), backend.to_device(y), dtype=np.complex128)
+    assert_same(backend.to_host(wide), numpy_op(y, y).astype(np.complex128))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "float32", "complex64"])

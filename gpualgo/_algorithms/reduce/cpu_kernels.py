@@ -71,7 +71,7 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
 
     @_inline
     def level(src: Any, dst: Any, at: int, m: int) -> int:
-        """Put what a level leaves of m elements behind the first `at`; return how many there are."""
+        """Put what a level leaves of m elements behind the first `at`; return the new count."""
         groups = m // fan
         for i in range(groups):
             value = fn(get(src, fan * i), get(src, fan * i + 1))
