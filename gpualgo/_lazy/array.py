@@ -305,7 +305,7 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
             raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
         if not x:
             raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
-        items = [parted(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(x)]
+        items = [parted(_typed(item), f"{where}[{i}]", depth + 1) for i, item in enumerate(x)]
         cls = type(x) if hasattr(x, "_fields") else tuple
         inner = [item.form if isinstance(item, _Tuple) else None for item in items]
         return _Tuple(Form(cls, tuple(inner)), items)
@@ -315,6 +315,11 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
         items = [_of_view(view_of(array, name), name) for array, name in found]
         return _Tuple(form, items)
     return _of_view(view, where)
+
+
+def _typed(item: Any) -> Any:
+    """Return an item of a tuple, a number of Python's as an array has it."""
+    return np.array(item)[()] if isinstance(item, (bool, int, float, complex)) else item
 
 
 def _of_view(view: View, where: str) -> LazyArray:

@@ -10,16 +10,28 @@ from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Computed
-from gpualgo._lazy.array import zipped
+from gpualgo._lazy.array import is_lazy, zipped
 from gpualgo._operators.joint import joint
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import results
+from gpualgo._pipeline import inputs, results
 
 
 class Source(NamedTuple):
     """That an input is computed, of elements that are tuples of these classes."""
 
     forms: tuple[Form, ...]
+
+
+def taken(x: Any, op: Any, where: str) -> tuple[tuple[View, ...], Any, Form | Source | None]:
+    """Return the views of an input's arrays, the operator, and how its elements are built."""
+    if not is_lazy(x):
+        try:
+            views, form = inputs.spread(x, f"{where}: x")
+        except inputs.NumberOnGPU:
+            pass
+        else:
+            return views, op, form
+    return input_of(x, op, where)
 
 
 def input_of(x: Any, op: Any, where: str) -> tuple[tuple[View, ...], Operator, Source]:

@@ -20,6 +20,10 @@ from gpualgo._pipeline.run import run
 Views = tuple[View, ...]
 
 
+class NumberOnGPU(TypeError):
+    """A number stands beside arrays on a GPU, where it has no memory: it is computed."""
+
+
 def taken(x: Any, where: str) -> tuple[Views, Form | None]:
     """Return the views of an argument's arrays; with the form of a tuple."""
     if not isinstance(x, tuple):
@@ -74,9 +78,8 @@ def _is_number(x: Any) -> bool:
 def _number(x: Any, beside: View, where: str) -> View:
     """Return the view of a number that stands beside arrays."""
     if beside.device != CPU:
-        raise TypeError(
-            f"{where} is the number {x!r} beside arrays on a GPU; pass an array of one element, "
-            "or capture it in the operator"
+        raise NumberOnGPU(
+            f"{where} is the number {x!r} beside arrays on a GPU; pass an array of one element"
         )
     number = np.array(x)
     dtypes.check(number.dtype, where)

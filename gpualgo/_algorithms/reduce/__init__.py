@@ -6,8 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._lazy.array import is_lazy
-from gpualgo._lazy.sources import input_of
+from gpualgo._lazy.sources import taken
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
@@ -116,11 +115,7 @@ def reduce(
     >>> ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1])))
     (np.int64(8), np.float64(2.5))
     """
-    form: Any
-    if is_lazy(x):
-        views, op, form = input_of(x, op, "reduce")
-    else:
-        views, form = inputs.spread(x, "reduce: x")
+    views, op, form = taken(x, op, "reduce")
     if keepdims is not False:
         keepdims = checks.flag(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:

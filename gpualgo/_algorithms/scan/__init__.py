@@ -6,8 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
-from gpualgo._lazy.array import is_lazy
-from gpualgo._lazy.sources import input_of, may_be_array
+from gpualgo._lazy.sources import may_be_array, taken
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
@@ -124,7 +123,7 @@ def inclusive_scan(
     >>> ga.inclusive_scan((first, value), None, lambda a, b: b if b[0] else (a[0], a[1] + b[1]))
     (array([ True,  True,  True]), array([1, 3, 3]))
     """
-    views, op, form = _input_of(x, op, "inclusive_scan")
+    views, op, form = taken(x, op, "inclusive_scan")
     if init is not None and may_be_array(init, form):
         init = checks.start_of(init, views[0], INCLUSIVE)
     if reverse is not False:
@@ -220,7 +219,7 @@ def exclusive_scan(
     >>> ga.exclusive_scan((x, x), (0, 1), lambda a, b: (a[0] + b[0], a[1] * b[1]))
     (array([0, 3, 4]), array([1, 3, 3]))
     """
-    views, op, form = _input_of(x, op, "exclusive_scan")
+    views, op, form = taken(x, op, "exclusive_scan")
     if init is not None and may_be_array(init, form):
         init = checks.start_of(init, views[0], EXCLUSIVE)
     if reverse is not False:
@@ -231,11 +230,3 @@ def exclusive_scan(
     problem = problem_of(ExclusiveScan, views, op, init, rest, EXCLUSIVE)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
-
-
-def _input_of(x: Any, op: Any, where: str) -> tuple[inputs.Views, Any, Any]:
-    """Return the views of x's arrays, the operator, and how tuples are built."""
-    if is_lazy(x):
-        return input_of(x, op, where)
-    views, form = inputs.spread(x, f"{where}: x")
-    return views, op, form

@@ -141,6 +141,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
         op, arrays = bind(op, arrays, _WHERE)
     try:
         views, forms = inputs.several(arrays, _ARGUMENT)
+    except inputs.NumberOnGPU:
+        return _of_lazy(op, arrays, dtype, out, stream)
     except TypeError:
         if not any(map(is_scalar, arrays)):  # one of bfloat16, or of a dtype without kernels
             raise
