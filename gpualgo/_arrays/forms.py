@@ -137,14 +137,28 @@ def _fields_of(x: Any, where: str, leaves: list[Leaf]) -> Form:
     return Form(x.dtype, (None,) * len(x.dtype.names), x.dtype.isalignedstruct)
 
 
-def is_alike(given: Form, wanted: Form) -> bool:
-    """Return whether tuples have the same parts; those without names go by their places."""
-    if len(given.items) != len(wanted.items):
-        return False
-    plain = [form.cls is tuple for form in (given, wanted)]
-    if not any(plain) and given.keys != wanted.keys:
-        return False
-    return all(
-        (a is None) == (b is None) and (a is None or b is None or is_alike(a, b))
-        for a, b in zip(given.items, wanted.items, strict=True)
-    )
+def parts_of(x: Any, form: Form) -> list[Any] | None:
+    """Return what x holds in the places of a form's numbers; None if it is built otherwise."""
+    keys: tuple[str, ...] | None = None
+    if isinstance(x, np.ndarray) and x.dtype.names is not None:
+        keys, items = x.dtype.names, [x[name] for name in x.dtype.names]
+    elif isinstance(x, tuple):
+        keys, items = getattr(x, "_fields", None), list(x)
+    else:
+        return None
+    if len(items) != len(form.items) or (
+        keys is not None and form.cls is not tuple and keys != form.keys
+    ):
+        return None
+    found: list[Any] = []
+    for item, part in zip(items, form.items, strict=True):
+        if part is not None:
+            inner = parts_of(item, part)
+            if inner is None:
+                return None
+            found += inner
+        elif isinstance(item, tuple):
+            return None
+        else:
+            found.append(item)
+    return found

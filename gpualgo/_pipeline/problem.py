@@ -67,6 +67,7 @@ class Problem:
     is_empty = False  # no element is read
     forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
     form: Form | None = None  # of results that are put together to one
+    out_names: tuple[str, ...] = ()  # of these results, in messages, where their paths do not say
     acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
 
     def __init_subclass__(cls) -> None:
@@ -111,6 +112,12 @@ class Problem:
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         """Run on the CPU's cores."""
         raise NotImplementedError
+
+    def taken(
+        self, arguments: Sequence[Any], where: str
+    ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
+        """Return the views of such arguments and their forms; None: each is taken by itself."""
+        return None
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         """Return the same call's problem for other arrays, where it `reads_data`."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort, arguments_of, ways_of
 from gpualgo._arrays.view import View, as_view, view_of
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -121,7 +122,11 @@ def radix_sort(
     >>> ga.radix_sort(np.array([2, 1, 2, 0]), np.array(["b", "a", "c", "d"]), descending=True)
     (array([2, 2, 1, 0]), array(['b', 'c', 'a', 'd'], dtype='<U1'))
     """
+    if isinstance(keys, tuple) or isinstance(values, tuple):
+        return _sort_tuples(keys, values, descending, begin_bit, end_bit, axis, out, stream)
     views: tuple[View, ...] = (view_of(keys, "radix_sort: keys"),)
+    if views[0].dtype.names is not None:
+        return _sort_tuples(keys, values, descending, begin_bit, end_bit, axis, out, stream)
     if values is not None:
         views = (*views, view_of(values, "radix_sort: values"))
     if descending is not False:
@@ -135,6 +140,29 @@ def radix_sort(
     rest = (descending, begin_bit, end_bit, axis, None)
     problem = problem_of(Sort, views, None, None, rest, "radix_sort", 0)
     return run(problem, views, None, None, out, stream)
+
+
+def _sort_tuples(
+    keys: Any, values: Any, descending: Any, begin_bit: Any, end_bit: Any, axis: Any, out: Any,
+    stream: Any,
+) -> Any:  # fmt: skip
+    """Sort where keys or values are several arrays."""
+    where = "radix_sort"
+    arguments = (keys,) if values is None else (keys, values)
+    views, found = arguments_of(arguments, where)
+    ways = ways_of(descending, found[0], where)
+    begin_bit = checks.integer(begin_bit, "begin_bit", where)
+    if end_bit is not None:
+        end_bit = checks.integer(end_bit, "end_bit", where)
+    if found[0] is not None and (begin_bit, end_bit) != (0, None):
+        raise TypeError(
+            f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
+            "leave them out, and shift or mask the numbers instead"
+        )
+    rest = (ways, begin_bit, end_bit, checks.plain_axis(axis, where), None, found)
+    problem = problem_of(TupleSort, views, None, None, rest, where, 0)
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, None, None, out, stream)
 
 
 @overload
@@ -206,13 +234,19 @@ def argsort(
     >>> ga.argsort(np.array([[1, 3, 3]], np.uint8), descending=True, dtype=np.int32)
     array([[1, 2, 0]], dtype=int32)
     """
-    views = (view_of(keys, "argsort: keys"),)
+    views: tuple[View, ...] = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
+    if not views or views[0].dtype.names is not None:
+        views, found = arguments_of((keys,), "argsort")
+        ways = ways_of(descending, found[0], "argsort")
+        rest = (ways, 0, None, checks.plain_axis(axis, "argsort"), dtype, found)
+        problem = problem_of(TupleSort, views, None, None, rest, "argsort", 0)
+        return run(problem, views, None, None, out, stream)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:
         axis = checks.plain_axis(axis, "argsort")
-    rest = (descending, 0, None, axis, dtype)
-    problem = problem_of(Sort, views, None, None, rest, "argsort", 0)
+    plain = (descending, 0, None, axis, dtype)
+    problem = problem_of(Sort, views, None, None, plain, "argsort", 0)
     return run(problem, views, None, None, out, stream)
