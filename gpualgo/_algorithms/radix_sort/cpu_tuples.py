@@ -54,7 +54,7 @@ def radix_sort(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Ar
     if not values:
         cpu.sort(begin, None, home, None, order)
     elif word is not None:
-        moved = _packed(values, word)
+        moved = _flat(_packed(values, word), targets[0])
         cpu.sort(begin, cpu.as_bytes(moved), home, cpu.as_bytes(moved), order)
         _unpack(moved, word, targets[count:])
     elif len(values) == 1 and values[0].itemsize in cpu.WORD_SIZES:
