@@ -86,10 +86,13 @@ def is_tuple(x: Any) -> bool:
     return isinstance(x, tuple) or (isinstance(x, np.ndarray) and x.dtype.names is not None)
 
 
-def taken_apart(x: Any, where: str) -> tuple[list[Leaf], Form]:
-    """Return the arrays of a tuple or structured array, and how it is built."""
+def taken_apart(x: Any, where: str, has_names: bool = True) -> tuple[list[Leaf], Form]:
+    """Return the arrays of a tuple or structured array, and how it is built.
+
+    `has_names`: an operator knows its fields by their names, which have to be such.
+    """
     leaves: list[Leaf] = []
-    form = _taken(x, where, leaves, 0)
+    form = _taken(x, where, leaves, 0, has_names)
     if len(leaves) > records.MAX_FIELDS:
         raise TypeError(
             f"{where} has elements of {len(leaves)} numbers, at most {records.MAX_FIELDS} are "
@@ -98,11 +101,11 @@ def taken_apart(x: Any, where: str) -> tuple[list[Leaf], Form]:
     return leaves, form
 
 
-def _taken(x: Any, where: str, leaves: list[Leaf], depth: int) -> Form:
+def _taken(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool) -> Form:
     if depth > 1:
         raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
     if isinstance(x, np.ndarray):
-        return _fields_of(x, where, leaves)
+        return _fields_of(x, where, leaves, has_names)
     if not x:
         raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
     fields = getattr(x, "_fields", None)
@@ -110,14 +113,14 @@ def _taken(x: Any, where: str, leaves: list[Leaf], depth: int) -> Form:
     for i, item in enumerate(x):
         name = f"{where}[{i}]" if fields is None else f"{where}.{fields[i]}"
         if is_tuple(item):
-            items.append(_taken(item, name, leaves, depth + 1))
+            items.append(_taken(item, name, leaves, depth + 1, has_names))
         else:
             leaves.append((item, name))
             items.append(None)
     return Form(tuple if fields is None else type(x), tuple(items))
 
 
-def _fields_of(x: Any, where: str, leaves: list[Leaf]) -> Form:
+def _fields_of(x: Any, where: str, leaves: list[Leaf], has_names: bool) -> Form:
     for name in x.dtype.names:
         field = x.dtype[name]
         if field.subdtype is not None or field.names is not None:
@@ -126,7 +129,8 @@ def _fields_of(x: Any, where: str, leaves: list[Leaf]) -> Form:
                 f"{where}: field {name!r} of dtype {x.dtype} holds {kind}, and elements are "
                 f"numbers; pass a tuple of arrays such as (x['a'], x['b'])"
             )
-        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        is_name = name.isidentifier() and not keyword.iskeyword(name) and name[0] != "_"
+        if has_names and not is_name:
             raise TypeError(
                 f"{where}: field {name!r} of dtype {x.dtype} is no name that an operator could "
                 "use; rename it, or pass a tuple of arrays"

@@ -20,7 +20,7 @@ from gpualgo._pipeline.run import run
 Views = tuple[View, ...]
 
 
-def taken(x: Any, where: str) -> tuple[Views, Form | None]:
+def taken(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
     """Return the views of an argument's arrays; with the form of a tuple."""
     if not isinstance(x, tuple):
         view = view_of(x, where)
@@ -32,13 +32,13 @@ def taken(x: Any, where: str) -> tuple[Views, Form | None]:
                 "pass a tuple of arrays, one for each field"
             )
         x = view.owner
-    leaves, form = forms.taken_apart(x, where)
+    leaves, form = forms.taken_apart(x, where, has_names)
     return _views(leaves, where), form
 
 
-def spread(x: Any, where: str) -> tuple[Views, Form | None]:
+def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
     """Return the same, the arrays of a tuple broadcast against each other."""
-    views, form = taken(x, where)
+    views, form = taken(x, where, has_names)
     if form is not None:
         name, _, what = where.partition(": ")
         for view, path in zip(views, form.names, strict=True):

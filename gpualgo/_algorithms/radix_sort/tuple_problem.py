@@ -95,13 +95,13 @@ class TupleSort(Problem):
 
 def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
     """Return the views of keys, and of values if given, and how each is built."""
-    keys, form = inputs.spread(arguments[0], f"{where}: keys")
+    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
     if len(arguments) == 1:
         return keys, (form,)
     values, shape = arguments[1], keys[0].shape
     if not isinstance(values, tuple):  # a structured array is moved as it is
         return (*keys, view_of(values, f"{where}: values")), (form, None)
-    moved, moved_form = inputs.spread(values, f"{where}: values")
+    moved, moved_form = inputs.spread(values, f"{where}: values", has_names=False)
     own = moved[0].shape
     if own != shape:
         try:
@@ -127,6 +127,6 @@ def ways_of(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
     if found is None or not all(isinstance(way, (bool, np.bool_)) for way in found):
         raise TypeError(
             f"{where}: descending must be True or False, or a tuple of these as keys is built, "
-            f"for {', '.join(form.names)}; got {descending!r}"
+            f"for {', '.join(inputs.names((), form, 'keys'))}; got {descending!r}"
         )
     return tuple(map(bool, found))
