@@ -38,6 +38,15 @@ class Form(NamedTuple):
             found += [key] if item is None else [f"{key}.{name}" for name in item.names]
         return tuple(found)
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """How the arrays of a tuple are got at, in Python."""
+        found: list[str] = []
+        for i, item in enumerate(self.items):
+            place = f"[{self.keys[i]!r}]" if isinstance(self.cls, np.dtype) else f"[{i}]"
+            found += [place] if item is None else [place + inner for inner in item.places]
+        return tuple(found)
+
     def packed(self, arrays: Sequence[Any]) -> Any:
         """Return a tuple of this form of as many arrays as an element has numbers."""
         rest = iter(arrays)
@@ -161,8 +170,6 @@ def parts_of(x: Any, form: Form) -> list[Any] | None:
             if inner is None:
                 return None
             found += inner
-        elif isinstance(item, tuple):
-            return None
         else:
             found.append(item)
     return found

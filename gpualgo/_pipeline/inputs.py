@@ -132,9 +132,9 @@ def outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
         return out if isinstance(out, tuple) else (out,)
     found = forms.parts_of(out, problem.form)
     if found is None:
-        parts = ", ".join(problem.out_names or problem.form.names)
+        parts = ", ".join(f"out{place}" for place in problem.form.places)
         raise TypeError(
-            f"{problem.where}: out must be a tuple of arrays as the result is, for {parts}"
+            f"{problem.where}: out must be a tuple of arrays as the result is, with {parts}"
         )
     return tuple(found)
 

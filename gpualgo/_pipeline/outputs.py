@@ -27,8 +27,8 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
                 "arrays, one for each result"
             )
         given, names = out, tuple(f"out[{i}]" for i in range(len(results)))
-        if problem.out_names:
-            names = tuple(f"out for {name}" for name in problem.out_names)
+        if problem.form is not None:
+            names = tuple(f"out{place}" for place in problem.form.places)
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(
         checks.output(array, views[0], result.shape, result.dtype, where, name, viewer)

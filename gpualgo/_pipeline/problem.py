@@ -67,7 +67,6 @@ class Problem:
     is_empty = False  # no element is read
     forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
     form: Form | None = None  # of results that are put together to one
-    out_names: tuple[str, ...] = ()  # of these results, in messages, where their paths do not say
     acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
 
     def __init_subclass__(cls) -> None:

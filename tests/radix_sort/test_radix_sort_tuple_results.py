@@ -193,9 +193,11 @@ def test_graphs(cuda: Backend, dtypes: tuple[str, ...]) -> None:
         indices = ga.argsort(device, descending=True)
     assert len(leaves(got)) == len(keys) + len(values)
     for seed in (0, 3):
-        for x, mine in zip((*device, *moved), (*keys, *values), strict=True):
+        for mine in (*keys, *values):
             mine[...] = np.roll(mine, seed)
-            x[...] = cuda.to_device(mine)
+        others = [cuda.to_device(x) for x in (*keys, *values)]
+        for x, other in zip((*device, *moved), others, strict=True):
+            x[...] = other
         graph.launch()
         order = lexical_order(keys)
         assert_leaves(cuda, got, [x[order] for x in (*keys, *values)])

@@ -40,7 +40,8 @@ class TupleSort(Problem):
         self.num_keys = count = len(ways)
         keys, values = views[:count], views[count:]
         key_names = inputs.names(keys, keys_form, "keys")
-        self.inputs = (*key_names, *inputs.names(values, values_form, "values"))
+        value_names = inputs.names(values, values_form, "values") if values else ()
+        self.inputs = (*key_names, *value_names)
         super().__init__(device, views, op, init, rest, where)
         for view, name in zip(views, self.inputs, strict=False):
             check_items(view, f"{where}: {name}")
@@ -70,14 +71,13 @@ class TupleSort(Problem):
         self.results = tuple(
             Result(out_shape, view.dtype, in_place_of=(i,)) for i, view in enumerate(views)
         )
-        self.form = keys_form
-        self.out_names = key_names
-        if values:
-            self.form = Form(tuple, (keys_form, values_form))
-            self.out_names = self.inputs
+        self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        return arguments_of(tuple(arguments), self.where) if len(arguments) < 3 else None
+        try:
+            return arguments_of(tuple(arguments), self.where) if len(arguments) < 3 else None
+        except ValueError:  # no shape is as prepared, which is told next
+            return None
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.radix_sort import cuda_tuples
