@@ -46,7 +46,8 @@ class _Builder(Builder):
         count = problem.num_keys
         self._keys = [self._aligned(operand) for operand in self._sources[:count]]
         self._values = self._sources[count:]
-        self._out_keys, self._out_values = self._targets[:count], self._targets[count:]
+        out = self._targets if problem.index_dtype is None else []
+        self._out_keys, self._out_values = out[:count], out[count:]
         self._num_items = self._num_rows * self._row_items
         self._turns: dict[str, int] = {}  # pieces that several steps use in turn
         self._storage = -1  # the first piece of the passes'
@@ -123,11 +124,19 @@ class _Builder(Builder):
         self._start(last, indices, size, size)
         home = NONE
         for group in reversed(others):
-            home = self._take_turns("keys", self._num_items * group.dtype.itemsize)
+            home = self._home_of(group)
             self._pack(self._parts(group), group.dtype.itemsize, home, (indices, size))
             job = self._job_of(group, True, False, value_bytes=size, result_bytes=size)
             self._sort(job, Arrays(home, indices, home, indices))
         return home
+
+    def _home_of(self, group: Group) -> int:
+        """Return where a group's keys are fetched to and sorted: where they belong if they may."""
+        if group.first == 0 and not group.is_word and self._out_keys:
+            source, target = self._sources[0], self._out_keys[0]
+            if target.is_ready and target.address != source.address:
+                return target.place
+        return self._take_turns("keys", self._num_items * group.dtype.itemsize)
 
     def _start(self, group: Group, indices: int, size: int, result_bytes: int) -> None:
         """Write the order of a group's keys, which stay as they are."""
