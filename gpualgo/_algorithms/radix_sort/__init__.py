@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort, arguments_of, ways_of
 from gpualgo._arrays.view import View, as_view, view_of
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -147,11 +146,12 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    if isinstance(keys, tuple) or isinstance(values, tuple):
-        return _sort_tuples(keys, values, descending, begin_bit, end_bit, axis, out, stream)
-    views: tuple[View, ...] = (view_of(keys, "radix_sort: keys"),)
-    if views[0].dtype.names is not None:
-        return _sort_tuples(keys, values, descending, begin_bit, end_bit, axis, out, stream)
+    views: tuple[View, ...] = ()
+    if not (isinstance(keys, tuple) or isinstance(values, tuple)):
+        views = (view_of(keys, "radix_sort: keys"),)
+    if not views or views[0].dtype.names is not None:
+        where, bits = "radix_sort", (begin_bit, end_bit)
+        return _sort_tuples(where, keys, values, descending, bits, axis, None, out, stream)
     if values is not None:
         views = (*views, view_of(values, "radix_sort: values"))
     if descending is not False:
@@ -167,27 +167,11 @@ def radix_sort(
     return run(problem, views, None, None, out, stream)
 
 
-def _sort_tuples(
-    keys: Any, values: Any, descending: Any, begin_bit: Any, end_bit: Any, axis: Any, out: Any,
-    stream: Any,
-) -> Any:  # fmt: skip
-    """Sort where keys or values are several arrays."""
-    where = "radix_sort"
-    arguments = (keys,) if values is None else (keys, values)
-    views, found = arguments_of(arguments, where)
-    ways = ways_of(descending, found[0], where)
-    begin_bit = checks.integer(begin_bit, "begin_bit", where)
-    if end_bit is not None:
-        end_bit = checks.integer(end_bit, "end_bit", where)
-    if found[0] is not None and (begin_bit, end_bit) != (0, None):
-        raise TypeError(
-            f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
-            "leave them out, and shift or mask the numbers instead"
-        )
-    rest = (ways, begin_bit, end_bit, checks.plain_axis(axis, where), None, found)
-    problem = problem_of(TupleSort, views, None, None, rest, where, 0)
-    solve = run if problem.form is None else inputs.solve
-    return solve(problem, views, None, None, out, stream)
+def _sort_tuples(where: str, *arguments: Any) -> Any:
+    """Sort where keys or values are several arrays; what does so is loaded when it first comes."""
+    from gpualgo._algorithms.radix_sort import tuples
+
+    return tuples.sort(where, *arguments)
 
 
 @overload
@@ -271,15 +255,12 @@ def argsort(
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
     if not views or views[0].dtype.names is not None:
-        views, found = arguments_of((keys,), "argsort")
-        ways = ways_of(descending, found[0], "argsort")
-        rest = (ways, 0, None, checks.plain_axis(axis, "argsort"), dtype, found)
-        problem = problem_of(TupleSort, views, None, None, rest, "argsort", 0)
-        return run(problem, views, None, None, out, stream)
+        bits = 0, None
+        return _sort_tuples("argsort", keys, None, descending, bits, axis, dtype, out, stream)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:
         axis = checks.plain_axis(axis, "argsort")
-    plain = (descending, 0, None, axis, dtype)
-    problem = problem_of(Sort, views, None, None, plain, "argsort", 0)
+    rest = (descending, 0, None, axis, dtype)
+    problem = problem_of(Sort, views, None, None, rest, "argsort", 0)
     return run(problem, views, None, None, out, stream)

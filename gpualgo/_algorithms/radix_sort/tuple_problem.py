@@ -10,7 +10,6 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import words
 from gpualgo._algorithms.radix_sort.problem import bits_of, index_dtype_of, key_dtype_of
-from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items, view_of
 from gpualgo._operators.operator import Operator
@@ -115,18 +114,3 @@ def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
             )
         moved = tuple([inputs.broadcast_to(view, shape) for view in moved])
     return (*keys, *moved), (form, moved_form)
-
-
-def ways_of(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
-    """Return for each number of a key whether the largest come first."""
-    if form is None:
-        return (checks.flag(descending, "descending", where),)
-    if isinstance(descending, (bool, np.bool_)):
-        return (bool(descending),) * len(form.names)
-    found = forms.parts_of(descending, form) if isinstance(descending, tuple) else None
-    if found is None or not all(isinstance(way, (bool, np.bool_)) for way in found):
-        raise TypeError(
-            f"{where}: descending must be True or False, or a tuple of these as keys is built, "
-            f"for {', '.join(inputs.names((), form, 'keys'))}; got {descending!r}"
-        )
-    return tuple(map(bool, found))
