@@ -53,6 +53,16 @@ least, greatest = ga.minmax(x, axis=(0, 1), keepdims=True, out=(x, x))
 assert_type(ga.minmax(t), ga.MinMax)
 ga.argmax(x, 0, out=unknown)
 ga.argmin(raw, axis=None, keepdims=True, stream=7)
+ga.radix_sort((x, (floats, 1.0)), descending=(True, (False, True)), out=(x, (x, floats)))
+ga.radix_sort(Point(x, x), floats, axis=0, out=((x, x), floats))
+ga.radix_sort((t, t), (t, t), stream=7)
+ga.radix_sort(x, (x, floats), begin_bit=3, descending=True, out=(x, (x, floats)))
+ga.radix_sort(records, descending=(True, False), out=records)
+ga.radix_sort(records, records, out=(records, records))
+assert_type(ga.radix_sort(floats, (x, x)), tuple[Any, Any])
+ga.argsort((raw, raw), descending=(True, False), dtype=np.int32, out=raw)
+ga.argsort(records, descending=(True, False))
+assert_type(ga.argsort(records), np.ndarray[Any, Any])
 ga.reduce(("x", x), None, paired)  # error
 ga.reduce([x, x], None, paired)  # error
 ga.reduce((x, x), "0", paired)  # error
@@ -62,8 +72,13 @@ ga.inclusive_scan((x, x), (0, "0"), paired)  # error
 ga.inclusive_scan((x, x), None, paired, axis=(0, 1))  # error
 ga.exclusive_scan((x, [1, 2]), (0, 0), paired)  # error
 ga.transform(lambda p: p, (x, "x"))  # error
-ga.radix_sort((x, x))  # error
 ga.histogram((x, x), 3)  # error
 ga.argmax((x, x))  # error
 ga.argmax(x, (0, 1))  # error
 ga.minmax(x, out=x)  # error
+ga.radix_sort((x, x), begin_bit=3)  # error
+ga.radix_sort((x, "x"))  # error
+ga.radix_sort((x, x), descending=[True, False])  # error
+ga.radix_sort(x, (x, [1, 2]))  # error
+ga.argsort((x, x), out=(x, x))  # error
+ga.argsort(((x, x), "y"))  # error

@@ -76,6 +76,45 @@ struct KeyOrder {
   }
 };
 
+// Numbers side by side in one word, without gaps: the first in the highest of the bits they take.
+template <class... T>
+struct SideBySide;
+
+namespace detail {
+
+template <class... T>
+__device__ constexpr int word_bytes() {
+  constexpr int bytes = (int(sizeof(T)) + ...);
+  return bytes <= 2 ? bytes : bytes <= 4 ? 4 : 8;
+}
+
+// The numbers' orders, side by side as they are.
+template <class Ordered, class First, class... Rest>
+__device__ Ordered ordered_each(Ordered key) {
+  constexpr int below = (0 + ... + int(8 * sizeof(Rest)));
+  using Order = KeyOrder<First>;
+  const Ordered first = Ordered(Order::ordered(typename Order::Key(key >> below))) << below;
+  if constexpr (sizeof...(Rest) == 0) {
+    return first;
+  } else {
+    return first | ordered_each<Ordered, Rest...>(key);
+  }
+}
+
+}  // namespace detail
+
+template <class... T>
+struct KeyOrder<SideBySide<T...>> {
+  static constexpr int bytes = detail::word_bytes<T...>();
+  using Key = typename detail::WordOf<bytes>::type;
+  using Ordered = typename detail::WordOf<(bytes < 4 ? 4 : bytes)>::type;
+  static constexpr int bits = 8 * bytes;
+
+  __device__ static Ordered ordered(Key key) {
+    return detail::ordered_each<Ordered, T...>(Ordered(key));
+  }
+};
+
 // Where a pass finds its digit.
 struct Digit {
   uint32 shift, mask;

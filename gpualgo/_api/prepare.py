@@ -219,7 +219,7 @@ class Plan:
             raise ValueError(
                 f"{name}: temp_storage has {high - low} bytes, {self.temp_storage_bytes} are needed"
             )
-        outs = () if out is None else inputs.outputs(out, f"{name}: out")[0]
+        outs = () if out is None else inputs.outputs(self._request.problem, out)
         others = [*views, *(as_bytes_view(x, f"{name}: out") for x in outs)]
         if any(overlap(storage, view) for view in others):
             raise ValueError(f"{name}: temp_storage shares memory with an array; pass memory apart")

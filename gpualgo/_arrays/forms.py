@@ -38,6 +38,15 @@ class Form(NamedTuple):
             found += [key] if item is None else [f"{key}.{name}" for name in item.names]
         return tuple(found)
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """How the arrays of a tuple are got at, in Python."""
+        found: list[str] = []
+        for i, item in enumerate(self.items):
+            place = f"[{self.keys[i]!r}]" if isinstance(self.cls, np.dtype) else f"[{i}]"
+            found += [place] if item is None else [place + inner for inner in item.places]
+        return tuple(found)
+
     def packed(self, arrays: Sequence[Any]) -> Any:
         """Return a tuple of this form of as many arrays as an element has numbers."""
         rest = iter(arrays)
@@ -86,10 +95,13 @@ def is_tuple(x: Any) -> bool:
     return isinstance(x, tuple) or (isinstance(x, np.ndarray) and x.dtype.names is not None)
 
 
-def taken_apart(x: Any, where: str) -> tuple[list[Leaf], Form]:
-    """Return the arrays of a tuple or structured array, and how it is built."""
+def taken_apart(x: Any, where: str, has_names: bool = True) -> tuple[list[Leaf], Form]:
+    """Return the arrays of a tuple or structured array, and how it is built.
+
+    `has_names`: an operator knows its fields by their names, which have to be such.
+    """
     leaves: list[Leaf] = []
-    form = _taken(x, where, leaves, 0)
+    form = _taken(x, where, leaves, 0, has_names)
     if len(leaves) > records.MAX_FIELDS:
         raise TypeError(
             f"{where} has elements of {len(leaves)} numbers, at most {records.MAX_FIELDS} are "
@@ -98,11 +110,11 @@ def taken_apart(x: Any, where: str) -> tuple[list[Leaf], Form]:
     return leaves, form
 
 
-def _taken(x: Any, where: str, leaves: list[Leaf], depth: int) -> Form:
+def _taken(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool) -> Form:
     if depth > 1:
         raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
     if isinstance(x, np.ndarray):
-        return _fields_of(x, where, leaves)
+        return _fields_of(x, where, leaves, has_names)
     if not x:
         raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
     fields = getattr(x, "_fields", None)
@@ -110,14 +122,14 @@ def _taken(x: Any, where: str, leaves: list[Leaf], depth: int) -> Form:
     for i, item in enumerate(x):
         name = f"{where}[{i}]" if fields is None else f"{where}.{fields[i]}"
         if is_tuple(item):
-            items.append(_taken(item, name, leaves, depth + 1))
+            items.append(_taken(item, name, leaves, depth + 1, has_names))
         else:
             leaves.append((item, name))
             items.append(None)
     return Form(tuple if fields is None else type(x), tuple(items))
 
 
-def _fields_of(x: Any, where: str, leaves: list[Leaf]) -> Form:
+def _fields_of(x: Any, where: str, leaves: list[Leaf], has_names: bool) -> Form:
     for name in x.dtype.names:
         field = x.dtype[name]
         if field.subdtype is not None or field.names is not None:
@@ -126,7 +138,8 @@ def _fields_of(x: Any, where: str, leaves: list[Leaf]) -> Form:
                 f"{where}: field {name!r} of dtype {x.dtype} holds {kind}, and elements are "
                 f"numbers; pass a tuple of arrays such as (x['a'], x['b'])"
             )
-        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        is_name = name.isidentifier() and not keyword.iskeyword(name) and name[0] != "_"
+        if has_names and not is_name:
             raise TypeError(
                 f"{where}: field {name!r} of dtype {x.dtype} is no name that an operator could "
                 "use; rename it, or pass a tuple of arrays"
@@ -137,14 +150,26 @@ def _fields_of(x: Any, where: str, leaves: list[Leaf]) -> Form:
     return Form(x.dtype, (None,) * len(x.dtype.names), x.dtype.isalignedstruct)
 
 
-def is_alike(given: Form, wanted: Form) -> bool:
-    """Return whether tuples have the same parts; those without names go by their places."""
-    if len(given.items) != len(wanted.items):
-        return False
-    plain = [form.cls is tuple for form in (given, wanted)]
-    if not any(plain) and given.keys != wanted.keys:
-        return False
-    return all(
-        (a is None) == (b is None) and (a is None or b is None or is_alike(a, b))
-        for a, b in zip(given.items, wanted.items, strict=True)
-    )
+def parts_of(x: Any, form: Form) -> list[Any] | None:
+    """Return what x holds in the places of a form's numbers; None if it is built otherwise."""
+    keys: tuple[str, ...] | None = None
+    if isinstance(x, np.ndarray) and x.dtype.names is not None:
+        keys, items = x.dtype.names, [x[name] for name in x.dtype.names]
+    elif isinstance(x, tuple):
+        keys, items = getattr(x, "_fields", None), list(x)
+    else:
+        return None
+    if len(items) != len(form.items) or (
+        keys is not None and form.cls is not tuple and keys != form.keys
+    ):
+        return None
+    found: list[Any] = []
+    for item, part in zip(items, form.items, strict=True):
+        if part is not None:
+            inner = parts_of(item, part)
+            if inner is None:
+                return None
+            found += inner
+        else:
+            found.append(item)
+    return found

@@ -172,6 +172,9 @@ FirstValue: TypeAlias = "Scalar | AnyArray"  # of a scan: on a GPU, too
 FirstValues: TypeAlias = "Scalar | tuple[Scalar | tuple[Scalar, ...], ...]"
 OutTuple: TypeAlias = "tuple[AnyArray | tuple[AnyArray, ...], ...]"
 Outs: TypeAlias = "AnyArray | OutTuple"
+# Of keys and of values.
+OutPair: TypeAlias = "tuple[Outs, Outs]"
+Ways: TypeAlias = "bool | tuple[bool | tuple[bool, ...], ...]"  # for each number of an element
 Real: TypeAlias = "float | np.number[Any] | np.ndarray[Any, Any]"
 Bins: TypeAlias = "SupportsIndex | Sequence[float | np.number[Any]] | AnyArray"
 Range: TypeAlias = "tuple[Real, Real] | list[Any] | np.ndarray[Any, Any]"

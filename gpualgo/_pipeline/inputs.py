@@ -24,7 +24,7 @@ class NumberOnGPU(TypeError):
     """A number stands beside arrays on a GPU, where it has no memory: it is computed."""
 
 
-def taken(x: Any, where: str) -> tuple[Views, Form | None]:
+def taken(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
     """Return the views of an argument's arrays; with the form of a tuple."""
     if not isinstance(x, tuple):
         view = view_of(x, where)
@@ -36,13 +36,13 @@ def taken(x: Any, where: str) -> tuple[Views, Form | None]:
                 "pass a tuple of arrays, one for each field"
             )
         x = view.owner
-    leaves, form = forms.taken_apart(x, where)
+    leaves, form = forms.taken_apart(x, where, has_names)
     return _views(leaves, where), form
 
 
-def spread(x: Any, where: str) -> tuple[Views, Form | None]:
+def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
     """Return the same, the arrays of a tuple broadcast against each other."""
-    views, form = taken(x, where)
+    views, form = taken(x, where, has_names)
     if form is not None:
         name, _, what = where.partition(": ")
         for view, path in zip(views, form.names, strict=True):
@@ -111,7 +111,8 @@ def whole(view: View) -> View:
 
 def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
     """Return the views of arguments that are built as a problem's are, which holds tuples."""
-    views, found = several(arguments, where)
+    own = problem.taken(arguments, where)
+    views, found = several(arguments, where) if own is None else own
     if found != problem.forms and len(views) == len(problem.inputs):
         raise TypeError(f"{where} is built otherwise than the one it was prepared for")
     if problem.spreads_tuples and found == problem.forms:
@@ -128,24 +129,26 @@ def names(views: Views, form: Form | None, name: str) -> tuple[str, ...]:
 # --- results ------------------------------------------------------------------------------------
 
 
-def outputs(out: Any, where: str) -> tuple[tuple[Any, ...], Form | None]:
-    """Return the arrays of out=, with the form of a tuple."""
-    if not forms.is_tuple(out):
-        return (out,), None
-    leaves, form = forms.taken_apart(out, where)
-    return tuple([array for array, _ in leaves]), form
+def outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
+    """Return the arrays of out=, which is built as a problem's results are."""
+    if problem.form is None:
+        return out if isinstance(out, tuple) else (out,)
+    found = forms.parts_of(out, problem.form)
+    if found is None:
+        parts = ", ".join(f"out{place}" for place in problem.form.places)
+        raise TypeError(
+            f"{problem.where}: out must be a tuple of arrays as the result is, with {parts}"
+        )
+    return tuple(found)
 
 
 def solve(problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: Any) -> Any:
     """Run a problem whose results are put together to a tuple."""
-    form, where = problem.form, problem.where
+    form = problem.form
     assert form is not None
     outs = None
     if out is not None:
-        arrays, given = outputs(out, f"{where}: out")
-        if given is None or not forms.is_alike(given, form):
-            parts = ", ".join(form.names)
-            raise TypeError(f"{where}: out must be a tuple of arrays as the result is, for {parts}")
+        arrays = outputs(problem, out)
         outs = arrays if len(arrays) > 1 else arrays[0]
     result = run(problem, views, op, init, outs, stream)
     if type(result) is Request:

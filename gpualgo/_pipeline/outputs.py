@@ -27,6 +27,8 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
                 "arrays, one for each result"
             )
         given, names = out, tuple(f"out[{i}]" for i in range(len(results)))
+        if problem.form is not None:
+            names = tuple(f"out{place}" for place in problem.form.places)
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(
         checks.output(array, views[0], result.shape, result.dtype, where, name, viewer)
@@ -43,11 +45,9 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
         if type(init) is View and overlap(target, init):
             raise ValueError(f"{where}: {name} shares memory with init; pass a separate array")
         check_apart(problem.arrays, target, where)
-    for (i, first), (k, second) in combinations(enumerate(targets), 2):
+    for (name, first), (other, second) in combinations(zip(names, targets, strict=True), 2):
         if overlap(first, second):
-            raise ValueError(
-                f"{where}: out[{i}] and out[{k}] share memory; pass two separate arrays"
-            )
+            raise ValueError(f"{where}: {name} and {other} share memory; pass two separate arrays")
     return targets
 
 

@@ -112,6 +112,12 @@ class Problem:
         """Run on the CPU's cores."""
         raise NotImplementedError
 
+    def taken(
+        self, arguments: Sequence[Any], where: str
+    ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
+        """Return the views of such arguments and their forms; None: each is taken by itself."""
+        return None
+
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         """Return the same call's problem for other arrays, where it `reads_data`."""
         return self

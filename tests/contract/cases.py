@@ -260,7 +260,15 @@ def _sorts() -> list[Case]:
         Case(f, "narrow keys", (((3001,), "int8"),)),
         Case(f, "no axes", (((), "float32"),), {"axis": None}),
         Case(f, "empty", (((0,), "float32"),)),
-    ]
+        Case(
+            f, "tuples", (((3001,), "int8"), ((3001,), "float32")),
+            {"descending": (False, True)}, is_tuple=True,
+        ),
+        Case(
+            f, "tuples in columns", (((211, 37), "int8"), ((211, 1), "float64")), {"axis": 0},
+            is_tuple=True,
+        ),
+    ]  # fmt: skip
 
 
 def _argsorts() -> list[Case]:
@@ -272,7 +280,12 @@ def _argsorts() -> list[Case]:
         Case(f, "narrow keys", (((3001,), "int8"),)),
         Case(f, "no axes", (((), "float32"),), {"axis": None}),
         Case(f, "empty", (((0,), "float32"),)),
-    ]
+        Case(f, "tuples", (((3001,), "int8"), ((3001,), "float32")), is_tuple=True),
+        Case(
+            f, "tuples in rows", (((37, 211), "int8"), ((37, 1), "float64")),
+            {"descending": True}, is_tuple=True,
+        ),
+    ]  # fmt: skip
 
 
 def _extremes(f: Callable[..., Any]) -> list[Case]:

@@ -16,6 +16,7 @@ from sass import Capability, Dtype, needs_cuobjdump
 
 from gpualgo._algorithms.radix_sort import policy
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
+from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
 from gpualgo._base import dtypes
 from gpualgo._cuda import build, copy
 
@@ -150,7 +151,7 @@ def sorted_by_digits(
     keys: np.ndarray[Any, Any], descending: bool, begin: int, end: int, even: bool
 ) -> list[int]:
     numbers, order = ordered(keys), list(range(keys.size))
-    digits = policy.digits_of(keys.dtype, descending, begin, end, even)
+    digits = digits_of(keys.dtype, descending, begin, end, even)
     assert not even or len(digits) % 2 == 0
     for digit in digits:
         found = [(number >> digit.shift & digit.mask) ^ digit.flip for number in numbers]
@@ -185,9 +186,9 @@ def test_digits_sort_keys(dtype: Dtype, descending: bool) -> None:
     expected = np.argsort(-ranks if descending else ranks, kind="stable").tolist()
     for even in (False, True):
         assert sorted_by_digits(keys, descending, 0, 8 * dtype.itemsize, even) == expected
-    padding, is_highest = policy.last_key(dtype, descending)
+    padding, is_highest = last_key(dtype, descending)
     last = ordered(np.array([padding], f"u{dtype.itemsize}").view(dtype))[0]
-    flipped = policy.flipped_bits(dtype, descending)
+    flipped = flipped_bits(dtype, descending)
     assert last ^ flipped >= max(number ^ flipped for number in ordered(keys))
     assert is_highest == (last ^ flipped == (1 << 8 * dtype.itemsize) - 1)
 

@@ -55,15 +55,8 @@ def test_keys_without_an_order(backend: Backend, x: Any, message: str) -> None:
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_keys_are_told_the_way(backend: Backend, dtype: str) -> None:
     for sort, name in ((ga.radix_sort, "radix_sort"), (ga.argsort, "argsort")):
-        with refused(backend, TypeError, f"^{name}: keys .*{dtype}.*argsort the imaginary part"):
+        with refused(backend, TypeError, f"^{name}: keys .*{dtype}.*x.real, x.imag"):
             sort(_x(backend, dtype=dtype))
-
-
-def test_structured_keys_are_told_the_way(backend: Backend) -> None:
-    keys = np.zeros(3, [("age", "i4"), ("name", "S3")])
-    for sort, name in ((ga.radix_sort, "radix_sort"), (ga.argsort, "argsort")):
-        with refused(backend, TypeError, rf"^{name}: keys .*structured.*argsort\(keys\['age'\]\)"):
-            sort(keys)
 
 
 def test_values_that_are_no_plain_bytes(backend: Backend) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @overload
 def radix_sort(
-    keys: np.ndarray[Any, ty.Kind], values: None = None, *, descending: bool = False,
+    keys: np.ndarray[Any, ty.Kind], values: None = None, *, descending: ty.Ways = False,
     begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None, axis: ty.Axis = -1,
     out: ty.NumPyArray | None = None, stream: ty.Stream | None = None,
 ) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
@@ -37,7 +37,7 @@ def radix_sort(
 @overload
 def radix_sort(
     keys: np.ndarray[Any, ty.Kind], values: np.ndarray[Any, ty.ValueKind], *,
-    descending: bool = False, begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None,
+    descending: ty.Ways = False, begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None,
     axis: ty.Axis = -1, out: tuple[ty.NumPyArray, ty.NumPyArray] | None = None,
     stream: ty.Stream | None = None,
 ) -> tuple[np.ndarray[Any, ty.Kind], np.ndarray[Any, ty.ValueKind]]: ...  # fmt: skip
@@ -53,11 +53,23 @@ def radix_sort(
     begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None, axis: ty.Axis = -1,
     out: tuple[ty.AnyArray, ty.AnyArray] | None = None, stream: ty.Stream | None = None,
 ) -> tuple[Any, Any]: ...  # fmt: skip
+@overload  # tuples
+def radix_sort(
+    keys: ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
+    descending: ty.Ways = False, axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+@overload
+def radix_sort(
+    keys: ty.AnyArray, values: ty.Arrays, *, descending: ty.Ways = False,
+    begin_bit: SupportsIndex = 0, end_bit: SupportsIndex | None = None, axis: ty.Axis = -1,
+    out: ty.OutPair | None = None, stream: ty.Stream | None = None,
+) -> tuple[Any, Any]: ...  # fmt: skip
 def radix_sort(
     keys: Any,
     values: Any = None,
     *,
-    descending: bool = False,
+    descending: Any = False,
     begin_bit: SupportsIndex = 0,
     end_bit: SupportsIndex | None = None,
     axis: ty.Axis = -1,
@@ -68,38 +80,46 @@ def radix_sort(
 
     Parameters
     ----------
-    keys : array
+    keys : array, or tuple of arrays
         bool, integers, float16, bfloat16, float32 or float64, in NumPy, CuPy, PyTorch or anything
-        with ``__cuda_array_interface__`` or DLPack; any shape, any strides.
-    values : array, optional
+        with ``__cuda_array_interface__`` or DLPack; any shape, any strides. A tuple or namedtuple
+        of arrays, which are broadcast together, or a NumPy structured array, is an array of tuples
+        of up to 8 numbers: the first decides, where it is equal the next.
+    values : array, or tuple of arrays, optional
         Moved as the keys are: the shape, library and device of `keys`, any dtype without Python
-        objects, structured ones included.
-    descending : bool
-        Largest first; equal keys keep their order here, too.
+        objects, structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
+    descending : bool, or tuple of bools
+        Largest first; equal keys keep their order here, too. A tuple, built as `keys` is, says it
+        of each number.
     begin_bit, end_bit : int
         The bits ``[begin_bit, end_bit)`` of integer keys that decide, 0 the lowest; all by
         default. The sign bit of signed keys counts as flipped, so that negative ones come first.
+        Not for tuples.
     axis : int or None
         The axis to sort along, each row for itself; None flattens in C order.
     out : array or tuple of two arrays, optional
-        Where to write the sorted keys, with `values` the keys and the values. Each may be its
-        input itself, which is then sorted in place, and shares no memory otherwise.
+        Where to write the sorted keys, with `values` the keys and the values, each a tuple where
+        these are. Each array may be its input itself, which is then sorted in place, and shares no
+        memory otherwise.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
     Returns
     -------
     array or tuple of two arrays
-        The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Device
-        arrays are returned without waiting for them.
+        The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
+        the same kind of tuple, a structured array a structured array. Device arrays are returned
+        without waiting for them.
 
     Raises
     ------
     TypeError
-        An argument is no array or of a dtype that cannot be sorted (complex, structured) or moved
-        (objects); bits are given for bool or float keys; out has another dtype, library or device.
+        An argument is no array or of a dtype that cannot be sorted (complex) or moved (objects);
+        bits are given for bool, float or tuple keys; descending or out is built otherwise; out has
+        another dtype, library or device.
     ValueError
-        Shapes differ, the range of bits is empty or too wide, or out overlaps partly.
+        Shapes differ or do not broadcast, the range of bits is empty or too wide, or out overlaps
+        partly.
     numpy.exceptions.AxisError
         The axis is out of range.
 
@@ -109,7 +129,9 @@ def radix_sort(
     bits and, as all equal keys, their order, so that the result has one value only. A row is read
     once to count its digits, then read and written once for each 8 bits of the key in which keys
     differ: the "onesweep" of A. Adinets and D. Merrill (arXiv:2206.01784, 2022) on a GPU.
-    Temporary storage: a copy of keys and values, and a bounded table. Page-locked arrays of the
+    Temporary storage: a copy of keys and values, and a bounded table. Tuples of at most 8 bytes are
+    packed into one key, sorted by once, and unpacked; wider ones take a sort for each 8 bytes, the
+    last first, by which the order of the tuples travels. Page-locked arrays of the
     host are copied to the GPU and back, not read in place: the passes would cross the bus again and
     again. See docs/radix_sort.md.
 
@@ -120,8 +142,16 @@ def radix_sort(
     array([-1.,  2.,  3., nan], dtype=float32)
     >>> ga.radix_sort(np.array([2, 1, 2, 0]), np.array(["b", "a", "c", "d"]), descending=True)
     (array([2, 2, 1, 0]), array(['b', 'c', 'a', 'd'], dtype='<U1'))
+    >>> year, rain = np.array([2001, 2000, 2001, 2000]), np.array([3.5, 1.0, 7.0, 2.0], np.float32)
+    >>> ga.radix_sort((year, rain), descending=(False, True))
+    (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    views: tuple[View, ...] = (view_of(keys, "radix_sort: keys"),)
+    views: tuple[View, ...] = ()
+    if not (isinstance(keys, tuple) or isinstance(values, tuple)):
+        views = (view_of(keys, "radix_sort: keys"),)
+    if not views or views[0].dtype.names is not None:
+        where, bits = "radix_sort", (begin_bit, end_bit)
+        return _sort_tuples(where, keys, values, descending, bits, axis, None, out, stream)
     if values is not None:
         views = (*views, view_of(values, "radix_sort: values"))
     if descending is not False:
@@ -137,6 +167,13 @@ def radix_sort(
     return run(problem, views, None, None, out, stream)
 
 
+def _sort_tuples(where: str, *arguments: Any) -> Any:
+    """Sort where keys or values are several arrays; what does so is loaded when it first comes."""
+    from gpualgo._algorithms.radix_sort import tuples
+
+    return tuples.sort(where, *arguments)
+
+
 @overload
 def argsort(
     keys: ty.Same, *, descending: bool = False, axis: ty.Axis = -1,
@@ -149,13 +186,18 @@ def argsort(
 ) -> Any: ...  # fmt: skip
 @overload
 def argsort(
-    keys: ty.Host, *, descending: bool = False, axis: ty.Axis = -1,
+    keys: ty.Host, *, descending: ty.Ways = False, axis: ty.Axis = -1,
     dtype: ty.DType | None = None, out: ty.Host | None = None, stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
+@overload  # tuples
+def argsort(
+    keys: ty.Arrays, *, descending: ty.Ways = False, axis: ty.Axis = -1,
+    dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def argsort(
     keys: Any,
     *,
-    descending: bool = False,
+    descending: Any = False,
     axis: ty.Axis = -1,
     dtype: Any = None,
     out: Any = None,
@@ -165,10 +207,11 @@ def argsort(
 
     Parameters
     ----------
-    keys : array
+    keys : array, or tuple of arrays
         As for `radix_sort`.
-    descending : bool
-        Largest first; equal keys keep their order here, too.
+    descending : bool, or tuple of bools
+        Largest first; equal keys keep their order here, too. A tuple, built as `keys` is, says it
+        of each number.
     axis : int or None
         The axis to sort along, each row for itself; None flattens in C order.
     dtype : dtype, optional
@@ -205,10 +248,15 @@ def argsort(
     array([0, 2, 3, 1])
     >>> ga.argsort(np.array([[1, 3, 3]], np.uint8), descending=True, dtype=np.int32)
     array([[1, 2, 0]], dtype=int32)
+    >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
+    array([3, 1, 2, 0])
     """
-    views = (view_of(keys, "argsort: keys"),)
+    views: tuple[View, ...] = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
+    if not views or views[0].dtype.names is not None:
+        bits = 0, None
+        return _sort_tuples("argsort", keys, None, descending, bits, axis, dtype, out, stream)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:

@@ -8,12 +8,14 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
+from gpualgo._algorithms.radix_sort import words
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
+from gpualgo._algorithms.radix_sort.digits import flipped_bits
 from gpualgo._base import dtypes, threads
 from gpualgo._cpu.kernels import scratch
 from gpualgo._cpu.layout import address
 
-_WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
+WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
 _LONG_ROW = 1 << 17  # keys from which all cores work on one row
 _LINE_BYTES = 1 << 23  # of keys and values, from which caches are bypassed
 _LINE_BITS, _CACHE_BITS = 11, 8  # the widest digit of a pass, with and without lines
@@ -45,10 +47,31 @@ class Order:
 
     def numbers(self) -> list[int]:
         """Return the kernels' parameters from CODES on, as signed words."""
-        key = (self.size, self.is_float)
-        codes = entry("codes", *key)
-        numbers = [codes, self.size, self.flip, self.infinity, self.used]
+        numbers = [self._codes(), self.size, self.flip, self.infinity, self.used]
         return [number - (number >> 63 << 64) for number in numbers]
+
+    def _codes(self) -> int:
+        """Return the address of the kernel that makes codes of keys."""
+        return entry("codes", self.size, self.is_float)
+
+
+class WordOrder(Order):
+    """The same of words that hold several numbers; all their bits count."""
+
+    def __init__(self, dtype: words.Dtype, descending: words.Ways) -> None:
+        super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, words.used_bits(dtype))
+        self.flip = flipped_bits(dtype, descending)
+        floats = [n for n in words.numbers(dtype, descending) if dtypes.kind(n.dtype) == "f"]
+        self.is_float = bool(floats)
+        self._floats: list[int] = []
+        for number in floats:
+            infinity = _INFINITY[str(dtypes.name_of(number.dtype))]
+            self._floats += [number.shift, number.bits, infinity]
+
+    def _codes(self) -> int:
+        if not self._floats:
+            return super()._codes()
+        return entry("word_codes", self.size, *self._floats)
 
 
 def radix_sort(
@@ -62,22 +85,24 @@ def radix_sort(
     """
     order = Order(keys.dtype, descending, begin_bit, end_bit)
     if values is None or out_values is None:
-        _sort(_words(keys), None, _words(out_keys), None, axis, order)
-    elif values.itemsize in _WORD_SIZES:
-        _sort(_words(keys), _words(values), _words(out_keys), _words(out_values), axis, order)
+        _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
+    elif values.itemsize in WORD_SIZES:
+        _sort(
+            as_bytes(keys), as_bytes(values), as_bytes(out_keys), as_bytes(out_values), axis, order
+        )
     else:
         indices = np.empty(keys.shape, np.int64)
-        _sort(_words(keys), None, _words(out_keys), _words(indices), axis, order)
-        _words(out_values)[...] = np.take_along_axis(_words(values), indices, axis)
+        _sort(as_bytes(keys), None, as_bytes(out_keys), as_bytes(indices), axis, order)
+        as_bytes(out_values)[...] = np.take_along_axis(as_bytes(values), indices, axis)
 
 
 def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along axis to out, of an integer dtype that holds it."""
     order = Order(keys.dtype, descending, 0, 8 * keys.itemsize)
-    _sort(_words(keys), None, None, _words(out), axis, order)
+    _sort(as_bytes(keys), None, None, as_bytes(out), axis, order)
 
 
-def _words(array: Array) -> Array:
+def as_bytes(array: Array) -> Array:
     """Return array as plain bytes of its item size."""
     return array.view(f"V{array.itemsize}")
 
@@ -87,17 +112,28 @@ def _sort(
     order: Order,
 ) -> None:  # fmt: skip
     """Sort rows along axis; without values their positions are moved, without out_keys alone."""
-    arrays = [keys, values, out_keys, out_values]
     if axis != keys.ndim - 1:
-        arrays = [a if a is None else np.moveaxis(a, axis, -1) for a in arrays]
-    length = keys.shape[axis]
+        keys = np.moveaxis(keys, axis, -1)
+        others = (values, out_keys, out_values)
+        values, out_keys, out_values = (
+            a if a is None else np.moveaxis(a, axis, -1) for a in others
+        )
+    sort(keys, values, out_keys, out_values, order)
+
+
+def sort(
+    keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None,
+    order: Order,
+) -> None:  # fmt: skip
+    """Sort rows of plain bytes along the last axis, as `_sort` does."""
+    arrays = [keys, values, out_keys, out_values]
+    *outer, length = keys.shape
     if length < _LONG_ROW or (
         length < 4 * _LONG_ROW and keys.size // length >= threads.num_threads()
     ):
         rows.sort(arrays, order.numbers())
         return
-    outer = keys.shape[:axis] + keys.shape[axis + 1 :]
-    for index in np.ndindex(outer):
+    for index in np.ndindex(*outer):
         _LongRow([a if a is None else a[index] for a in arrays], order).sort()
 
 

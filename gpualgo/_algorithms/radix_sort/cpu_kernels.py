@@ -88,6 +88,47 @@ def codes_kernel(size: int, is_float: bool) -> Callable[..., None]:
     return float_codes if is_float else integer_codes
 
 
+def word_codes_kernel(size: int, *floats: int) -> Callable[..., None]:
+    """Write the same for words of several numbers, of which some are floats.
+
+    `floats`: of each its lowest bit, its bits, and its infinity. Other numbers' bits are codes.
+    """
+    make, as_key = word(size), pointer_to(word(size))
+    fields = [floats[i : i + 3] for i in range(0, len(floats), 3)]
+    taken = sum((1 << bits) - 1 << shift for shift, bits, _ in fields)
+    plain = np.uint64((1 << 64) - 1 ^ taken)
+
+    @inline
+    def code_of(bits: Any) -> Any:
+        return bits & plain
+
+    for field in fields:
+        code_of = _with_float(code_of, *field)
+
+    def codes_of(keys: int, count: int, codes: int, flip: int, infinity: int) -> None:
+        source, target, mask = as_key(keys), unsigned(codes), np.uint64(make(flip))
+        for i in range(count):
+            store(target, i, code_of(np.uint64(load(source, i))) ^ mask)
+
+    return codes_of
+
+
+def _with_float(code_of: Any, shift: int, bits: int, infinity: int) -> Any:
+    """Return a function that makes the code of one more float within a word."""
+    down, top, limit = np.uint64(shift), np.uint64(bits - 1), np.uint64(infinity)
+    middle, everything = np.uint64(1 << bits - 1), np.uint64((1 << bits) - 1)
+
+    @inline
+    def with_float(key: Any) -> Any:
+        number = (key >> down) & everything
+        magnitude, negative = number & (middle - _ONE), _ZERO - (number >> top)
+        code = middle + (magnitude ^ negative) - negative
+        is_nan = _ZERO - np.uint64(magnitude > limit)
+        return code_of(key) | ((code | is_nan) & everything) << down
+
+    return with_float
+
+
 @inline
 def read_codes(table: int, keys: int, count: int, codes: int) -> None:
     """Make the codes of `count` keys from an address on."""

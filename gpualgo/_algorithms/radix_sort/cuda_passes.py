@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import parameters, policy
+from gpualgo._algorithms.radix_sort.digits import Digit, digits_of, packed_digits
+from gpualgo._algorithms.radix_sort.words import Ways
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
@@ -52,10 +54,10 @@ class Job:
     """What to sort: rows of keys that lie one after the other, without gaps."""
 
     device: int
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # of a number, or of a word of several
     num_rows: int
     row_items: int
-    descending: bool
+    descending: Ways
     begin_bit: int
     end_bit: int
     value_bytes: int = 0  # of values that move along, or of the indices that are made
@@ -122,9 +124,7 @@ class Batch:
     def __init__(self, job: Job, num_rows: int) -> None:
         self.job, self.num_rows = job, num_rows
         self._limit, self._sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
-        digits = policy.digits_of(
-            job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place
-        )
+        digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place)
         num_keys = num_rows * job.row_items
         cut = policy.pass_policy(
             num_keys, job.key_bytes, job.value_bytes, job.index_bytes, self._limit
@@ -144,7 +144,7 @@ class Batch:
                 num_passes=len(digits), digit=words, padding=digit.padding,
             )
             for index, (digit, words) in enumerate(
-                zip(digits, policy.packed_digits(digits, len(digits)), strict=True)
+                zip(digits, packed_digits(digits, len(digits)), strict=True)
             )
         ]  # fmt: skip
         counted = policy.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
@@ -161,7 +161,7 @@ class Batch:
         self._passes = self._pass_launches(moving, cut, num_tiles, packed)
 
     def _histogram_launch(
-        self, kernel: Kernel, cut: policy.HistogramPolicy, digits: list[policy.Digit]
+        self, kernel: Kernel, cut: policy.HistogramPolicy, digits: list[Digit]
     ) -> Callable[..., Launch]:
         job = self.job
         items = VECTOR_BYTES // job.key_bytes
@@ -172,7 +172,7 @@ class Batch:
         per_row = -(-job.row_items // chunk)
         packed = parameters.HISTOGRAM.pack(
             row_items=job.row_items, chunk_items=chunk, num_rows=self.num_rows,
-            blocks_per_row=per_row, digits=policy.packed_digits(digits, parameters.MAX_PASSES),
+            blocks_per_row=per_row, digits=packed_digits(digits, parameters.MAX_PASSES),
             is_in_place=job.is_in_place, has_to_write=job.has_to_write,
         )  # fmt: skip
         return partial(

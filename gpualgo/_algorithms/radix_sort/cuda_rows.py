@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpualgo._algorithms.radix_sort import parameters, policy
 from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Job
+from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key, packed_digits
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._driver import device as gpu
@@ -21,12 +22,12 @@ def launch_of(job: Job, arrays: Arrays) -> Launch | None:
 
 
 def _launch(job: Job, cut: policy.RowPolicy, arrays: Arrays) -> Launch:
-    digits = policy.digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
-    padding, is_highest = policy.last_key(job.dtype, job.descending)
+    digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
+    padding, is_highest = last_key(job.dtype, job.descending)
     packed = parameters.ROWS.pack(
         num_rows=job.num_rows, row_items=job.row_items, padding=padding,
         is_padding_highest=is_highest, num_passes=len(digits),
-        digits=policy.packed_digits(digits, parameters.MAX_ROW_PASSES),
+        digits=packed_digits(digits, parameters.MAX_ROW_PASSES),
     )  # fmt: skip
     kernel = build.kernel(policy.rows_spec(job.dtype, job.result_bytes, cut), job.device)
     shared = cut.shared_bytes(job.key_bytes, job.result_bytes > 0)
@@ -39,7 +40,7 @@ def _launch(job: Job, cut: policy.RowPolicy, arrays: Arrays) -> Launch:
 def _small_launch(job: Job, arrays: Arrays) -> Launch:
     width = 1 << (job.row_items - 1).bit_length()
     mask = (1 << job.end_bit - job.begin_bit) - 1
-    flip = policy.flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask
+    flip = flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask
     packed = parameters.SMALL_ROWS.pack(
         num_rows=job.num_rows, row_items=job.row_items, mask=mask, flip=flip, shift=job.begin_bit
     )

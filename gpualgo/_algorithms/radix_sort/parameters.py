@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from gpualgo._algorithms.histogram.parameters import TABLE_SIZE
-from gpualgo._cuda.layout import DIVISOR
+from gpualgo._cuda.layout import DIVISOR, layout
 from gpualgo._cuda.parameters import I64, POINTER, U32, U64, Parameters
 
 MAX_PASSES = 12
@@ -42,3 +44,22 @@ COUNT = Parameters(
     table=TABLE_SIZE, num_blocks=DIVISOR,
 )  # fmt: skip
 FILL = Parameters("CountingSortFill", output=POINTER, offsets=POINTER, num_items=I64, flip=I64)
+
+
+@cache
+def pack_words(count: int) -> Parameters:
+    """Return PackParams<count>."""
+    return Parameters(
+        "PackParams",
+        numbers=POINTER[count], indices=POINTER, words=POINTER, num_items=I64, row_items=DIVISOR,
+        layout=layout(count),
+    )  # fmt: skip
+
+
+@cache
+def unpack_words(count: int) -> Parameters:
+    """Return UnpackParams<count>."""
+    return Parameters(
+        "UnpackParams",
+        words=POINTER, numbers=POINTER[count], num_items=I64, layout=layout(count),
+    )  # fmt: skip

@@ -1,22 +1,17 @@
-"""Radix sort: which kernel, which template arguments, how the work is cut. Tables.
-
-A little past 300 lines, as policies and the kernels that take them are read together.
-"""
+"""Radix sort: which kernel, which template arguments, how the work is cut. Tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import parameters
-from gpualgo._base import dtypes
+from gpualgo._algorithms.radix_sort.digits import DIGIT_BITS, order
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import WARP
 
-DIGIT_BITS = 8
 NUM_DIGITS = 1 << DIGIT_BITS
 TABLE_BYTES = 4 * NUM_DIGITS
 RING = 2048  # tile states of one pass, at most
@@ -166,81 +161,6 @@ def _power_of_two(value: int) -> int:
     return 1 << max(0, value - 1).bit_length()
 
 
-@dataclass(frozen=True)
-class Digit:
-    """Where a pass finds its digit (Digit of radix_sort/keys.cuh), and a key for empty places."""
-
-    shift: int
-    mask: int
-    flip: int
-    padding: int  # no key's digit is higher
-
-
-def packed_digits(digits: Sequence[Digit], count: int) -> list[dict[str, int]]:
-    """Return the Digits of kernels; those that are not there are zero."""
-    words = [{"shift": d.shift, "mask": d.mask, "flip": d.flip} for d in digits]
-    return words + [{"shift": 0, "mask": 0, "flip": 0}] * (count - len(words))
-
-
-def digits_of(
-    dtype: np.dtype[Any], descending: bool, begin_bit: int, end_bit: int, even: bool
-) -> list[Digit]:
-    """Return the digits of all passes, the lowest first; `even`: an even number of passes."""
-    num_passes = -(-(end_bit - begin_bit) // DIGIT_BITS)
-    num_passes += even and num_passes % 2
-    width = -(-(end_bit - begin_bit) // num_passes)
-    bits = 8 * dtype.itemsize
-    flipped = flipped_bits(dtype, descending)
-    digits = []
-    for shift in range(begin_bit, begin_bit + num_passes * width, width):
-        mask = (1 << max(0, min(width, end_bit - shift))) - 1
-        shift = min(shift, bits - 1)
-        flip = flipped >> shift & mask
-        digits.append(Digit(shift, mask, flip, _padding(dtype, shift, mask, flip)))
-    return digits
-
-
-def flipped_bits(dtype: np.dtype[Any], descending: bool) -> int:
-    """Return which bits of an ordered key (KeyOrder) are inverted."""
-    bits = 8 * dtype.itemsize
-    flipped = (1 << bits) - 1 if descending else 0
-    return flipped ^ (1 << bits - 1 if dtypes.kind(dtype) == "i" else 0)
-
-
-def last_key(dtype: np.dtype[Any], descending: bool) -> tuple[int, bool]:
-    """Return the bits of a key that comes after all others, and if its digits all are highest."""
-    bits = 8 * dtype.itemsize
-    if dtypes.kind(dtype) != "f":
-        return flipped_bits(dtype, descending) ^ ((1 << bits) - 1), True
-    if descending:
-        return 1 << bits - 1 | _infinity(dtype), dtype != np.float32
-    return (1 << bits) - 1, True
-
-
-def _padding(dtype: np.dtype[Any], shift: int, mask: int, flip: int) -> int:
-    """Return the bits of a key whose digit, once flipped, is as high as any."""
-    wanted = mask ^ flip
-    bits = 8 * dtype.itemsize
-    if dtypes.kind(dtype) != "f":
-        return wanted << shift
-    if wanted:  # NaN
-        return (1 << bits) - 1
-    minus_infinity = 1 << bits - 1 | _infinity(dtype)
-    # Of float32, -inf has the lowest first digit alone; the others of +0 are zero.
-    return 0 if dtype == np.float32 and shift + DIGIT_BITS < bits else minus_infinity
-
-
-def _infinity(dtype: np.dtype[Any]) -> int:
-    return int(np.array(np.inf).astype(dtype).view(f"u{dtype.itemsize}"))
-
-
-def _order(dtype: np.dtype[Any]) -> str:
-    """Return the C++ type of the keys' order; that of integers is their unsigned word's."""
-    if dtypes.kind(dtype) != "f":
-        dtype = np.dtype(f"u{dtype.itemsize}")
-    return f"gpualgo::KeyOrder<{dtypes.cpp_name(dtype)}>"
-
-
 def word(itemsize: int) -> str:
     """Return the C++ type of a word that is moved."""
     if itemsize == 0:
@@ -257,7 +177,7 @@ def histogram_spec(
     return Spec(
         "radix_sort/histogram.cuh",
         "gpualgo::radix_histogram_kernel<gpualgo::RadixHistogramPolicy"
-        f"<{', '.join(map(str, arguments))}>, {num_passes}, {_order(dtype)}, {word(index_bytes)}>",
+        f"<{', '.join(map(str, arguments))}>, {num_passes}, {order(dtype)}, {word(index_bytes)}>",
         parameters.HISTOGRAM,
     )
 
@@ -278,7 +198,7 @@ def pass_spec(
     return Spec(
         "radix_sort/passes.cuh",
         f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
-        f"{str(has_rows).lower()}, {_order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, "
+        f"{str(has_rows).lower()}, {order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, "
         f"{word(index_bytes)}>",
         parameters.PASS,
     )
@@ -293,7 +213,7 @@ def rows_spec(dtype: np.dtype[Any], value_bytes: int, policy: RowPolicy) -> Spec
     return Spec(
         "radix_sort/rows.cuh",
         f"gpualgo::sort_rows_kernel<gpualgo::BlockSortPolicy<{', '.join(map(str, arguments))}>, "
-        f"{_order(dtype)}, {word(value_bytes)}>",
+        f"{order(dtype)}, {word(value_bytes)}>",
         parameters.ROWS,
     )
 
@@ -305,7 +225,7 @@ def small_rows_spec(dtype: np.dtype[Any], value_bytes: int, width: int) -> Spec:
     """Return the kernel that sorts rows of at most `width` keys, one to a lane."""
     return Spec(
         "radix_sort/rows.cuh",
-        f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, {_order(dtype)}, "
+        f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, {order(dtype)}, "
         f"{word(value_bytes)}>",
         parameters.SMALL_ROWS,
     )

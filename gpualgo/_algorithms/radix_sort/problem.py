@@ -38,9 +38,9 @@ class Sort(Problem):
             check_items(view, f"{where}: {name}")
         checks.same_place(list(views), where)
         keys = views[0]
-        self.shape, self.key_dtype = keys.shape, _key_dtype(keys.dtype, where)
+        self.shape, self.key_dtype = keys.shape, key_dtype_of(keys.dtype, where)
         self.descending = descending
-        self.begin_bit, self.end_bit = _bits(begin_bit, end_bit, self.key_dtype, where)
+        self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, self.key_dtype, where)
         self.axis = checks.axis_of(axis, len(keys.shape), where)  # None: flattened
         for values in views[1:]:
             if values.shape != keys.shape:
@@ -57,7 +57,7 @@ class Sort(Problem):
                 Result(shape, view.dtype, in_place_of=(i,)) for i, view in enumerate(views)
             )
         else:
-            self.index_dtype = _index_dtype(index_dtype, self.row_items, where)
+            self.index_dtype = index_dtype_of(index_dtype, self.row_items, where)
             self.results = (Result(shape, self.index_dtype),)
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -88,23 +88,18 @@ class Sort(Problem):
         )
 
 
-def _key_dtype(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
+def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:
     """Return the dtype of keys once it is one that has an order here."""
-    if dtype.names:
-        raise TypeError(
-            f"{where}: keys has structured dtype {dtype}; "
-            f"sort by one field: ga.argsort(keys[{dtype.names[0]!r}]) gives the order"
-        )
-    dtypes.check(dtype, f"{where}: keys")
+    dtypes.check(dtype, f"{where}: {name}")
     if dtype.kind == "c":
         raise TypeError(
-            f"{where}: keys has dtype {dtype}; argsort the imaginary part, "
-            "take the real part in that order, and sort by it stably"
+            f"{where}: {name} has dtype {dtype}, which has no order; "
+            "pass the tuple (x.real, x.imag) to sort by the one and then by the other"
         )
     return dtype
 
 
-def _bits(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tuple[int, int]:
+def bits_of(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tuple[int, int]:
     """Return the range of bits that decides the order."""
     width = 8 * dtype.itemsize
     last = width if end is None else end
@@ -121,7 +116,7 @@ def _bits(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tupl
     return first, last
 
 
-def _index_dtype(value: Any, extent: int, where: str) -> np.dtype[Any]:
+def index_dtype_of(value: Any, extent: int, where: str) -> np.dtype[Any]:
     """Return the dtype of indices once it holds every position of a row."""
     dtype = dtypes.as_dtype(value, where)
     if dtypes.name_of(dtype) not in _INDEX_DTYPES:

@@ -10,10 +10,11 @@ from emulator.planted import (
     reduce,
     sort,
     sort_rows,
+    sort_words,
     tiles,
     wave,
 )
 from emulator.planted.bug import Bug
 
-_TABLES = (reduce, parts, wave, tiles, lines, sort, sort_rows, histogram, records)
+_TABLES = (reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, records)
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

@@ -141,6 +141,19 @@ def _sort(
     return calls
 
 
+def _sort_tuples(dtypes: Any, values: Any, shape: Any) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        keys = [rng.integers(-2, 2, shape).astype(dtype) for dtype in dtypes]
+        order = np.lexsort(keys[::-1], axis=-1)
+        moved = [rng.integers(0, 100, shape).astype(dtype) for dtype in values]
+        given = (tuple(map(gpu.to_device, arrays)) for arrays in (keys, moved))
+        got = ga.radix_sort(*given)
+        wanted = [np.take_along_axis(x, order, -1) for x in (*keys, *moved)]
+        yield from zip((*got[0], *got[1]), wanted, strict=True)
+
+    return calls
+
+
 def _histogram(
     shape: Any, dtype: Any, bins: Any, span: Any = None, axis: int | None = None, step: int = 1,
     scale: float = 100, times: int = 2,
@@ -236,6 +249,8 @@ CASES = {
     "sort rows": Case(_sort((6, 255), np.uint16, values=np.uint32)),
     "sort block rows": Case(_sort((2, 600), np.uint16, values=np.uint32)),
     "sort small rows": Case(_sort((20, 11), np.uint8, values=np.uint32)),
+    "sort tuples": Case(_sort_tuples(("int16", "float32", "int8"), ("int64", "int8"), (20, 11))),
+    "sort wide tuples": Case(_sort_tuples(("float64", "int16"), ("int64", "int8"), (20, 11))),
     "counting sort": Case(_sort(5003, np.uint8, times=2), _COUNTING),
     "histogram": Case(_histogram(3001, np.float32, 12, (-200, 200)), _HISTOGRAM),
     "histogram bytes": Case(_histogram(6001, np.int8, 10, (-128, 127), scale=60), _HISTOGRAM),

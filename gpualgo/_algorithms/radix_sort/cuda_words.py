@@ -1,0 +1,112 @@
+"""Packing numbers of arrays into words on a GPU, and unpacking them: radix_sort/words.cuh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort import parameters, policy
+from gpualgo._algorithms.radix_sort.operands import Operand
+from gpualgo._base.extents import Dims, merge
+from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.plan import NONE
+
+_BLOCK_THREADS = 256
+_ITEMS = 4  # that a thread has under way
+
+
+def pack(
+    parts: Sequence[tuple[Operand, int]], word_bytes: int, target: int, rows: tuple[int, int],
+    device: int, indices: tuple[int, int] = (NONE, 0),
+) -> Launch:  # fmt: skip
+    """Return the launch that puts numbers side by side into gapless words.
+
+    `parts`: arrays, and the byte of the word where each one's numbers begin; `rows`: how many there
+    are, and their length; `indices`: where those of elements within their row lie, and their size.
+    """
+    operands = _in_order(parts)
+    place, index_bytes = indices
+    num_items = rows[0] * rows[1]
+    spec = pack_spec(word_bytes, _sizes(operands), index_bytes, _is_dense(operands))
+    packed = spec.parameters.pack(num_items=num_items, row_items=rows[1], layout=_dims(operands))
+    takes: dict[str, Any] = {
+        "numbers": [operand.place for operand in operands], "indices": place, "words": target,
+    }  # fmt: skip
+    kernel = build.kernel(spec, device)
+    return Launch(kernel, _grid(num_items), _BLOCK_THREADS, packed, device, takes)
+
+
+def unpack(
+    source: int, word_bytes: int, parts: Sequence[tuple[Operand, int]], num_items: int, device: int
+) -> Launch:
+    """Return the launch that writes the numbers of gapless words to arrays."""
+    operands = _in_order(parts)
+    spec = unpack_spec(word_bytes, _sizes(operands), _is_dense(operands))
+    packed = spec.parameters.pack(num_items=num_items, layout=_dims(operands))
+    takes: dict[str, Any] = {"numbers": [o.place for o in operands], "words": source}
+    kernel = build.kernel(spec, device)
+    return Launch(kernel, _grid(num_items), _BLOCK_THREADS, packed, device, takes)
+
+
+def pack_spec(word_bytes: int, sizes: Sequence[int], index_bytes: int, is_dense: bool) -> Spec:
+    """Return the kernel that packs; without indices where these have no bytes."""
+    index = policy.word(index_bytes) if index_bytes else "gpualgo::InOrder"
+    return Spec(
+        "radix_sort/words.cuh",
+        f"gpualgo::pack_words_kernel<{_policy(is_dense)}, {policy.word(word_bytes)}, "
+        f"{_numbers(sizes)}, {index}>",
+        parameters.pack_words(len(sizes)),
+    )
+
+
+def unpack_spec(word_bytes: int, sizes: Sequence[int], is_dense: bool) -> Spec:
+    """Return the kernel that unpacks."""
+    return Spec(
+        "radix_sort/words.cuh",
+        f"gpualgo::unpack_words_kernel<{_policy(is_dense)}, {policy.word(word_bytes)}, "
+        f"{_numbers(sizes)}>",
+        parameters.unpack_words(len(sizes)),
+    )
+
+
+def _policy(is_dense: bool) -> str:
+    return f"gpualgo::WordsPolicy<{_BLOCK_THREADS}, {_ITEMS}, {str(is_dense).lower()}>"
+
+
+def _numbers(sizes: Sequence[int]) -> str:
+    return f"gpualgo::Tuple<{', '.join(map(policy.word, sizes))}>"
+
+
+def _grid(num_items: int) -> int:
+    return -(-num_items // (_BLOCK_THREADS * _ITEMS))
+
+
+def _in_order(parts: Sequence[tuple[Operand, int]]) -> list[Operand]:
+    """Return arrays as words hold their numbers, from the lowest bytes on."""
+    return [operand for operand, _ in sorted(parts, key=lambda part: part[1])]
+
+
+def _sizes(operands: Sequence[Operand]) -> list[int]:
+    return [operand.itemsize for operand in operands]
+
+
+def _is_dense(operands: Sequence[Operand]) -> bool:
+    return all(operand.is_gapless for operand in operands)
+
+
+def _dims(operands: Sequence[Operand]) -> Dims:
+    if _is_dense(operands):
+        return []
+    strides = zip(*(operand.strides for operand in operands), strict=True)
+    extents = [extent for extent, _ in operands[0].dims]
+    return merge(list(zip(extents, strides, strict=True)))
+
+
+def offsets(word: np.dtype[Any]) -> list[int]:
+    """Return the byte of a word where each of its numbers begins."""
+    assert word.fields is not None
+    return [word.fields[name][1] for name in word.names or ()]

@@ -1,0 +1,116 @@
+"""A sort whose keys or values are several arrays: the elements that they make, and their order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort import words
+from gpualgo._algorithms.radix_sort.problem import bits_of, index_dtype_of, key_dtype_of
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View, check_items, view_of
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import Array, Problem, Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+Forms = tuple[Form | None, ...]
+
+
+class TupleSort(Problem):
+    """What equal calls of `radix_sort` or `argsort` share whose keys or values are tuples."""
+
+    needs_alignment = False
+    copies_page_locked = True
+    takes_any_items = True
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        ways, begin_bit, end_bit, axis, index_dtype, self.forms = rest
+        keys_form, values_form = (*self.forms, None)[:2]
+        self.num_keys = count = len(ways)
+        keys, values = views[:count], views[count:]
+        key_names = inputs.names(keys, keys_form, "keys")
+        value_names = inputs.names(values, values_form, "values") if values else ()
+        self.inputs = (*key_names, *value_names)
+        super().__init__(device, views, op, init, rest, where)
+        for view, name in zip(views, self.inputs, strict=False):
+            check_items(view, f"{where}: {name}")
+        checks.same_place(list(views), where)
+        for view, name in zip(keys, key_names, strict=True):
+            key_dtype_of(view.dtype, where, name)
+        self.groups = words.groups_of([view.dtype for view in keys], ways)
+        self.value_word = words.value_word([view.dtype for view in values])
+        self.begin_bit, self.end_bit = begin_bit, end_bit
+        if keys_form is None:
+            self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, keys[0].dtype, where)
+        self.shape = shape = keys[0].shape
+        self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
+        if len(values) == 1 and values[0].shape != shape:
+            raise ValueError(
+                f"{where}: values has shape {values[0].shape} but keys has {shape}; "
+                "pass one value for each key"
+            )
+        size = math.prod(shape)
+        self.row_items = size if self.axis is None else shape[self.axis]
+        out_shape = (size,) if self.axis is None else shape
+        self.index_dtype: np.dtype[Any] | None = None
+        if index_dtype is not None:
+            self.index_dtype = index_dtype_of(index_dtype, self.row_items, where)
+            self.results = (Result(out_shape, self.index_dtype),)
+            return
+        self.results = tuple(
+            Result(out_shape, view.dtype, in_place_of=(i,)) for i, view in enumerate(views)
+        )
+        self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
+
+    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        try:
+            return arguments_of(tuple(arguments), self.where) if len(arguments) < 3 else None
+        except ValueError:  # no shape is as prepared, which is told next
+            return None
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.radix_sort import cuda_tuples
+
+        return cuda_tuples.plan_of(self, views, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.radix_sort import cpu_tuples
+
+        if self.index_dtype is not None:
+            cpu_tuples.argsort(self, arrays, results[0])
+        else:
+            cpu_tuples.radix_sort(self, arrays, results)
+
+
+def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
+    """Return the views of keys, and of values if given, and how each is built."""
+    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
+    if len(arguments) == 1:
+        return keys, (form,)
+    values, shape = arguments[1], keys[0].shape
+    if not isinstance(values, tuple):  # a structured array is moved as it is
+        return (*keys, view_of(values, f"{where}: values")), (form, None)
+    moved, moved_form = inputs.spread(values, f"{where}: values", has_names=False)
+    own = moved[0].shape
+    if own != shape:
+        try:
+            fits = np.broadcast_shapes(own, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"{where}: values has shape {own}, which does not broadcast to {shape} of keys; "
+                "pass one value for each key"
+            )
+        moved = tuple([inputs.broadcast_to(view, shape) for view in moved])
+    return (*keys, *moved), (form, moved_form)

@@ -1,0 +1,160 @@
+"""The kernels that sort words of several numbers, built without a GPU, and the digits of such."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sass
+from lexical import lexical_order, some
+from sass import Capability, Dtype, needs_cuobjdump
+from test_build_radix_sort import MAIN, check, limit_of, ordered, pass_spec, rows_spec
+
+from gpualgo._algorithms.radix_sort import cuda_words, policy, words
+from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
+from gpualgo._cuda import build
+
+OTHERS: list[Capability] = [(7, 5), (12, 0)]
+NAMES = ["bool", "int8", "uint16", "int32", "float16", "bfloat16", "float32"]
+WAYS = list(itertools.product((False, True), repeat=2))
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> words.Group:
+    dtypes = [sass.dtype_of(name) for name in names]
+    (group,) = words.groups_of(dtypes, ways or (False,) * len(names))
+    return group
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", [MAIN, *OTHERS], ids=build.arch_of)
+def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) -> None:
+    word = word_of("float32", "int8", "float16").dtype
+    small = word_of("float16", "uint8").dtype
+    cut = policy.histogram_policy(1 << 30, 8, limit_of(capability))
+    for spec in (
+        policy.histogram_spec(word, 8, 4, cut, capability >= (9, 0)),
+        pass_spec(word, 0, 0, capability),
+        pass_spec(word, 4, 8, capability, 1 << 20, True),
+        pass_spec(small, 8, 8, capability),
+        rows_spec(word, 4, 300, 1000, capability),
+        policy.small_rows_spec(small, 8, 8),
+    ):
+        assert "SideBySide" in spec.expression
+        check(spec, capability, tmp_path, may_spill=True)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", [MAIN, *OTHERS], ids=build.arch_of)
+@pytest.mark.parametrize(
+    "sizes", [(4, 4), (8,), (1, 2), (4, 2, 1), (8, 4, 2, 1), (1,) * 8], ids=str
+)
+def test_packing_holds_all_in_registers(
+    sizes: tuple[int, ...], capability: Capability, tmp_path: Path
+) -> None:
+    size = next(size for size in policy.WORDS if sum(sizes) <= size)
+    for is_dense in (True, False):
+        for index_bytes in (0, 4, 8):
+            spec = cuda_words.pack_spec(size, sizes, index_bytes, is_dense)
+            check(spec, capability, tmp_path, may_spill=False)
+        check(cuda_words.unpack_spec(size, sizes, is_dense), capability, tmp_path, may_spill=False)
+
+
+def test_words_of_integers_are_sorted_as_integers() -> None:
+    """They take no kernels of their own."""
+    word = word_of("int8", "uint16", "bool").dtype
+    plain = np.dtype("uint32")
+    cut = policy.pass_policy(1 << 20, 4, 4, 4, limit_of(MAIN))
+    ours, others = (policy.pass_spec(d, 4, 4, 4, cut, False, True) for d in (word, plain))
+    assert ours.expression == others.expression
+
+
+# --- which numbers share a word -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "sizes"),
+    [
+        (("u1",) * 8, [8]),
+        (("u1", "f4", "f4"), [8, 4]),
+        (("f8", "f8"), [8, 8]),
+        (("u1", "u8", "u1"), [1, 8, 1]),
+        (("u1", "u2"), [4]),
+        (("u1", "u1"), [2]),
+        (("f2",), [2]),
+        (("f4",) * 5, [8, 8, 4]),
+    ],
+)
+def test_groups(names: tuple[str, ...], sizes: list[int]) -> None:
+    dtypes = [np.dtype(name) for name in names]
+    groups = words.groups_of(dtypes, [False] * len(names))
+    assert [group.dtype.itemsize for group in groups] == sizes
+    assert [place for group in groups for place in group.places] == list(range(len(names)))
+
+
+def test_words_hold_numbers_apart() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        sizes = rng.choice([1, 2, 4, 8, 16, 3], rng.integers(1, 9))
+        word = words.value_word([np.dtype(f"V{size}") for size in sizes])
+        fits = len(sizes) > 1 and sum(sizes) <= 16 and not {3, 16} & set(sizes)
+        assert (word is not None) == fits
+        if word is None:
+            continue
+        taken: list[int] = []
+        for begin, size in zip(cuda_words.offsets(word), sizes, strict=True):
+            assert begin // 8 == (begin + size - 1) // 8  # not across 8 bytes
+            taken += range(begin, begin + size)
+        assert sorted(taken) == list(range(sum(sizes)))  # without gaps, as kernels have them
+        assert word.itemsize in policy.WORDS
+
+
+# --- digits -------------------------------------------------------------------------------------
+
+
+def ordered_words(keys: np.ndarray[Any, Any]) -> list[int]:
+    """Return KeyOrder::ordered of each word."""
+    assert keys.dtype.fields is not None
+    total = [0] * keys.size
+    for name in keys.dtype.names or ():
+        shift = 8 * keys.dtype.fields[name][1]
+        numbers = ordered(np.ascontiguousarray(keys[name]))
+        total = [word | number << shift for word, number in zip(total, numbers, strict=True)]
+    return total
+
+
+def packed(word: Dtype, numbers: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    keys = np.zeros(numbers[0].size, word)
+    for name, each in zip(word.names or (), numbers, strict=True):
+        keys[name] = each
+    return keys
+
+
+def one(word: Dtype, bits: int) -> np.ndarray[Any, Any]:
+    return np.array([bits], f"u{word.itemsize}").view(word)
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(NAMES, repeat=2)))
+def test_digits_sort_words(first: str, second: str) -> None:
+    for ways in WAYS:
+        word = word_of(first, second, ways=ways).dtype
+        numbers = [some(300, sass.dtype_of(name), i) for i, name in enumerate((first, second))]
+        want = lexical_order(numbers, ways).tolist()
+        codes = ordered_words(packed(word, numbers))
+        for even in (False, True):
+            order = list(range(300))
+            for digit in digits_of(word, ways, 0, words.used_bits(word), even):
+                found = [(code >> digit.shift & digit.mask) ^ digit.flip for code in codes]
+                (highest,) = ordered_words(one(word, digit.padding))
+                assert (highest >> digit.shift & digit.mask) ^ digit.flip >= max(found)
+                order.sort(key=found.__getitem__)
+            assert order == want
+        padding, is_highest = last_key(word, ways)
+        flipped = flipped_bits(word, ways)
+        last = ordered_words(one(word, padding))[0] ^ flipped
+        assert last >= max(code ^ flipped for code in codes)
+        assert is_highest == (last == (1 << words.used_bits(word)) - 1)
