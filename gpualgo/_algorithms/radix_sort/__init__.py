@@ -8,6 +8,8 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View, as_view, view_of
+from gpualgo._lazy.array import is_lazy
+from gpualgo._lazy.real import made
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
@@ -146,6 +148,8 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
+    if is_lazy(keys) or is_lazy(values):
+        keys, values, out = _made(keys, values, axis, out, stream)
     views: tuple[View, ...] = ()
     if not (isinstance(keys, tuple) or isinstance(values, tuple)):
         views = (view_of(keys, "radix_sort: keys"),)
@@ -165,6 +169,19 @@ def radix_sort(
     rest = (descending, begin_bit, end_bit, axis, None)
     problem = problem_of(Sort, views, None, None, rest, "radix_sort", 0)
     return run(problem, views, None, None, out, stream)
+
+
+def _made(keys: Any, values: Any, axis: Any, out: Any, stream: Any) -> tuple[Any, Any, Any]:
+    """Return keys, values and out once lazy ones are computed, where results go if they fit."""
+    is_pair = isinstance(out, tuple) and values is not None and len(out) == 2
+    outs = out if is_pair else (out, None)
+    are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
+    is_flat = axis is None and are_lazy
+    keys = made(keys, outs[0], is_flat, "radix_sort: keys", stream)
+    values = made(values, outs[1], is_flat, "radix_sort: values", stream)
+    if out is None and are_lazy:
+        out = keys if values is None else (keys, values)
+    return keys, values, out
 
 
 def _sort_tuples(where: str, *arguments: Any) -> Any:
@@ -251,6 +268,8 @@ def argsort(
     >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
     array([3, 1, 2, 0])
     """
+    if is_lazy(keys):
+        keys = made(keys, None, False, "argsort: keys", stream)
     views: tuple[View, ...] = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype

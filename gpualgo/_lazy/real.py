@@ -1,0 +1,38 @@
+"""Lazy inputs of algorithms that move elements: made real where the results go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpualgo._arrays.view import view_of
+from gpualgo._base import recording
+from gpualgo._lazy.array import LazyArray, is_lazy, zipped
+from gpualgo._lazy.hooks import hooks
+
+
+def made(x: Any, out: Any, is_flat: bool, where: str, stream: Any) -> Any:
+    """Return an input's elements in memory: in an output if they fit there, else in new arrays.
+
+    `is_flat`: results have one dimension. What is no lazy array is returned as it is.
+    """
+    if not is_lazy(x):
+        return x
+    if recording.active:
+        recorder = recording.current()
+        if recorder is not None and not recorder.is_graph:
+            raise TypeError(
+                f"{where}: a lazy array is made real before it is moved, which no plan does; pass "
+                "gpualgo.copy(x)"
+            )
+    whole = zipped(x, where)
+    if is_flat:
+        whole = whole.ravel()
+    return hooks.copy(whole, out=out if _fits(whole, out) else None, stream=stream)
+
+
+def _fits(x: LazyArray, out: Any) -> bool:
+    """Return whether an output is of x's shape and dtype; if not, the algorithm will say so."""
+    if out is None or isinstance(out, tuple) or x.dtype.names is not None:
+        return False
+    view = view_of(out, "out")
+    return view.shape == x.shape and view.dtype == x.dtype and not view.readonly
