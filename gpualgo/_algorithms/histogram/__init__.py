@@ -35,6 +35,7 @@ def histogram(
     bins: Any,
     range: Any = None,
     *,
+    weights: Any = None,
     axis: Any = None,
     dtype: Any = None,
     out: Any = None,
@@ -99,7 +100,11 @@ def histogram(
     >>> ga.histogram(np.array([0.5, 2.0, 3.5, np.nan]), [0, 1, 2, 10])
     array([1, 0, 2])
     """
+    if weights is not None or isinstance(x, tuple):
+        return _joint(x, bins, range, weights, axis, dtype, out, stream)
     view = view_of(x, "histogram: x")
+    if view.dtype.names is not None:
+        return _joint(x, bins, range, weights, axis, dtype, out, stream)
     if dtype is None and out is not None:
         target = as_view(out, "histogram: out")
         dtype = target.dtype
@@ -109,3 +114,10 @@ def histogram(
     rest = arguments.bins_of(bins, range, view, stream), axis, dtype
     problem = problem_of(Histogram, (view,), None, None, rest, "histogram", 0)
     return run(problem, (view,), None, None, out, stream)
+
+
+def _joint(*given: Any) -> Any:
+    """Count samples of several dimensions, or add weights up."""
+    from gpualgo._algorithms.histogram import joint
+
+    return joint.histogram(*given)
