@@ -12,8 +12,8 @@
 #define GPUALGO_HISTOGRAM_WEIGHTED_CUH
 
 #include "histogram/joint.cuh"
+#include "histogram/kernel.cuh"
 #include "histogram/sums.cuh"
-#include "histogram/tables.cuh"
 #include "parts/fold.cuh"
 
 namespace gpualgo {
