@@ -207,6 +207,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
                          uint64(ptx::ld_cg(&params.head->reached[0]));
   const JointSums<A> joint{params.sums, params.num_slots, 0};
   const int64 step = int64(gridDim.x) * Policy::block_threads;
+#pragma unroll 1
   for (int64 slot = int64(blockIdx.x) * Policy::block_threads + threadIdx.x;
        slot < params.num_slots; slot += step) {
     const int64 place = params.bins_per_place.divide(slot);

@@ -12,6 +12,7 @@ from gpualgo._algorithms.histogram.sums import Sum
 # Several loads a sample: fewer vectors under way than where there is one.
 FLAT = Policy(512, 2, 2)
 STRIDED = Policy(512, 4, 2)
+STRIDED_SUMS = Policy(512, 2, 2)
 ROUND = Policy(256, 1, 4)
 ROUND_BLOCKS = 8  # per multiprocessor
 # Digits of a sum that a block has in shared memory: the rest of a float's reach goes to the joint
@@ -64,7 +65,7 @@ def cut_sums(
     in_shared = num_slots * each <= room and not (
         num_slots > policy.FEW_SLOTS and samples < policy.SAMPLES_PER_SLOT * num_slots
     )
-    kind = FLAT if is_flat else STRIDED
+    kind = FLAT if is_flat else STRIDED_SUMS
     tile = kind.block_threads // channels * kind.loads
     parts = min(-(-num_items // tile), max(1, machine.num_sms * kind.min_blocks // num_rows))
     if in_shared:
