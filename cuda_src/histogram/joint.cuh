@@ -232,15 +232,14 @@ struct JointRows {
           const int64 index = begin + (i * Policy::block_threads + int(threadIdx.x)) * items;
           packs[i] = load_leaves<T, items, Access::is_aligned, repeated>(
               advanced<repeated>(samples, index));
-          held[i] = detail::load_weights<W, Access::is_aligned, repeats_weights, items>(weights,
-                                                                                        index);
+          held[i] =
+              detail::load_weights<W, Access::is_aligned, repeats_weights, items>(weights, index);
         }
 #pragma unroll
         for (int i = 0; i < loads; ++i) visit(packs[i], held[i]);
       } else {
 #pragma unroll 1
-        for (int64 index = begin + threadIdx.x; index < num_items;
-             index += Policy::block_threads) {
+        for (int64 index = begin + threadIdx.x; index < num_items; index += Policy::block_threads) {
           const Pack<T, 1> one{{load_element(advanced<repeated>(samples, index))}};
           visit(one, detail::load_weights<W, true, repeats_weights, 1>(weights, index));
         }
@@ -266,8 +265,8 @@ struct JointRows {
         if (!is_counting || index >= num_items) continue;
         int64 offsets[leaves];
         access.items.offsets(index, offsets);
-        packs[i].items[0] = load_element(
-            moved(samples, [&](auto leaf) { return offsets[decltype(leaf)::value]; }));
+        packs[i].items[0] =
+            load_element(moved(samples, [&](auto leaf) { return offsets[decltype(leaf)::value]; }));
         if constexpr (weight_leaves<W> > 0) {
           held[i].items[0] = load_item<W>(weights + offsets[leaves - 1]);
         }

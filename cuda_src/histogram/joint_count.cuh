@@ -65,8 +65,7 @@ __device__ inline void finish_joint_row(const Params& params, JointShared& share
   const uint32 channels = params.rows.num_channels(), num_bins = uint32(params.num_bins);
   const JointCounters joint{params.counters, params.counter_bytes};
   const auto write = [&](int64 place, int64 bin, uint64 count) {
-    unsigned char* address =
-        params.output + params.places.offset(place) + params.cells.offset(bin);
+    unsigned char* address = params.output + params.places.offset(place) + params.cells.offset(bin);
     if (params.output_bytes == 8) {
       *reinterpret_cast<uint64*>(address) = count;
     } else if (params.output_bytes == 4) {
@@ -104,9 +103,8 @@ __device__ inline void finish_joint_row(const Params& params, JointShared& share
 }
 
 template <class Policy, class T, class Bins, class Table, class Access>
-__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    histogram_joint_kernel(
-        const __grid_constant__ JointHistogram<num_leaves<T>, Bins, Access> params) {
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) histogram_joint_kernel(
+    const __grid_constant__ JointHistogram<num_leaves<T>, Bins, Access> params) {
   auto& shared = ptx::dynamic_shared_memory<JointShared>();
   const auto& rows = params.rows;
   Table table(shared.words, params.table, {params.counters, params.counter_bytes},

@@ -1,15 +1,15 @@
 // Exact sums: what is added to a bin is an integer, at a place of a long integer.
 //
-// A float is m * 2^place, in units of the least float of its type. A sum of any number of them is an
-// integer of as many bits as the type reaches, with room above for carries: it does not depend on
-// the order of additions, and is rounded once. Complex numbers have two sums, integers one of 64
+// A float is m * 2^place, in units of the least float of its type. A sum of any number of them is
+// an integer of as many bits as the type reaches, with room above for carries: it does not depend
+// on the order of additions, and is rounded once. Complex numbers have two sums, integers one of 64
 // bits, which wraps.
 //
-// A sum is kept in words of two's complement whose values are added, each times its 2^(bits * word),
-// so that an addition changes the one or two words where m lies. Each word is a signed integer of
-// its own: an atomic addition that leaves its range, as the value that it returns tells, has put in
-// 2^bits too little or too much, which its thread makes good in the word above. So a carry goes on
-// only where a word overflows, and one that is as wide as m hardly ever does.
+// A sum is kept in words of two's complement whose values are added, each times its 2^(bits *
+// word), so that an addition changes the one or two words where m lies. Each word is a signed
+// integer of its own: an atomic addition that leaves its range, as the value that it returns tells,
+// has put in 2^bits too little or too much, which its thread makes good in the word above. So a
+// carry goes on only where a word overflows, and one that is as wide as m hardly ever does.
 // Superaccumulators: Kulisch 2011, doi:10.1007/s00607-010-0131-y; in two levels on GPUs: Collange,
 // Defour, Graillat and Iakymchuk 2015, doi:10.1016/j.parco.2015.09.001.
 #ifndef GPUALGO_HISTOGRAM_SUMS_CUH
@@ -230,8 +230,8 @@ struct SharedSums {
 // greatest three of them, what lies below, and where they are.
 template <class Format>
 struct Rounding {
-  uint64 upper = 0;     // the greatest digit but zero, and the next
-  uint32 lower = 0;     // the one below
+  uint64 upper = 0;      // the greatest digit but zero, and the next
+  uint32 lower = 0;      // the one below
   bool is_more = false;  // is there more below that?
   int32 top = -1;
 

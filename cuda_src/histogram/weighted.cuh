@@ -1,10 +1,12 @@
 // Histogram with weights: sums[k][b0][b1]... of the weights of the samples of kept place k.
 //
-// Algorithm  Weights are added up exactly, as long integers (histogram/sums.cuh): a block's share of
+// Algorithm  Weights are added up exactly, as long integers (histogram/sums.cuh): a block's share
+// of
 //            one row in digits in shared memory, where those of all bins fit, which are then added
 //            to the joint sums; else in the joint sums at once. A second kernel rounds the sums to
 //            the result and clears them.
-// Bytes      those of each sample's numbers and weight, once; a sum's words that any weight reached,
+// Bytes      those of each sample's numbers and weight, once; a sum's words that any weight
+// reached,
 //            twice. Launches: two. Temporary storage: the joint sums, 8 bytes a word.
 // Bits       Integer additions commute: the same bits on every run and every GPU, the exact sum
 //            rounded once.
@@ -74,8 +76,8 @@ __device__ inline int32 first_digit_of(const Params& params, JointShared& shared
 template <class Policy, class T, class W, class A, class Bins, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     histogram_weighted_kernel(
-        const __grid_constant__
-            WeightedHistogram<num_leaves<T> + weight_leaves<W>, A, Bins, Access> params) {
+        const __grid_constant__ WeightedHistogram<num_leaves<T> + weight_leaves<W>, A, Bins, Access>
+            params) {
   auto& shared = ptx::dynamic_shared_memory<JointShared>();
   const auto& rows = params.rows;
   if (threadIdx.x == 0) shared.lowest = 0;
@@ -220,8 +222,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     }
   }
   ptx::syncthreads();
-  if (threadIdx.x == 0 &&
-      ptx::atom_add_acq_rel_gpu<1>(&params.head->finished) == gridDim.x - 1) {
+  if (threadIdx.x == 0 && ptx::atom_add_acq_rel_gpu<1>(&params.head->finished) == gridDim.x - 1) {
     *params.head = {};
   }
 }

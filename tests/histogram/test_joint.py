@@ -107,7 +107,12 @@ def test_integers_that_no_float_holds(backend: Backend) -> None:
     assert_same(counted(backend, (x, x), (edges, edges)), want)
 
 
-TABLES = {"small": (8, 9), "replicas of few": (200, 20), "16 bits": (250, 300), "global": (900, 500)}
+TABLES = {
+    "small": (8, 9),
+    "replicas of few": (200, 20),
+    "16 bits": (250, 300),
+    "global": (900, 500),
+}
 
 
 @pytest.mark.parametrize("bins", TABLES.values(), ids=TABLES)

@@ -216,9 +216,11 @@ def add_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
     return add
 
 
-@numba.njit(**_OPTIONS)
-def _add(words: int, slot: int, number: int) -> None:
+def _add_word(words: int, slot: int, number: int) -> None:
     store(_words(words), slot, load(_words(words), slot) + number)
+
+
+_add = numba.njit(**_OPTIONS)(_add_word)
 
 
 def finish_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:

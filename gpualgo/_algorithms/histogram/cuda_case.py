@@ -84,7 +84,8 @@ def device_bins(problem: JointHistogram, machine: policy.Machine) -> DeviceBins:
 
     def values(address: int) -> dict[str, Any]:
         kinds = {
-            f"v{i}": one.values(address + at) for i, (one, at) in enumerate(zip(each, tables))
+            f"v{i}": one.values(address + at)
+            for i, (one, at) in enumerate(zip(each, tables, strict=False))
         }
         return {
             "each": kinds, "num_bins": [bins.num_bins for bins in problem.bins],
@@ -139,7 +140,9 @@ def _access(
 ) -> tuple[Access, bool]:  # fmt: skip
     """Return how kernels reach the samples of a row, and whether that has no gaps."""
     strides = samples[-1][1] if samples else tuple(dtype.itemsize for dtype in read)
-    if len(samples) > 1 or any(s not in (0, d.itemsize) for s, d in zip(strides, read)):
+    if len(samples) > 1 or any(
+        s not in (0, d.itemsize) for s, d in zip(strides, read, strict=True)
+    ):
         return _strided(len(views)), False
     repeated = sum(1 << i for i, stride in enumerate(strides) if stride == 0)
     widest = max(dtype.itemsize for dtype in read)
@@ -147,7 +150,7 @@ def _access(
     steps = [math.gcd(0, *(dim[1][i] for dim in kept)) for i in range(len(views))]
     is_aligned = all(
         repeated >> i & 1 or math.gcd(view.ptr + start, step) % min(16, items * dtype.itemsize) == 0
-        for i, (view, start, step, dtype) in enumerate(zip(views, starts, steps, read))
+        for i, (view, start, step, dtype) in enumerate(zip(views, starts, steps, read, strict=True))
     )
     cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
     return Access(cpp, joint_parameters.FLAT), True

@@ -61,7 +61,8 @@ def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan
         num_bins=problem.num_bins, output_bytes=size,
         table={"num_slots": channels * problem.num_bins, "replicas": cut.replicas,
                "words": cut.words},
-        places=case.places, cells=case.cells, rows=case.rows(channels, cut.parts, 0, case.num_places), bins=bins,
+        places=case.places, cells=case.cells, bins=bins,
+        rows=case.rows(channels, cut.parts, 0, case.num_places),
     )  # fmt: skip
     launch = Launch(
         build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads, packed,

@@ -33,8 +33,8 @@ def bins(each: Sequence[Parameters]) -> Parameters:
 def _rows(leaves: int, access: Parameters) -> Parameters:
     return Parameters(
         "JointRows",
-        num_items=I64, first=I64, end=I64, channels=I64, blocks_per_row=DIVISOR, kept=layout(leaves),
-        access=access,
+        num_items=I64, first=I64, end=I64, channels=I64, blocks_per_row=DIVISOR,
+        kept=layout(leaves), access=access,
     )  # fmt: skip
 
 

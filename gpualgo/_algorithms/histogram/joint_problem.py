@@ -44,6 +44,7 @@ class JointHistogram(Problem):
     max_kept = 256
     spreads_tuples = True
     broadcasts_arguments = True
+    rest: Rest
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
