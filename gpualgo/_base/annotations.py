@@ -174,6 +174,10 @@ OutTuple: TypeAlias = "tuple[AnyArray | tuple[AnyArray, ...], ...]"
 Outs: TypeAlias = "AnyArray | OutTuple"
 Real: TypeAlias = "float | np.number[Any] | np.ndarray[Any, Any]"
 Bins: TypeAlias = "SupportsIndex | Sequence[float | np.number[Any]] | AnyArray"
+# Of tuples of arrays: the same for each dimension, or one for each.
+FlatArrays: TypeAlias = "tuple[AnyArray | Number, ...]"
+JointBins: TypeAlias = "SupportsIndex | tuple[Bins, ...]"
+JointRange: TypeAlias = "tuple[Range | None, ...] | list[Any]"
 Range: TypeAlias = "tuple[Real, Real] | list[Any] | np.ndarray[Any, Any]"
 
 Function: TypeAlias = "Callable[..., Any]"  # of as many scalars as there are arrays
