@@ -39,7 +39,7 @@ class Case:
     bins: DeviceBins
     element: str  # T: a sample
     access: Access
-    is_flat: bool
+    items: int  # samples that are loaded at once, of rows without gaps; 0: they have gaps
 
     @property
     def num_places(self) -> int:
@@ -51,7 +51,7 @@ class Case:
 
     def channels(self, words: int = 1) -> int:
         """Return how many kept places a block takes side by side, of so many words a slot."""
-        if self.is_flat or not self.kept:
+        if self.items or not self.kept:
             return 1
         beside = self.kept[-1][1][0], self.samples[-1][1][0] if self.samples else 0
         if self.num_samples >= policy.SHORT_ROW and abs(beside[0]) >= abs(beside[1]):
@@ -65,7 +65,7 @@ class Case:
             "num_items": self.num_samples, "first": first, "end": first + count,
             "channels": channels,
             "blocks_per_row": parts, "kept": self.kept,
-            "access": {} if self.is_flat else {"items": self.samples},
+            "access": {} if self.items else {"items": self.samples},
         }  # fmt: skip
 
 
@@ -120,30 +120,30 @@ def case_of(
     outs = [*zip(target.shape, ((s,) for s in target.strides), strict=True)]
     fields = [bin_.sample_dtype for bin_ in problem.bins]
     read = [*fields, *(view.dtype for view in views[len(fields) :])]
-    access, is_flat = _access(views, read, starts, samples, kept)
+    access, items = _access(views, read, starts, samples, kept)
     names = [str(i) for i in range(len(fields))]
     num_samples = math.prod(extent for extent, _ in samples)
     num_places = math.prod(extent for extent, _ in kept)
-    if is_flat and num_samples < policy.SHORT_ROW and num_places > 4 * machine.num_sms:
-        access, is_flat = _strided(len(views)), False
+    if items and num_samples < policy.SHORT_ROW and num_places > 4 * machine.num_sms:
+        access, items = _strided(len(views)), 0
     return Case(
         problem, views[0].device, machine, at,
         tuple((at.source(i), start) for i, start in enumerate(starts)), samples, kept,
         merge(outs[: len(axes)]), merge(outs[len(axes) :]), bins,
-        records.cpp_name(records.record(names, fields)), access, is_flat,
+        records.cpp_name(records.record(names, fields)), access, items,
     )  # fmt: skip
 
 
 def _access(
     views: Sequence[View], read: Sequence[np.dtype[Any]], starts: Sequence[int], samples: Dims,
     kept: Dims,
-) -> tuple[Access, bool]:  # fmt: skip
-    """Return how kernels reach the samples of a row, and whether that has no gaps."""
+) -> tuple[Access, int]:  # fmt: skip
+    """Return how kernels reach the samples of a row, and `items`."""
     strides = samples[-1][1] if samples else tuple(dtype.itemsize for dtype in read)
     if len(samples) > 1 or any(
         s not in (0, d.itemsize) for s, d in zip(strides, read, strict=True)
     ):
-        return _strided(len(views)), False
+        return _strided(len(views)), 0
     repeated = sum(1 << i for i, stride in enumerate(strides) if stride == 0)
     widest = max(dtype.itemsize for dtype in read)
     items = 8 if widest < 2 else VECTOR_BYTES // widest
@@ -153,7 +153,7 @@ def _access(
         for i, (view, start, step, dtype) in enumerate(zip(views, starts, steps, read, strict=True))
     )
     cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
-    return Access(cpp, joint_parameters.FLAT), True
+    return Access(cpp, joint_parameters.FLAT), items
 
 
 def _strided(leaves: int) -> Access:

@@ -46,7 +46,7 @@ def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan
     problem, channels = case.problem, case.channels()
     num_rows = -(-case.num_places // channels)
     cut = joint_policy.cut_counts(
-        case.machine, case.bins, channels, num_rows, case.num_samples, case.is_flat
+        case.machine, case.bins, channels, num_rows, case.num_samples, case.items
     )
     spec = cuda_case.spec_of(
         "joint_count.cuh", "histogram_joint_kernel",

@@ -46,7 +46,7 @@ def _adding(
     """Return the launch that adds up the weights of `count` kept places."""
     num_rows, num_bins = -(-count // channels), case.problem.num_bins
     cut = joint_policy.cut_sums(
-        case.machine, case.bins, sums, channels, num_rows, case.num_samples, case.is_flat
+        case.machine, case.bins, sums, channels, num_rows, case.num_samples, case.items
     )
     weight = dtypes.cpp_name(views[-1].dtype) if case.problem.has_array else "gpualgo::NoWeight"
     spec = cuda_case.spec_of(

@@ -6,11 +6,19 @@ from dataclasses import dataclass, replace
 
 from gpualgo._algorithms.histogram import policy
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
-from gpualgo._algorithms.histogram.policy import SHARED_HEAD_BYTES, Cut, Machine, Policy
+from gpualgo._algorithms.histogram.policy import (
+    SHARED_HEAD_BYTES,
+    VECTOR_BYTES,
+    Cut,
+    Machine,
+    Policy,
+)
 from gpualgo._algorithms.histogram.sums import Sum
 
-# Several loads a sample: fewer vectors under way than where there is one.
+# Several loads a sample: fewer vectors under way than where there is one. Tables that fill a
+# multiprocessor.
 FLAT = Policy(512, 2, 2)
+LARGE = Policy(1024, 2, 1)
 STRIDED = Policy(512, 4, 2)
 STRIDED_SUMS = Policy(512, 2, 2)
 ROUND = Policy(256, 1, 4)
@@ -39,11 +47,17 @@ class SumsCut:
 
 
 def cut_counts(
-    machine: Machine, bins: DeviceBins, channels: int, num_rows: int, num_items: int, is_flat: bool
-) -> Cut:  # fmt: skip
-    """Return the cut of num_rows rows, each of num_items samples of so many kept places."""
-    found = policy.cut(machine, bins, channels, num_rows, num_items * channels)
-    return replace(found, policy=FLAT if is_flat else STRIDED)
+    machine: Machine, bins: DeviceBins, channels: int, num_rows: int, num_samples: int, items: int
+) -> Cut:
+    """Return the cut of num_rows rows, each of so many samples of `channels` kept places.
+
+    `items`: samples that are loaded at once, of rows without gaps; 0: they have gaps.
+    """
+    itemsize = VECTOR_BYTES // items if items else 0
+    found = policy.cut(machine, bins, channels, num_rows, num_samples * channels, itemsize)
+    if not items:
+        return replace(found, policy=STRIDED)
+    return replace(found, policy=LARGE if found.policy is policy.LARGE else FLAT)
 
 
 def slot_words(sums: Sum) -> int:
@@ -55,30 +69,28 @@ def slot_words(sums: Sum) -> int:
 
 
 def cut_sums(
-    machine: Machine, bins: DeviceBins, sums: Sum, channels: int, num_rows: int, num_items: int,
-    is_flat: bool,
+    machine: Machine, bins: DeviceBins, sums: Sum, channels: int, num_rows: int, num_samples: int,
+    items: int,
 ) -> SumsCut:  # fmt: skip
-    """Return the cut of num_rows rows, each of num_items samples of so many kept places."""
+    """Return the cut of num_rows rows, as `cut_counts` does."""
     each = slot_words(sums)
-    num_slots, samples = channels * bins.table_bins, channels * num_items
+    num_slots, all_samples = channels * bins.table_bins, channels * num_samples
     room = (machine.shared_bytes - SHARED_HEAD_BYTES - bins.shared_bytes) // 4
-    in_shared = num_slots * each <= room and not (
-        num_slots > policy.FEW_SLOTS and samples < policy.SAMPLES_PER_SLOT * num_slots
-    )
-    kind = FLAT if is_flat else STRIDED_SUMS
-    tile = kind.block_threads // channels * kind.loads
-    parts = min(-(-num_items // tile), max(1, machine.num_sms * kind.min_blocks // num_rows))
+    least = -(-num_slots * each // 4) * 4
+    is_scarce = all_samples < policy.SAMPLES_PER_SLOT * num_slots
+    in_shared = least <= room and not (num_slots > policy.FEW_SLOTS and is_scarce)
+    kind = (LARGE if in_shared and 2 * least > room else FLAT) if items else STRIDED_SUMS
+    tile = kind.block_threads // channels * kind.loads * max(1, items)
+    parts = min(-(-num_samples // tile), max(1, machine.num_sms * kind.min_blocks // num_rows))
     if in_shared:
-        parts = min(parts, max(1, samples // (policy.BLOCK_SAMPLES_PER_SLOT * num_slots)))
-    parts = max(parts, -(-num_items // policy.MAX_BLOCK_SAMPLES))
+        parts = min(parts, max(1, all_samples // (policy.BLOCK_SAMPLES_PER_SLOT * num_slots)))
+    parts = max(parts, -(-num_samples // policy.MAX_BLOCK_SAMPLES))
     if not in_shared:
         return SumsCut(kind, 0, 1, 0, channels, parts)
-    budget = min(machine.small_words, room)
-    most = min(policy.MAX_REPLICAS, budget // (num_slots * each), samples // parts // num_slots)
+    most = min(
+        policy.MAX_REPLICAS, min(machine.small_words, room) // least,
+        all_samples // parts // num_slots,
+    )  # fmt: skip
     replicas = 1 << max(1, most).bit_length() - 1
     words = -(-num_slots * each * replicas // 4) * 4
-    if words > room:
-        words, replicas = -(-num_slots * each // 4) * 4, 1
-    in_shared = words <= room
-    digits = each // sums.parts if in_shared else 0
-    return SumsCut(kind, digits, replicas, words if in_shared else 0, channels, parts)
+    return SumsCut(kind, each // sums.parts, replicas, words, channels, parts)
