@@ -98,22 +98,29 @@ print(hash(few.tobytes() + rows.tobytes()), float(few.sum()))
     assert results != {""}
 
 
-def test_carries_between_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_carries_between_many_threads(
+    dtype: str, sign: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Digits are carried on before their words are full: here as if those were narrow."""
     from gpualgo._algorithms.histogram import cpu_joint
 
-    monkeypatch.setattr(cpu_joint, "_MANY", 1 << 15)
     rng = np.random.default_rng(4)
-    weights = -np.abs(some_weights(200_000, np.dtype("float64"), 500))
+    spread = {"float16": 4, "float32": 40, "float64": 500}[dtype]
+    weights = sign * np.abs(some_weights(200_000, np.dtype(dtype), spread))
+    if dtype == "float16":
+        weights = weights % np.float16(0.25)
     x = rng.random(200_000)
-    got = ga.histogram(x, 3, (0, 1), weights=weights)
-    places = (x * 3).astype(int)
-    assert got.tolist() == [math.fsum(weights[places == i]) for i in range(3)]
+    want = ga.histogram(x, 3, (0, 1), weights=weights)
     rows = ga.histogram(x.reshape(4, -1), 3, (0, 1), weights=weights.reshape(4, -1), axis=1)
-    for row in range(4):
-        part = np.s_[50_000 * row : 50_000 * (row + 1)]
-        want = [math.fsum(weights[part][places[part] == i]) for i in range(3)]
-        assert rows[row].tolist() == want
+    places = (x * 3).astype(int)
+    exact = [math.fsum(weights[places == i].astype(float)) for i in range(3)]
+    assert_same(want, np.array(exact).astype(dtype))
+    monkeypatch.setattr(cpu_joint, "_MANY", 1 << 15)
+    assert_same(ga.histogram(x, 3, (0, 1), weights=weights), want)
+    again = ga.histogram(x.reshape(4, -1), 3, (0, 1), weights=weights.reshape(4, -1), axis=1)
+    assert_same(again, rows)
 
 
 def test_namedtuples_and_structured_arrays() -> None:

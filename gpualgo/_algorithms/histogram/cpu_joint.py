@@ -48,7 +48,7 @@ def histogram(arrays: Sequence[Array], out: Array, problem: JointHistogram) -> N
     counted = sorted(problem.axes, key=lambda i: -sum(abs(x.strides[i]) for x in arrays))
     arrays = [x.transpose(kept + counted) for x in arrays]
     sums = sum_of(problem.dtype) if problem.has_weights else None
-    _add(arrays, len(kept), finders, sums, out.reshape(-1, copy=False) if not out.ndim else out)
+    _add(arrays, len(kept), finders, sums, out)
 
 
 def _add(
@@ -80,6 +80,7 @@ class _Job:
         self.parts, self.digits = (1, 1) if sums is None else (sums.parts, sums.digits)
         is_integer = sums is None or sums.format is None
         self.planes = 1 if is_integer else self.digits + 1
+        self.span = 0 if sums is None or sums.format is None else jk.span_of(sums.format.mantissa)
         self.result = np.dtype(np.int64) if is_integer or sums is None else sums.dtype
         table_bytes = 8 * self.slots * min(self.planes, _PLANES) * self.parts
         few = self.rows < 4 * threads.num_threads()
@@ -111,7 +112,9 @@ class _Job:
             made: Callable[..., None] = write(bits, sums.format, sums.parts)
             return made
 
-        return get_entry(("histogram", name, sums.number, sums.parts), write_floats)
+        form = sums.format
+        key = ("histogram", name, sums.number, sums.parts, form.digits, *form)
+        return get_entry(key, write_floats)
 
     def _kernel(self, name: str) -> Any:
         def write() -> Callable[..., None]:
@@ -237,7 +240,7 @@ class _Tables:
         words = memory[at:].view(np.int64)
         self.head = words[: jk.HEAD]
         self.sums = words[jk.HEAD :].reshape(job.parts, job.planes, -1)
-        self.is_float = job.planes > 1
+        self.is_float, self.span = job.planes > 1, job.span
 
     def join(self, other: _Tables) -> None:
         """Add another thread's sums."""
@@ -247,13 +250,13 @@ class _Tables:
         if self.num_samples + other.num_samples >= _MANY:
             self.carry()
             other.carry()
-        low, high = int(other.head[jk.LOW]), int(other.head[jk.HIGH]) + 3
-        if high > low:
-            self.sums[:, low:high] += other.sums[:, low:high]
+        low, high = int(other.head[jk.LOW]), int(other.head[jk.HIGH])
+        if high >= low:
+            self.sums[:, low : high + self.span] += other.sums[:, low : high + self.span]
         if other.head[jk.SPECIALS]:
             self.sums[:, -1] |= other.sums[:, -1]
             self.head[jk.SPECIALS] = 1
-        self._reach(low, high - 3)
+        self._reach(low, high)
 
     def carry(self) -> None:
         """Leave less than 32 bits in each word."""
@@ -262,12 +265,12 @@ class _Tables:
             return
         low, high = int(self.head[jk.LOW]), int(self.head[jk.HIGH])
         last = self.sums.shape[1] - 2  # the digit behind which there is none
-        for digit in range(low, min(high + 4, last)):
+        for digit in range(low, min(high + self.span, last)):
             word = self.sums[:, digit]
             self.sums[:, digit + 1] += word >> 32
             word &= 0xFFFF_FFFF
-        if high >= 0:
-            self._reach(low, min(high + 2, last - 2))
+        if high >= low:
+            self._reach(low, min(high + 1, last + 1 - self.span))
 
     def _reach(self, low: int, high: int) -> None:
         self.head[jk.LOW] = min(low, int(self.head[jk.LOW]))

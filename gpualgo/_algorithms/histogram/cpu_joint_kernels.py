@@ -44,6 +44,7 @@ from gpualgo._algorithms.histogram.cpu_joint_parameters import (
     TABLES,
     TAIL,
     TARGET,
+    span_of,
 )  # fmt: skip
 from gpualgo._algorithms.histogram.sums import Format
 from gpualgo._cpu.packing import fetched, offset
@@ -175,7 +176,7 @@ def add_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
     """Write what adds up floats, each an integer at a place: exactly."""
     as_bits = pointer_to(bits_of)
     mantissa, special, planes = form.mantissa, form.special, form.digits + 1
-    hidden, is_wide = 1 << mantissa, mantissa > 31
+    hidden, is_wide = 1 << mantissa, span_of(mantissa) > 2
 
     def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
         h = _words(tables)
@@ -226,7 +227,7 @@ _add = numba.njit(**_OPTIONS)(_add_word)
 def finish_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
     """Write what rounds sums to the target and clears them."""
     as_bits = pointer_to(bits_of)
-    planes, span = form.digits + 1, 3 if form.mantissa > 31 else 2
+    planes, span = form.digits + 1, span_of(form.mantissa)
     rounded = numba.njit(**_OPTIONS)(_rounding(form))
     infinity = form.special << form.mantissa
     nan, sign = infinity | 1 << (form.mantissa - 1), form.mantissa + form.exponent

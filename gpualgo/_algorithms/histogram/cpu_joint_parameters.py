@@ -19,3 +19,8 @@ SLOT_BYTES = 4 * MOST  # of scratch memory: slots of a run, then those of one di
 (LOW, HIGH, SPECIALS, HEAD) = range(4)
 NO_LOW, NO_HIGH = 1 << 30, -1
 IS_NAN, IS_POSITIVE, IS_NEGATIVE = 1, 2, 4  # what is not finite
+
+
+def span_of(mantissa: int) -> int:
+    """Return in how many digits a number of such a float may lie, at most."""
+    return 3 if mantissa >= 32 else 2
