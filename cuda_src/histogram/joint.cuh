@@ -1,8 +1,8 @@
 // Samples of several numbers: their bins, and how blocks go through them.
 //
-// A sample is a record of one number or more, each in an array of its own (parts/leaves.cuh); a
-// weight, where each sample has its own, is the last array. The bin of a sample is that of all its
-// numbers, in C order.
+// A sample is a record of one number or more, each in an array of its own (parts/leaves.cuh), or
+// computed of what is in arrays; a weight, where each sample has its own, is in the last array. The
+// bin of a sample is that of all its numbers, in C order.
 #ifndef GPUALGO_HISTOGRAM_JOINT_CUH
 #define GPUALGO_HISTOGRAM_JOINT_CUH
 
@@ -225,7 +225,7 @@ struct JointRows {
     const int64 step = tile * blocks_per_row.value;
     for (int64 begin = part * tile; begin < num_items; begin += step) {
       if (begin + tile <= num_items) {
-        Pack<T, items> packs[loads];
+        Pack<Held<T>, items> packs[loads];
         Pack<W, items> held[loads];
 #pragma unroll
         for (int i = 0; i < loads; ++i) {
@@ -240,7 +240,7 @@ struct JointRows {
       } else {
 #pragma unroll 1
         for (int64 index = begin + threadIdx.x; index < num_items; index += Policy::block_threads) {
-          const Pack<T, 1> one{{load_element(advanced<repeated>(samples, index))}};
+          const Pack<Held<T>, 1> one{{load_element(advanced<repeated>(samples, index))}};
           visit(one, detail::load_weights<W, true, repeats_weights, 1>(weights, index));
         }
       }
@@ -257,7 +257,7 @@ struct JointRows {
     const bool is_counting = is_active && lane < width;
     const int64 tile = int64(width) * loads;
     for (int64 begin = part * tile; begin < num_items; begin += tile * blocks_per_row.value) {
-      Pack<T, 1> packs[loads];
+      Pack<Held<T>, 1> packs[loads];
       Pack<W, 1> held[loads];
 #pragma unroll
       for (int i = 0; i < loads; ++i) {
