@@ -194,23 +194,28 @@ struct JointRows {
     }
   }
 
-  // Calls visit(weight) with one of this block's part, if there is one for this thread.
+  // Calls visit(weight) with some of this block's weights, from here and there in its part.
   template <class W, class Visit>
-  __device__ void first_weight(const unsigned char* const (&input)[leaves], Visit visit) const {
+  __device__ void some_weights(const unsigned char* const (&input)[leaves], Visit visit) const {
+    constexpr int probes = 4;
     const int part = int(blockIdx.x) - row() * int(blocks_per_row.value);
     const uint32 mine = channel();
-    const int64 index = part * blocks_per_row.divide(num_items) + threadIdx.x / uint32(channels);
-    if (mine >= num_channels() || index >= num_items) return;
+    if (mine >= num_channels()) return;
     int64 offsets[leaves];
     kept.offsets(first_place() + mine, offsets);
-    const unsigned char* address = ptx::assume_global(input[leaves - 1]) + offsets[leaves - 1];
-    if constexpr (Access::is_flat) {
-      if (!(Access::repeated >> (leaves - 1) & 1)) address += index * int64(sizeof(W));
-    } else {
-      access.items.offsets(index, offsets);
-      address += offsets[leaves - 1];
+    const unsigned char* weights = ptx::assume_global(input[leaves - 1]) + offsets[leaves - 1];
+    const int64 share = blocks_per_row.divide(num_items);
+    int64 index = part * share + threadIdx.x / uint32(channels);
+    for (int i = 0; i < probes && index < num_items; ++i, index += share / probes) {
+      int64 offset = 0;
+      if constexpr (!Access::is_flat) {
+        access.items.offsets(index, offsets);
+        offset = offsets[leaves - 1];
+      } else if constexpr (!(Access::repeated >> (leaves - 1) & 1)) {
+        offset = index * int64(sizeof(W));
+      }
+      visit(load_item<W>(weights + offset));
     }
-    visit(load_item<W>(address));
   }
 
   template <class Policy, class T, class W, class Visit, class EndTile>

@@ -46,6 +46,7 @@ struct FloatFormat {
   static constexpr int mantissa = mantissa_, exponent = exponent_, words = words_;
   static constexpr int special = (1 << exponent) - 1;
   static constexpr int sign = mantissa + exponent;
+  static constexpr int digit_of_one = (special / 2 - 1 + mantissa) / 32;  // of 32 bits
 
   __device__ static Addend split_bits(Bits bits) {
     const uint64 stored = uint64(bits) & ((uint64(1) << mantissa) - 1);
@@ -136,8 +137,9 @@ struct JointSums {
 // --- sums in shared memory --------------------------------------------------------------------
 
 // Digits of 32 bits, as additions of 64 bits to shared memory are loops: [part][digit][slot], each
-// slot `replicas` times side by side. A block has a window of a few digits, around its first
-// weights; what lies outside goes to the joint sums at once. Where it lies does not change a sum.
+// slot `replicas` times side by side. A block has a window of a few digits, where some of its
+// weights lie; what lies outside goes to the joint sums at once. Where it lies does not change a
+// sum.
 template <class A>
 struct SharedSums {
   using Parts = SumParts<A>;

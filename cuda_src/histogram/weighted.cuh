@@ -41,36 +41,40 @@ struct WeightedHistogram {
   Bins bins;
 };
 
-// Lets a block's window of digits begin so that its first weights fit.
+// Lets a block's window of digits begin so that some of its weights fit; where those are all zero,
+// a weight of one.
 template <class A, class W, class Params>
 __device__ inline int32 first_digit_of(const Params& params, JointShared& shared) {
   using Parts = SumParts<A>;
   using Format = SumFormat<typename Parts::Number>;
   const int32 num_digits = int32(params.num_digits);
-  if (!Format::is_float || num_digits == 0 || num_digits == 2 * Format::words) return 0;
-  int32 highest = 0;
-  const auto look = [&](const A& weight) {
+  if constexpr (!Format::is_float) {
+    return 0;
+  } else {
+    if (num_digits == 0 || num_digits == 2 * Format::words) return 0;
+    int32 highest = 0;
+    const auto look = [&](const A& weight) {
 #pragma unroll
-    for (int part = 0; part < Parts::count; ++part) {
-      const Addend addend = Format::split(Parts::part(weight, part));
-      if constexpr (Format::is_float) {
+      for (int part = 0; part < Parts::count; ++part) {
+        const Addend addend = Format::split(Parts::part(weight, part));
         const int32 digit = (addend.place + Format::mantissa) / 32;
         if (addend.m != 0 && digit > highest) highest = digit;
       }
+    };
+    if constexpr (is_same<W, NoWeight>) {
+      A weight;
+      memcpy(&weight, params.weight.value, sizeof(A));
+      look(weight);
+    } else {
+      params.rows.template some_weights<W>(params.input, [&](const W& x) { look(convert<A>(x)); });
     }
-  };
-  if constexpr (is_same<W, NoWeight>) {
-    A weight;
-    memcpy(&weight, params.weight.value, sizeof(A));
-    look(weight);
-  } else {
-    params.rows.template first_weight<W>(params.input, [&](const W& x) { look(convert<A>(x)); });
+    if (highest > 0) ptx::atom_min_relaxed_cta(&shared.lowest, -highest);
+    ptx::syncthreads();
+    // One digit above is for what they add up to.
+    const int32 digit = shared.lowest < 0 ? -shared.lowest : Format::digit_of_one;
+    const int32 first = digit + 2 - num_digits;
+    return first > 0 ? first : 0;
   }
-  if (highest > 0) ptx::atom_min_relaxed_cta(&shared.lowest, -highest);
-  ptx::syncthreads();
-  // One digit above is for what they add up to.
-  const int32 first = 2 - shared.lowest - num_digits;
-  return first > 0 ? first : 0;
 }
 
 template <class Policy, class T, class W, class A, class Bins, class Access>

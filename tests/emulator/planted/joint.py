@@ -226,7 +226,7 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "weighted: no barrier before the window is known",
         _WEIGHTED,
-        "-highest);\n  ptx::syncthreads();",
+        "-highest);\n    ptx::syncthreads();",
         "-highest);",
         "weighted widely",
         "RACE",
