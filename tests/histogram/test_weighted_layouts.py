@@ -123,6 +123,19 @@ def test_carries_between_many_threads(
     assert_same(again, rows)
 
 
+def test_tables_of_which_little_is_touched() -> None:
+    """A thread's sums of 2^22 bins would take 2.3 GB; weights reach three words of each."""
+    side = 1 << 11
+    x, y = (np.random.default_rng(i).random(5000) for i in range(2))
+    weights = some_weights(5000, np.dtype("float64"), 3)
+    got = ga.histogram((x, y), side, ((0, 1), (0, 1)), weights=weights)
+    assert got.sum() == pytest.approx(weights.sum())
+    places = (x * side).astype(int), (y * side).astype(int)
+    want = np.zeros((side, side))
+    np.add.at(want, places, weights)
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 def test_namedtuples_and_structured_arrays() -> None:
     fields = np.zeros(99, [("a", "f4"), ("b", "i2"), ("w", "f4")])
     rng = np.random.default_rng(0)

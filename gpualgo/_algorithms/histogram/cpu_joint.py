@@ -5,6 +5,8 @@ Sums are exact (see sums.py), so that neither the cut nor the order changes a bi
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,8 @@ Array = np.ndarray[Any, Any]
 _SPLIT = 16 * jk.MOST
 _SHARED_BYTES = 1 << 22  # of the planes that weights reach in each thread's tables of all rows
 _PLANES = 4  # which are about so many
+_LARGE_BYTES = 1 << 30  # of a thread's tables, of which weights reach little
+_MAP_NORESERVE = 0x4000  # Linux's; mmap has no name for it
 _MANY = 1 << 28  # samples after which digits are carried on; their words have room for 2^29
 
 
@@ -166,7 +170,11 @@ class _Job:
         return np.dtype(np.uint64 if own.kind == "u" else np.int64)
 
     def _memory(self, tables: int, num_bytes: int) -> Array:
-        memory = np.zeros(num_bytes + 64, np.uint8)
+        if num_bytes > _LARGE_BYTES and self.planes > _PLANES:
+            np.empty(num_bytes // self.planes * _PLANES, np.uint8)  # MemoryError, if at all, now
+            memory = _unreserved(num_bytes + 64)
+        else:
+            memory = np.zeros(num_bytes + 64, np.uint8)
         memory = memory[-address(memory) % 64 :][:num_bytes]
         memory[tables:][: 8 * jk.HEAD].view(np.int64)[:2] = jk.NO_LOW, jk.NO_HIGH
         return memory
@@ -230,6 +238,17 @@ class _Job:
         planes = max(1, int(total.head[jk.HIGH] - total.head[jk.LOW]))
         threads.run(body, result.size, planes * plane * self.parts)
         return result
+
+
+def _unreserved(num_bytes: int) -> Array:
+    """Return bytes of zero that take memory where they are touched, and are counted only there."""
+    if sys.platform != "linux":
+        return np.zeros(num_bytes, np.uint8)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+    try:
+        return np.frombuffer(mmap.mmap(-1, num_bytes, flags), np.uint8)
+    except OSError:
+        raise MemoryError(f"histogram: no {num_bytes} bytes of address space") from None
 
 
 class _Tables:
