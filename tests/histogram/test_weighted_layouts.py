@@ -72,6 +72,22 @@ def test_many_rows(backend: Backend) -> None:
         assert_same(want[row], by_loop(places, weights[row], 4))
 
 
+@pytest.mark.parametrize("is_first_zero", [False, True])
+@pytest.mark.parametrize(("dtype", "power"), [("float32", 45), ("float64", 300), ("complex64", 45)])
+def test_bins_whose_weights_lie_far_apart(
+    backend: Backend, dtype: str, power: int, is_first_zero: bool
+) -> None:
+    """On a GPU a block has a window of digits for all bins: others' are beside it."""
+    size = scaled(30_000, emulated=6000)
+    x = np.random.default_rng(8).random(size) * 5
+    scale = np.exp2(power * (np.floor(x) - 2.0)).astype(np.dtype(dtype).type(0).real.dtype)
+    weights = (some_weights(size, np.dtype(dtype), 3) * scale).astype(dtype)
+    if is_first_zero:
+        weights[: size // 2] = 0
+    got = weighted(backend, x, weights, 5, (0, 5))
+    assert_same(got, by_loop(x.astype(int), weights, 5))
+
+
 def test_order_does_not_matter(backend: Backend) -> None:
     rng = np.random.default_rng(9)
     x, weights = rng.random(5000), some_weights(5000, np.dtype("float64"), 300)

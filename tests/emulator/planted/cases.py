@@ -174,14 +174,17 @@ def _joint(shape: Any, bins: Any, step: int = 1, dtype: Any = np.float32) -> Any
     return calls
 
 
-def _weighted(size: int, bins: int, dtype: Any, spread: int, sign: int = 0, step: int = 1) -> Any:
+def _weighted(
+    size: int, bins: int, dtype: Any, spread: int, sign: int = 0, step: int = 1, apart: int = 0
+) -> Any:
     """Return calls whose sums the CPU, which is another program, tells."""
 
     def calls(gpu: Backend, rng: np.random.Generator) -> Results:
         for _ in range(2):
             x = (rng.random(size) * bins).astype(np.float32)
             w = rng.standard_normal(size) * np.exp2(rng.integers(-spread, spread + 1, size))
-            w = (abs(w) * sign if sign else w).astype(dtype)
+            w = (abs(w) * sign if sign else w) * np.exp2(apart * np.floor(x.astype(float)))
+            w = w.astype(dtype)
             with ga.default_device("cpu"):
                 want = ga.histogram(x[::step], bins, (0, bins), weights=w[::step])
             given = (gpu.to_device(a)[::step] for a in (x, w))
@@ -306,7 +309,7 @@ CASES = {
     "joint steps": Case(_joint((3, 901), ([-20, -3, 0, 1, 2, 20], 5), step=2), _JOINT),
     "weighted": Case(_weighted(3001, 5, np.float32, 4), _JOINT),
     "weighted up": Case(_weighted(3001, 2, np.float64, 20, sign=-1), _JOINT),
-    "weighted widely": Case(_weighted(1501, 3, np.float64, 400), _JOINT),
+    "weighted widely": Case(_weighted(1501, 3, np.float64, 20, apart=300), _JOINT),
     "weighted ties": Case(_ties, _JOINT),
     "weighted integers": Case(_weighted(1501, 3, np.int64, 40), _JOINT),
     "weighted steps": Case(_weighted(3001, 5, np.complex64, 4, step=2), _JOINT),
