@@ -71,6 +71,62 @@ def _numpy(n: int) -> Work:
     return Work(contenders, np.histogram(x, 256, (0, 1))[0])
 
 
+def _pairs(bins: int, n: int) -> Work:
+    """Return samples of two dimensions, beside CuPy, which stacks them first."""
+    cupy, x, y = gpu(), data.unit(n), data.unit(n, 1)
+    out, span = gpu().full((bins, bins), -7, "int32"), ((0, 1), (0, 1))
+    contenders = {
+        OURS: lambda: ga.histogram((x, y), bins, span, out=out),
+        "CuPy": lambda: cupy.histogram2d(x, y, bins, span)[0],
+    }
+    place = (x * bins).astype("int32") * bins + (y * bins).astype("int32")
+    expected = cupy.bincount(place, minlength=bins * bins).reshape(bins, bins)
+    return Work(contenders, expected, any_dtype=True)
+
+
+def _weighted(bins: int, dtype: str, n: int) -> Work:
+    """Return sums of weights; the peers' are not exact, and those of torch know the bins."""
+    cupy, x = gpu(), data.unit(n)
+    weights = (data.unit(n, 1) - 0.25).astype(dtype)
+    contenders = {
+        OURS: lambda: ga.histogram(x, bins, (0, 1), weights=weights),
+        "CuPy": lambda: cupy.histogram(x, bins, (0, 1), weights=weights)[0],
+    }
+    place = (x * bins).astype("int64")
+    if torch():
+        at, w = as_tensor(place), as_tensor(weights)
+        contenders["torch"] = lambda: torch().bincount(at, w, bins)
+    expected = cupy.bincount(place, weights.astype("float64"), bins)
+    return Work(
+        contenders, expected, tolerance=1e-3 if dtype == "float32" else 1e-9, any_dtype=True
+    )
+
+
+def _weighted_pairs(bins: int, n: int) -> Work:
+    cupy, x, y = gpu(), data.unit(n), data.unit(n, 1)
+    weights, span = x - 0.25, ((0, 1), (0, 1))
+    contenders = {
+        OURS: lambda: ga.histogram((x, y), bins, span, weights=weights),
+        "CuPy": lambda: cupy.histogram2d(x, y, bins, span, weights=weights)[0],
+    }
+    place = (x * bins).astype("int64") * bins + (y * bins).astype("int64")
+    if torch():
+        at, w = as_tensor(place), as_tensor(weights)
+        contenders["torch"] = lambda: torch().bincount(at, w, bins * bins).reshape(bins, bins)
+    expected = cupy.bincount(place, weights.astype("float64"), bins * bins).reshape(bins, bins)
+    return Work(contenders, expected, tolerance=1e-3, any_dtype=True)
+
+
+def _numpy_pairs(n: int) -> Work:
+    x, y = np.random.default_rng(0).random((2, n), np.float32)
+    weights, span = y.astype(np.float64) - 0.25, ((0, 1), (0, 1))
+    contenders = {
+        OURS: lambda: ga.histogram((x, y), 32, span, weights=weights),
+        "NumPy": lambda: np.histogram2d(x, y, 32, span, weights=weights)[0],
+    }
+    return Work(contenders, np.histogram2d(x, y, 32, span, weights=weights)[0], tolerance=1e-9)
+
+
 def _skewed(n: int) -> Any:
     return gpu().full(n, 0.3, "float32")
 
@@ -95,10 +151,31 @@ def _even_rows() -> list[Row]:
     return found
 
 
+def _joint_rows() -> list[Row]:
+    """Return rows of two dimensions, and of weights."""
+    found, n = [], 1 << 26
+    for bins in (32, 1024):
+        name = f"histogram {bins}x{bins} bins, f32 pairs"
+        build = functools.partial(_pairs, bins)
+        found += [Row(name, n, "device", build, 8 * n, quick=bins == 32)]
+        name = f"{name}, f32 weights"
+        build = functools.partial(_weighted_pairs, bins)
+        found += [Row(name, n, "device", build, 12 * n, quick=False)]
+    for bins, dtype in ((256, "float32"), (256, "float64"), (65536, "float32"), (65536, "float64")):
+        name = f"histogram {bins} bins, f32, {dtype} weights"
+        moved = (4 + np.dtype(dtype).itemsize) * n
+        build = functools.partial(_weighted, bins, dtype)
+        found.append(Row(name, n, "device", build, moved, quick=bins == 256))
+    return found
+
+
 def rows() -> list[Row]:
     """Return the rows that this machine can run; bytes moved: each sample read."""
     n = 1 << 24
     cpu = [Row("histogram 256 bins, f32", n, "cpu", _numpy, 4 * n, 0.2)]
+    few = 1 << 20
+    name = "histogram 32x32 bins, f32 pairs, f64 weights"
+    cpu.append(Row(name, few, "cpu", _numpy_pairs, 16 * few))
     if gpu() is None:
         return cpu
     found = _even_rows()
@@ -111,7 +188,7 @@ def rows() -> list[Row]:
     name = "histogram 256 bins, f32, all in one bin"
     found.append(Row(name, n, "device", skewed, 4 * n, quick=False))
     found.append(Row("histogram 2048 bins by edges, f32", n, "device", edges, 4 * n, quick=False))
-    return found + cpu
+    return found + _joint_rows() + cpu
 
 
 @pytest.mark.parametrize("row", rows(), ids=str)

@@ -53,9 +53,9 @@ def floats(n: int) -> Any:
     return out.view("float32")
 
 
-def unit(n: int) -> Any:
+def unit(n: int, seed: int = 0) -> Any:
     """Return float32 uniform in [0, 1); a 1 would fall out of CUB's last bin."""
-    return _made("static_cast<float>(z >> 40) * (1.0f / (1 << 24))", n, "float32")
+    return _made("static_cast<float>(z >> 40) * (1.0f / (1 << 24))", n, "float32", seed)
 
 
 def steps(n: int, dtype: str) -> Any:

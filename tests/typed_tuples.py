@@ -72,7 +72,16 @@ ga.inclusive_scan((x, x), (0, "0"), paired)  # error
 ga.inclusive_scan((x, x), None, paired, axis=(0, 1))  # error
 ga.exclusive_scan((x, [1, 2]), (0, 0), paired)  # error
 ga.transform(lambda p: p, (x, "x"))  # error
-ga.histogram((x, x), 3)  # error
+ga.histogram((x, x), 3)
+ga.histogram((x, x), (3, [0, 1.5]), ((0, 1), None), axis=0, out=x)
+ga.histogram((device, device), 3, weights=device)
+ga.histogram((x, 1), 3, weights=2.5, dtype=np.float32)
+ga.histogram(x, 3, weights=x)
+ga.histogram(device, 3, weights=0.5)
+ga.histogram((x, x), [3, 4])  # error
+ga.histogram((x, x), 3, (0, 1))  # error
+ga.histogram(x, 3, weights=[1, 2])  # error
+ga.histogram(((x, x), x), 3)  # error
 ga.argmax((x, x))  # error
 ga.argmax(x, (0, 1))  # error
 ga.minmax(x, out=x)  # error

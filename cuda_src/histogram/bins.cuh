@@ -55,6 +55,14 @@ template <class T>
 struct KeyOf<T, true> {
   using type = float;
 };
+template <>
+struct KeyOf<int8, false> {
+  using type = int16;  // so that what lies behind them is aligned
+};
+template <>
+struct KeyOf<uint8, false> {
+  using type = int16;
+};
 
 // Whether x >= edge, without rounding x.
 template <class T, class E>

@@ -86,7 +86,9 @@ class Plan:
         self._op = _changeable(request.op, request.problem)
         self._key = hot_key_of_function(request.problem.hot)
         self._repeat: _Repeat | None = None
-        self._has_tuples = any(form is not None for form in request.problem.forms)
+        self._has_tuples = request.problem.broadcasts_arguments or any(
+            form is not None for form in request.problem.forms
+        )
         self._may_repeat = (
             len(views) == 1 and request.problem.form is None and not self._has_tuples
             and request.problem.is_direct and driver.is_simple

@@ -177,6 +177,10 @@ OutPair: TypeAlias = "tuple[Outs, Outs]"
 Ways: TypeAlias = "bool | tuple[bool | tuple[bool, ...], ...]"  # for each number of an element
 Real: TypeAlias = "float | np.number[Any] | np.ndarray[Any, Any]"
 Bins: TypeAlias = "SupportsIndex | Sequence[float | np.number[Any]] | AnyArray"
+# Of tuples of arrays: the same for each dimension, or one for each.
+FlatArrays: TypeAlias = "tuple[AnyArray | Number, ...]"
+JointBins: TypeAlias = "SupportsIndex | tuple[Bins, ...]"
+JointRange: TypeAlias = "tuple[Range | None, ...] | list[Any]"
 Range: TypeAlias = "tuple[Real, Real] | list[Any] | np.ndarray[Any, Any]"
 
 Function: TypeAlias = "Callable[..., Any]"  # of as many scalars as there are arrays

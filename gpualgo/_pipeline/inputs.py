@@ -117,7 +117,10 @@ def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
         raise TypeError(f"{where} is built otherwise than the one it was prepared for")
     if problem.spreads_tuples and found == problem.forms:
         with contextlib.suppress(ValueError):  # else no shape is as prepared, which is told next
-            return spread(arguments[0], where)[0]
+            first = spread(arguments[0], where)[0]
+            rest, shape = views[len(first) :], first[0].shape
+            if all(broadcast([view.shape, shape], where) == shape for view in rest):
+                return (*first, *[broadcast_to(view, shape) for view in rest])
     return views
 
 

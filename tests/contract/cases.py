@@ -49,6 +49,7 @@ class Case:
     can_be_recorded: bool = True  # the host need not look at the elements
     is_reordered: bool = False  # elements are combined as memory lies: float sums depend on that
     is_tuple: bool = False  # the arrays are one argument
+    last_is: str = ""  # the name of an argument of its own that the last array is
 
     def __str__(self) -> str:
         return f"{self.name}: {self.about}"
@@ -72,7 +73,10 @@ class Case:
 
     def given(self, arrays: Any) -> tuple[Any, ...]:
         """Return the arguments that arrays are."""
-        return (tuple(arrays),) if self.is_tuple else tuple(arrays)
+        arrays, apart = tuple(arrays), ()
+        if self.last_is and arrays:
+            arrays, apart = arrays[:-1], arrays[-1:]
+        return ((arrays,) if self.is_tuple else arrays) + apart
 
     def arrays(self, backend: Backend, seed: int = 0) -> list[Array]:
         return [backend.to_device(x) for x in self.samples(seed)]
@@ -108,6 +112,8 @@ class Call:
     def arguments(self, arrays: Any, **more: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         options = {**self.case.options, **more}
         arrays = self.case.given(arrays)
+        if self.case.last_is:
+            *arrays, options[self.case.last_is] = arrays
         if self.op is None:
             return tuple(arrays), options
         if next(iter(inspect.signature(self.case.function).parameters)) == "op":
@@ -319,7 +325,22 @@ def _histograms() -> list[Case]:
         ),
         Case(f, "no axes", (((), "float32"),), even),
         Case(f, "empty rows", (((3, 0), "float32"),), {**even, "axis": 1}),
-    ]
+        Case(
+            f, "tuples", PAIR, {"bins": (5, EDGES), "range": ((-(2**31), 2**31 - 1), None)},
+            is_tuple=True,
+        ),
+        Case(
+            f, "tuples in columns", (((211, 37), "int16"), ((1, 37), "float32")),
+            {"bins": (200, 70), "range": ((-(2**15), 2**15), (-20, 20)), "axis": 0}, is_tuple=True,
+        ),
+        Case(f, "weights", (((3001,), "float32"), ((3001,), "float64")), even, last_is="weights"),
+        Case(
+            f, "tuples with weights in rows",
+            (((37, 211), "float32"), ((37, 1), "float64"), ((211,), "complex64")),
+            {"bins": (7, 3), "range": ((-10, 10), (-9, 9)), "axis": 1}, is_tuple=True,
+            last_is="weights",
+        ),
+    ]  # fmt: skip
 
 
 CASES = [

@@ -23,7 +23,7 @@ def _counts(backend: Backend, shape: Any = (4,), dtype: Any = "int64") -> Any:
 
 
 @pytest.mark.parametrize(
-    "value", [[1.0, 2.0], (1, 2), 3.0, 3, True, None, "123", range(3), np.float32(3)], ids=repr
+    "value", [[1.0, 2.0], 3.0, 3, True, None, "123", range(3), np.float32(3)], ids=repr
 )
 def test_not_an_array(backend: Backend, value: Any) -> None:
     with refused(backend, TypeError, rf"^histogram: x .*{type(value).__name__}.*numpy\.asarray"):
@@ -37,7 +37,7 @@ def test_not_an_array(backend: Backend, value: Any) -> None:
     [
         (np.array([1, None], object), "object"),
         (np.array(["a", "b"]), "<U1"),
-        (np.zeros(3, [("a", "f4"), ("b", "i4")]), "'a'"),
+        (np.zeros(3, [("a", "f4", 2), ("b", "i4")]), "'a'"),
         (np.zeros(3, "M8[s]"), "datetime64"),
         (np.zeros(3, np.longdouble), "longdouble|float128|float96"),
         (np.zeros(3, ">f4"), "big-endian"),

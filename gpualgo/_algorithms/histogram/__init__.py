@@ -17,24 +17,34 @@ if TYPE_CHECKING:
 
 @overload
 def histogram(
-    x: ty.Same, bins: ty.Bins, range: ty.Range | None = None, *, axis: ty.Axes = None,
+    x: ty.Same, bins: ty.Bins, range: ty.Range | None = None, *,
+    weights: ty.Same | ty.Number | None = None, axis: ty.Axes = None,
     dtype: ty.DType | None = None, out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def histogram(
-    x: ty.Foreign, bins: ty.Bins, range: ty.Range | None = None, *, axis: ty.Axes = None,
+    x: ty.Foreign, bins: ty.Bins, range: ty.Range | None = None, *,
+    weights: ty.AnyArray | ty.Number | None = None, axis: ty.Axes = None,
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 @overload
 def histogram(
-    x: ty.Host, bins: ty.Bins, range: ty.Range | None = None, *, axis: ty.Axes = None,
+    x: ty.Host, bins: ty.Bins | ty.JointBins, range: ty.Range | ty.JointRange | None = None, *,
+    weights: ty.Host | ty.Number | None = None, axis: ty.Axes = None,
     dtype: ty.DType | None = None, out: ty.Host | None = None, stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
+@overload
+def histogram(  # tuples
+    x: ty.FlatArrays, bins: ty.JointBins, range: ty.JointRange | None = None, *,
+    weights: ty.AnyArray | ty.Number | None = None, axis: ty.Axes = None,
+    dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
 def histogram(
     x: Any,
     bins: Any,
     range: Any = None,
     *,
+    weights: Any = None,
     axis: Any = None,
     dtype: Any = None,
     out: Any = None,
@@ -43,24 +53,33 @@ def histogram(
     """Count the samples of an array in bins: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
 
     The last bin holds ``edges[-1]`` too. Samples outside and NaN are not counted. The counts are
-    those of ``numpy.histogram``.
+    those of ``numpy.histogram``, of tuples those of ``numpy.histogramdd``. With weights the sum of
+    the samples' weights takes the place of their count.
 
     Parameters
     ----------
-    x : array
+    x : array, or tuple of arrays
         The samples: bool, integers or floats. NumPy, CuPy, PyTorch or anything with
-        ``__cuda_array_interface__`` or DLPack; any shape, any strides.
-    bins : int or sequence
+        ``__cuda_array_interface__`` or DLPack; any shape, any strides. A tuple or namedtuple of up
+        to eight arrays, which are broadcast together, or a NumPy structured array: samples of as
+        many dimensions, whose bins are ``result[i, j, …]``.
+    bins : int or sequence, or tuple of them
         A number of bins of even width, or the edges: at least two numbers that do not decrease,
-        infinities allowed. Edges on a GPU are copied to the host, which waits for them.
-    range : tuple of two numbers, optional
+        infinities allowed. Edges on a GPU are copied to the host, which waits for them. For a
+        tuple a number for all dimensions, or a tuple with a number or edges for each.
+    range : tuple of two numbers, or tuple of such pairs, optional
         The first and the last of even edges, finite; if they are equal, half is taken off and put
         on. Without it the least and the greatest sample, for which a call on a device array waits.
+        For a tuple a pair or None for each dimension.
+    weights : array or number, optional
+        Of the dtypes of all arrays; it broadcasts to the shape of `x`, and is of its library and
+        device.
     axis : None, int or tuple of ints
         The axes to count over; None means all. Each place on the others has its own histogram.
     dtype : dtype, optional
         The counters' dtype, any integer one that holds the number of samples; without it that of
-        `out`, else int64.
+        `out`, else int64. With weights that of the sums, to which weights are converted; without
+        it that of `out`, else float or complex weights' own, else int64 or, if unsigned, uint64.
     out : array, optional
         Where to write the counts: the result's shape and dtype, the library and device of `x`.
     stream : stream, optional
@@ -69,17 +88,20 @@ def histogram(
     Returns
     -------
     array
-        In the library of `x`: the kept extents of `x` in order, then the number of bins. A device
-        array is returned without waiting for it, but for what `bins` and `range` say.
+        In the library of `x`: the kept extents of `x` in order, then the number of bins, of a
+        tuple those of each dimension. A device array is returned without waiting for it, but for
+        what `bins` and `range` say.
 
     Raises
     ------
     TypeError
-        `x` is no array of real numbers, or bins, range, axis, dtype or out is of a wrong type.
+        `x` is no array of real numbers nor a tuple of such, or bins, range, weights, axis, dtype
+        or out is of a wrong type.
     ValueError
-        There are less than one bin or two edges, edges decrease or hold NaN, range is not finite
-        or decreases, x without range holds NaN or infinity, even edges are too close for their
-        dtype, the counters cannot hold the number of samples, or out does not fit.
+        There are less than one bin or two edges, more than 2**31 - 2 bins in all, not as many bins
+        or ranges as dimensions, edges decrease or hold NaN, range is not finite or decreases, x
+        without range holds NaN or infinity, even edges are too close for their dtype, the counters
+        cannot hold the number of samples, or weights or out do not fit.
     numpy.exceptions.AxisError
         An axis is out of range.
 
@@ -89,7 +111,9 @@ def histogram(
     never through a float. Reads each element once: n · itemsize bytes, one kernel launch; a range
     that is not given takes one more pass. On a GPU up to 7680 counters need no temporary storage
     but 64 KB that a stream keeps, more at most 8 bytes each. Counts do not depend on order, so the
-    same input gives the same result on every device. See docs/histogram.md.
+    same input gives the same result on every device. Nor do sums of weights: they are exact and
+    rounded once, so that they have the same bits on every device; integers wrap. Weights are read
+    once, too, with two launches. See docs/histogram.md.
 
     Examples
     --------
@@ -98,8 +122,18 @@ def histogram(
     array([0, 2, 1, 1])
     >>> ga.histogram(np.array([0.5, 2.0, 3.5, np.nan]), [0, 1, 2, 10])
     array([1, 0, 2])
+    >>> x, y = np.array([0.5, 0.5, 1.5]), np.array([3, 4, 4])
+    >>> ga.histogram((x, y), (2, [3, 4, 5]), ((0, 2), None))
+    array([[1, 1],
+           [0, 1]])
+    >>> ga.histogram(x, 2, (0, 2), weights=np.array([0.1, 0.2, 1.0]))
+    array([0.3, 1. ])
     """
+    if weights is not None or isinstance(x, tuple):
+        return _joint(x, bins, range, weights, axis, dtype, out, stream)
     view = view_of(x, "histogram: x")
+    if view.dtype.names is not None:
+        return _joint(x, bins, range, weights, axis, dtype, out, stream)
     if dtype is None and out is not None:
         target = as_view(out, "histogram: out")
         dtype = target.dtype
@@ -109,3 +143,10 @@ def histogram(
     rest = arguments.bins_of(bins, range, view, stream), axis, dtype
     problem = problem_of(Histogram, (view,), None, None, rest, "histogram", 0)
     return run(problem, (view,), None, None, out, stream)
+
+
+def _joint(*given: Any) -> Any:
+    """Count samples of several dimensions, or add weights up."""
+    from gpualgo._algorithms.histogram import joint
+
+    return joint.histogram(*given)

@@ -41,12 +41,12 @@ class Edges:
         return hash(self._key)
 
 
-def check_samples(view: View) -> None:
+def check_samples(view: View, name: str = "x") -> None:
     """Raise TypeError unless x holds real numbers that kernels read."""
-    checks.element(view, "x", "histogram")
+    checks.element(view, name, "histogram")
     if dtypes.kind(view.dtype) == "c":
         raise TypeError(
-            f"histogram: x has dtype {view.dtype}, which has no order; "
+            f"histogram: {name} has dtype {view.dtype}, which has no order; "
             "pass x.real, x.imag or numpy.abs(x)"
         )
 
@@ -190,9 +190,9 @@ def widen(lo: Any, hi: Any) -> tuple[Any, Any]:
     return (lo - 0.5, hi + 0.5) if lo == hi else (lo, hi)
 
 
-def detect_range(view: View, stream: Any) -> tuple[Any, Any]:
+def detect_range(view: View, stream: Any, name: str = "x") -> tuple[Any, Any]:
     """Return the least and the greatest sample, widened; a device array is waited for."""
-    check_samples(view)
+    check_samples(view, name)
     if 0 in view.shape:
         return 0, 1
     _refuse_graph("range= was not given, so the host reads x's")
@@ -210,7 +210,7 @@ def detect_range(view: View, stream: Any) -> tuple[Any, Any]:
         lo, hi = np.uint8(lo), np.uint8(hi)
     if not (math.isfinite(lo) and math.isfinite(hi)):
         raise ValueError(
-            f"histogram: the range [{lo}, {hi}] of x is not finite; "
+            f"histogram: the range [{lo}, {hi}] of {name} is not finite; "
             "pass range=, outside of which samples are not counted"
         )
     return widen(lo, hi)

@@ -40,6 +40,18 @@ def finder_for(bins: Bins, num_samples: int, finders: dict[bool, Finder | None])
     return finders[is_few]
 
 
+def exact_finder_for(
+    bins: Bins, num_samples: int, finders: dict[bool, Finder | None]
+) -> Finder | None:
+    """Return the finder of these bins whose slots are the bins, and one more for other samples."""
+    found = finder_for(bins, num_samples, finders)
+    if found is None or found.bin_of_slot is None:
+        return found
+    stage = _stage("by_pattern", np.dtype(np.uint8))
+    slot_of_value = np.where(found.bin_of_slot < 0, np.int32(bins.num_bins), found.bin_of_slot)
+    return Finder(found.dtype, bins.num_bins + 1, stage, slot_of_value)
+
+
 def _finder(bins: Bins, is_few: bool) -> Finder | None:
     dtype, slots = bins.sample_dtype, bins.num_bins + 1
     if dtype.itemsize == 1:

@@ -56,7 +56,7 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
     cut, spec, fixed = _cut(machine, bins, view.dtype, samples, kept)
     joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target)
     kernel = build.kernel(spec, device)
-    table = _Table(bins.table, device) if bins.table else None
+    table = Table(bins.table, device) if bins.table else None
     packed = spec.parameters.pack(
         common=_common(problem, bins, cut, joint, kept, target.strides), **fixed,
         bins=bins.values(0 if table is None else table.address),
@@ -136,7 +136,7 @@ def _common(
     }  # fmt: skip
 
 
-class _Table:
+class Table:
     """A copy of data on a device that every stream may read, for as long as this lives."""
 
     __slots__ = ("__weakref__", "address")

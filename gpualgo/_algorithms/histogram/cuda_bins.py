@@ -49,6 +49,12 @@ def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
     return search_bins(bins) if found is None else _even_bins(bins, found)
 
 
+def number_bins(bins: Bins, capability: tuple[int, int], most_shared: int) -> DeviceBins:
+    """Return the quickest kind of bins whose kernels tell the bin of each sample."""
+    found = fit_even(bins, capability)
+    return search_bins(bins, most_shared) if found is None else _even_bins(bins, found)
+
+
 def _byte_bins(bins: Bins) -> DeviceBins:
     flip = 0x80 if bins.sample_dtype.kind == "i" else 0
     by_value = bins.of_patterns()[np.arange(256) ^ flip].astype("<i4")
@@ -178,7 +184,7 @@ def _even_bins(bins: Bins, found: Fit) -> DeviceBins:
 # --- searched bins ------------------------------------------------------------------------
 
 
-def search_bins(bins: Bins) -> DeviceBins:
+def search_bins(bins: Bins, most_shared: int = SEARCH_SHARED_BYTES) -> DeviceBins:
     """Return bins that are found by a search among thresholds."""
     lower, upper = bins.thresholds()
     if not lower.size:  # nothing counts
@@ -186,12 +192,14 @@ def search_bins(bins: Bins) -> DeviceBins:
     key = bins.sample_dtype
     if key.kind not in "iu" and key.itemsize == 2:
         key = FLOAT32
+    elif key.itemsize == 1:
+        key = np.dtype(np.int16)
     keys = lower.astype(key)
     num_keys = keys.size
     num_cells = 2 << (num_keys - 1).bit_length()
     cells_bytes = 4 * min(num_cells, MAX_CELLS)
     shared_bytes = (num_keys + 1) // 2 * 2 * key.itemsize + cells_bytes
-    in_shared = shared_bytes <= SEARCH_SHARED_BYTES
+    in_shared = shared_bytes <= most_shared
     num_cells = min(num_cells, MAX_CELLS if in_shared else MAX_CELLS_IN_GLOBAL)
     base, scale = _cell_scale(keys, num_cells)
     starts = np.searchsorted(_cells(keys, base, scale, num_cells), np.arange(num_cells + 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from emulator.planted import (
     histogram,
+    joint,
     lines,
     parts,
     records,
@@ -16,5 +17,7 @@ from emulator.planted import (
 )
 from emulator.planted.bug import Bug
 
-_TABLES = (reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, records)
+_TABLES = (
+    reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
+)  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

@@ -12,6 +12,7 @@ from record_plans import KINDS, folded, scanned
 from support import Backend, affine, compose
 
 import gpualgo as ga
+from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
 from gpualgo._algorithms.radix_sort import cuda_counting
 from gpualgo._algorithms.radix_sort import policy as radix_sort
@@ -173,6 +174,49 @@ def _histogram(
     return calls
 
 
+def _joint(shape: Any, bins: Any, step: int = 1, dtype: Any = np.float32) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(2):
+            x = (rng.standard_normal(shape) * 9).astype(dtype)
+            y = rng.integers(-9, 9, shape).astype(np.int8)
+            given = tuple(gpu.to_device(a)[..., ::step] for a in (x, y))
+            seen = [a[..., ::step].astype(float).ravel() for a in (x, y)]
+            want = np.histogramdd(seen, bins)[0].astype(np.int64)
+            yield ga.histogram(given, bins), want
+
+    return calls
+
+
+def _weighted(
+    size: int, bins: int, dtype: Any, spread: int, sign: int = 0, step: int = 1, apart: int = 0
+) -> Any:
+    """Return calls whose sums the CPU, which is another program, tells."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(2):
+            x = (rng.random(size) * bins).astype(np.float32)
+            w = rng.standard_normal(size) * np.exp2(rng.integers(-spread, spread + 1, size))
+            w = (abs(w) * sign if sign else w) * np.exp2(apart * np.floor(x.astype(float)))
+            w = w.astype(dtype)
+            with ga.default_device("cpu"):
+                want = ga.histogram(x[::step], bins, (0, bins), weights=w[::step])
+            given = (gpu.to_device(a)[::step] for a in (x, w))
+            yield ga.histogram(next(given), bins, (0, bins), weights=next(given)), want
+
+    return calls
+
+
+def _ties(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Sums half way between two floats, or hardly above that."""
+    places = np.repeat(np.arange(40), 3)
+    ones = 1 + np.arange(40) * 2.0**-23
+    less = np.tile([0, 0, 2.0**-90, 2.0**-90], 10)
+    w = np.stack([ones, np.full(40, 2.0**-24), less], 1).astype(np.float32).ravel()
+    with ga.default_device("cpu"):
+        want = ga.histogram(places, 40, (0, 40), weights=w)
+    yield ga.histogram(gpu.to_device(places), 40, (0, 40), weights=gpu.to_device(w)), want
+
+
 _REDUCE = (
     (reduce, "SMALL", reduce.Policy(64, 2, 4)),
     (reduce, "MIN_BLOCKS", 3),
@@ -200,6 +244,11 @@ _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
     *((histogram, name, _SMALL) for name in ("SMALL", "ROOMY", "ROOMIEST", "LARGE")),
     (histogram, "STRIDED", histogram.Policy(64, 4, 2)),
+)
+_JOINT = (
+    *_HISTOGRAM,
+    *((joint, name, _SMALL) for name in ("FLAT", "STRIDED", "STRIDED_SUMS")),
+    (joint, "ROUND", histogram.Policy(64, 1, 4)),
 )
 _COUNTING = (
     *_HISTOGRAM,
@@ -265,6 +314,22 @@ CASES = {
     "histogram global": Case(_histogram(2001, np.float32, 50, (-200, 200)), _GLOBAL),
     "histogram channels": Case(
         _histogram((900, 3), np.float32, 9, (-200, 200), axis=0), _HISTOGRAM
+    ),
+    "joint": Case(_joint(3001, ([-20, -3, 0, 1, 2, 20], 5)), _JOINT),
+    "joint two": Case(_joint(3001, ([-20, -3, 0, 1, 2, 20], [-9, -8, 0, 1, 5])), _JOINT),
+    "joint global": Case(
+        _joint(3001, ([-20, -3, 0, 1, 2, 20], 5)),
+        (*_JOINT, (histogram, "_table", lambda *_: histogram.GLOBAL)),
+    ),
+    "joint steps": Case(_joint((3, 901), ([-20, -3, 0, 1, 2, 20], 5), step=2), _JOINT),
+    "weighted": Case(_weighted(3001, 5, np.float32, 4), _JOINT),
+    "weighted up": Case(_weighted(3001, 2, np.float64, 20, sign=-1), _JOINT),
+    "weighted widely": Case(_weighted(1501, 3, np.float64, 20, apart=300), _JOINT),
+    "weighted ties": Case(_ties, _JOINT),
+    "weighted integers": Case(_weighted(1501, 3, np.int64, 40), _JOINT),
+    "weighted steps": Case(_weighted(3001, 5, np.complex64, 4, step=2), _JOINT),
+    "weighted global": Case(
+        _weighted(1501, 200, np.float64, 10), (*_JOINT, (histogram, "FEW_SLOTS", 1))
     ),
     "histogram steps": Case(_histogram(3001, np.int32, 12, (-200, 200), step=2), _HISTOGRAM),
 }

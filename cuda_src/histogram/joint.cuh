@@ -1,0 +1,290 @@
+// Samples of several numbers: their bins, and how blocks go through them.
+//
+// A sample is a record of one number or more, each in an array of its own (parts/leaves.cuh), or
+// computed of what is in arrays; a weight, where each sample has its own, is in the last array. The
+// bin of a sample is that of all its numbers, in C order.
+#ifndef GPUALGO_HISTOGRAM_JOINT_CUH
+#define GPUALGO_HISTOGRAM_JOINT_CUH
+
+#include "histogram/bins.cuh"
+#include "parts/layout.cuh"
+#include "parts/leaves.cuh"
+#include "parts/ptx.cuh"
+
+namespace gpualgo {
+
+struct JointShared {
+  uint32 is_last;
+  int32 lowest;
+  alignas(16) uint32 words[4];  // the table's, then what the bins put there; more than 4
+};
+
+// --- bins -------------------------------------------------------------------------------------
+
+namespace detail {
+
+// Bins once a block has opened them: those that are no others stay where they are.
+template <class B, bool is_copied>
+struct Opened {
+  const B* bins;
+  __device__ const B& get() const { return *bins; }
+};
+template <class B>
+struct Opened<B, true> {
+  B bins;
+  __device__ const B& get() const { return bins; }
+};
+
+template <class B>
+inline constexpr bool is_copied =
+    !is_same<decltype(static_cast<const B*>(nullptr)->open(nullptr)), const B&>;
+
+template <class Each>
+struct OpenedOf;
+template <class... B>
+struct OpenedOf<Tuple<B...>> {
+  using type = Tuple<Opened<B, is_copied<B>>...>;
+};
+
+}  // namespace detail
+
+// The bins of each number of a sample. Each: Tuple of kinds of bins.
+template <class Each>
+struct JointBins {
+  static constexpr int dims = num_leaves<Each>;
+
+  Each each;
+  int64 num_bins[dims];
+  int64 shared_words[dims];  // where each has its part of what a block keeps for bins
+
+  struct Open {
+    typename detail::OpenedOf<Each>::type each;
+    const int64* num_bins;
+
+    // The bins of samples; -1: none.
+    template <class T, int items>
+    __device__ void find(const Pack<T, items>& samples, int32 (&bins)[items]) const {
+#pragma unroll
+      for (int k = 0; k < items; ++k) bins[k] = 0;
+      for_each_leaf<Each>([&](auto leaf) {
+        constexpr int i = decltype(leaf)::value;
+        Pack<Leaf<T, i>, items> numbers;
+#pragma unroll
+        for (int k = 0; k < items; ++k) numbers.items[k] = leaf_of<i>(samples.items[k]);
+        const auto& own = leaf_of<i>(each).get();
+        typename Leaf<Each, i>::Place places[items];
+        own.locate(numbers, places);
+#pragma unroll
+        for (int k = 0; k < items; ++k) {
+          const int32 bin = own.resolve(numbers.items[k], places[k]);
+          const bool is_inside = bin >= 0 && bins[k] >= 0;
+          bins[k] = is_inside ? bins[k] * int32(num_bins[i]) + bin : -1;
+        }
+      });
+    }
+  };
+
+  // All threads call it, before a barrier.
+  __device__ Open open(uint32* shared) const {
+    Open opened;
+    opened.num_bins = num_bins;
+    for_each_leaf<Each>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      using B = Leaf<Each, i>;
+      if constexpr (detail::is_copied<B>) {
+        leaf_of<i>(opened.each).bins = leaf_of<i>(each).open(shared + shared_words[i]);
+      } else {
+        leaf_of<i>(opened.each).bins = &leaf_of<i>(each);
+      }
+    });
+    return opened;
+  }
+};
+
+// --- samples ----------------------------------------------------------------------------------
+
+struct NoWeight {};
+
+template <class W>
+inline constexpr int weight_leaves = is_same<W, NoWeight> ? 0 : 1;
+
+// Of a row whose arrays have no gaps, or (a bit of `repeated`) one number for all samples.
+template <bool is_aligned_, int repeated_>
+struct FlatItems {
+  static constexpr bool is_flat = true, is_aligned = is_aligned_;
+  static constexpr int repeated = repeated_;
+};
+
+// Of a row of any strides.
+template <int leaves>
+struct StridedItems {
+  static constexpr bool is_flat = false;
+  Layout<leaves> items;
+};
+
+namespace detail {
+
+template <class W, bool in_packs, bool is_repeated, int items>
+__device__ inline Pack<W, items> load_weights(const unsigned char* at, int64 index) {
+  Pack<W, items> result;
+  if constexpr (is_same<W, NoWeight>) {
+  } else if constexpr (is_repeated) {
+    const W weight = load_item<W>(at);
+#pragma unroll
+    for (int k = 0; k < items; ++k) result.items[k] = weight;
+  } else {
+    const Sources<W> from{at + index * int64(sizeof(W))};
+    result = load_leaves<W, items, in_packs>(from);
+  }
+  return result;
+}
+
+}  // namespace detail
+
+// The samples of rows: a row is a group of kept places, side by side.
+template <int leaves, class Access>
+struct JointRows {
+  int64 num_items;   // samples of a kept place
+  int64 first, end;  // kept places
+  int64 channels;    // of a row, at most as many as a block has threads; flat: one
+  Divisor blocks_per_row;
+  Layout<leaves> kept;
+  Access access;
+
+  __device__ int row() const { return int(blocks_per_row.divide(blockIdx.x)); }
+  __device__ int64 first_place() const { return first + row() * channels; }
+  __device__ uint32 num_channels() const {
+    const int64 left = end - first_place();
+    return uint32(left < channels ? left : channels);
+  }
+  // Of those in a row, the kept place that this thread is for.
+  __device__ uint32 channel() const {
+    if constexpr (Access::is_flat) return 0;
+    return threadIdx.x % uint32(channels);
+  }
+
+  // Calls visit(samples, weights) with packs of this block's part of its row, and end_tile() after
+  // each tile, together with all threads.
+  template <class Policy, class T, class W, class Visit, class EndTile>
+  __device__ void walk(const unsigned char* const (&input)[leaves], Visit visit,
+                       EndTile end_tile) const {
+    static_assert(leaves == num_leaves<T> + weight_leaves<W>);
+    const int part = int(blockIdx.x) - row() * int(blocks_per_row.value);
+    const uint32 mine = channel();
+    const bool is_active = mine < num_channels();
+    int64 offsets[leaves];
+    kept.offsets(first_place() + (is_active ? mine : 0), offsets);
+    Sources<T> samples;
+    for_each_leaf<T>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      if constexpr (is_ordinal<Leaf<T, i>>) {
+        samples.at[i] = input[i] + offsets[i];
+      } else {
+        samples.at[i] = ptx::assume_global(input[i]) + offsets[i];
+      }
+    });
+    const unsigned char* weights = nullptr;
+    if constexpr (weight_leaves<W> > 0) {
+      weights = ptx::assume_global(input[leaves - 1]) + offsets[leaves - 1];
+    }
+    if constexpr (Access::is_flat) {
+      walk_flat<Policy, T, W>(samples, weights, part, visit, end_tile);
+    } else {
+      walk_strided<Policy, T, W>(samples, weights, part, is_active, visit, end_tile);
+    }
+  }
+
+  // Calls visit(weight) with some of this block's weights, from here and there in its part.
+  template <class W, class Visit>
+  __device__ void some_weights(const unsigned char* const (&input)[leaves], Visit visit) const {
+    constexpr int probes = 4;
+    const int part = int(blockIdx.x) - row() * int(blocks_per_row.value);
+    const uint32 mine = channel();
+    if (mine >= num_channels()) return;
+    int64 offsets[leaves];
+    kept.offsets(first_place() + mine, offsets);
+    const unsigned char* weights = ptx::assume_global(input[leaves - 1]) + offsets[leaves - 1];
+    const int64 share = blocks_per_row.divide(num_items);
+    int64 index = part * share + threadIdx.x / uint32(channels);
+    for (int i = 0; i < probes && index < num_items; ++i, index += share / probes) {
+      int64 offset = 0;
+      if constexpr (!Access::is_flat) {
+        access.items.offsets(index, offsets);
+        offset = offsets[leaves - 1];
+      } else if constexpr (!(Access::repeated >> (leaves - 1) & 1)) {
+        offset = index * int64(sizeof(W));
+      }
+      visit(load_item<W>(weights + offset));
+    }
+  }
+
+  template <class Policy, class T, class W, class Visit, class EndTile>
+  __device__ void walk_flat(const Sources<T>& samples, const unsigned char* weights, int part,
+                            Visit visit, EndTile end_tile) const {
+    constexpr int repeated = Access::repeated;
+    constexpr bool repeats_weights = repeated >> num_leaves<T> & 1;
+    constexpr int widest = widest_leaf<T> > int(sizeof(W)) ? widest_leaf<T> : int(sizeof(W));
+    constexpr int items = widest < 2 ? 8 : vector_bytes / widest;
+    constexpr int loads = Policy::loads_in_flight;
+    constexpr int64 tile = int64(Policy::block_threads) * items * loads;
+    const int64 step = tile * blocks_per_row.value;
+    for (int64 begin = part * tile; begin < num_items; begin += step) {
+      if (begin + tile <= num_items) {
+        Pack<Held<T>, items> packs[loads];
+        Pack<W, items> held[loads];
+#pragma unroll
+        for (int i = 0; i < loads; ++i) {
+          const int64 index = begin + (i * Policy::block_threads + int(threadIdx.x)) * items;
+          packs[i] = load_leaves<T, items, Access::is_aligned, repeated>(
+              advanced<repeated>(samples, index));
+          held[i] =
+              detail::load_weights<W, Access::is_aligned, repeats_weights, items>(weights, index);
+        }
+#pragma unroll
+        for (int i = 0; i < loads; ++i) visit(packs[i], held[i]);
+      } else {
+#pragma unroll 1
+        for (int64 index = begin + threadIdx.x; index < num_items; index += Policy::block_threads) {
+          const Pack<Held<T>, 1> one{{load_element(advanced<repeated>(samples, index))}};
+          visit(one, detail::load_weights<W, true, repeats_weights, 1>(weights, index));
+        }
+      }
+      end_tile();
+    }
+  }
+
+  template <class Policy, class T, class W, class Visit, class EndTile>
+  __device__ void walk_strided(const Sources<T>& samples, const unsigned char* weights, int part,
+                               bool is_active, Visit visit, EndTile end_tile) const {
+    constexpr int loads = Policy::loads_in_flight;
+    const uint32 width = uint32(Policy::block_threads) / uint32(channels);
+    const uint32 lane = threadIdx.x / uint32(channels);
+    const bool is_counting = is_active && lane < width;
+    const int64 tile = int64(width) * loads;
+    for (int64 begin = part * tile; begin < num_items; begin += tile * blocks_per_row.value) {
+      Pack<Held<T>, 1> packs[loads];
+      Pack<W, 1> held[loads];
+#pragma unroll
+      for (int i = 0; i < loads; ++i) {
+        const int64 index = begin + i * width + lane;
+        if (!is_counting || index >= num_items) continue;
+        int64 offsets[leaves];
+        access.items.offsets(index, offsets);
+        packs[i].items[0] =
+            load_element(moved(samples, [&](auto leaf) { return offsets[decltype(leaf)::value]; }));
+        if constexpr (weight_leaves<W> > 0) {
+          held[i].items[0] = load_item<W>(weights + offsets[leaves - 1]);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < loads; ++i) {
+        if (is_counting && begin + i * width + lane < num_items) visit(packs[i], held[i]);
+      }
+      end_tile();
+    }
+  }
+};
+
+}  // namespace gpualgo
+
+#endif

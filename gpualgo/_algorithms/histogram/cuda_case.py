@@ -1,0 +1,164 @@
+"""What kernels see of a joint or weighted histogram: its bins, kept places, samples, and access."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._algorithms.histogram import cuda_bins, joint_parameters, joint_policy, policy
+from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._base.extents import Dims, merge
+from gpualgo._cuda import build
+from gpualgo._cuda.parameters import Parameters
+from gpualgo._cuda.plan import Places
+from gpualgo._cuda.templates import VECTOR_BYTES, Access
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.histogram.joint_problem import JointHistogram
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem as kernels see it: kept places, the samples of each, and how these are read."""
+
+    problem: JointHistogram
+    device: int
+    machine: policy.Machine
+    at: Places
+    inputs: tuple[tuple[int, int], ...]  # the place of each array, and the offset of its first
+    samples: Dims
+    kept: Dims
+    places: Dims  # of the result, of the same extents as `kept` or fewer
+    cells: Dims  # of the result
+    bins: DeviceBins
+    element: str  # T: a sample
+    access: Access
+    items: int  # samples that are loaded at once, of rows without gaps; 0: they have gaps
+
+    @property
+    def num_places(self) -> int:
+        return math.prod(extent for extent, _ in self.kept)
+
+    @property
+    def num_samples(self) -> int:
+        return math.prod(extent for extent, _ in self.samples)
+
+    def channels(self, words: int = 1) -> int:
+        """Return how many kept places a block takes side by side, of so many words a slot."""
+        if self.items or not self.kept:
+            return 1
+        beside = self.kept[-1][1][0], self.samples[-1][1][0] if self.samples else 0
+        if self.num_samples >= policy.SHORT_ROW and abs(beside[0]) >= abs(beside[1]):
+            return 1
+        most = self.machine.small_words // (self.bins.table_bins * words)
+        return max(1, min(self.num_places, most, joint_policy.STRIDED.block_threads))
+
+    def rows(self, channels: int, parts: int, first: int, count: int) -> dict[str, Any]:
+        """Return JointRows of `count` kept places, from the first one on."""
+        return {
+            "num_items": self.num_samples, "first": first, "end": first + count,
+            "channels": channels,
+            "blocks_per_row": parts, "kept": self.kept,
+            "access": {} if self.items else {"items": self.samples},
+        }  # fmt: skip
+
+
+def device_bins(problem: JointHistogram, machine: policy.Machine) -> DeviceBins:
+    """Return JointBins of the quickest kinds that are exact."""
+    each: list[DeviceBins] = []
+    left = cuda_bins.SEARCH_SHARED_BYTES
+    for bins in problem.bins:
+        each.append(cuda_bins.number_bins(bins, machine.capability, left))
+        left -= each[-1].shared_bytes
+    words, tables = [0], [0]
+    for one in each:
+        words.append(words[-1] + -(-one.shared_bytes // 16) * 4)
+        tables.append(tables[-1] + -(-len(one.table) // 256) * 256)
+    table = b"".join(one.table + bytes(-len(one.table) % 256) for one in each)
+
+    def values(address: int) -> dict[str, Any]:
+        kinds = {
+            f"v{i}": one.values(address + at)
+            for i, (one, at) in enumerate(zip(each, tables, strict=False))
+        }
+        return {
+            "each": kinds, "num_bins": [bins.num_bins for bins in problem.bins],
+            "shared_words": words[:-1],
+        }  # fmt: skip
+
+    kinds = ", ".join(one.cpp for one in each)
+    return DeviceBins(
+        f"gpualgo::JointBins<gpualgo::Tuple<{kinds}>>",
+        joint_parameters.bins([one.fields for one in each]), values, table, 4 * words[-1],
+        problem.num_bins, any(one.is_search for one in each),
+    )  # fmt: skip
+
+
+def case_of(
+    problem: JointHistogram, views: Sequence[View], target: View, machine: policy.Machine,
+    bins: DeviceBins,
+) -> Case:  # fmt: skip
+    """Return what kernels see of arrays: samples may be taken in any order."""
+    shape, at = views[0].shape, Places(len(views), 1)
+    starts = [0] * len(views)
+    counted: list[tuple[int, tuple[int, ...]]] = []
+    for axis in problem.axes:
+        extent, strides = shape[axis], tuple(view.strides[axis] for view in views)
+        if extent > 1 and max(strides) <= 0:
+            starts = [a + (extent - 1) * s for a, s in zip(starts, strides, strict=True)]
+            strides = tuple(-s for s in strides)
+        counted.append((extent, strides))
+    counted.sort(key=lambda dim: -max(map(abs, dim[1])))
+    samples, axes = merge(counted), [i for i in range(len(shape)) if i not in problem.axes]
+    kept = merge([(shape[i], tuple(view.strides[i] for view in views)) for i in axes])
+    outs = [*zip(target.shape, ((s,) for s in target.strides), strict=True)]
+    fields = [bin_.sample_dtype for bin_ in problem.bins]
+    read = [*fields, *(view.dtype for view in views[len(fields) :])]
+    access, items = _access(views, read, starts, samples, kept)
+    names = [str(i) for i in range(len(fields))]
+    num_samples = math.prod(extent for extent, _ in samples)
+    num_places = math.prod(extent for extent, _ in kept)
+    if items and num_samples < policy.SHORT_ROW and num_places > 4 * machine.num_sms:
+        access, items = _strided(len(views)), 0
+    return Case(
+        problem, views[0].device, machine, at,
+        tuple((at.source(i), start) for i, start in enumerate(starts)), samples, kept,
+        merge(outs[: len(axes)]), merge(outs[len(axes) :]), bins,
+        records.cpp_name(records.record(names, fields)), access, items,
+    )  # fmt: skip
+
+
+def _access(
+    views: Sequence[View], read: Sequence[np.dtype[Any]], starts: Sequence[int], samples: Dims,
+    kept: Dims,
+) -> tuple[Access, int]:  # fmt: skip
+    """Return how kernels reach the samples of a row, and `items`."""
+    strides = samples[-1][1] if samples else tuple(dtype.itemsize for dtype in read)
+    if len(samples) > 1 or any(
+        s not in (0, d.itemsize) for s, d in zip(strides, read, strict=True)
+    ):
+        return _strided(len(views)), 0
+    repeated = sum(1 << i for i, stride in enumerate(strides) if stride == 0)
+    widest = max(dtype.itemsize for dtype in read)
+    items = 8 if widest < 2 else VECTOR_BYTES // widest
+    steps = [math.gcd(0, *(dim[1][i] for dim in kept)) for i in range(len(views))]
+    is_aligned = all(
+        repeated >> i & 1 or math.gcd(view.ptr + start, step) % min(16, items * dtype.itemsize) == 0
+        for i, (view, start, step, dtype) in enumerate(zip(views, starts, steps, read, strict=True))
+    )
+    cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
+    return Access(cpp, joint_parameters.FLAT), items
+
+
+def _strided(leaves: int) -> Access:
+    return Access(f"gpualgo::StridedItems<{leaves}>", joint_parameters.strided(leaves))
+
+
+def spec_of(header: str, name: str, arguments: Sequence[str], fields: Parameters) -> build.Spec:
+    return build.Spec(f"histogram/{header}", f"gpualgo::{name}<{', '.join(arguments)}>", fields)

@@ -1,0 +1,94 @@
+"""Histograms with weights on the GPU: exact sums, and what rounds them to the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpualgo._algorithms.histogram import cuda_case, joint_parameters, joint_policy
+from gpualgo._algorithms.histogram.cuda_case import Case
+from gpualgo._algorithms.histogram.sums import Sum, sum_of
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
+from gpualgo._cuda import build
+from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.pieces import TICKETS, Piece
+from gpualgo._cuda.plan import Plan
+from gpualgo._cuda.templates import START
+from gpualgo._driver import workspace
+
+_HEAD_BYTES = 256  # of SumsHead, and what aligns the sums
+
+
+def plan_of(case: Case, views: Sequence[View], bins: dict[str, Any], table: Any) -> Plan:
+    """Return the plan of sums: two launches for as many kept places as have room at once."""
+    problem, sums = case.problem, sum_of(case.problem.dtype)
+    planes = sums.parts * (sums.digits // 2 + (sums.format is not None))
+    channels = case.channels(joint_policy.slot_words(sums))
+    place_bytes = 8 * planes * problem.num_bins
+    group = max(1, joint_policy.SUMS_BYTES // (place_bytes * channels)) * channels
+    group = min(group, case.num_places)
+    piece_bytes = _HEAD_BYTES + group * place_bytes
+    is_kept = piece_bytes <= workspace.TICKET_BYTES
+    piece = Piece(piece_bytes, TICKETS if is_kept else None, is_zeroed=True)
+    steps: list[Launch] = []
+    for first in range(0, case.num_places, group):
+        count = min(group, case.num_places - first)
+        steps.append(_adding(case, sums, views, bins, channels, first, count))
+        steps.append(_rounding(case, sums, first, count))
+    return Plan(case.device, steps, [piece], table)
+
+
+def _adding(
+    case: Case, sums: Sum, views: Sequence[View], bins: dict[str, Any], channels: int, first: int,
+    count: int,
+) -> Launch:  # fmt: skip
+    """Return the launch that adds up the weights of `count` kept places."""
+    num_rows, num_bins = -(-count // channels), case.problem.num_bins
+    cut = joint_policy.cut_sums(
+        case.machine, case.bins, sums, channels, num_rows, case.num_samples, case.items
+    )
+    weight = dtypes.cpp_name(views[-1].dtype) if case.problem.has_array else "gpualgo::NoWeight"
+    spec = cuda_case.spec_of(
+        "weighted.cuh", "histogram_weighted_kernel",
+        (cut.policy.cpp(case.machine.capability), case.element, weight,
+         dtypes.cpp_name(sums.dtype), case.bins.cpp, case.access.cpp),
+        joint_parameters.weighted(
+            len(views), sums.dtype.itemsize, case.bins.fields, case.access.fields
+        ),
+    )  # fmt: skip
+    packed = spec.parameters.pack(
+        num_bins=num_bins, num_digits=cut.digits, num_slots=count * num_bins,
+        table={"num_slots": channels * num_bins, "replicas": cut.replicas, "words": cut.words},
+        rows=case.rows(channels, cut.parts, first, count), bins=bins,
+    )  # fmt: skip
+    piece = case.at.piece(0)
+    return Launch(
+        build.kernel(spec, case.device), cut.parts * num_rows, cut.policy.block_threads, packed,
+        case.device,
+        {"weight": START, "input": case.inputs, "sums": (piece, _HEAD_BYTES), "head": piece},
+        shared_bytes=cut.shared_bytes(case.bins),
+    )  # fmt: skip
+
+
+def _rounding(case: Case, sums: Sum, first: int, count: int) -> Launch:
+    """Return the launch that rounds the sums of `count` kept places, and clears them."""
+    kind, num_bins = joint_policy.ROUND, case.problem.num_bins
+    spec = cuda_case.spec_of(
+        "weighted.cuh", "histogram_round_kernel",
+        (kind.cpp(case.machine.capability), dtypes.cpp_name(sums.dtype)), joint_parameters.ROUND,
+    )  # fmt: skip
+    packed = spec.parameters.pack(
+        num_slots=count * num_bins, num_bins=num_bins, first_place=first,
+        number_bytes=sums.number.itemsize, bins_per_place=num_bins, places=case.places,
+        cells=case.cells,
+    )  # fmt: skip
+    blocks = min(
+        -(-count * num_bins // kind.block_threads),
+        case.machine.num_sms * joint_policy.ROUND_BLOCKS,
+    )
+    piece = case.at.piece(0)
+    return Launch(
+        build.kernel(spec, case.device), blocks, kind.block_threads, packed, case.device,
+        {"sums": (piece, _HEAD_BYTES), "head": piece, "output": case.at.target(0)},
+    )  # fmt: skip

@@ -1,0 +1,115 @@
+"""The bins of samples of several dimensions, from what `histogram` is given."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpualgo._algorithms.histogram import arguments
+from gpualgo._algorithms.histogram.arguments import MAX_BINS, Edges
+from gpualgo._arrays.view import View
+
+Found = TypeVar("Found")
+
+_WHERE = "histogram"
+
+
+def bins_of_each(
+    bins: Any, ranges: Any, views: Sequence[View], names: Sequence[str], stream: Any
+) -> tuple[Any, ...]:
+    """Return the bins of each dimension (see `arguments.bins_of`)."""
+    each, ends = _bins_of_each(bins, len(views)), _ranges_of_each(ranges, len(views))
+
+    def parsed(i: int) -> Any:
+        return _named(i, lambda: arguments.parse_bins(each[i], stream))
+
+    def whole(i: int) -> Any:
+        return _named(i, lambda: _bins_of(numbers[i], ends[i], views[i], names[i], stream))
+
+    numbers = [parsed(i) for i in range(len(views))]
+    total = math.prod(found if isinstance(found, int) else found.size - 1 for found in numbers)
+    if total > MAX_BINS:
+        raise ValueError(
+            f"{_WHERE}: bins make {total} bins in all, at most {MAX_BINS} are possible; use fewer"
+        )
+    return tuple([whole(i) for i in range(len(views))])
+
+
+def bins_again(
+    bins: Sequence[Any], views: Sequence[View], names: Sequence[str], stream: Any
+) -> tuple[Any, ...]:
+    """Return the same bins, the ranges that were taken from the data taken anew."""
+    return tuple(
+        arguments.even_bins(one[0], *arguments.detect_range(view, stream, name), True)
+        if not isinstance(one, Edges) and one[-1]
+        else one
+        for one, view, name in zip(bins, views, names, strict=False)
+    )
+
+
+def _bins_of(found: Any, ends: Any, view: View, name: str, stream: Any) -> Any:
+    if isinstance(found, int):
+        if ends is None:
+            lo, hi = arguments.detect_range(view, stream, name)
+        else:
+            lo, hi = arguments.parse_range(ends)
+        return arguments.even_bins(found, lo, hi, ends is None)
+    if ends is not None:
+        raise ValueError(f"{_WHERE}: range is for a number of bins; pass None beside edges")
+    return Edges(found)
+
+
+def _bins_of_each(bins: Any, dims: int) -> tuple[Any, ...]:
+    if isinstance(bins, tuple):
+        if len(bins) != dims:
+            raise ValueError(
+                f"{_WHERE}: bins is a tuple of {len(bins)} for samples of {dims} dimensions; "
+                "pass an int, or a number or edges for each dimension"
+            )
+        return bins
+    try:
+        return (_index(bins),) * dims
+    except TypeError:
+        shown = repr(bins) if isinstance(bins, (str, bool, float)) else type(bins).__name__
+        raise TypeError(
+            f"{_WHERE}: bins must be an int or a tuple of {dims}, numbers or edges, where x is a "
+            f"tuple, got {shown}; pass one item for each dimension"
+        ) from None
+
+
+def _index(bins: Any) -> int:
+    if isinstance(bins, (bool, np.bool_)):
+        raise TypeError
+    return operator.index(bins)
+
+
+def _ranges_of_each(given: Any, dims: int) -> tuple[Any, ...]:
+    if given is None:
+        return (None,) * dims
+    if not isinstance(given, (tuple, list)):
+        raise TypeError(
+            f"{_WHERE}: range must be a tuple of {dims} pairs where x is a tuple, got {given!r}; "
+            "pass (lo, hi) or None for each dimension"
+        )
+    if len(given) != dims:
+        raise ValueError(
+            f"{_WHERE}: range has {len(given)} items for samples of {dims} dimensions; "
+            "pass (lo, hi) or None for each dimension"
+        )
+    return tuple(given)
+
+
+_BEGIN = re.compile(rf"^{_WHERE}: (bins|range)\b")
+
+
+def _named(i: int, find: Callable[[], Found]) -> Found:
+    """Return what `find` returns for a dimension; its errors name that."""
+    try:
+        return find()
+    except (TypeError, ValueError) as error:
+        raise type(error)(_BEGIN.sub(rf"{_WHERE}: \1[{i}]", str(error))) from None

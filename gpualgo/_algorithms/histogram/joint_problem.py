@@ -1,0 +1,112 @@
+"""A histogram of several dimensions, or with weights: what equal calls share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._algorithms.histogram import arguments, sums
+from gpualgo._algorithms.histogram.arguments import Edges
+from gpualgo._algorithms.histogram.bins import Bins
+from gpualgo._algorithms.histogram.joint_arguments import bins_again
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
+from gpualgo._base.extents import dense_strides
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.problem import Array, Problem, Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+
+class Rest(NamedTuple):
+    """What decides a call besides its arrays."""
+
+    bins: tuple[Any, ...]  # of each dimension, see `arguments.bins_of`
+    axis: Any
+    dtype: Any
+    form: Form | None  # of a tuple
+    weights: Any  # View: an array, the last of the views; the dtype of a number; None
+
+
+class JointHistogram(Problem):
+    """What equal calls of `histogram` with tuples or weights share.
+
+    The views are one for each dimension of a sample, then that of weights, all of one shape.
+    Weights that are one number are the `init` of the call.
+    """
+
+    max_kept = 256
+    spreads_tuples = True
+    broadcasts_arguments = True
+    rest: Rest
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
+        where: str,
+    ) -> None:  # fmt: skip
+        self.has_array = rest.weights is View
+        self.samples = views[:-1] if self.has_array else views
+        self.forms = (rest.form, None) if self.has_array else (rest.form,)
+        names = inputs.names(self.samples, rest.form, "x")
+        self.inputs = (*names, "weights") if self.has_array else names
+        super().__init__(device, views, op, init, rest, where)
+        self.has_weights = rest.weights is not None
+        shape = views[0].shape
+        self.axes = axes = checks.axes_of(rest.axis, len(shape), where)
+        self.kept = tuple(n for i, n in enumerate(shape) if i not in axes)
+        self.num_samples = math.prod(shape[i] for i in axes)  # of each histogram
+        self.dtype = self._dtype(views)
+        self.bins = [self._bins(view, one) for view, one in zip(views, rest.bins, strict=False)]
+        self.num_bins = math.prod(bins.num_bins for bins in self.bins)
+        shape = (*self.kept, *(bins.num_bins for bins in self.bins))
+        self.results = (Result(shape, self.dtype),)
+        self.strides = dense_strides(shape, self.dtype.itemsize)  # a new result's
+        self.is_empty = self.num_samples == 0
+        self.reads_data = any(not isinstance(one, Edges) and one[-1] for one in rest.bins)
+        self.finders: list[dict[Any, Any]] = [{} for _ in self.bins]  # on the CPU
+
+    def _dtype(self, views: Sequence[View]) -> np.dtype[Any]:
+        wanted, where = self.rest.dtype, self.where
+        if not self.has_weights:
+            return arguments.counter_dtype(wanted, self.num_samples)
+        own = views[-1].dtype if self.has_array else self.rest.weights
+        dtypes.check(own, f"{where}: weights")
+        return sums.dtype_of(own, wanted, where)
+
+    @staticmethod
+    def _bins(view: View, bins: Any) -> Bins:
+        if isinstance(bins, Edges):
+            arguments.check_edges(bins.array)
+            return Bins(view.dtype, bins.array.size - 1, bins.array, None, None)
+        number, _, lo, _, hi, _ = bins
+        return Bins(view.dtype, number, None, lo, hi)
+
+    def encode(self, init: Any) -> Array | None:
+        if init is None:
+            return None
+        return checks.init_value(init, self.dtype, self.where, "weights")
+
+    def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
+        found = bins_again(self.rest.bins, views, self.inputs, stream)
+        return self.like(views, None, None, self.rest._replace(bins=found))
+
+    def of_empty(self, op: Any, init: Any) -> Array:
+        return np.zeros((), self.dtype)
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.histogram import cuda_joint
+
+        return cuda_joint.plan_of(self, views, targets[0])
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.histogram import cpu_joint
+
+        if init is not None:  # weights that are one number
+            arrays = [*arrays, np.broadcast_to(init, arrays[0].shape)]
+        cpu_joint.histogram(arrays, results[0], self)

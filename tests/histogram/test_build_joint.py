@@ -1,0 +1,141 @@
+"""Joint and weighted histograms: every kind of kernel that their plans ask for, as machine code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import fake_driver
+import numpy as np
+import pytest
+import sass
+from sass import Capability, needs_cuobjdump
+
+from gpualgo._algorithms.histogram import arguments, cuda_joint, cuda_sums
+from gpualgo._algorithms.histogram.arguments import Edges
+from gpualgo._algorithms.histogram.joint_problem import JointHistogram, Rest
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
+from gpualgo._base.extents import dense_strides
+from gpualgo._cuda import build
+from gpualgo._cuda.parameters import Packed
+
+MANY = 1 << 28  # samples
+LIBRARY = SimpleNamespace(has_producers=True)  # of arrays that nobody reads
+REALS = [name for name in dtypes.NAMES if not name.startswith("complex")]
+EDGES = np.geomspace(1, 100, 50)
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+class Machine:
+    """A GPU that takes launches down instead of running them."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.specs: list[build.Spec] = []
+        fake_driver.install(patch)
+        self.device = fake_driver.gpu(0)
+        patch.setattr(build, "kernel", lambda spec, _: spec)
+        for module in (cuda_joint, cuda_sums):
+            patch.setattr(module, "Launch", self.launch)
+
+    def launch(
+        self, spec: Any, grid: int, threads: int, packed: Packed, device: int, takes: Any, *,
+        shared_bytes: int = 0,
+    ) -> None:  # fmt: skip
+        assert packed.parameters is spec.parameters
+        assert packed.parameters.size <= 4096, "more than a launch takes before CUDA 12.1"
+        assert 0 < grid < 1 << 31
+        assert shared_bytes <= self.device.shared_limit
+        packed.parameters.taken(takes)
+        self.specs.append(spec)
+
+    def plan(
+        self, names: list[str], bins: Any, weights: Any = None, shape: tuple[int, ...] = (MANY,),
+        axis: Any = None, step: int = 1,
+    ) -> None:  # fmt: skip
+        """Plan a histogram of arrays in C order, all strides multiplied by step."""
+
+        def view(name: str) -> View:
+            dtype = sass.dtype_of(name)
+            strides = tuple(step * s for s in dense_strides(shape, dtype.itemsize))
+            return View(0, shape, strides, dtype, 0, LIBRARY, False, None)
+
+        views = [view(name) for name in names]
+        kind: Any = None
+        if isinstance(weights, str):
+            views, kind = [*views, view(weights)], View
+        elif weights is not None:
+            kind = np.dtype(type(weights))
+        found = tuple(
+            arguments.even_bins(one, 0.0, 100.0) if isinstance(one, int) else Edges(one)
+            for one in bins
+        )
+        rest = Rest(found, axis, None, Form(tuple, (None,) * len(names)), kind)
+        problem = JointHistogram(0, tuple(views), None, weights, rest, "histogram")
+        (result,) = problem.results
+        target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
+        cuda_joint.plan_of(problem, views, target)
+
+    def check(self, folder: Path, *, may_spill: bool = False) -> None:
+        """Assert that the kernels planned hold no fault."""
+        for spec in dict.fromkeys(self.specs):
+            found = list(sass.Case(spec, None).faults(self.device.capability, folder))
+            found = [fault for fault in found if not (may_spill and "spill" in fault)]
+            assert not found, f"{spec.expression}: {found}"
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(monkeypatch)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sass.sampled(REALS))
+def test_counts_of_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
+    machine.plan([name, "float32"], [32, 32])
+    machine.plan([name, name], [EDGES, 20])
+    machine.plan([name, "float32"], [1000, 1000], step=2)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sass.sampled(dtypes.NAMES))
+def test_weights_of_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
+    machine.plan(["float32"], [100], name)
+    machine.plan(["float64"], [EDGES], name, step=3)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+def test_many_dimensions(machine: Machine, tmp_path: Path) -> None:
+    machine.plan(["float32"] * 3, [10, EDGES, 10])
+    machine.plan(["float32", "uint8", "int64"], [10, 10, 10], "float64")
+    machine.plan(["float32"] * 8, [3] * 8)
+    machine.plan(["float32"] * 8, [3] * 8, "float32", step=2)
+    machine.check(tmp_path, may_spill=True)
+
+
+@needs_cuobjdump
+def test_many_bins_and_rows(machine: Machine, tmp_path: Path) -> None:
+    machine.plan(["float32", "float32"], [200, 300])  # 16 bits a counter
+    machine.plan(["float32", "float32"], [3000, 3000])
+    machine.plan(["float32", "float32"], [3000, 3000], "float32")
+    machine.plan(["float32", "float32"], [10, 10], shape=(1 << 20, 100), axis=1)
+    machine.plan(["float32"], [10], "float64", shape=(1 << 20, 100), axis=0)
+    machine.plan(["float32"], [10], 0.5)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (10, 0), (12, 0)])
+def test_every_architecture(capability: Capability, machine: Machine, tmp_path: Path) -> None:
+    machine.device.become(capability)
+    machine.plan(["float32", "float32"], [32, 32])
+    machine.plan(["float32", "float32"], [1024, 1024])
+    machine.plan(["float32", "uint8"], [EDGES, 10], "float32")
+    machine.plan(["float32"], [100], "float64")
+    machine.plan(["float32"], [100], "int32", step=2)
+    machine.check(tmp_path)

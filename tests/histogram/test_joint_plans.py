@@ -1,0 +1,134 @@
+"""Plans and graphs of histograms of tuples and with weights: what their calls take, and keep."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from support import Backend, assert_same, random_array
+
+import gpualgo as ga
+
+
+class Point(NamedTuple):
+    """Samples by name."""
+
+    x: Any
+    y: Any
+
+
+BINS, ENDS = (5, 7), ((-9, 9), (-20, 20))
+
+
+def _arrays(backend: Backend, seed: int = 0) -> list[Any]:
+    x = [random_array((40, 30), np.dtype("f4"), seed + i) for i in range(3)]
+    return [backend.to_device(a) for a in x]
+
+
+def test_a_plan_takes_what_the_function_takes(backend: Backend) -> None:
+    x, y, w = _arrays(backend)
+    plan = ga.prepare(ga.histogram, (x, y), BINS, ENDS, weights=w, axis=0)
+    for seed in (3, 6):
+        x, y, w = _arrays(backend, seed)
+        want = backend.to_host(ga.histogram((x, y), BINS, ENDS, weights=w, axis=0))
+        assert_same(backend.to_host(plan((x, y), w)), want)
+        out = backend.to_device(np.ones_like(want))
+        assert plan((x, y), w, out=out) is out
+        assert_same(backend.to_host(out), want)
+
+
+def test_a_plan_broadcasts(backend: Backend) -> None:
+    x, y, w = _arrays(backend)
+    row, column = w[:1], w[:, :1]
+    plan = ga.prepare(ga.histogram, (x, y[:1]), BINS, ENDS, weights=column)
+    want = backend.to_host(ga.histogram((x, y[:1]), BINS, ENDS, weights=column))
+    assert_same(backend.to_host(plan((x, y[:1]), column)), want)
+    with pytest.raises(ValueError, match="the plan is for shape"):
+        plan((x, y[:1]), row)
+    with pytest.raises(ValueError, match="the plan is for shape"):
+        plan((x, y[:1]), w[:3])
+    single = ga.prepare(ga.histogram, x, 5, (-9, 9), weights=row)
+    want = backend.to_host(ga.histogram(x, 5, (-9, 9), weights=row))
+    assert_same(backend.to_host(single(x, row)), want)
+
+
+def test_a_plan_refuses_what_is_built_otherwise(backend: Backend) -> None:
+    x, y, w = _arrays(backend)
+    plan = ga.prepare(ga.histogram, Point(x, y), BINS, ENDS)
+    plan(Point(x, y))
+    with pytest.raises(TypeError, match="built otherwise"):
+        plan((x, y))
+    with pytest.raises(TypeError, match=r"the plan takes 2 array\(s\), got 3"):
+        plan(Point(x, y), w)
+
+
+def test_a_plan_looks_at_the_range_each_time(backend: Backend) -> None:
+    x, y, w = _arrays(backend)
+    plan = ga.prepare(ga.histogram, (x, y), (4, [-9, 0, 9]), weights=w)
+    for scale in (1, 5):
+        given = (x * np.float32(scale), y)
+        want = backend.to_host(ga.histogram(given, (4, [-9, 0, 9]), weights=w))
+        assert_same(backend.to_host(plan(given, w)), want)
+    single = ga.prepare(ga.histogram, x, 4, weights=0.5)
+    for scale in (1, 5):
+        given = x * np.float32(scale)
+        want = backend.to_host(ga.histogram(given, 4, weights=0.5))
+        assert_same(backend.to_host(single(given)), want)
+
+
+def test_numbers_of_a_kind_share_a_plan(backend: Backend) -> None:
+    x, _, _ = _arrays(backend)
+    counts = backend.to_host(ga.histogram(x, 5, (-9, 9)))
+    for number in (0.5, 0.25, -3.0, 0.5):
+        got = ga.histogram(x, 5, (-9, 9), weights=number)
+        assert_same(backend.to_host(got), counts * number)
+    plan = ga.prepare(ga.histogram, x, 5, (-9, 9), weights=np.float32(0.75))
+    assert_same(backend.to_host(plan(x)), (counts * 0.75).astype(np.float32))
+
+
+def test_storage(cuda: Backend) -> None:
+    """As docs/histogram.md says: sums of 8 bytes a word, and a head."""
+    x, y, w = _arrays(cuda)
+    many = (100, 100)
+    for weights, words in (("f4", 6), ("f8", 35), ("i4", 1), ("c16", 70), ("f2", 3)):
+        size = ga.temp_storage_bytes(
+            ga.histogram, (x, y), many, ENDS, weights=w.astype(weights), axis=0
+        )
+        assert size == 256 + 8 * words * 10_000 * 30
+    assert ga.temp_storage_bytes(ga.histogram, (x, y), many, ENDS) == 0
+    assert ga.temp_storage_bytes(ga.histogram, (x, y), many, ENDS, dtype="i2") > 80_000
+
+
+def test_graphs_read_arrays_anew(cuda: Backend) -> None:
+    x, y, w = _arrays(cuda)
+    with ga.graph() as graph:
+        sums = ga.histogram((x, y), BINS, ENDS, weights=w)
+        counts = ga.histogram((x, y), (200, 300), ENDS)
+    for seed in (3, 6):
+        for array, other in zip((x, y, w), _arrays(cuda, seed), strict=True):
+            array[...] = other
+        graph.launch()
+        assert_same(cuda.to_host(sums), cuda.to_host(ga.histogram((x, y), BINS, ENDS, weights=w)))
+        assert_same(cuda.to_host(counts), cuda.to_host(ga.histogram((x, y), (200, 300), ENDS)))
+
+
+def test_graphs_refuse_what_the_host_reads(cuda: Backend) -> None:
+    x, y, _ = _arrays(cuda)
+    with pytest.raises(RuntimeError, match=r"^histogram: range= was not given"), ga.graph():
+        ga.histogram((x, y), BINS, (None, (0, 1)))
+
+
+def test_many_turns(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the sums of all rows have no room at once."""
+    from gpualgo._algorithms.histogram import joint_policy
+
+    monkeypatch.setattr(joint_policy, "SUMS_BYTES", 400_000)
+    x, w = (random_array((400, 5), np.dtype("f4"), seed) for seed in (0, 1))
+    given = cuda.to_device(x), cuda.to_device(w)
+    plan = ga.prepare(ga.histogram, given[0], 100, (-9, 9), weights=given[1], axis=1)
+    assert 0 < plan.temp_storage_bytes <= 256 + 400_000 < 8 * 6 * 100 * 400
+    with ga.default_device("cpu"):
+        want = ga.histogram(x, 100, (-9, 9), weights=w, axis=1)
+    for _ in range(2):
+        assert_same(cuda.to_host(plan(*given)), want)
