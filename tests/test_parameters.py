@@ -20,6 +20,7 @@ from gpualgo._algorithms.reduce import parameters as reduce
 from gpualgo._algorithms.scan import parameters as scan
 from gpualgo._algorithms.transform import policy as transform
 from gpualgo._base.errors import CompileError
+from gpualgo._base.records import POSITION, Computed
 from gpualgo._cuda import build, copy
 from gpualgo._cuda.kept import source_folder
 from gpualgo._cuda.layout import DIVISOR, divisor, layout
@@ -230,11 +231,14 @@ def test_what_matches_compiles() -> None:
 
 
 _F32, _F64 = np.dtype("f4"), np.dtype("f8")
+_COMPUTED = Computed((_F32, POSITION), _F64)
 DESCRIBED = [
-    copy._COPY, copy._GATHER, reduce.columns(_F64), reduce.rows(_F64, reduce.flat_rows(1)),
-    reduce.rows(_F64, reduce.strided_rows(1)), scan.walks(_F64), scan.columns(_F64),
-    scan.tiles(_F64, scan.FLAT_LINES), scan.tiles(_F64, scan.STRIDED_LINES),
-    scan.tiles(_F64, scan.stepped_lines(4)), scan.tiles(_F64, scan.winding_line(4)),
+    copy._COPY, copy._GATHER, reduce.columns(_F64, _F64),
+    reduce.rows(_F64, _F64, reduce.flat_rows(1)), reduce.columns(_COMPUTED, _F64),
+    reduce.rows(_COMPUTED, _F64, reduce.strided_rows(2, 1)), scan.walks(_F64), scan.columns(_F64),
+    scan.tiles(_F64, scan.FLAT_LINES, _F64), scan.tiles(_F64, scan.STRIDED_LINES, _F64),
+    scan.tiles(_F64, scan.stepped_lines(4), _F64), scan.tiles(_F64, scan.winding_line(4), _F64),
+    scan.tiles(_F64, scan.computed_lines(2, 1), _COMPUTED),
     scan.rows(_F64, scan.DENSE_ROWS), scan.rows(_F64, scan.spaced_rows(2)),
     transform.flat_operands(1, 3), transform.strided_operands(2, 2),
     histogram.flat(histogram.BYTE_BINS), histogram.strided(histogram.even_bins(_F32)),

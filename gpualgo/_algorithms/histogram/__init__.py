@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, overload
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._arrays.view import as_view, view_of
+from gpualgo._lazy.array import is_lazy
+from gpualgo._lazy.real import made
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
@@ -129,6 +131,9 @@ def histogram(
     >>> ga.histogram(x, 2, (0, 2), weights=np.array([0.1, 0.2, 1.0]))
     array([0.3, 1. ])
     """
+    if is_lazy(x) or is_lazy(weights):
+        x = made(x, None, False, "histogram: x", stream)
+        weights = made(weights, None, False, "histogram: weights", stream)
     if weights is not None or isinstance(x, tuple):
         return _joint(x, bins, range, weights, axis, dtype, out, stream)
     view = view_of(x, "histogram: x")

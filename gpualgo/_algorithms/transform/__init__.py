@@ -136,25 +136,19 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     if not 0 < len(arrays) <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arrays)}")
     if any(map(is_lazy, arrays)):
-        return _of_lazy(op, arrays, dtype, out, stream)
-    if not NUMBERS.isdisjoint(map(type, arrays)):
-        op, arrays = bind(op, arrays, _WHERE)
-    try:
-        views, forms = inputs.several(arrays, _ARGUMENT)
-    except inputs.NumberOnGPU:
-        return _of_lazy(op, arrays, dtype, out, stream)
-    except TypeError:
-        if not any(map(is_scalar, arrays)):  # one of bfloat16, or of a dtype without kernels
-            raise
-        op, arrays = bind(op, arrays, _WHERE)
-        views, forms = inputs.several(arrays, _ARGUMENT)
-    return _solved(op, views, forms, len(arrays), dtype, out, stream)
-
-
-def _solved(
-    op: Any, views: inputs.Views, forms: tuple[Any, ...], arity: int, dtype: Any, out: Any,
-    stream: Any,
-) -> Any:  # fmt: skip
+        op, views, forms = _fused(op, arrays)
+    else:
+        if not NUMBERS.isdisjoint(map(type, arrays)):
+            op, arrays = bind(op, arrays, _WHERE)
+        try:
+            views, forms = inputs.several(arrays, _ARGUMENT)
+        except inputs.NumberOnGPU:
+            op, views, forms = _fused(op, arrays)
+        except TypeError:
+            if not any(map(is_scalar, arrays)):  # one of bfloat16, or of a dtype without kernels
+                raise
+            op, arrays = bind(op, arrays, _WHERE)
+            views, forms = inputs.several(arrays, _ARGUMENT)
     if out is not None:
         if is_tuple(out):
             dtype = _wanted_of_tuple(dtype, out)
@@ -163,18 +157,17 @@ def _solved(
             dtype = _wanted(dtype, target)
             out = target if target.owner is out else out  # what a protocol tells of is given back
     rest = dtype, forms, elements.classes_of(dtype)
-    problem = problem_of(Transformation, views, op, None, rest, _WHERE, arity)
+    problem = problem_of(Transformation, views, op, None, rest, _WHERE, len(forms))
     if problem.form is not None:
         return inputs.solve(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
 
 
-def _of_lazy(op: Any, arrays: tuple[Any, ...], dtype: Any, out: Any, stream: Any) -> Any:
-    """Apply a function to arrays some of which are computed: both are one function."""
+def _fused(op: Any, arrays: tuple[Any, ...]) -> tuple[Any, inputs.Views, tuple[Any, ...]]:
+    """Return one function of what is read, and that, where some arrays are computed."""
     whole = applied(op, arrays, _WHERE)
     views = whole.views
-    forms = (None,) * len(views)
-    return _solved(whole.function, views, forms, len(views), dtype, out, stream)
+    return whole.function, views, (None,) * len(views)
 
 
 def _wanted_of_tuple(dtype: Any, out: Any) -> np.dtype[Any]:
