@@ -205,8 +205,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "transform: a pack next to its place",
         _TRANSFORM,
-        "held.packs[load] = load_pack<T, items>(input + first * int64(sizeof(T)));",
-        "held.packs[load] = load_pack<T, items>(input + (first + 1) * int64(sizeof(T)));",
+        "held.packs[load] = load_leaves<T, items, true>(advanced(Sources<T>{input}, first));",
+        "held.packs[load] = load_leaves<T, items, true>(advanced(Sources<T>{input}, first + 1));",
         "transform",
         "MISALIGNED",
         "UNDEFINED",
