@@ -8,10 +8,9 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
-from gpualgo._algorithms.radix_sort import words
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
-from gpualgo._algorithms.radix_sort.digits import flipped_bits
-from gpualgo._base import dtypes, threads
+from gpualgo._algorithms.radix_sort.cpu_orders import Order
+from gpualgo._base import threads
 from gpualgo._cpu.kernels import scratch
 from gpualgo._cpu.layout import address
 
@@ -21,57 +20,8 @@ _LINE_BYTES = 1 << 23  # of keys and values, from which caches are bypassed
 _LINE_BITS, _CACHE_BITS = 11, 8  # the widest digit of a pass, with and without lines
 _PARTS_PER_THREAD = 4
 _PART_KEYS = 1 << 15  # fewer do not repay counters of their own
-_INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000,
-             "float64": 0x7FF0000000000000}  # fmt: skip
 
 Array = np.ndarray[Any, Any]
-
-
-class Order:
-    """What decides between two keys: their dtype, the direction and the bits that count."""
-
-    def __init__(self, dtype: np.dtype[Any], descending: bool, begin: int, end: int) -> None:
-        self.size = dtype.itemsize
-        self.is_float = dtypes.kind(dtype) == "f"
-        self.full = (1 << 8 * self.size) - 1
-        self.begin, self.end = begin, end
-        self.used = (1 << end) - (1 << begin)
-        self.infinity = _INFINITY.get(str(dtypes.name_of(dtype)), 0)
-        sign = 1 << 8 * self.size - 1 if dtype.kind == "i" else 0
-        self.flip = sign ^ (self.full if descending else 0)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all bits decide."""
-        return self.used == self.full
-
-    def numbers(self) -> list[int]:
-        """Return the kernels' parameters from CODES on, as signed words."""
-        numbers = [self._codes(), self.size, self.flip, self.infinity, self.used]
-        return [number - (number >> 63 << 64) for number in numbers]
-
-    def _codes(self) -> int:
-        """Return the address of the kernel that makes codes of keys."""
-        return entry("codes", self.size, self.is_float)
-
-
-class WordOrder(Order):
-    """The same of words that hold several numbers; all their bits count."""
-
-    def __init__(self, dtype: words.Dtype, descending: words.Ways) -> None:
-        super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, words.used_bits(dtype))
-        self.flip = flipped_bits(dtype, descending)
-        floats = [n for n in words.numbers(dtype, descending) if dtypes.kind(n.dtype) == "f"]
-        self.is_float = bool(floats)
-        self._floats: list[int] = []
-        for number in floats:
-            infinity = _INFINITY[str(dtypes.name_of(number.dtype))]
-            self._floats += [number.shift, number.bits, infinity]
-
-    def _codes(self) -> int:
-        if not self._floats:
-            return super()._codes()
-        return entry("word_codes", self.size, *self._floats)
 
 
 def radix_sort(

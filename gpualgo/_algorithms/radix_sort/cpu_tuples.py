@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu, words
+from gpualgo._algorithms.radix_sort.cpu_orders import Order, WordOrder
 from gpualgo._algorithms.radix_sort.words import Dtype, Group
 from gpualgo._base import threads
 
@@ -97,12 +98,12 @@ def _finish(home: Array, group: Group, targets: Sequence[Array]) -> None:
         _each_part(target.shape, lambda part: np.copyto(target[part], home[part]))
 
 
-def _order_of(problem: TupleSort, group: Group) -> cpu.Order:
+def _order_of(problem: TupleSort, group: Group) -> Order:
     if group.is_word:
-        return cpu.WordOrder(group.dtype, group.descending)
+        return WordOrder(group.dtype, group.descending)
     end = problem.end_bit
     bits = (0, 8 * group.dtype.itemsize) if end is None else (problem.begin_bit, end)
-    return cpu.Order(group.dtype, bool(group.descending), *bits)
+    return Order(group.dtype, bool(group.descending), *bits)
 
 
 # --- arrays as rows -----------------------------------------------------------------------------
