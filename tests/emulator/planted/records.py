@@ -85,7 +85,7 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "tiles: a warp without elements does not wait for what it began",
         _TILES,
-        "if (count > 0 || is_record<T>) {",
+        "if (count > 0 || is_record<E>) {",
         "if (count > 0) {",
         "tiles of records",
         "COPY",
