@@ -13,7 +13,8 @@ from gpualgo._base import records
 from gpualgo._base.extents import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
-from gpualgo._lazy.array import LazyArray, combined, parted
+from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.combining import combined, parted
 from gpualgo._lazy.expression import AT, Call, Node, Value
 from gpualgo._lazy.leaf import Leaf
 from gpualgo._pipeline import checks

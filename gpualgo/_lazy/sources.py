@@ -10,7 +10,8 @@ from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Computed
-from gpualgo._lazy.array import is_lazy, zipped
+from gpualgo._lazy.array import is_lazy
+from gpualgo._lazy.combining import zipped
 from gpualgo._operators.joint import joint
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import inputs, results

@@ -13,12 +13,16 @@ from gpualgo._base import dtypes, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf, places
-from gpualgo._lazy.array import LazyArray, applied, is_number, zipped
+from gpualgo._lazy.array import LazyArray, is_number
+from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression import Call, Value
 from gpualgo._lazy.hooks import hooks
 from gpualgo._operators.markers import philox
+from gpualgo.lazy.functions import functions
+from gpualgo.lazy.reductions import accumulated, reduced
 
 hooks.applied, hooks.reshaped, hooks.copy = applied, places.reshaped, copy
+hooks.reduced, hooks.accumulated, hooks.functions = reduced, accumulated, functions
 
 __all__ = ["LazyArray", "arange", "asarray", "full", "random", "random_bits", "take", "transform"]
 

@@ -11,7 +11,8 @@ from gpualgo._algorithms.transform.scalars import NUMBERS, bind, is_scalar
 from gpualgo._arrays.forms import is_tuple, taken_apart
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, records
-from gpualgo._lazy.array import applied, is_lazy
+from gpualgo._lazy.array import is_lazy
+from gpualgo._lazy.combining import applied
 from gpualgo._operators.operator import MAX_ARITY
 from gpualgo._pipeline import elements, inputs
 from gpualgo._pipeline.problem import problem_of
