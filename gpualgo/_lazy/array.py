@@ -15,12 +15,14 @@ from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression
 from gpualgo._lazy.conversions import cast
-from gpualgo._lazy.expression import Item, Node
+from gpualgo._lazy.expression import Item, Node, Value
 from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Array, Leaf
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, results
+
+_SHOWN = 80  # characters of what is told of how one came to be
 
 
 class LazyArray(Operators):
@@ -50,7 +52,8 @@ class LazyArray(Operators):
 
         `forms` are of the tuples that it was made of: elements with the same fields are such.
         """
-        self.shape, self.node, self.text, self.forms = shape, node, text, forms
+        self.shape, self.node, self.forms = shape, node, forms
+        self.text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
         self.leaves = tuple(leaves)
         self._function: Any = None
         self._views: tuple[View, ...] | None = None
@@ -70,9 +73,19 @@ class LazyArray(Operators):
     def dtype(self) -> np.dtype[Any]:
         """What an element is; compiling its function may be needed to find out."""
         if self._dtype is None:
+            self._dtype = self._plain_dtype()
+        if self._dtype is None:
             op, (device, _) = Operator(self.function), self.place
             self._dtype = results.dtype_of(op, self.arguments, None, device, "lazy")
         return self._dtype
+
+    def _plain_dtype(self) -> np.dtype[Any] | None:
+        """Return the dtype where no function tells it."""
+        if isinstance(self.node, expression.Leaf):
+            return self.arguments[self.node.index]
+        if isinstance(self.node, Value) and isinstance(self.node.value, np.generic):
+            return np.dtype(self.node.value.dtype)
+        return None
 
     @property
     def form(self) -> Form | None:
@@ -81,7 +94,9 @@ class LazyArray(Operators):
         return forms.form_of(dtype.names or (), self.forms) if dtype.names else None
 
     def __repr__(self) -> str:
-        return f"LazyArray({self.text}, shape={self.shape})"
+        dtype = self._dtype or self._plain_dtype()
+        shown = "" if dtype is None else f", dtype={records.shown(dtype)}"
+        return f"LazyArray({self.text}, shape={self.shape}{shown})"
 
     def __len__(self) -> int:
         if not self.shape:

@@ -16,12 +16,13 @@ from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._pipeline import checks
 
-SUM, SAME, BOOL = "sum", "same", "bool"  # how a ufunc's results are related to its elements
+# How the dtype of results is found: as NumPy's sums, the elements' own, bool, or the ufunc's.
+SUM, SAME, BOOL, OWN = "sum", "same", "bool", "own"
 # What is associative, so that NumPy's order of combining does not matter.
 RULES: dict[np.ufunc, str] = {
     np.add: SUM, np.multiply: SUM, np.minimum: SAME, np.maximum: SAME, np.fmin: SAME,
     np.fmax: SAME, np.bitwise_and: SAME, np.bitwise_or: SAME, np.bitwise_xor: SAME, np.gcd: SAME,
-    np.lcm: SAME, np.hypot: SAME, np.logaddexp: SAME, np.logaddexp2: SAME, np.logical_and: BOOL,
+    np.lcm: SAME, np.hypot: OWN, np.logaddexp: OWN, np.logaddexp2: OWN, np.logical_and: BOOL,
     np.logical_or: BOOL, np.logical_xor: BOOL,
 }  # fmt: skip
 
@@ -67,12 +68,17 @@ def accumulated(
 def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
     """Return what is combined, and the dtype of the result."""
     if ufunc not in RULES:
-        raise TypeError(f"{name}: {ufunc.__name__} is not associative; {ufuncs.MAKE_REAL}")
+        raise TypeError(
+            f"{name}: {ufunc.__name__} is not known to be associative, which parallel reductions "
+            "and scans need; make it real with gpualgo.copy(x) or np.asarray(x) first"
+        )
     x = zipped(a, f"{name}: a")
     if RULES[ufunc] is BOOL:
         return applied(np.bool_, (x,), name), np.dtype(bool)
     if dtype is not None:
         return x, dtypes.as_dtype(dtype, name)
+    if RULES[ufunc] is OWN:
+        return x, ufunc.resolve_dtypes((x.dtype, x.dtype, None))[2]
     return x, sum_dtype(x.dtype) if RULES[ufunc] is SUM else x.dtype
 
 
@@ -240,8 +246,8 @@ def product(conjugate: bool, name: str) -> Callable[..., Any]:
         x, y = (zipped(one, f"{name}: an argument") for one in (a, b))
         if x.ndim != 1 or x.shape != y.shape:
             raise TypeError(
-                f"{name}: lazy arrays need one axis and one length, got shapes {x.shape} and "
-                f"{y.shape}; {ufuncs.MAKE_REAL}"
+                f"{name}: lazy arrays need one axis of one length, got shapes {x.shape} and "
+                f"{y.shape}; make them real with gpualgo.copy(x) or np.asarray(x) first"
             )
         op = _conjugated if conjugate and x.dtype.kind == "c" else np.multiply
         made = applied(op, (x, y), name)
