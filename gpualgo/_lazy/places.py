@@ -79,6 +79,8 @@ def _leaf_at(one: Leaf, indices: Sequence[Node]) -> Node:
         for i in moving:
             node = Call(_moved, node, indices[i], Value(array.strides[i]))
         return node
+    if not array.size:
+        return Value(one.dtype.type(0))  # nothing is taken of it
     kept = array[(*(slice(None) if i in moving else 0 for i in range(array.ndim)), ...)]
     if not moving:
         return Call(AT, Value(_captured(one.with_array(kept[None]))), Value(0))

@@ -65,9 +65,14 @@ def arange(
         node: Any = Call(operator.eq, counted.node, Value(1 if not start else -1))
         return LazyArray((count,), node, counted.leaves, text)
     second = _number(start + step, kind, where)
+    wide: Any = kind.type
+    if kind.itemsize == 2 and dtypes.kind(kind) == "f":
+        wide = np.float32  # in which NumPy steps
     with np.errstate(over="ignore", invalid="ignore"):
-        by = kind.type(second - first)
-    node = Call(_STEPPED, Value(first), Value(by), Call(kind.type, counted.node))
+        by = wide(wide(second) - wide(first))
+    node = Call(_stepped, Value(wide(first)), Value(by), Call(wide, counted.node))
+    if wide is not kind.type:
+        node = Call(kind.type, node)
     if _is_plain(kind, first, by):
         node = counted.node
     return LazyArray((count,), node, counted.leaves, text)
@@ -75,9 +80,6 @@ def arange(
 
 def _stepped(first: Any, by: Any, i: Any) -> Any:
     return first + i * by
-
-
-_STEPPED = _stepped
 
 
 def _is_plain(kind: np.dtype[Any], first: Any, by: Any) -> bool:
