@@ -154,7 +154,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
 
 def _solved(
     op: Any, views: inputs.Views, forms: tuple[Any, ...], arity: int, dtype: Any, out: Any,
-    stream: Any,
+    stream: Any, known: tuple[Any, ...] = (),
 ) -> Any:  # fmt: skip
     if out is not None:
         if is_tuple(out):
@@ -163,7 +163,7 @@ def _solved(
             target = as_view(out, "transform: out")
             dtype = _wanted(dtype, target)
             out = target if target.owner is out else out  # what a protocol tells of is given back
-    rest = dtype, forms, elements.classes_of(dtype)
+    rest = dtype, forms, elements.classes_of(dtype), known
     problem = problem_of(Transformation, views, op, None, rest, _WHERE, arity)
     if problem.form is not None:
         return inputs.solve(problem, views, op, None, out, stream)
@@ -175,7 +175,7 @@ def _of_lazy(op: Any, arrays: tuple[Any, ...], dtype: Any, out: Any, stream: Any
     whole = applied(op, arrays, _WHERE)
     views = whole.views
     forms = (None,) * len(views)
-    return _solved(whole.function, views, forms, len(views), dtype, out, stream)
+    return _solved(whole.function, views, forms, len(views), dtype, out, stream, whole.forms)
 
 
 def _wanted_of_tuple(dtype: Any, out: Any) -> np.dtype[Any]:
