@@ -56,7 +56,9 @@ def test_full(shape: Any, dtype: np.dtype[Any]) -> None:
     assert_same(ga.copy(made), want)
 
 
-@pytest.mark.parametrize("value", [True, -3, 2.5, 1j, np.float32(-0.0), np.uint8(7), np.nan, np.inf])
+@pytest.mark.parametrize(
+    "value", [True, -3, 2.5, 1j, np.float32(-0.0), np.uint8(7), np.nan, np.inf]
+)
 def test_full_of_values(value: Any) -> None:
     assert_same(ga.copy(ga.lazy.full((2, 2), value)), np.full((2, 2), value))
 

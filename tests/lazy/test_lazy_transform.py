@@ -100,7 +100,7 @@ def test_numbers_are_those_of_the_moment_when_it_was_made(monkeypatch: Any) -> N
     beside = ga.lazy.asarray(x) * k
     want = x * 10 + table[x % 2]
     assert_same(ga.copy(made), want)
-    k = 1000  # noqa: F841
+    k = 1000
     monkeypatch.setitem(globals(), "SHIFT", (5,))
     assert_same(ga.copy(made), want)
     assert_same(ga.copy(called), x + 3)
