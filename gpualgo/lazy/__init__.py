@@ -18,11 +18,11 @@ from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression import Call, Value
 from gpualgo._lazy.hooks import hooks
 from gpualgo._operators.markers import philox
-from gpualgo.lazy.functions import functions
+from gpualgo.lazy import functions
 from gpualgo.lazy.reductions import accumulated, reduced
 
 hooks.applied, hooks.reshaped, hooks.copy = applied, places.reshaped, copy
-hooks.reduced, hooks.accumulated, hooks.functions = reduced, accumulated, functions
+hooks.reduced, hooks.accumulated, hooks.functions = reduced, accumulated, functions.TABLE
 
 __all__ = ["LazyArray", "arange", "asarray", "full", "random", "random_bits", "take", "transform"]
 

@@ -248,7 +248,7 @@ def _is_usual(option: str, value: Any) -> bool:
                for usual in _USUAL.get(option, ()))  # fmt: skip
 
 
-functions: dict[Any, Callable[..., Any]] = {
+TABLE: dict[Any, Callable[..., Any]] = {
     getattr(np, name): _checked(name, fn) for name, fn in FUNCTIONS.items() if hasattr(np, name)
 }
-functions.update({fn: _view(fn) for fn in VIEWS})
+TABLE.update({fn: _view(fn) for fn in VIEWS})

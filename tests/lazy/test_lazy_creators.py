@@ -25,7 +25,7 @@ def test_arange(given: tuple[Any, ...]) -> None:
     assert_same(ga.copy(made), want)
 
 
-@pytest.mark.parametrize("dtype", [d for d in REAL if d != bool and d != BFLOAT16], ids=str)
+@pytest.mark.parametrize("dtype", [d for d in REAL if d.kind in "iuf"], ids=str)
 @pytest.mark.parametrize("given", [(7,), (2, 30, 5), (100, 3, -9)], ids=str)
 def test_arange_of_every_dtype(given: tuple[Any, ...], dtype: np.dtype[Any]) -> None:
     if dtype.kind == "u" and given == (100, 3, -9):

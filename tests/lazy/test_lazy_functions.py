@@ -171,7 +171,7 @@ def test_clip_and_round(dtype: np.dtype[Any]) -> None:
     ):
         assert type(got) is ga.lazy.LazyArray
         assert_same(ga.copy(got), want)
-    if dtype != bool:
+    if dtype.kind != "b":
         assert_same(ga.copy(np.round(made)), np.round(x))
         assert_same(ga.copy(made.round(1)), x.round(1))
 
@@ -238,7 +238,7 @@ def test_products(name: str, dtype: np.dtype[Any]) -> None:
         assert_close(fn(a, b), fn(x, y), dtype)
 
 
-@pytest.mark.parametrize("dtype", [d for d in REAL if d.isbuiltin == 1 and d != bool], ids=str)
+@pytest.mark.parametrize("dtype", [d for d in REAL if d.kind in "iuf"], ids=str)
 def test_histogram(dtype: np.dtype[Any]) -> None:
     x = random_array(500, dtype) if dtype.kind == "f" else random_array(500, dtype) // 3
     made = ga.lazy.asarray(x)

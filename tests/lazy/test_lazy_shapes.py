@@ -38,8 +38,10 @@ def test_slices_of_slices() -> None:
     assert_same(ga.copy(made[1:, ::-2][..., 1:][:2, 0]), real[1:, ::-2][..., 1:][:2, 0])
 
 
-@pytest.mark.parametrize("shape", [(120,), (-1,), (5, 24), (2, 2, 3, 2, 5), (4, 30), (20, 6), (1, 120, 1)],
-                         ids=str)  # fmt: skip
+SHAPES = [(120,), (-1,), (5, 24), (2, 2, 3, 2, 5), (4, 30), (20, 6), (1, 120, 1)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_reshape(shape: tuple[int, ...]) -> None:
     made, real = both()
     assert_same(ga.copy(made.reshape(shape)), real.reshape(shape))
