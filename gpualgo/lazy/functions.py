@@ -135,13 +135,13 @@ VIEWS = (
 def _sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> Any:
-    return radix_sort(copy(_without_fields(a, order, "np.sort")), axis=axis)
+    return radix_sort(_without_fields(a, order, "np.sort"), axis=axis)
 
 
 def _argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> Any:
-    return argsort(copy(_without_fields(a, order, "np.argsort")), axis=axis)
+    return argsort(_without_fields(a, order, "np.argsort"), axis=axis)
 
 
 def _without_fields(a: Any, order: Any, name: str) -> Any:
