@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpualgo._api.describe import describe
-from gpualgo._lazy.array import is_lazy
+from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
 from gpualgo._pipeline.problem import Request
 
