@@ -42,7 +42,7 @@ def test_reduce_of_positions_and_several_leaves(backend: Backend, shape: tuple[i
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("scan", [ga.inclusive_scan, ga.exclusive_scan])
+@pytest.mark.parametrize("scan", [ga.inclusive_scan, ga.exclusive_scan], ids=["in", "ex"])
 def test_scans(backend: Backend, scan: Callable[..., Any], shape: tuple[int, ...]) -> None:
     n = int(np.prod(shape))
     x = random_array(shape, np.dtype("int32"))
@@ -126,7 +126,7 @@ def test_tuples(backend: Backend) -> None:
     assert_same(x[backend.to_host(places)] * 2, np.maximum.accumulate(x * 2))
 
 
-@pytest.mark.parametrize("find", [ga.argmin, ga.argmax])
+@pytest.mark.parametrize("find", [ga.argmin, ga.argmax], ids=["argmin", "argmax"])
 def test_extremes(backend: Backend, find: Callable[..., Any]) -> None:
     x = random_array((37, 211), np.dtype("int16"))
     made = ga.lazy.asarray(backend.to_device(x)) * ga.lazy.full((), np.int16(-1))

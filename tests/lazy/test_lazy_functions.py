@@ -205,7 +205,7 @@ TURNS: list[tuple[Any, tuple[Any, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fn", "args"), TURNS, ids=str)
+@pytest.mark.parametrize(("fn", "args"), TURNS, ids=[f"{f.__name__}{a}" for f, a in TURNS])
 def test_other_shapes(fn: Any, args: tuple[Any, ...]) -> None:
     x = random_array((4, 6, 5), np.dtype("int64"))
     made = fn(ga.lazy.asarray(x) + ga.lazy.arange(120).reshape(4, 6, 5), *args)
