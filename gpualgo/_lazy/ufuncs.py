@@ -21,6 +21,8 @@ def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     out = _out(kwargs.pop("out", None), name)
     if kwargs.get("where", True) is True:
         kwargs.pop("where", None)
+    # NumPy makes arrays without axes of its numbers before it asks.
+    inputs = tuple([x[()] if type(x) is np.ndarray and not x.ndim else x for x in inputs])
     if method == "__call__":
         return _computed(ufunc, name, inputs, kwargs, out)
     found = {"reduce": "reduced", "accumulate": "accumulated"}.get(method)
