@@ -50,6 +50,7 @@ class Case:
     is_reordered: bool = False  # elements are combined as memory lies: float sums depend on that
     is_tuple: bool = False  # the arrays are one argument
     last_is: str = ""  # the name of an argument of its own that the last array is
+    is_lazy: bool = False  # what is read is computed of the arrays
 
     def __str__(self) -> str:
         return f"{self.name}: {self.about}"
@@ -74,6 +75,8 @@ class Case:
     def given(self, arrays: Any) -> tuple[Any, ...]:
         """Return the arguments that arrays are."""
         arrays, apart = tuple(arrays), ()
+        if self.is_lazy:
+            arrays = tuple([ga.lazy.asarray(x) * 2 for x in arrays])
         if self.last_is and arrays:
             arrays, apart = arrays[:-1], arrays[-1:]
         return ((arrays,) if self.is_tuple else arrays) + apart
@@ -127,7 +130,8 @@ class Call:
     def prepare(self, *arrays: Array) -> Any:
         args, options = self.arguments(arrays)
         plan = ga.prepare(self.case.function, *args, **options)
-        return _TuplePlan(plan, self.case) if self.case.is_tuple else plan
+        is_wrapped = self.case.is_tuple or self.case.is_lazy
+        return _TuplePlan(plan, self.case) if is_wrapped else plan
 
     def in_place_of(self, *arrays: Array) -> list[tuple[int, ...]]:
         """Return for each result the inputs in whose place it may be written."""
@@ -213,6 +217,9 @@ def _reductions() -> list[Case]:
             f, "tuples in rows", (((37, 211), "int32"), ((37, 1), "float64")),
             {"axis": 1, "init": (5, 0.5)}, paired, captures=True, of_empty=(5, 0.5), is_tuple=True,
         ),
+        Case(
+            f, "lazy rows", (((37, 211), "float32"),), {"axis": 1}, is_reordered=True, is_lazy=True,
+        ),
     ]  # fmt: skip
 
 
@@ -236,6 +243,7 @@ def _scans(f: Callable[..., Any]) -> list[Case]:
             {"axis": 0, "init": (1, 2.5), "dtype": ("int64", "float32")}, paired, captures=True,
             is_tuple=True,
         ),
+        Case(f, "lazy columns", (((211, 37), "int32"),), {"axis": 0}, is_lazy=True),
     ]  # fmt: skip
 
 
@@ -252,6 +260,7 @@ def _transformations() -> list[Case]:
         Case(f, "empty", (((4, 0), "float32"),), {}, doubled),
         Case(f, "a tuple", PAIR, {}, crossed, is_tuple=True),
         Case(f, "two results", (((3001,), "int32"),), {}, divided, captures=True),
+        Case(f, "lazy ones", (((3001,), "int32"),), {}, doubled, is_lazy=True),
     ]
 
 
@@ -302,6 +311,7 @@ def _extremes(f: Callable[..., Any]) -> list[Case]:
         Case(f, "columns", (((211, 37), "int16"),), {"axis": 0, "keepdims": True}, **none),
         Case(f, "no axes", (((), "float32"),), **none),
         Case(f, "empty", (((0, 5), "float32"),), {"axis": 1}, **none),
+        Case(f, "lazy ones", (((37, 211), "int32"),), {"axis": 1}, is_lazy=True, **none),
         *([Case(f, "two axes", (((5, 7, 6), "int16"),), {"axis": (0, 2)}, **none)]
           if f is ga.minmax else []),
     ]  # fmt: skip
