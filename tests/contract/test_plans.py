@@ -6,16 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.cases import (
-    TABLE,
-    Case,
-    assert_bits,
-    each_capturing,
-    each_case,
-    hosts,
-    outputs_like,
-    used,
-)
+from contract.case import TABLE, Case, assert_bits, hosts, outputs_like, used
+from contract.cases import each_capturing, each_case
 from support import Array, Backend
 
 import gpualgo as ga
