@@ -10,14 +10,14 @@ import numpy as np
 
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import NumPy, View
+from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression
 from gpualgo._lazy.conversions import cast
 from gpualgo._lazy.expression import Item, Node, Value
 from gpualgo._lazy.hooks import hooks
-from gpualgo._lazy.leaf import Array, Leaf
+from gpualgo._lazy.leaf import Array, Leaf, Place
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, results
@@ -127,15 +127,19 @@ class LazyArray(Operators):
     @property
     def place(self) -> tuple[int, Any]:
         """The device and the library of what it reads."""
-        for one in self.leaves:
-            if not one.is_position:
-                return one.device, one.library
-        device = self.leaves[0].device
-        if device == CPU:
-            return CPU, NumPy
-        from gpualgo._arrays import protocols
+        device, library = self.wish
+        return device, NumPy if library is None else library
 
-        return device, protocols.at(0)
+    @property
+    def wish(self) -> Place:
+        """The same, without a library where nothing that it reads has one."""
+        found: Place = (CPU, None)
+        for one in self.leaves:
+            if one.library is NumPyOnCPU:
+                return one.device, one.library
+            if one.library is not None and (found[1] is None or not one.is_position):
+                found = one.device, one.library
+        return found
 
     @property
     def views(self) -> tuple[View, ...]:

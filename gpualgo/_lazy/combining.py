@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import NumPy, View, view_of
+from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
@@ -118,8 +118,7 @@ def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Nod
             "possible; make a part of it real with gpualgo.copy"
         )
     known = dict.fromkeys(form for part in parts for form in _forms_of(part))
-    used = [one for one in merged.leaves if not one.is_position] or merged.leaves
-    _check_places(used, where)
+    check_places(merged.leaves, where)
     return LazyArray(shape, made, merged.leaves, text, tuple(known))
 
 
@@ -129,11 +128,15 @@ def _forms_of(part: Part) -> tuple[Form, ...]:
     return (part.form,) if isinstance(part, _Tuple) else ()
 
 
-def _check_places(leaves: Sequence[Leaf], where: str) -> None:
+def check_places(leaves: Sequence[Leaf], where: str) -> None:
+    """Raise unless all that is read, and positions that are for some arrays, goes together."""
     views = [
-        View(0, (), (), one.dtype, one.device, one.library or NumPy, True, None) for one in leaves
+        View(0, (), (), one.dtype, one.device, one.library, True, None)
+        for one in leaves
+        if one.library is not None
     ]
-    checks.same_place(views, where)
+    if views:
+        checks.same_place(views, where)
 
 
 def _arrays_of(parts: Sequence[Part]) -> Any:

@@ -36,7 +36,7 @@ class Leaf(NamedTuple):
     array: Array  # of a GPU's and of positions, only where it lies counts
     dtype: np.dtype[Any]
     device: int
-    library: Any
+    library: Any  # of positions: of the arrays that they go with, None if any will do
     owner: Any
 
     @property
@@ -100,19 +100,24 @@ def of_view(view: View) -> Leaf:
     return Leaf(array, view.dtype, view.device, view.library, view.owner)
 
 
+Place = tuple[int, Any]
+"""A device and a library; without a library whichever the arrays beside it have."""
+
+
 def positions(
-    shape: Sequence[int], dtype: np.dtype[Any] = records.POSITION, device: int = CPU
+    shape: Sequence[int], dtype: np.dtype[Any] = records.POSITION, place: Place = (CPU, None)
 ) -> Leaf:
     """Return the positions 0, 1, … in C order."""
     shape = tuple(shape)
     array = np.asarray(_Interface(records.ORIGIN, shape, dense_strides(shape, 1)))
-    return Leaf(array, dtype, device, None, None)
+    return Leaf(array, dtype, *place, None)
 
 
-def along(shape: Sequence[int], axis: int) -> Leaf:
+def along(shape: Sequence[int], axis: int, place: Place = (CPU, None)) -> Leaf:
     """Return positions along one axis alone."""
     strides = tuple(int(i == axis) for i in range(len(shape)))
-    return positions(()).with_array(np.asarray(_Interface(records.ORIGIN, tuple(shape), strides)))
+    array = np.asarray(_Interface(records.ORIGIN, tuple(shape), strides))
+    return positions((), place=place).with_array(array)
 
 
 def reshaped(array: Array, shape: tuple[int, ...]) -> Array | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._arrays.view import NumPyOnCPU
 from gpualgo._base import dtypes, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
@@ -151,8 +152,17 @@ def _random(fn: Any, shape: Any, seed: Any, more: str, device: str | None, where
 def _counted(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str | None, where: str
 ) -> LazyArray:
-    place = CPU if device is None else default_device.parse(device, where)
+    place: leaf.Place = (CPU, None)
+    if device is not None:
+        number = default_device.parse(device, where)
+        place = (CPU, NumPyOnCPU) if number == CPU else (number, _on_device())
     return LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, dtype, place)], "")
+
+
+def _on_device() -> Any:
+    from gpualgo._arrays import protocols
+
+    return protocols.at(0)
 
 
 def _shape(shape: Any, where: str) -> tuple[int, ...]:

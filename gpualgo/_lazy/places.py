@@ -14,7 +14,7 @@ from gpualgo._base.extents import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray
-from gpualgo._lazy.combining import combined, parted
+from gpualgo._lazy.combining import check_places, combined, parted
 from gpualgo._lazy.expression import AT, Call, Node, Value
 from gpualgo._lazy.leaf import Leaf
 from gpualgo._pipeline import checks
@@ -45,7 +45,7 @@ def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
     leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True) if a is not None]
     if len(leaves) == len(x.leaves):
         return LazyArray(shape, x.node, leaves, text, x.forms)
-    counted = LazyArray(shape, expression.Leaf(0), [leaf.positions(shape)], "")
+    counted = LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, place=x.wish)], "")
 
     def node(nodes: list[Node]) -> Node:
         return at(x, _unravelled(nodes[0], x.shape))
@@ -54,7 +54,12 @@ def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
 
 
 def _of_forms(made: LazyArray, x: LazyArray) -> LazyArray:
-    return LazyArray(made.shape, made.node, made.leaves, made.text, (*made.forms, *x.forms))
+    """Return what was made of x's elements: tuples are built, and it runs, as x has them."""
+    leaves = made.leaves
+    if made.wish[1] is None:
+        device, library = x.wish
+        leaves = tuple([one._replace(device=device, library=library) for one in leaves])
+    return LazyArray(made.shape, made.node, leaves, made.text, (*made.forms, *x.forms))
 
 
 def _unravelled(position: Node, shape: Sequence[int]) -> list[Node]:
@@ -114,6 +119,7 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
             f"{where}: indices have dtype {where_to.dtype}; pass integers, such as "
             "indices.astype(np.int64)"
         )
+    check_places([*source.leaves, *where_to.leaves], where)
     if mode not in MODES:
         raise ValueError(f"{where}: mode must be 'wrap' or 'clip', got {mode!r}")
     text = f"take({source.text}, {where_to.text})"
@@ -126,7 +132,7 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
         before, after = source.shape[:axis], source.shape[axis + 1 :]
         shape = (*before, *where_to.shape, *after)
         spread = where_to.reshape((*where_to.shape, *(1,) * len(after)))
-        parts = [spread.broadcast_to(shape), *_along(shape, len(before), len(after))]
+        parts = [spread.broadcast_to(shape), *_along(shape, len(before), len(after), source.wish)]
     if not length and math.prod(shape):
         raise ValueError(f"{where}: x of shape {source.shape} has no elements to take")
 
@@ -140,10 +146,11 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
     return _of_forms(combined(parts, where, node, text), source)
 
 
-def _along(shape: tuple[int, ...], before: int, after: int) -> list[LazyArray]:
+def _along(shape: tuple[int, ...], before: int, after: int, place: leaf.Place) -> list[LazyArray]:
     """Return the positions along each axis but those in the middle."""
     axes = [*range(before), *range(len(shape) - after, len(shape))]
-    return [LazyArray(shape, expression.Leaf(0), [leaf.along(shape, axis)], "") for axis in axes]
+    counted = [leaf.along(shape, axis, place) for axis in axes]
+    return [LazyArray(shape, expression.Leaf(0), [one], "") for one in counted]
 
 
 def is_block_position(one: Leaf) -> bool:
