@@ -13,6 +13,7 @@ import time
 from bench import (
     bench_extremes,
     bench_histogram,
+    bench_lazy,
     bench_radix_sort,
     bench_reduce,
     bench_scan,
@@ -26,7 +27,7 @@ from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_histogram, bench_extremes,
-    bench_tuples,
+    bench_lazy, bench_tuples,
 )  # fmt: skip
 
 

@@ -133,6 +133,65 @@ def _summed(p: Any, q: Any) -> Any:
     return p[0] + q[0], max(p[1], q[1])
 
 
+def computed(shape: tuple[int, ...]) -> None:
+    """What is computed where it is read, along every axis."""
+    h = RNG.integers(-100, 100, shape).astype(np.int32)
+    places = np.arange(h.size).reshape(shape)
+    random = np.random.Generator(np.random.Philox(3)).random(shape)
+    for turn in (False, True):
+        a, at, r = (h.T, places.T, random.T) if turn else (h, places, random)
+        x = xp.asarray(h).T if turn else xp.asarray(h)
+        counted = ga.lazy.arange(h.size).reshape(shape)
+        made = ga.lazy.asarray(x) * 2 + (counted.T if turn else counted)
+        want = a * np.int32(2) + at
+        same(ga.copy(made), want)
+        drawn = ga.lazy.random(shape, seed=3)
+        drawn = drawn.T if turn else drawn
+        same(ga.transform(lambda u, v: u + v, drawn, x), r + a)
+        for axis in range(a.ndim):
+            same(ga.reduce(made, axis=axis), want.sum(axis))
+            same(ga.reduce(made, None, last, axis=axis), want.take(-1, axis))
+            same(ga.reduce(drawn + x * 0, None, max, axis=axis), r.max(axis))
+            same(ga.inclusive_scan(made, axis=axis), np.cumsum(want, axis))
+            same(ga.argmax(made, axis), want.argmax(axis))
+        same(ga.inclusive_scan(made.reshape(-1), reverse=turn), _cumsum(want.reshape(-1), turn))
+
+
+def _cumsum(a: np.ndarray[Any, Any], is_reverse: bool) -> np.ndarray[Any, Any]:
+    return np.cumsum(a[::-1])[::-1] if is_reverse else np.cumsum(a)
+
+
+def tuple_sorts(n: int) -> None:
+    """Sorts of tuples, packed into a word and wider."""
+    first, second = RNG.integers(0, 9, n).astype(np.int32), RNG.random(n).astype(np.float32)
+    third = RNG.integers(-5, 5, n)
+    order = np.lexsort((-second, first))
+    x, y, z = xp.asarray(first), xp.asarray(second), xp.asarray(third)
+    keys, values = ga.radix_sort((x, y), (z, y), descending=(False, True))
+    for got, want in zip((*keys, *values), (first, second, third, second), strict=True):
+        same(got, want[order])
+    order = np.lexsort((second, third, first))
+    for got, want in zip(ga.radix_sort((x, z, y)), (first, third, second), strict=True):
+        same(got, want[order])
+    same(ga.argsort((x, z, y)), order)
+
+
+def joint_histograms(n: int) -> None:
+    """Histograms of several dimensions, and with weights."""
+    a, b = RNG.random(n).astype(np.float32), RNG.integers(0, 7, n).astype(np.int16)
+    w = RNG.integers(-8, 8, n).astype(np.float64)  # sums of which are exact
+    x, y = xp.asarray(a), xp.asarray(b)
+    for bins in ((4, 7), (300, 70)):
+        want = np.histogramdd((a, b), bins, ((0, 1), (0, 7)))[0]
+        same(ga.histogram((x, y), bins, ((0, 1), (0, 7))), want.astype(np.int64))
+        want = np.histogramdd((a, b), bins, ((0, 1), (0, 7)), weights=w)[0]
+        same(ga.histogram((x, y), bins, ((0, 1), (0, 7)), weights=xp.asarray(w)), want)
+    for dtype in (np.int32, np.float32, np.float64):
+        want = np.histogram(a, 50, (0, 1), weights=w)[0].astype(np.result_type(dtype, np.int8))
+        got = ga.histogram(x, 50, (0, 1), weights=xp.asarray(w.astype(dtype)))
+        same(to_host(got).astype(want.dtype), want)
+
+
 def counted(n: int) -> None:
     """Narrow keys sorted by counting, however few."""
     from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
@@ -202,6 +261,10 @@ for shape in ((7, 5), (300, 300), (3000, 3), (3, 30_000), (40, 33, 17), (12, 70_
     axes(shape)
     numbers(shape)
     tuples(shape)
+    computed(shape)
+for n in (1, 33, 4097, 50_000):
+    tuple_sorts(n)
+    joint_histograms(n)
 if xp is not np:
     for n in (1, 4097, 900_001):
         counted(n)
