@@ -13,6 +13,8 @@ import pytest
 import gpualgo as ga
 from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
 
+CUB = ()
+
 
 def _two(n: int, xp: Any) -> tuple[Any, Any]:
     """Return small integers, whose products have exact sums."""
