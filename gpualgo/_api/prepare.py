@@ -91,6 +91,7 @@ class Plan:
         )
         self._may_repeat = (
             len(views) == 1 and request.problem.form is None and not self._has_tuples
+            and relook is None
             and request.problem.is_direct and driver.is_simple
             and views[0].library.name == "cupy" and not request.problem.arrays
             and not request.problem.has_numbers

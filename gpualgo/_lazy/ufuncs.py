@@ -13,7 +13,6 @@ from gpualgo._operators.numpy_rules import table
 MAKE_REAL = (
     "lazy arrays have no such function; make it real with gpualgo.copy(x) or np.asarray(x) first"
 )
-_COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
 
 
 def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -45,9 +44,6 @@ def _computed(
     dtype = kwargs.pop("dtype", None)
     for option in kwargs:
         raise no_option(name, option)
-    first = inputs[0]
-    if ufunc in _COMPARISONS and type(first) is np.ndarray and not first.ndim:
-        inputs = (first[()], *inputs[1:])  # NumPy makes arrays of its numbers that are compared
     if dtype is not None:
         inputs, dtype = _of_loop(ufunc, name, inputs, dtype)
     parts = (np.floor_divide, np.remainder) if ufunc is np.divmod else (ufunc,)
