@@ -51,9 +51,9 @@ class JointHistogram(Problem):
         where: str,
     ) -> None:  # fmt: skip
         self.has_array = rest.weights is View
-        self.samples = views[:-1] if self.has_array else views
+        samples = views[:-1] if self.has_array else views  # not kept: they hold the arrays
         self.forms = (rest.form, None) if self.has_array else (rest.form,)
-        names = inputs.names(self.samples, rest.form, "x")
+        names = inputs.names(samples, rest.form, "x")
         self.inputs = (*names, "weights") if self.has_array else names
         super().__init__(device, views, op, init, rest, where)
         self.has_weights = rest.weights is not None
