@@ -74,7 +74,7 @@ class TupleSort(Problem):
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         try:
-            return arguments_of(tuple(arguments), self.where) if len(arguments) < 3 else None
+            return arguments_of(tuple(arguments), self.where) if 0 < len(arguments) < 3 else None
         except ValueError:  # no shape is as prepared, which is told next
             return None
 
