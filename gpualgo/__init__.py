@@ -9,13 +9,13 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base.errors import CompileError, NoDeviceError
 from gpualgo._driver.default_device import default_device
 from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
     from gpualgo import lazy
+    from gpualgo._algorithms.transform.copying import copy
     from gpualgo._api.graph import Graph, graph
     from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
@@ -61,6 +61,7 @@ _LAZY = {
     "DeviceArray": "_arrays.device_array",
     "Graph": "_api.graph",
     "Plan": "_api.prepare",
+    "copy": "_algorithms.transform.copying",
     "empty_pinned": "_arrays.empty_pinned",
     "from_pointer": "_arrays.from_pointer",
     "graph": "_api.graph",

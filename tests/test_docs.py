@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import operator
 import re
 from pathlib import Path
 from typing import Any
@@ -70,14 +71,20 @@ def test_what_pages_name_is_there(page: Path) -> None:
 
 
 def _documented() -> list[str]:
-    names = [name for name in ga.__all__ if not isinstance(getattr(ga, name), str)]
-    return [name for name in names if ">>>" in (getattr(ga, name).__doc__ or "")]
+    names = [*ga.__all__, *(f"lazy.{name}" for name in ga.lazy.__all__)]
+    return [name for name in names if ">>>" in (_doc(name) or "")]
+
+
+def _doc(name: str) -> str | None:
+    found = operator.attrgetter(name)(ga)
+    return None if isinstance(found, str) else found.__doc__
 
 
 @pytest.mark.parametrize("name", _documented())
 def test_docstrings(name: str) -> None:
     """Run the examples of a public function or class."""
-    text = getattr(ga, name).__doc__
+    text = _doc(name)
+    assert text is not None
     with ga.default_device("cpu"):
         _run_doctest(text, {"__name__": name}, Path(name), 0)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpualgo._api.describe import describe
-from gpualgo._lazy.array import is_lazy
+from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
 from gpualgo._pipeline.problem import Request
 
@@ -23,8 +23,7 @@ def relook_of(
 
     def relook(arrays: tuple[Any, ...]) -> Request:
         if len(arrays) != len(places):
-            name = f"{where}: an argument of the plan"
-            raise TypeError(f"{name}: the plan takes {len(places)} array(s), got {len(arrays)}")
+            raise TypeError(f"{where}: the plan takes {len(places)} array(s), got {len(arrays)}")
         given = list(args)
         for i, x in zip(places, arrays, strict=True):
             given[i] = x

@@ -86,14 +86,23 @@ class UnhashableProducer(DLPackArray, Protocol):
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 
-AnyArray: TypeAlias = "HostArray | CudaArray | DLPackArray | CapsuleType"
+class Lazy(Protocol):
+    """A lazy array of `gpualgo.lazy`."""
+
+    @property
+    def leaves(self) -> tuple[Any, ...]: ...
+    @property
+    def function(self) -> Any: ...
+
+
+AnyArray: TypeAlias = "HostArray | CudaArray | DLPackArray | CapsuleType | Lazy"
 # Arrays as elements' numbers, and a number beside them; in a tuple within it, too.
 Arrays: TypeAlias = "tuple[AnyArray | Number | tuple[AnyArray | Number, ...], ...]"
 Argument: TypeAlias = "AnyArray | Number | Arrays"
 NumPyArray: TypeAlias = "np.ndarray[Any, Any]"
 # One overload alone may fit NumPy's arrays: where two do and the array's type holds Any, as the
 # shape of an NDArray is, mypy takes the result for Any.
-Foreign: TypeAlias = "CudaArray | CapsuleType | HashableProducer"
+Foreign: TypeAlias = "CudaArray | CapsuleType | HashableProducer | Lazy"
 Host: TypeAlias = "HostArray | UnhashableProducer"
 
 

@@ -10,20 +10,19 @@ import numpy as np
 
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import NumPy, View, view_of
+from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import expression, leaf
-from gpualgo._lazy.expression import Call, Group, Item, Node, Value
+from gpualgo._lazy import LAZY, expression
+from gpualgo._lazy.conversions import cast
+from gpualgo._lazy.expression import Item, Node, Value
 from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Array, Leaf
 from gpualgo._lazy.operators import Operators
-from gpualgo._operators.frozen import frozen
-from gpualgo._operators.markers import strong
-from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import checks, elements, inputs, results
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, results
 
-MAX_LEAVES = 16  # of a transformation; others take elements of 8 numbers
+_SHOWN = 80  # characters of what is told of how one came to be
 
 
 class LazyArray(Operators):
@@ -53,7 +52,8 @@ class LazyArray(Operators):
 
         `forms` are of the tuples that it was made of: elements with the same fields are such.
         """
-        self.shape, self.node, self.text, self.forms = shape, node, text, forms
+        self.shape, self.node, self.forms = shape, node, forms
+        self.text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
         self.leaves = tuple(leaves)
         self._function: Any = None
         self._views: tuple[View, ...] | None = None
@@ -73,9 +73,19 @@ class LazyArray(Operators):
     def dtype(self) -> np.dtype[Any]:
         """What an element is; compiling its function may be needed to find out."""
         if self._dtype is None:
+            self._dtype = self._plain_dtype()
+        if self._dtype is None:
             op, (device, _) = Operator(self.function), self.place
             self._dtype = results.dtype_of(op, self.arguments, None, device, "lazy")
         return self._dtype
+
+    def _plain_dtype(self) -> np.dtype[Any] | None:
+        """Return the dtype where no function tells it."""
+        if isinstance(self.node, expression.Leaf):
+            return self.arguments[self.node.index]
+        if isinstance(self.node, Value) and isinstance(self.node.value, np.generic):
+            return np.dtype(self.node.value.dtype)
+        return None
 
     @property
     def form(self) -> Form | None:
@@ -84,14 +94,14 @@ class LazyArray(Operators):
         return forms.form_of(dtype.names or (), self.forms) if dtype.names else None
 
     def __repr__(self) -> str:
-        return f"LazyArray({self.text}, shape={self.shape})"
+        dtype = self._dtype or self._plain_dtype()
+        shown = "" if dtype is None else f", dtype={records.shown(dtype)}"
+        return f"LazyArray({self.text}, shape={self.shape}{shown})"
 
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a lazy array without axes")
         return self.shape[0]
-
-    __iter__ = None  # element after element each would be a call; make it real first
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Make it real, for NumPy; what reads arrays of a GPU stays there."""
@@ -203,7 +213,7 @@ class LazyArray(Operators):
     def astype(self, dtype: Any) -> LazyArray:
         """Return it converted to a dtype, as NumPy converts numbers; tuples number by number."""
         wanted = dtypes.as_dtype(dtype, "astype")
-        node = _cast(self.node, self.dtype, wanted, "astype")
+        node = cast(self.node, self.dtype, wanted, "astype")
         text = f"{self.text}.astype({wanted})"
         return LazyArray(self.shape, node, self.leaves, text, self.forms)
 
@@ -241,214 +251,9 @@ def _whole_shape(extents: tuple[int, ...], size: int, shape: tuple[int, ...]) ->
     return extents
 
 
-# --- of several others ------------------------------------------------------------------------
-
-
-def is_lazy(x: Any) -> bool:
-    """Return whether an argument is computed where it is read, or a tuple that holds such."""
-    kind = type(x)
-    if kind is LazyArray:
-        return True
-    return isinstance(x, tuple) and any(map(is_lazy, x))
+LAZY.add(LazyArray)
 
 
 def is_number(x: Any) -> bool:
     """Return whether an argument is one number."""
     return isinstance(x, (bool, int, float, complex, np.generic)) and not isinstance(x, np.void)
-
-
-class _Merged:
-    """Leaves of several lazy arrays, each of them once."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.leaves: list[Leaf] = []
-        self._known: dict[Any, int] = {}
-
-    def add(self, one: Leaf) -> expression.Leaf:
-        """Return the node of a leaf."""
-        one = one.broadcast_to(self.shape)
-        index = self._known.setdefault(one.place, len(self.leaves))
-        if index == len(self.leaves):
-            self.leaves.append(one)
-        return expression.Leaf(index)
-
-    def node_of(self, part: Part) -> Node:
-        """Return the node of an argument."""
-        if isinstance(part, LazyArray):
-            nodes = [self.add(one) for one in part.leaves]
-            return expression.with_leaves(part.node, lambda index: nodes[index])
-        if isinstance(part, _Tuple):
-            return Group(part.cls, [self.node_of(item) for item in part.items])
-        return Value(part)
-
-
-class _Tuple:
-    """An argument that is a tuple, and how it is built."""
-
-    def __init__(self, form: Form, items: Sequence[Part]) -> None:
-        self.form, self.items = form, items
-        self.cls = None if form.cls is tuple else records.class_of(form.keys)
-
-
-Part = Any  # a LazyArray, a _Tuple or a number
-
-
-def parted(x: Any, where: str, depth: int = 0) -> Part:
-    """Return an argument as a lazy array, a number, or a tuple of them."""
-    if isinstance(x, LazyArray) or is_number(x):
-        if isinstance(x, np.generic):
-            dtypes.check(x.dtype, where)
-        return x
-    if isinstance(x, tuple):
-        if depth > 1:
-            raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
-        if not x:
-            raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
-        items = [parted(_typed(item), f"{where}[{i}]", depth + 1) for i, item in enumerate(x)]
-        cls = type(x) if hasattr(x, "_fields") else tuple
-        inner = [item.form if isinstance(item, _Tuple) else None for item in items]
-        return _Tuple(Form(cls, tuple(inner)), items)
-    view = view_of(x, where)
-    if view.dtype.names is not None:
-        found, form = forms.taken_apart(view.owner, where)
-        items = [_of_view(view_of(array, name), name) for array, name in found]
-        return _Tuple(form, items)
-    return _of_view(view, where)
-
-
-def _typed(item: Any) -> Any:
-    """Return an item of a tuple, a number of Python's as an array has it."""
-    return np.array(item)[()] if isinstance(item, (bool, int, float, complex)) else item
-
-
-def _of_view(view: View, where: str) -> LazyArray:
-    checks.dimensions(view, where.rpartition(": ")[2], where.partition(":")[0])
-    checks.element(view, where.rpartition(": ")[2], where.partition(":")[0])
-    checks.aligned(view, where.rpartition(": ")[2], where.partition(":")[0]) if (
-        view.device != CPU
-    ) else None
-    found = leaf.of_view(view)
-    text = f"{getattr(view.library, 'name', 'array')} {view.dtype}"
-    return LazyArray(view.shape, expression.Leaf(0), [found], text)
-
-
-def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Node], text: str
-) -> LazyArray:  # fmt: skip
-    """Return what a node makes of several arguments, broadcast against each other."""
-    arrays = list(_arrays_of(parts))
-    if not arrays:
-        raise TypeError(f"{where}: all arguments are numbers; pass at least one array")
-    shape = inputs.broadcast([one.shape for one in arrays], where)
-    merged = _Merged(shape)
-    made = node([merged.node_of(part) for part in parts])
-    if len(merged.leaves) > MAX_LEAVES:
-        raise TypeError(
-            f"{where}: it would read {len(merged.leaves)} arrays, at most {MAX_LEAVES} are "
-            "possible; make a part of it real with gpualgo.copy"
-        )
-    known = dict.fromkeys(form for part in parts for form in _forms_of(part))
-    used = [one for one in merged.leaves if not one.is_position] or merged.leaves
-    _check_places(used, where)
-    return LazyArray(shape, made, merged.leaves, text, tuple(known))
-
-
-def _forms_of(part: Part) -> tuple[Form, ...]:
-    if isinstance(part, LazyArray):
-        return part.forms
-    return (part.form,) if isinstance(part, _Tuple) else ()
-
-
-def _check_places(leaves: Sequence[Leaf], where: str) -> None:
-    views = [
-        View(0, (), (), one.dtype, one.device, one.library or NumPy, True, None) for one in leaves
-    ]
-    checks.same_place(views, where)
-
-
-def _arrays_of(parts: Sequence[Part]) -> Any:
-    for part in parts:
-        if isinstance(part, LazyArray):
-            yield part
-        elif isinstance(part, _Tuple):
-            yield from _arrays_of(part.items)
-
-
-def zipped(x: Any, where: str) -> LazyArray:
-    """Return an argument as one lazy array: a tuple's elements are tuples."""
-    part = parted(x, where)
-    if isinstance(part, LazyArray):
-        return part
-    return combined([part], where, lambda nodes: nodes[0], "a tuple")
-
-
-def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) -> LazyArray:
-    """Return what an operator makes of arguments, element by element."""
-    found = as_operator(op, where, len(arguments))
-    fn = frozen(found.fn)
-    parts = [parted(x, f"{where}: an argument") for x in arguments]
-    shown = ", ".join(part.text if isinstance(part, LazyArray) else _shown(part) for part in parts)
-    text = f"{_name_of(found.fn)}({shown})"
-    made = combined(parts, where, lambda nodes: Call(strong, Call(fn, *nodes)), text)
-    if dtype is None:
-        return made
-    own = made.dtype
-    wanted = elements.wanted_of(own, dtype, where) if _is_tuple_dtype(dtype) else None
-    if wanted is None:
-        one = dtypes.as_dtype(dtype, where)
-        wanted = records.with_leaves(own, [one] * len(records.leaves(own)))
-    for source, target in zip(records.leaves(own), records.leaves(wanted), strict=True):
-        if not dtypes.can_cast(source, target):
-            raise TypeError(
-                f"{where}: op returns {source}, which does not fit {target}; pass "
-                f"dtype=np.{source} or convert inside op"
-            )
-    node = _cast_to(made.node, own, wanted)
-    return LazyArray(made.shape, node, made.leaves, text, made.forms)
-
-
-def _is_tuple_dtype(dtype: Any) -> bool:
-    return isinstance(dtype, tuple) or getattr(dtype, "names", None) is not None
-
-
-def _shown(part: Part) -> str:
-    return "(…)" if isinstance(part, _Tuple) else repr(part)
-
-
-def _name_of(fn: Any) -> str:
-    return str(getattr(fn, "__name__", type(fn).__name__))
-
-
-def _cast(node: Node, own: np.dtype[Any], one: np.dtype[Any], where: str) -> Node:
-    """Return a node whose numbers are converted to one dtype."""
-    for number in records.leaves(own):
-        if dtypes.kind(number) == "c" and dtypes.kind(one) not in "cb":
-            raise TypeError(
-                f"{where}: {number} does not become {one} without losing a part; use x.real"
-            )
-    return _cast_to(node, own, records.with_leaves(own, [one] * len(records.leaves(own))))
-
-
-def _cast_to(node: Node, own: np.dtype[Any], wanted: np.dtype[Any]) -> Node:
-    if own == wanted and records.leaves(own) == records.leaves(wanted):
-        return node
-    if not records.is_record(own):
-        return Call(_constructor(wanted), node)
-    pairs = iter(zip(records.leaves(own), records.leaves(wanted), strict=True))
-    return _cast_form(node, forms.form_of(own.names or ()), pairs)
-
-
-def _cast_form(node: Node, form: Form, pairs: Any) -> Node:
-    items: list[Node] = []
-    for i, inner in enumerate(form.items):
-        item = Item(i, node)
-        if inner is not None:
-            items.append(_cast_form(item, inner, pairs))
-        else:
-            source, target = next(pairs)
-            items.append(item if source == target else Call(_constructor(target), item))
-    return Group(None if form.cls is tuple else form.cls, items)
-
-
-def _constructor(dtype: np.dtype[Any]) -> Any:
-    return np.bool_ if dtype == np.bool_ else dtype.type

@@ -78,22 +78,48 @@ def _arguments(node: Node) -> tuple[Node, ...]:
     return () if isinstance(node, (Leaf, Value)) else node.arguments
 
 
-def with_leaves(root: Node, leaf: Callable[[int], Node]) -> Node:
-    """Return a graph with other nodes in the places of its leaves."""
+Known: TypeAlias = dict[Any, Node]
+"""Nodes by what they are made of, so that equal ones are one."""
+
+
+def with_leaves(root: Node, leaf: Callable[[int], Node], known: Known | None = None) -> Node:
+    """Return a graph with other nodes in the places of its leaves; what is in it twice is one."""
+    known = {} if known is None else known
     made: dict[int, Node] = {}
+    leaves: dict[int, Node] = {}
     for node in nodes_of(root):
-        arguments = [made[id(argument)] for argument in _arguments(node)]
         if isinstance(node, Leaf):
-            made[id(node)] = leaf(node.index)
-        elif isinstance(node, Value):
-            made[id(node)] = node
-        elif isinstance(node, Call):
-            made[id(node)] = Call(node.fn, *arguments)
-        elif isinstance(node, Group):
-            made[id(node)] = Group(node.cls, arguments)
-        else:
-            made[id(node)] = Item(node.index, arguments[0])
+            if node.index not in leaves:
+                leaves[node.index] = leaf(node.index)
+            made[id(node)] = leaves[node.index]
+            continue
+        if isinstance(node, Value):
+            made[id(node)] = known.setdefault((Value, id(node.value)), node)
+            continue
+        arguments = [made[id(argument)] for argument in node.arguments]
+        what, kind = _own(node)
+        key = (kind, *map(id, arguments))
+        if key not in known:
+            known[key] = _again(node, what, arguments)
+        made[id(node)] = known[key]
     return made[id(root)]
+
+
+def _own(node: Call | Group | Item) -> tuple[Any, Any]:
+    """Return what a node is beside its arguments, and a key of that."""
+    if isinstance(node, Call):
+        return node.fn, (Call, id(node.fn))
+    if isinstance(node, Group):
+        return node.cls, (Group, id(node.cls))
+    return node.index, (Item, node.index)
+
+
+def _again(node: Call | Group | Item, what: Any, arguments: list[Node]) -> Node:
+    if all(a is b for a, b in zip(node.arguments, arguments, strict=True)):
+        return node
+    if isinstance(node, Call):
+        return Call(what, *arguments)
+    return Group(what, arguments) if isinstance(node, Group) else Item(what, arguments[0])
 
 
 class _Template(NamedTuple):

@@ -15,6 +15,12 @@ class Hooks:
     """reshaped(x, shape, text): a lazy array."""
     copy: Callable[..., Any]
     """copy(x, out=None): an array that is real."""
+    reduced: Callable[..., Any]
+    """reduced(ufunc, x, …): what ``ufunc.reduce(x, …)`` gives."""
+    accumulated: Callable[..., Any]
+    """accumulated(ufunc, x, …): what ``ufunc.accumulate(x, …)`` gives."""
+    functions: dict[Any, Callable[..., Any]]
+    """NumPy's functions, and what does for lazy arrays what they do."""
 
 
 hooks = Hooks()

@@ -3,48 +3,189 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
+import numpy as np
+
+from gpualgo._lazy import ufuncs
 from gpualgo._lazy.hooks import hooks
+
+Unary = Callable[[Any], Any]
+Binary = Callable[[Any, Any], Any]
+# What NumPy would make arrays of, or of objects, and what it would repeat.
+_NO_OPERANDS = (list, dict, set, frozenset, str, bytes, type(None))
+
+
+def _applied(fn: Callable[..., Any], *arguments: Any) -> Any:
+    for x in arguments:
+        if isinstance(x, _NO_OPERANDS):
+            raise TypeError(
+                f"{fn.__name__.strip('_')}: a lazy array goes with arrays and numbers, not with "
+                f"{type(x).__name__}; pass np.asarray(…), or compare with `is`"
+            )
+    return hooks.applied(fn, arguments, fn.__name__)
+
+
+def _unary(fn: Unary) -> Unary:
+    return lambda self: _applied(fn, self)
+
+
+def _binary(fn: Binary) -> Binary:
+    return lambda self, other: _applied(fn, self, other)
+
+
+def _both(fn: Binary) -> tuple[Binary, Binary]:
+    return _binary(fn), lambda self, other: _applied(fn, other, self)
+
+
+def _method(fn: Any) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return hooks.functions[fn](self, *args, **kwargs)
+
+    method.__doc__ = f"Return what ``numpy.{fn.__name__}`` does."
+    return method
 
 
 class Operators:
     """What a lazy array does where an array does something."""
 
     __slots__ = ()
-    __array_priority__ = 1000.0  # CuPy asks for it before it takes an operand for a number
+    __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]
 
+    __add__, __radd__ = _both(operator.add)
+    __sub__, __rsub__ = _both(operator.sub)
+    __mul__, __rmul__ = _both(operator.mul)
+    __truediv__, __rtruediv__ = _both(operator.truediv)
+    __floordiv__, __rfloordiv__ = _both(operator.floordiv)
+    __mod__, __rmod__ = _both(operator.mod)
+    __pow__, __rpow__ = _both(operator.pow)
+    __lshift__, __rlshift__ = _both(operator.lshift)
+    __rshift__, __rrshift__ = _both(operator.rshift)
+    __and__, __rand__ = _both(operator.and_)
+    __or__, __ror__ = _both(operator.or_)
+    __xor__, __rxor__ = _both(operator.xor)
+    __lt__, __le__ = _binary(operator.lt), _binary(operator.le)
+    __gt__, __ge__ = _binary(operator.gt), _binary(operator.ge)
+    __eq__, __ne__ = _binary(operator.eq), _binary(operator.ne)
+    __neg__, __pos__ = _unary(operator.neg), _unary(operator.pos)
+    __abs__, __invert__ = _unary(operator.abs), _unary(operator.invert)
 
-def _forward(fn: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, *others: Any) -> Any:
-        return _apply(fn, self, *others)
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
 
-    return method
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
 
+    def __matmul__(self, other: Any) -> NoReturn:
+        raise TypeError(
+            "matmul: lazy arrays have no matrix product; use np.dot of two with one axis, or make "
+            "them real with gpualgo.copy(x)"
+        )
 
-def _backward(fn: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, other: Any) -> Any:
-        return _apply(fn, other, self)
+    __rmatmul__ = __matmul__
 
-    return method
+    # One element as a number.
 
+    def _number(self, what: Callable[[Any], Any]) -> Any:
+        size = getattr(self, "size", 0)
+        if size != 1:
+            raise (ValueError if what is bool else TypeError)(
+                f"{what.__name__}: a lazy array of {size} elements is not one number; "
+                "use np.any, np.all or another reduction of it"
+            )
+        return what(hooks.copy(hooks.reshaped(self, (), "")))
 
-def _apply(fn: Callable[..., Any], *arguments: Any) -> Any:
-    for x in arguments:
-        if isinstance(x, (list, dict, set, str)) or x is None:
-            return NotImplemented
-    return hooks.applied(fn, arguments, getattr(fn, "__name__", "lazy"))
+    def __bool__(self) -> bool:
+        return bool(self._number(bool))
 
+    def __int__(self) -> int:
+        return int(self._number(int))
 
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_",
-           "or_", "xor")  # fmt: skip
-for _name in _BINARY:
-    _plain = _name.rstrip("_")
-    setattr(Operators, f"__{_plain}__", _forward(getattr(operator, _name)))
-    setattr(Operators, f"__r{_plain}__", _backward(getattr(operator, _name)))
-for _name in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(Operators, f"__{_name}__", _forward(getattr(operator, _name)))
-Operators.__divmod__ = lambda self, other: (self // other, self % other)
-Operators.__rdivmod__ = lambda self, other: (other // self, other % self)
+    def __float__(self) -> float:
+        return float(self._number(float))
+
+    def __complex__(self) -> complex:
+        return complex(self._number(complex))
+
+    def __index__(self) -> int:
+        shape = getattr(self, "shape", None)
+        if shape != ():
+            raise TypeError(f"index: a lazy array of shape {shape} is no integer")
+        return int(self._number(operator.index))
+
+    # What would go through the elements one by one, each of them a call.
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(
+            "a lazy array is not iterated, as each element would be a call of its own; make it "
+            "real first, with gpualgo.copy(x) or np.asarray(x)"
+        )
+
+    def __contains__(self, value: Any) -> NoReturn:
+        raise TypeError("`in` is not asked of a lazy array; use np.any(x == value)")
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "a lazy array has no elements to assign to; make it real with gpualgo.copy(x), or use "
+            "np.where"
+        )
+
+    def __copy__(self) -> Any:
+        return self  # nothing of it changes
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            "a lazy array is not pickled or copied deeply, as it may hold functions and arrays of "
+            "others; make it real with gpualgo.copy(x)"
+        )
+
+    # Parts of complex numbers.
+
+    @property
+    def real(self) -> Any:
+        """The real part of each element."""
+        return hooks.applied(np.real, (self,), "real")
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part of each element."""
+        return hooks.applied(np.imag, (self,), "imag")
+
+    def conj(self) -> Any:
+        """Return the complex conjugates."""
+        return hooks.applied(np.conjugate, (self,), "conj")
+
+    conjugate = conj
+
+    # NumPy's methods, where they are its functions.
+
+    sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
+    min, max = _method(np.min), _method(np.max)
+    argmin, argmax = _method(np.argmin), _method(np.argmax)
+    any, all = _method(np.any), _method(np.all)
+    var, std = _method(np.var), _method(np.std)
+    cumsum, cumprod = _method(np.cumsum), _method(np.cumprod)
+    argsort, dot, clip = _method(np.argsort), _method(np.dot), _method(np.clip)
+    round, squeeze, swapaxes = _method(np.round), _method(np.squeeze), _method(np.swapaxes)
+
+    # NumPy's protocols.
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return ufuncs.called(ufunc, method, inputs, kwargs)
+
+    def __cupy_override_elementwise_kernel__(self, kernel: Any, *inputs: Any, **kwargs: Any) -> Any:
+        """Compute what a ufunc of CuPy's does: it asks all arguments for this."""
+        name = str(getattr(kernel, "name", kernel)).removeprefix("cupy_")
+        ufunc = getattr(np, name, None)
+        if not isinstance(ufunc, np.ufunc):
+            raise TypeError(f"cupy.{name}: {ufuncs.MAKE_REAL}")
+        return ufuncs.called(ufunc, "__call__", inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        found = hooks.functions.get(func)
+        if found is None:
+            module = str(func.__module__).replace("numpy", "np", 1)
+            raise TypeError(f"{module}.{func.__name__}: {ufuncs.MAKE_REAL}")
+        return found(*args, **kwargs)

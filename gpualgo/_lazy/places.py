@@ -13,7 +13,8 @@ from gpualgo._base import records
 from gpualgo._base.extents import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
-from gpualgo._lazy.array import LazyArray, combined, parted
+from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.combining import combined, parted
 from gpualgo._lazy.expression import AT, Call, Node, Value
 from gpualgo._lazy.leaf import Leaf
 from gpualgo._pipeline import checks
@@ -78,6 +79,8 @@ def _leaf_at(one: Leaf, indices: Sequence[Node]) -> Node:
         for i in moving:
             node = Call(_moved, node, indices[i], Value(array.strides[i]))
         return node
+    if not array.size:
+        return Value(one.dtype.type(0))  # nothing is taken of it
     kept = array[(*(slice(None) if i in moving else 0 for i in range(array.ndim)), ...)]
     if not moving:
         return Call(AT, Value(_captured(one.with_array(kept[None]))), Value(0))

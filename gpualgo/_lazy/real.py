@@ -6,7 +6,9 @@ from typing import Any
 
 from gpualgo._arrays.view import view_of
 from gpualgo._base import recording
-from gpualgo._lazy.array import LazyArray, is_lazy, zipped
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.combining import zipped
 from gpualgo._lazy.hooks import hooks
 
 

@@ -1,4 +1,4 @@
-"""Lazy arrays as inputs of algorithms that combine elements: what is read, and both functions."""
+"""Lazy arrays as inputs of algorithms. What knows them is loaded when the first comes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.records import Computed
-from gpualgo._lazy.array import is_lazy, zipped
-from gpualgo._operators.joint import joint
+from gpualgo._lazy import is_lazy
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import inputs, results
 
@@ -36,13 +35,26 @@ def taken(x: Any, op: Any, where: str) -> tuple[tuple[View, ...], Any, Form | So
 
 def input_of(x: Any, op: Any, where: str) -> tuple[tuple[View, ...], Operator, Source]:
     """Return what is read for an input, and the operator with the function that computes it."""
-    whole = zipped(x, f"{where}: x")
+    from gpualgo._lazy import combining
+    from gpualgo._operators.joint import joint
+
+    whole = combining.zipped(x, f"{where}: x")
     if len(whole.leaves) > records.MAX_FIELDS:
         raise TypeError(
             f"{where}: x reads {len(whole.leaves)} arrays, at most {records.MAX_FIELDS} are "
             "possible; make a part of it real with gpualgo.copy"
         )
     return whole.views, joint(as_operator(op, where, 2), whole.function), Source(whole.forms)
+
+
+def fused(
+    op: Any, arguments: tuple[Any, ...], where: str
+) -> tuple[Any, tuple[View, ...], tuple[Form | None, ...], tuple[Form, ...]]:
+    """Return one function of what is read, and that, where some of op's arguments are computed."""
+    from gpualgo._lazy import combining
+
+    whole = combining.applied(op, arguments, where)
+    return whole.function, whole.views, (None,) * len(whole.views), whole.forms
 
 
 def computed(

@@ -1,37 +1,110 @@
-"""Inputs that are no arrays: computed where a kernel reads them, in no memory of their own."""
+"""Inputs that are no arrays: computed where a kernel reads them, in no memory of their own.
+
+A lazy array goes wherever an algorithm takes an array. See docs/lazy.md.
+"""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
-from gpualgo._base import dtypes, records
-from gpualgo._driver import default_device
-from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import expression, leaf, places
-from gpualgo._lazy.array import LazyArray, applied, is_number, zipped
-from gpualgo._lazy.expression import Call, Value
+from gpualgo._lazy import making, places
+from gpualgo._lazy.array import LazyArray, is_number
+from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.hooks import hooks
-from gpualgo._operators.markers import philox
+from gpualgo.lazy import functions
+from gpualgo.lazy.reductions import accumulated, reduced
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 hooks.applied, hooks.reshaped, hooks.copy = applied, places.reshaped, copy
+hooks.reduced, hooks.accumulated, hooks.functions = reduced, accumulated, functions.TABLE
 
 __all__ = ["LazyArray", "arange", "asarray", "full", "random", "random_bits", "take", "transform"]
 
 
-def asarray(x: Any) -> LazyArray:
-    """Return an array as a lazy one: what NumPy's functions make of it is lazy, too."""
+def asarray(x: ty.Argument) -> LazyArray:
+    """Return an array as a lazy one: what NumPy's functions make of it is lazy, too.
+
+    Parameters
+    ----------
+    x : array, scalar, lazy array, or tuple of arrays
+        Of any library, any shape, any strides. It is not copied. A tuple or namedtuple of arrays,
+        which are broadcast together, or a NumPy structured array, is an array of tuples.
+
+    Returns
+    -------
+    LazyArray
+        Of the shape and the dtype of `x`, which is read when the result is, where it lies.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array, or its dtype has no kernel.
+    ValueError
+        It has more than 32 dimensions, or memory on a GPU that is not aligned.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.5, 1.0])
+    >>> float(np.sum(ga.lazy.asarray(x) * y))
+    6.0
+    """
     if is_number(x):
         return full((), x)
     return zipped(x, "lazy.asarray: x")
 
 
-def transform(op: Callable[..., Any], *arrays: Any, dtype: Any = None) -> LazyArray:
-    """Apply a function to each element, when they are read: ``result[i] = op(a[i], b[i], …)``."""
+def transform(op: ty.Function, *arrays: ty.Argument, dtype: ty.DTypes | None = None) -> LazyArray:
+    """Apply a function to each element, when they are read: ``result[i] = op(a[i], b[i], …)``.
+
+    Parameters
+    ----------
+    op : callable
+        A function of as many scalars as there are arguments, as for `gpualgo.transform`. It may
+        return a tuple: elements are tuples then.
+    *arrays : array, lazy array, scalar, or tuple of arrays
+        One to eight, at least one of them an array: of one library and device, broadcast against
+        each other. A tuple or namedtuple of arrays is an array of tuples, as is a NumPy structured
+        array.
+    dtype : dtype, optional
+        The result's dtype; without it what NumPy 2 gives for `op`. For tuples one for all
+        numbers, a tuple, or a structured dtype.
+
+    Returns
+    -------
+    LazyArray
+        Of the shape that the arguments broadcast to.
+
+    Raises
+    ------
+    TypeError
+        No argument is an array, a dtype has no kernel, `op` takes another number of arguments or
+        captures what kernels cannot hold, its result does not fit `dtype`, or more than 16 arrays
+        would be read.
+    ValueError
+        The shapes do not broadcast, or arrays are on different devices.
+    CompileError
+        numba cannot compile `op`. It is compiled when the result is consumed, or its dtype asked
+        for.
+
+    Notes
+    -----
+    Costs neither memory nor a launch. Numbers, and what `op` captures, are those of this moment;
+    arrays are read when the result is. Each step is rounded to its dtype, as if it were an array.
+
+    Examples
+    --------
+    >>> import operator
+    >>> import numpy as np, gpualgo as ga
+    >>> x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.5, 1.0])
+    >>> float(ga.reduce(ga.lazy.transform(operator.mul, x, y)))
+    6.0
+    """
     if not arrays:
         raise TypeError("lazy.transform: pass at least one array after op")
     return applied(op, arrays, "lazy.transform", dtype)
@@ -40,159 +113,187 @@ def transform(op: Callable[..., Any], *arrays: Any, dtype: Any = None) -> LazyAr
 def arange(
     start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None
 ) -> LazyArray:
-    """Return evenly spaced numbers, as `numpy.arange` does."""
-    where = "lazy.arange"
-    if stop is None:
-        start, stop = 0, start
-    given = (start, stop, step)
-    for value, name in zip(given, ("start", "stop", "step"), strict=True):
-        if not is_number(value):
-            raise TypeError(f"{where}: {name} must be a number, got {type(value).__name__}")
-    if not step:
-        raise ValueError(f"{where}: step must not be zero")
-    kind = dtypes.as_dtype(dtype, where) if dtype is not None else _common(given)
-    count = _count(*given, where)
-    first = _number(start, kind, where)
-    text = f"arange({start}, {stop}, {step})"
-    counted = _counted((count,), records.POSITION, device, where)
-    if kind.kind == "b":
-        if count > 2:
-            raise TypeError(f"{where}: bool holds no more than two numbers; pass another dtype")
-        node: Any = Call(operator.eq, counted.node, Value(1 if not start else -1))
-        return LazyArray((count,), node, counted.leaves, text)
-    second = _number(start + step, kind, where)
-    with np.errstate(over="ignore", invalid="ignore"):
-        by = kind.type(second - first)
-    node = Call(_STEPPED, Value(first), Value(by), Call(kind.type, counted.node))
-    if _is_plain(kind, first, by):
-        node = counted.node
-    return LazyArray((count,), node, counted.leaves, text)
+    """Return evenly spaced numbers, as `numpy.arange` does: ``result[i] = start + i · step``.
 
+    Parameters
+    ----------
+    start, stop, step : number
+        With one of them it is `stop`, and `start` is 0. `step` may be negative, not zero.
+    dtype : dtype, optional
+        Without it that of the numbers together, as NumPy has it.
+    device : str, optional
+        Where it runs if no array beside it says so: "cpu", "cuda" or "cuda:1". Without it it is as
+        an array of NumPy's.
 
-def _stepped(first: Any, by: Any, i: Any) -> Any:
-    return first + i * by
+    Returns
+    -------
+    LazyArray
+        Of one axis, equal to `numpy.arange` to the bit.
 
+    Raises
+    ------
+    TypeError
+        An argument is no real number, or the dtype has no kernel.
+    ValueError
+        `step` is zero, there is no number of steps, or the first two numbers do not fit the dtype.
+    NoDeviceError
+        There is no such device.
 
-_STEPPED = _stepped
-
-
-def _is_plain(kind: np.dtype[Any], first: Any, by: Any) -> bool:
-    return kind == np.int64 and first == 0 and by == 1
-
-
-def _common(numbers: tuple[Any, ...]) -> np.dtype[Any]:
-    found = np.result_type(*(np.asarray(number) for number in numbers))
-    return dtypes.check(found, "lazy.arange: a number")
-
-
-def _count(start: Any, stop: Any, step: Any, where: str) -> int:
-    if any(isinstance(value, (complex, np.complexfloating)) for value in (start, stop, step)):
-        raise TypeError(f"{where}: complex numbers have no order; add 1j * arange to another")
-    count = (stop - start) / step
-    if (
-        isinstance(start, (int, np.integer))
-        and isinstance(stop, (int, np.integer))
-        and isinstance(step, (int, np.integer))
-    ):
-        low, high, by = int(start), int(stop), int(step)
-        return max(0, -((low - high) // by) if by > 0 else -((high - low) // -by))
-    if not np.isfinite(count):
-        raise ValueError(f"{where}: there is no number of steps from {start} to {stop} by {step}")
-    return max(0, int(np.ceil(count)))
-
-
-def _number(value: Any, kind: np.dtype[Any], where: str) -> Any:
-    try:
-        with np.errstate(over="raise"):
-            return (
-                np.asarray(value).astype(kind)[()]
-                if not isinstance(value, int)
-                else (np.array(value, kind)[()])
-            )
-    except (OverflowError, FloatingPointError):
-        raise ValueError(f"{where}: {value!r} does not fit {kind}; pass a wider dtype=") from None
+    Examples
+    --------
+    >>> import gpualgo as ga
+    >>> ga.copy(ga.lazy.arange(10, 0, -3))
+    array([10,  7,  4,  1])
+    >>> int(ga.reduce(ga.lazy.arange(1_000_001)))
+    500000500000
+    """
+    return making.arange_of(start, stop, step, dtype, device)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> LazyArray:
-    """Return an array whose elements are all one number."""
-    where = "lazy.full"
-    extents = _shape(shape, where)
-    if not is_number(fill_value):
-        raise TypeError(
-            f"{where}: fill_value must be a number, got {type(fill_value).__name__}; "
-            "use lazy.asarray(array)"
-        )
-    kind = np.asarray(fill_value).dtype if dtype is None else dtypes.as_dtype(dtype, where)
-    value = _number(fill_value, dtypes.check(kind, f"{where}: fill_value"), where)
-    counted = _counted((1,) * len(extents), records.POSITION, device, where).broadcast_to(extents)
-    return LazyArray(extents, Value(value), counted.leaves, f"full({extents}, {fill_value})")
+    """Return an array whose elements are all one number.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    fill_value : number
+        Of Python's or NumPy's. Another one compiles nothing again.
+    dtype : dtype, optional
+        Without it the one that the number has in an array of NumPy's.
+    device : str, optional
+        As for `arange`.
+
+    Returns
+    -------
+    LazyArray
+
+    Raises
+    ------
+    TypeError, ValueError, NoDeviceError
+        As `arange`; for a shape that holds no ints, or negative ones.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.copy(ga.lazy.full((2, 3), 7, dtype=np.int16))
+    array([[7, 7, 7],
+           [7, 7, 7]], dtype=int16)
+    """
+    return making.full_of(shape, fill_value, dtype, device)
 
 
-def take(x: Any, indices: Any, *, axis: int | None = None, mode: str = "wrap") -> LazyArray:
-    """Return the elements of an array at indices, as `numpy.take` does."""
+def take(x: ty.Argument, indices: Any, *, axis: int | None = None, mode: str = "wrap") -> LazyArray:
+    """Return the elements of an array at indices, as `numpy.take` does.
+
+    Parameters
+    ----------
+    x : array, lazy array, or tuple of arrays
+        What is taken from: of what is lazy only the elements at the indices are computed.
+    indices : array, lazy array, list or int
+        Integers of any dtype and shape.
+    axis : int, optional
+        The axis to take along; None takes of all elements in C order.
+    mode : {"wrap", "clip"}
+        What an index out of range means: counted on from the other end, as negative ones are, or
+        the nearest one there is. No index is read outside `x`.
+
+    Returns
+    -------
+    LazyArray
+        Of the shape of `indices`, with the other axes of `x` around it where there is an `axis`.
+
+    Raises
+    ------
+    TypeError
+        `indices` are no integers, or arrays are of different libraries.
+    ValueError
+        `mode` is another one, or there is nothing to take from.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+
+    Notes
+    -----
+    Costs no launch; `x` and `indices` are read when the result is.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> prices = np.array([0.5, 2.0, 1.25])
+    >>> float(np.sum(ga.lazy.take(prices, [0, 0, 2, -1])))
+    3.5
+    """
     return places.taken(x, indices, axis, mode, "lazy.take")
 
 
 def random(
     shape: Any, *, seed: int, dtype: Any = np.float64, device: str | None = None
 ) -> LazyArray:
-    """Return random numbers in [0, 1): those of NumPy's ``Generator(Philox(seed)).random``."""
-    kind = dtypes.as_dtype(dtype, "lazy.random")
-    if kind not in (np.float32, np.float64):
-        raise TypeError(f"lazy.random: dtype must be float64 or float32, got {kind}")
-    fn = _random64 if kind == np.float64 else _random32
-    return _random(fn, shape, seed, f"dtype={kind}", device, "lazy.random")
+    """Return random numbers in [0, 1): those of NumPy's ``Generator(Philox(seed)).random``.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+    seed : int
+        Not negative, of any size.
+    dtype : {float64, float32}
+        Of float32 each half of a word makes one, as in NumPy.
+    device : str, optional
+        As for `arange`.
+
+    Returns
+    -------
+    LazyArray
+        Equal to the bit to ``numpy.random.Generator(numpy.random.Philox(seed)).random(shape,
+        dtype)``, wherever and in whatever order it is read. Two with one seed are the same.
+
+    Raises
+    ------
+    TypeError, ValueError, NoDeviceError
+        As `full`; for another seed or dtype.
+
+    Notes
+    -----
+    Philox4x64-10 of J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as
+    1, 2, 3", SC 2011, doi:10.1145/2063384.2063405: element i is computed from i, and no memory
+    read. Four words come of one block of ten rounds; see docs/lazy.md for what shares one. Not for
+    cryptography.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> drawn = np.random.Generator(np.random.Philox(42)).random(1_000)
+    >>> bool(np.all(ga.lazy.random(1_000, seed=42) == drawn))
+    True
+    """
+    return making.random_of(shape, seed, dtype, device)
 
 
 def random_bits(
     shape: Any, *, seed: int, dtype: Any = np.uint64, device: str | None = None
 ) -> LazyArray:
-    """Return random integers of all bits: the words of ``Philox(seed)``, low halves first."""
-    kind = dtypes.as_dtype(dtype, "lazy.random_bits")
-    if kind not in (np.uint32, np.uint64):
-        raise TypeError(f"lazy.random_bits: dtype must be uint64 or uint32, got {kind}")
-    fn = philox if kind == np.uint64 else _bits32
-    return _random(fn, shape, seed, f"dtype={kind}", device, "lazy.random_bits")
+    """Return random integers of all bits: the words of NumPy's ``Philox(seed)``.
 
+    Parameters
+    ----------
+    shape, seed, device
+        As for `random`.
+    dtype : {uint64, uint32}
+        Of uint32 the low half of each word comes first.
 
-def _random64(i: Any, first: Any, second: Any) -> Any:
-    return np.float64(philox(i, first, second) >> 11) * 1.1102230246251565e-16
+    Returns
+    -------
+    LazyArray
+        Of uint64 equal to ``numpy.random.Philox(seed).random_raw(n)``.
 
+    Raises
+    ------
+    TypeError, ValueError, NoDeviceError
+        As `random`.
 
-def _bits32(i: Any, first: Any, second: Any) -> Any:
-    return np.uint32(philox(i >> 1, first, second) >> np.uint64((i & 1) << 5))
-
-
-def _random32(i: Any, first: Any, second: Any) -> Any:
-    return np.float32(_bits32(i, first, second) >> 8) * 5.9604644775390625e-08
-
-
-def _random(fn: Any, shape: Any, seed: Any, more: str, device: str | None, where: str) -> LazyArray:
-    extents = _shape(shape, where)
-    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise TypeError(f"{where}: seed must be an int that is not negative, got {seed!r}")
-    keys = np.random.SeedSequence(int(seed)).generate_state(2, np.uint64)
-    counted = _counted(extents, records.BLOCK_POSITION, device, where)
-    node = Call(fn, counted.node, *(Value(key) for key in keys))
-    text = f"{where.partition('.')[2]}({extents}, seed={seed}, {more})"
-    return LazyArray(extents, node, counted.leaves, text)
-
-
-def _counted(
-    shape: tuple[int, ...], dtype: np.dtype[Any], device: str | None, where: str
-) -> LazyArray:
-    place = CPU if device is None else default_device.parse(device, where)
-    return LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, dtype, place)], "")
-
-
-def _shape(shape: Any, where: str) -> tuple[int, ...]:
-    given = shape if isinstance(shape, (tuple, list)) else (shape,)
-    extents = []
-    for extent in given:
-        try:
-            extents.append(operator.index(extent))
-        except TypeError:
-            raise TypeError(f"{where}: shape must be ints, got {shape!r}") from None
-    if any(extent < 0 for extent in extents):
-        raise ValueError(f"{where}: shape {shape!r} has a negative extent")
-    return tuple(extents)
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> bool(np.all(ga.lazy.random_bits(99, seed=42) == np.random.Philox(42).random_raw(99)))
+    True
+    """
+    return making.random_bits_of(shape, seed, dtype, device)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from contract.cases import CASES, TABLE, Call, cases_of, each_function
+from contract.case import TABLE, Call
+from contract.cases import CASES, cases_of, each_function
 from support import Backend
 
 from gpualgo._algorithms import ALGORITHMS

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.cases import CASES, Case, each_function
+from contract.case import Case
+from contract.cases import CASES, each_function
 from support import Backend
 
 from gpualgo._algorithms import ALGORITHMS

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.cases import Case, assert_bits, each_case, hosts, outputs_like, used
+from contract.case import Case, assert_bits, hosts, outputs_like, used
+from contract.cases import each_case
 from support import Backend
 
 

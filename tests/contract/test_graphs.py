@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contract.cases import Case, assert_bits, each_case, hosts, outputs_like, used
+from contract.case import Case, assert_bits, hosts, outputs_like, used
+from contract.cases import each_case
 from support import Backend
 
 import gpualgo as ga

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from contract.cases import Case, assert_bits, each_case, hosts, outputs_like, used
+from contract.case import Case, assert_bits, hosts, outputs_like, used
+from contract.cases import each_case
 from support import Array, Backend
 
 import gpualgo as ga

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from contract.cases import Case, Shown, assert_bits, each_case, hosts
+from contract.case import Case, Shown, assert_bits, hosts
+from contract.cases import each_case
 from support import LAYOUTS, Array, Backend
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from contract.cases import Shown, assert_bits, cases_of, each_function, hosts, outputs_like, used
+from contract.case import Shown, assert_bits, hosts, outputs_like, used
+from contract.cases import cases_of, each_function
 from gate import Gate
 from support import Array, Backend
 

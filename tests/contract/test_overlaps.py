@@ -7,18 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract.cases import (
-    TABLE,
-    Call,
-    Case,
-    assert_bits,
-    bytes_view,
-    each_capturing,
-    each_case,
-    hosts,
-    outputs_like,
-    used,
-)
+from contract.case import TABLE, Call, Case, assert_bits, bytes_view, hosts, outputs_like, used
+from contract.cases import each_capturing, each_case
 from support import Array, Backend
 
 STEP = 16  # bytes: arrays start at multiples of it, so that nothing but the overlap is amiss

@@ -10,7 +10,8 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from contract.cases import Case, assert_bits, each_case, hosts
+from contract.case import Case, assert_bits, hosts
+from contract.cases import each_case
 from support import Backend
 
 import gpualgo as ga

@@ -12,7 +12,7 @@ from gpualgo._algorithms.extremes.problem import (
 )
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
-from gpualgo._lazy.array import is_lazy
+from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run

@@ -15,7 +15,8 @@ from gpualgo._algorithms.extremes.problem import (
 )
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._lazy.array import combined, is_lazy, parted
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.combining import combined, parted
 from gpualgo._lazy.expression import Group, Leaf, Node
 from gpualgo._lazy.leaf import positions
 from gpualgo._lazy.sources import Source, computed

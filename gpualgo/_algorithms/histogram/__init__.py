@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._arrays.view import as_view, view_of
-from gpualgo._lazy.array import is_lazy
-from gpualgo._lazy.real import made
+from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
@@ -132,6 +131,8 @@ def histogram(
     array([0.3, 1. ])
     """
     if is_lazy(x) or is_lazy(weights):
+        from gpualgo._lazy.real import made
+
         x = made(x, None, False, "histogram: x", stream)
         weights = made(weights, None, False, "histogram: weights", stream)
     if weights is not None or isinstance(x, tuple):

@@ -8,8 +8,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View, as_view, view_of
-from gpualgo._lazy.array import is_lazy
-from gpualgo._lazy.real import made
+from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
@@ -171,14 +170,18 @@ def radix_sort(
     return run(problem, views, None, None, out, stream)
 
 
-def _made(keys: Any, values: Any, axis: Any, out: Any, stream: Any) -> tuple[Any, Any, Any]:
+def _made(
+    keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str = "radix_sort"
+) -> tuple[Any, Any, Any]:
     """Return keys, values and out once lazy ones are computed, where results go if they fit."""
+    from gpualgo._lazy.real import made
+
     is_pair = isinstance(out, tuple) and values is not None and len(out) == 2
     outs = out if is_pair else (out, None)
     are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
     is_flat = axis is None and are_lazy
-    keys = made(keys, outs[0], is_flat, "radix_sort: keys", stream)
-    values = made(values, outs[1], is_flat, "radix_sort: values", stream)
+    keys = made(keys, outs[0], is_flat, f"{where}: keys", stream)
+    values = made(values, outs[1], is_flat, f"{where}: values", stream)
     if out is None and are_lazy:
         out = keys if values is None else (keys, values)
     return keys, values, out
@@ -269,7 +272,7 @@ def argsort(
     array([3, 1, 2, 0])
     """
     if is_lazy(keys):
-        keys = made(keys, None, False, "argsort: keys", stream)
+        keys, _, _ = _made(keys, None, False, None, stream, "argsort")
     views: tuple[View, ...] = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype

@@ -8,10 +8,11 @@ import numpy as np
 
 from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._algorithms.transform.scalars import NUMBERS, bind, is_scalar
-from gpualgo._arrays.forms import is_tuple, taken_apart
+from gpualgo._arrays.forms import Form, is_tuple, taken_apart
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, records
-from gpualgo._lazy.array import applied, is_lazy
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.sources import fused
 from gpualgo._operators.operator import MAX_ARITY
 from gpualgo._pipeline import elements, inputs
 from gpualgo._pipeline.problem import problem_of
@@ -135,15 +136,16 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     """
     if not 0 < len(arrays) <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arrays)}")
+    known: tuple[Form, ...] = ()
     if any(map(is_lazy, arrays)):
-        op, views, forms = _fused(op, arrays)
+        op, views, forms, known = fused(op, arrays, _WHERE)
     else:
         if not NUMBERS.isdisjoint(map(type, arrays)):
             op, arrays = bind(op, arrays, _WHERE)
         try:
             views, forms = inputs.several(arrays, _ARGUMENT)
         except inputs.NumberOnGPU:
-            op, views, forms = _fused(op, arrays)
+            op, views, forms, known = fused(op, arrays, _WHERE)
         except TypeError:
             if not any(map(is_scalar, arrays)):  # one of bfloat16, or of a dtype without kernels
                 raise
@@ -156,18 +158,11 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             target = as_view(out, "transform: out")
             dtype = _wanted(dtype, target)
             out = target if target.owner is out else out  # what a protocol tells of is given back
-    rest = dtype, forms, elements.classes_of(dtype)
+    rest = dtype, forms, elements.classes_of(dtype), known
     problem = problem_of(Transformation, views, op, None, rest, _WHERE, len(forms))
     if problem.form is not None:
         return inputs.solve(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
-
-
-def _fused(op: Any, arrays: tuple[Any, ...]) -> tuple[Any, inputs.Views, tuple[Any, ...]]:
-    """Return one function of what is read, and that, where some arrays are computed."""
-    whole = applied(op, arrays, _WHERE)
-    views = whole.views
-    return whole.function, views, (None,) * len(views)
 
 
 def _wanted_of_tuple(dtype: Any, out: Any) -> np.dtype[Any]:

@@ -30,7 +30,7 @@ class Transformation(Problem):
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        dtype, self.forms, _ = rest
+        dtype, self.forms, _, known = rest  # known: forms within what is computed
         forms, self.inputs = self.forms, _names(self.forms)
         super().__init__(device, views, op, init, rest, where)
         if len(views) > MAX_ARRAYS:
@@ -48,7 +48,7 @@ class Transformation(Problem):
             elements.check_operator(op, whole, where)
         self.result = results.dtype_of(op, self.arguments, dtype, device, where)
         if records.is_record(self.result):
-            self.form = form_of(self.result.names or (), forms)
+            self.form = form_of(self.result.names or (), (*forms, *known))
         everywhere = tuple(range(len(views)))
         self.results = tuple(
             Result(self.shape, leaf, everywhere) for leaf in records.leaves(self.result)

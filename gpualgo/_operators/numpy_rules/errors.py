@@ -94,7 +94,8 @@ def _sentence_of(reason: str) -> str | None:
     made = re.search(r"In '<class '[\w.]*\.Fields'>': (.*)", reason)
     if made is not None:
         return f"a namedtuple is made of a value for each of its fields: {made[1]}"
-    if reason == "NotImplementedError()":  # what numba says of these alone
+    # What numba says of these alone, and what its CUDA target does.
+    if reason == "NotImplementedError()" or "Can't unify return type" in reason:
         return _PATHS
     meeting = re.search(r"Cannot unify ([^\n]+) and ([^\n]+) for '", reason)
     if meeting is not None:

@@ -1,0 +1,47 @@
+"""Elements of lazy arrays as numbers of other dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays import forms
+from gpualgo._arrays.forms import Form
+from gpualgo._base import dtypes, records
+from gpualgo._lazy.expression import Call, Group, Item, Node
+
+
+def cast(node: Node, own: np.dtype[Any], one: np.dtype[Any], where: str) -> Node:
+    """Return a node whose numbers are converted to one dtype."""
+    for number in records.leaves(own):
+        if dtypes.kind(number) == "c" and dtypes.kind(one) not in "cb":
+            raise TypeError(
+                f"{where}: {number} does not become {one} without losing a part; use x.real"
+            )
+    return cast_to(node, own, records.with_leaves(own, [one] * len(records.leaves(own))))
+
+
+def cast_to(node: Node, own: np.dtype[Any], wanted: np.dtype[Any]) -> Node:
+    if own == wanted and records.leaves(own) == records.leaves(wanted):
+        return node
+    if not records.is_record(own):
+        return Call(_constructor(wanted), node)
+    pairs = iter(zip(records.leaves(own), records.leaves(wanted), strict=True))
+    return _cast_form(node, forms.form_of(own.names or ()), pairs)
+
+
+def _cast_form(node: Node, form: Form, pairs: Any) -> Node:
+    items: list[Node] = []
+    for i, inner in enumerate(form.items):
+        item = Item(i, node)
+        if inner is not None:
+            items.append(_cast_form(item, inner, pairs))
+        else:
+            source, target = next(pairs)
+            items.append(item if source == target else Call(_constructor(target), item))
+    return Group(None if form.cls is tuple else form.cls, items)
+
+
+def _constructor(dtype: np.dtype[Any]) -> Any:
+    return np.bool_ if dtype == np.bool_ else dtype.type

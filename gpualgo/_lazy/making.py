@@ -1,0 +1,168 @@
+"""Lazy arrays that read no others: evenly spaced numbers, one number, random numbers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import dtypes, records
+from gpualgo._driver import default_device
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import expression, leaf
+from gpualgo._lazy.array import LazyArray, is_number
+from gpualgo._lazy.expression import Call, Value
+from gpualgo._operators.markers import philox
+
+
+def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) -> LazyArray:
+    """Return evenly spaced numbers, as NumPy's function of the name does."""
+    where = "lazy.arange"
+    if stop is None:
+        start, stop = 0, start
+    given = (start, stop, step)
+    for value, name in zip(given, ("start", "stop", "step"), strict=True):
+        if not is_number(value):
+            raise TypeError(f"{where}: {name} must be a number, got {type(value).__name__}")
+    if not step:
+        raise ValueError(f"{where}: step must not be zero")
+    kind = dtypes.as_dtype(dtype, where) if dtype is not None else _common(given)
+    count = _count(*given, where)
+    first = _number(start, kind, where)
+    text = f"arange({start}, {stop}, {step})"
+    counted = _counted((count,), records.POSITION, device, where)
+    if kind.kind == "b":
+        if count > 2:
+            raise TypeError(f"{where}: bool holds no more than two numbers; pass another dtype")
+        node: Any = Call(operator.eq, counted.node, Value(1 if not start else -1))
+        return LazyArray((count,), node, counted.leaves, text)
+    second = _number(start + step, kind, where)
+    wide: Any = kind.type
+    if kind.itemsize == 2 and dtypes.kind(kind) == "f":
+        wide = np.float32  # in which NumPy steps
+    with np.errstate(over="ignore", invalid="ignore"):
+        by = wide(wide(second) - wide(first))
+    node = Call(_stepped, Value(wide(first)), Value(by), Call(wide, counted.node))
+    if wide is not kind.type:
+        node = Call(kind.type, node)
+    if _is_plain(kind, first, by):
+        node = counted.node
+    return LazyArray((count,), node, counted.leaves, text)
+
+
+def _stepped(first: Any, by: Any, i: Any) -> Any:
+    return first + i * by
+
+
+def _is_plain(kind: np.dtype[Any], first: Any, by: Any) -> bool:
+    return kind == np.int64 and first == 0 and by == 1
+
+
+def _common(numbers: tuple[Any, ...]) -> np.dtype[Any]:
+    found = np.result_type(*(np.asarray(number) for number in numbers))
+    return dtypes.check(found, "lazy.arange: a number")
+
+
+def _count(start: Any, stop: Any, step: Any, where: str) -> int:
+    if any(isinstance(value, (complex, np.complexfloating)) for value in (start, stop, step)):
+        raise TypeError(f"{where}: complex numbers have no order; add 1j * arange to another")
+    count = (stop - start) / step
+    if (
+        isinstance(start, (int, np.integer))
+        and isinstance(stop, (int, np.integer))
+        and isinstance(step, (int, np.integer))
+    ):
+        low, high, by = int(start), int(stop), int(step)
+        return max(0, -((low - high) // by) if by > 0 else -((high - low) // -by))
+    if not np.isfinite(count):
+        raise ValueError(f"{where}: there is no number of steps from {start} to {stop} by {step}")
+    return max(0, int(np.ceil(count)))
+
+
+def _number(value: Any, kind: np.dtype[Any], where: str) -> Any:
+    try:
+        with np.errstate(over="raise"):
+            return (
+                np.asarray(value).astype(kind)[()]
+                if not isinstance(value, int)
+                else (np.array(value, kind)[()])
+            )
+    except (OverflowError, FloatingPointError):
+        raise ValueError(f"{where}: {value!r} does not fit {kind}; pass a wider dtype=") from None
+
+
+def full_of(shape: Any, fill_value: Any, dtype: Any, device: str | None) -> LazyArray:
+    """Return an array whose elements are all one number."""
+    where = "lazy.full"
+    extents = _shape(shape, where)
+    if not is_number(fill_value):
+        raise TypeError(
+            f"{where}: fill_value must be a number, got {type(fill_value).__name__}; "
+            "use lazy.asarray(array)"
+        )
+    kind = np.asarray(fill_value).dtype if dtype is None else dtypes.as_dtype(dtype, where)
+    value = _number(fill_value, dtypes.check(kind, f"{where}: fill_value"), where)
+    counted = _counted((1,) * len(extents), records.POSITION, device, where).broadcast_to(extents)
+    return LazyArray(extents, Value(value), counted.leaves, f"full({extents}, {fill_value})")
+
+
+def random_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
+    """Return random numbers in [0, 1)."""
+    kind = dtypes.as_dtype(dtype, "lazy.random")
+    if kind not in (np.float32, np.float64):
+        raise TypeError(f"lazy.random: dtype must be float64 or float32, got {kind}")
+    fn = _random64 if kind == np.float64 else _random32
+    return _random(fn, shape, seed, f"dtype={kind}", device, "lazy.random")
+
+
+def random_bits_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
+    """Return random integers of all bits."""
+    kind = dtypes.as_dtype(dtype, "lazy.random_bits")
+    if kind not in (np.uint32, np.uint64):
+        raise TypeError(f"lazy.random_bits: dtype must be uint64 or uint32, got {kind}")
+    fn = philox if kind == np.uint64 else _bits32
+    return _random(fn, shape, seed, f"dtype={kind}", device, "lazy.random_bits")
+
+
+def _random64(i: Any, first: Any, second: Any) -> Any:
+    return np.float64(philox(i, first, second) >> 11) * 1.1102230246251565e-16
+
+
+def _bits32(i: Any, first: Any, second: Any) -> Any:
+    return np.uint32(philox(i >> 1, first, second) >> np.uint64((i & 1) << 5))
+
+
+def _random32(i: Any, first: Any, second: Any) -> Any:
+    return np.float32(_bits32(i, first, second) >> 8) * 5.9604644775390625e-08
+
+
+def _random(fn: Any, shape: Any, seed: Any, more: str, device: str | None, where: str) -> LazyArray:
+    extents = _shape(shape, where)
+    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise TypeError(f"{where}: seed must be an int that is not negative, got {seed!r}")
+    keys = np.random.SeedSequence(int(seed)).generate_state(2, np.uint64)
+    counted = _counted(extents, records.BLOCK_POSITION, device, where)
+    node = Call(fn, counted.node, *(Value(key) for key in keys))
+    text = f"{where.partition('.')[2]}({extents}, seed={seed}, {more})"
+    return LazyArray(extents, node, counted.leaves, text)
+
+
+def _counted(
+    shape: tuple[int, ...], dtype: np.dtype[Any], device: str | None, where: str
+) -> LazyArray:
+    place = CPU if device is None else default_device.parse(device, where)
+    return LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, dtype, place)], "")
+
+
+def _shape(shape: Any, where: str) -> tuple[int, ...]:
+    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    extents = []
+    for extent in given:
+        try:
+            extents.append(operator.index(extent))
+        except TypeError:
+            raise TypeError(f"{where}: shape must be ints, got {shape!r}") from None
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"{where}: shape {shape!r} has a negative extent")
+    return tuple(extents)

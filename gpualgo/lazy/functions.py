@@ -1,0 +1,254 @@
+"""What lazy arrays do when NumPy's functions are called with them: a table, one line a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.extremes import argmax, argmin, minmax
+from gpualgo._algorithms.histogram import histogram
+from gpualgo._algorithms.radix_sort import argsort, radix_sort
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._lazy import places, ufuncs
+from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.combining import applied, zipped
+from gpualgo.lazy import reductions
+
+# --- elementwise ------------------------------------------------------------------------------
+
+
+def _clipped(a: Any, low: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(a, low), high)
+
+
+def _clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None,
+    max: Any = None,
+) -> Any:  # fmt: skip
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is None and high is None:
+        return _into(zipped(a, "np.clip: a"), out, "np.clip")
+    if high is None:
+        return _into(applied(np.maximum, (a, low), "np.clip"), out, "np.clip")
+    if low is None:
+        return _into(applied(np.minimum, (a, high), "np.clip"), out, "np.clip")
+    return _into(applied(_clipped, (a, low, high), "np.clip"), out, "np.clip")
+
+
+def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    given = (a, decimals) if decimals else (a,)
+    return _into(applied(np.round, given, "np.round"), out, "np.round")
+
+
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None or y is None:
+        raise TypeError(f"np.where: pass x and y, too, or np.nonzero's: {ufuncs.MAKE_REAL}")
+    return applied(np.where, (condition, x, y), "np.where")
+
+
+def _nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    kind = x.dtype
+    if kind.kind in "biu":
+        return x
+    one = np.empty(0, kind).real.dtype
+    limits = np.finfo(one) if one.kind == "f" else _finfo_of_others(one)
+    none = one.type(nan)
+    most = one.type(limits.max if posinf is None else posinf)
+    least = one.type(limits.min if neginf is None else neginf)
+
+    def finite(a: Any) -> Any:
+        if np.isnan(a):
+            return none
+        if np.isinf(a):
+            return most if a > 0 else least
+        return a
+
+    if kind.kind != "c":
+        return applied(finite, (x,), "np.nan_to_num")
+    return applied(_complex_of(kind.type, finite), (x,), "np.nan_to_num")
+
+
+def _finfo_of_others(kind: np.dtype[Any]) -> Any:
+    import ml_dtypes
+
+    return ml_dtypes.finfo(kind)
+
+
+def _complex_of(make: Any, part: Any) -> Any:
+    return lambda a: make(part(a.real), part(a.imag))
+
+
+def _into(x: Any, out: Any, name: str) -> Any:
+    ufuncs.no_lazy_out(out, name)
+    return x if out is None else ufuncs.written(x, out, name)
+
+
+# --- other places of the same elements --------------------------------------------------------
+
+
+def _c_order(order: Any, name: str, known: str = "C") -> None:
+    if order not in known:
+        raise TypeError(f"{name}: lazy arrays have C order, got order={order!r}; leave it out")
+
+
+def _reshape(a: Any, shape: Any, order: str = "C") -> Any:
+    _c_order(order, "np.reshape")
+    return a.reshape(shape)
+
+
+def _ravel(a: Any, order: str = "C") -> Any:
+    _c_order(order, "np.ravel", "CAK")
+    return a.ravel()
+
+
+def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    if mode == "raise":
+        raise TypeError(
+            "np.take: what is lazy cannot raise for an index that is out of range; pass "
+            "mode='wrap', to which negative ones mean the same, or mode='clip'"
+        )
+    return _into(places.taken(a, indices, axis, mode, "np.take"), out, "np.take")
+
+
+def _view(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what slices or turns all that a lazy array reads, as NumPy's function does."""
+
+    def call(x: LazyArray, *args: Any, **kwargs: Any) -> LazyArray:
+        text = f"{fn.__name__}({x.text})"
+        return x.rearranged(lambda array: fn(array, *args, **kwargs), text)
+
+    return call
+
+
+VIEWS = (
+    np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.expand_dims, np.squeeze, np.flip,
+    np.flipud, np.fliplr, np.rot90, np.broadcast_to, np.diagonal,
+)  # fmt: skip
+
+# --- sorts, and what looks for places ---------------------------------------------------------
+
+
+def _sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
+    return radix_sort(_without_fields(a, order, "np.sort"), axis=axis)
+
+
+def _argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
+    return argsort(_without_fields(a, order, "np.argsort"), axis=axis)
+
+
+def _without_fields(a: Any, order: Any, name: str) -> Any:
+    if order is not None:
+        raise ufuncs.no_option(name, "order")
+    return a
+
+
+def _argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    return argmin(a, axis, keepdims=keepdims, out=out)
+
+
+def _argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    return argmax(a, axis, keepdims=keepdims, out=out)
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None) -> Any:
+    """Return counts, in the library of the arrays, and NumPy's edges."""
+    if isinstance(bins, str):
+        raise TypeError(f"np.histogram: bins={bins!r} is a rule; pass a number of bins, or edges")
+    x = zipped(a, "np.histogram: a")
+    kind = np.dtype(np.uint8) if x.dtype.kind == "b" else x.dtype
+    ends = range
+    if range is None and np.ndim(bins) == 0 and x.size:
+        ends = tuple([kind.type(one.item()) for one in minmax(x)])
+    return histogram(x, bins, range), np.histogram_bin_edges(np.empty(0, kind), bins, ends)
+
+
+# --- the table --------------------------------------------------------------------------------
+
+
+def _copyto(dst: Any, src: Any) -> None:
+    _into(src, dst, "np.copyto")
+
+
+def _size(a: Any, axis: Any = None) -> int:
+    return int(a.size if axis is None else a.shape[axis])
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "where": _where,
+    "clip": _clip,
+    "round": _round,
+    "around": _round,
+    "nan_to_num": _nan_to_num,
+    "real": lambda val: val.real,
+    "imag": lambda val: val.imag,
+    "astype": lambda x, dtype: x.astype(dtype),
+    "reshape": _reshape,
+    "ravel": _ravel,
+    "take": _take,
+    "shape": lambda a: a.shape,
+    "ndim": lambda a: a.ndim,
+    "size": _size,
+    "copy": lambda a: copy(a),
+    "copyto": _copyto,
+    "sum": reductions.sums(np.add, "np.sum"),
+    "prod": reductions.sums(np.multiply, "np.prod"),
+    "min": reductions.extremes(np.minimum, "np.min"),
+    "max": reductions.extremes(np.maximum, "np.max"),
+    "amin": reductions.extremes(np.minimum, "np.amin"),
+    "amax": reductions.extremes(np.maximum, "np.amax"),
+    "any": reductions.extremes(np.logical_or, "np.any"),
+    "all": reductions.extremes(np.logical_and, "np.all"),
+    "mean": reductions.mean,
+    "var": reductions.var,
+    "std": reductions.std,
+    "count_nonzero": reductions.count_nonzero,
+    "cumsum": reductions.scans(np.add, "np.cumsum"),
+    "cumprod": reductions.scans(np.multiply, "np.cumprod"),
+    "dot": reductions.product(False, "np.dot"),
+    "inner": reductions.product(False, "np.inner"),
+    "vdot": reductions.product(True, "np.vdot"),
+    "argmin": _argmin,
+    "argmax": _argmax,
+    "sort": _sort,
+    "argsort": _argsort,
+    "histogram": _histogram,
+}
+
+
+def _checked(name: str, fn: Any) -> Callable[..., Any]:
+    """Return a function that names the options of NumPy's that it has not."""
+    code = fn.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for option, value in list(kwargs.items()):
+            if value is np._NoValue or (option not in known and _is_usual(option, value)):
+                del kwargs[option]
+            elif option not in known:
+                raise ufuncs.no_option(f"np.{name}", option)
+        return fn(*args, **kwargs)
+
+    return call
+
+
+_USUAL = {"where": (True,), "copy": (True,), "order": ("C", "K"), "subok": (False, True),
+          "density": (False,), "casting": ("same_kind",)}  # fmt: skip
+
+
+def _is_usual(option: str, value: Any) -> bool:
+    return value is None or any(value is usual or (type(value) is str and value == usual)
+               for usual in _USUAL.get(option, ()))  # fmt: skip
+
+
+TABLE: dict[Any, Callable[..., Any]] = {
+    getattr(np, name): _checked(name, fn) for name, fn in FUNCTIONS.items() if hasattr(np, name)
+}
+TABLE.update({fn: _view(fn) for fn in VIEWS})

@@ -1,0 +1,260 @@
+"""NumPy's reductions and scans of lazy arrays: each is one call of `reduce` or `inclusive_scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.scan import inclusive_scan
+from gpualgo._algorithms.transform import transform
+from gpualgo._base import dtypes
+from gpualgo._lazy import ufuncs
+from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.combining import applied, zipped
+from gpualgo._pipeline import checks
+
+# How the dtype of results is found: as NumPy's sums, the elements' own, bool, or the ufunc's.
+SUM, SAME, BOOL, OWN = "sum", "same", "bool", "own"
+# What is associative, so that NumPy's order of combining does not matter.
+RULES: dict[np.ufunc, str] = {
+    np.add: SUM, np.multiply: SUM, np.minimum: SAME, np.maximum: SAME, np.fmin: SAME,
+    np.fmax: SAME, np.bitwise_and: SAME, np.bitwise_or: SAME, np.bitwise_xor: SAME, np.gcd: SAME,
+    np.lcm: SAME, np.hypot: OWN, np.logaddexp: OWN, np.logaddexp2: OWN, np.logical_and: BOOL,
+    np.logical_or: BOOL, np.logical_xor: BOOL,
+}  # fmt: skip
+
+Dtype = np.dtype[Any]
+
+
+def reduced(
+    ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
+    keepdims: bool = False, initial: Any = None, name: str = "",
+) -> Any:  # fmt: skip
+    """Return what ``ufunc.reduce`` does, of sums that are rounded once of 16-bit floats."""
+    name = name or f"np.{ufunc.__name__}.reduce"
+    x, kind = _elements(ufunc, a, dtype, name)
+    wide = _wide(kind) if RULES[ufunc] is SUM else kind
+    ufuncs.no_lazy_out(out, name)
+    axis = _axis(axis, x.ndim, name)
+    is_direct = out is not None and wide == kind and _dtype_of(out, name) == kind
+    found = reduce(
+        _as(x, wide), initial, ufunc, axis=axis, keepdims=bool(keepdims), dtype=wide,
+        out=out if is_direct else None,
+    )  # fmt: skip
+    if is_direct or (out is None and wide == kind):
+        return found
+    return finished(_same, (found,), kind if out is None else _dtype_of(out, name), out)
+
+
+def accumulated(
+    ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, name: str = ""
+) -> Any:
+    """Return what ``ufunc.accumulate`` does."""
+    name = name or f"np.{ufunc.__name__}.accumulate"
+    x, kind = _elements(ufunc, a, dtype, name)
+    ufuncs.no_lazy_out(out, name)
+    if not x.ndim and axis is not None:
+        raise TypeError(f"{name}: x has no axis to go along; pass axis=None")
+    axis = checks.plain_axis(axis, name)
+    if out is None or _dtype_of(out, name) == kind:
+        return inclusive_scan(_as(x, kind), None, ufunc, axis=axis, dtype=kind, out=out)
+    found = inclusive_scan(_as(x, kind), None, ufunc, axis=axis, dtype=kind)
+    return finished(_same, (found,), _dtype_of(out, name), out)
+
+
+def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
+    """Return what is combined, and the dtype of the result."""
+    if ufunc not in RULES:
+        raise TypeError(
+            f"{name}: {ufunc.__name__} is not known to be associative, which parallel reductions "
+            "and scans need; make it real with gpualgo.copy(x) or np.asarray(x) first"
+        )
+    x = zipped(a, f"{name}: a")
+    if RULES[ufunc] is BOOL:
+        return applied(np.bool_, (x,), name), np.dtype(bool)
+    if dtype is not None:
+        return x, dtypes.as_dtype(dtype, name)
+    if RULES[ufunc] is OWN:
+        return x, ufunc.resolve_dtypes((x.dtype, x.dtype, None))[2]
+    return x, sum_dtype(x.dtype) if RULES[ufunc] is SUM else x.dtype
+
+
+def sum_dtype(kind: Dtype) -> Dtype:
+    """Return the dtype of NumPy's sums of numbers."""
+    if kind.kind in "bi" and kind.itemsize < 8:
+        return np.dtype(np.int64)
+    return np.dtype(np.uint64) if kind.kind == "u" else kind
+
+
+def _wide(kind: Dtype) -> Dtype:
+    """Return what sums of a dtype are computed in: floats of 16 bits would stop at 2048, or 256."""
+    is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
+    return np.dtype(np.float32) if is_half else kind
+
+
+def _as(x: LazyArray, kind: Dtype) -> LazyArray:
+    return x if x.dtype == kind else x.astype(kind)
+
+
+def _axis(axis: Any, ndim: int, name: str) -> Any:
+    axis = checks.plain_axes(axis, name)
+    return None if not ndim and axis in (0, -1) else axis
+
+
+def _dtype_of(out: Any, name: str) -> Dtype:
+    return dtypes.as_dtype(out.dtype, f"{name}: out")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out: Any) -> Any:
+    """Return what op makes of a reduction's results, as numbers of a dtype."""
+    if not isinstance(results[0], (np.generic, np.ndarray)):
+        return transform(op, *results, dtype=kind, out=out)
+    value = np.asarray(op(*results)).astype(kind)
+    if out is None:
+        return value[()]
+    out[...] = value
+    return out
+
+
+# --- what NumPy has functions for -------------------------------------------------------------
+
+
+def sums(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+    """Return ``np.sum`` or its like."""
+
+    def call(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+        initial: Any = None,
+    ) -> Any:  # fmt: skip
+        return reduced(ufunc, a, axis, dtype, out, keepdims, initial, name)
+
+    return call
+
+
+def extremes(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+    """Return ``np.max`` or its like."""
+
+    def call(
+        a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None
+    ) -> Any:
+        return reduced(ufunc, a, axis, None, out, keepdims, initial, name)
+
+    return call
+
+
+def scans(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+    """Return ``np.cumsum`` or its like."""
+
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        return accumulated(ufunc, a, axis, dtype, out, name)
+
+    return call
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Count the elements that are true."""
+    name = "np.count_nonzero"
+    axis = _axis(axis, zipped(a, name).ndim, name)
+    return reduce(applied(np.bool_, (a,), name), axis=axis, keepdims=keepdims, dtype=np.int64)
+
+
+def _count(x: LazyArray, axis: Any, name: str) -> int:
+    """Return how many elements are combined to one."""
+    count = 1
+    for i in checks.axes_of(axis, x.ndim, name):
+        count *= x.shape[i]
+    return count
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Any:
+    """Return sums divided by the number of elements."""
+    name = "np.mean"
+    x = zipped(a, f"{name}: a")
+    kind = _float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
+    axis = _axis(axis, x.ndim, name)
+    total = reduced(np.add, x, axis, _wide(kind), None, keepdims, None, name)
+    count = float(_count(x, axis, name))
+    return finished(lambda s: s / count, (total,), kind if out is None else _dtype_of(out, name),
+                    out)  # fmt: skip
+
+
+def _float_of(kind: Dtype) -> Dtype:
+    return np.dtype(np.float64) if kind.kind in "biu" else kind
+
+
+def _joined(a: Any, b: Any) -> Any:
+    count, distance = a[0] + b[0], b[1] - a[1]
+    squares = np.real(distance * np.conjugate(distance))
+    return count, a[1] + distance * (b[0] / count), a[2] + b[2] + squares * (a[0] * b[0] / count)
+
+
+def _variance(rest: float) -> Callable[..., Any]:
+    def variance(center: Any, squares: Any) -> Any:
+        return np.where(np.isfinite(center), squares, np.nan) / rest
+
+    return variance
+
+
+def _deviation(rest: float) -> Callable[..., Any]:
+    def deviation(center: Any, squares: Any) -> Any:
+        return np.sqrt(np.where(np.isfinite(center), squares, np.nan) / rest)
+
+    return deviation
+
+
+def variances(finish: Callable[[float], Callable[..., Any]], name: str) -> Callable[..., Any]:
+    """Return ``np.var`` or ``np.std``: one reduction of counts, means and sums of squares.
+
+    They are joined as B. P. Welford's and T. F. Chan's are (doi:10.1080/00401706.1962.10490022,
+    doi:10.1080/00031305.1983.10483115), in float64 or complex128.
+    """
+
+    def call(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
+        keepdims: bool = False, *, correction: Any = None,
+    ) -> Any:  # fmt: skip
+        ufuncs.no_lazy_out(out, name)
+        x = zipped(a, f"{name}: a")
+        kind = _float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
+        result = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+        axis = _axis(axis, x.ndim, name)
+        x = _as(x, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
+        left = _count(x, axis, name) - (ddof if correction is None else correction)
+        found = reduce((1.0, x, 0.0), (0.0, 0.0, 0.0), _joined, axis=axis, keepdims=keepdims)
+        wanted = result if out is None else _dtype_of(out, name)
+        return finished(finish(float(max(left, 0))), tuple(found[1:]), wanted, out)
+
+    return call
+
+
+var, std = variances(_variance, "np.var"), variances(_deviation, "np.std")
+
+
+def product(conjugate: bool, name: str) -> Callable[..., Any]:
+    """Return ``np.dot`` or its like of arrays with one axis: the products are never stored."""
+
+    def call(a: Any, b: Any, out: Any = None) -> Any:
+        x, y = (zipped(one, f"{name}: an argument") for one in (a, b))
+        if x.ndim != 1 or x.shape != y.shape:
+            raise TypeError(
+                f"{name}: lazy arrays need one axis of one length, got shapes {x.shape} and "
+                f"{y.shape}; make them real with gpualgo.copy(x) or np.asarray(x) first"
+            )
+        op = _conjugated if conjugate and x.dtype.kind == "c" else np.multiply
+        made = applied(op, (x, y), name)
+        return reduced(np.add, made, None, made.dtype, out, False, None, name)
+
+    return call
+
+
+def _conjugated(a: Any, b: Any) -> Any:
+    return np.conjugate(a) * b

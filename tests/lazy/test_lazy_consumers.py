@@ -1,0 +1,201 @@
+"""Algorithms that read lazy arrays, beside the same calls on real ones."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import (
+    DTYPES,
+    LAYOUTS,
+    Backend,
+    affine,
+    assert_same,
+    compose,
+    fold,
+    random_array,
+    scaled,
+    summable,
+)
+
+import gpualgo as ga
+
+LONG = scaled(100_003, emulated=9_001)
+SHAPES = [(LONG,), (37, 211), (211, 37), (5, 7, 6)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_reduce_of_positions_and_several_leaves(backend: Backend, shape: tuple[int, ...]) -> None:
+    n = int(np.prod(shape))
+    x, y = (random_array(shape, np.dtype("int32"), i) for i in range(2))
+    made = ga.lazy.asarray(backend.to_device(x)) * ga.lazy.arange(n).reshape(shape)
+    made = made - backend.to_device(y)
+    real = x * np.arange(n).reshape(shape) - y
+    for axis in (None, *range(len(shape))):
+        got = ga.reduce(made, axis=axis)
+        assert_same(backend.to_host(got), np.sum(real, axis=axis))
+        kept = ga.reduce(made, None, max, axis=axis, keepdims=True)
+        assert_same(backend.to_host(kept), np.max(real, axis=axis, keepdims=True))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("scan", [ga.inclusive_scan, ga.exclusive_scan], ids=["in", "ex"])
+def test_scans(backend: Backend, scan: Callable[..., Any], shape: tuple[int, ...]) -> None:
+    n = int(np.prod(shape))
+    x = random_array(shape, np.dtype("int32"))
+    made = ga.lazy.asarray(backend.to_device(x)) * ga.lazy.arange(n).reshape(shape) + 1
+    real = x * np.arange(n).reshape(shape) + 1
+    for axis in (None, *range(len(shape))):
+        for reverse in (False, True):
+            got = scan(made, 5, axis=axis, reverse=reverse)
+            want = scan(backend.to_device(real), 5, axis=axis, reverse=reverse)
+            assert_same(backend.to_host(got), backend.to_host(want))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_transform(backend: Backend, shape: tuple[int, ...]) -> None:
+    n = int(np.prod(shape))
+    x, y = (random_array(shape, np.dtype("float64"), i) for i in range(2))
+    made = ga.lazy.asarray(backend.to_device(x)).T * 2
+    got = ga.transform(
+        lambda a, b, c: a * b + c, made, ga.lazy.arange(n).reshape(shape).T,
+        backend.to_device(y).T,
+    )  # fmt: skip
+    assert_same(backend.to_host(got), (x * 2 * np.arange(n).reshape(shape) + y).T)
+
+
+def test_order(backend: Backend) -> None:
+    """What does not commute, and its first and its last element."""
+    raw = affine(LONG)
+    x = backend.to_device(raw)
+    for made, real in (
+        (ga.lazy.transform(lambda v: v ^ np.uint64(6), x), raw ^ np.uint64(6)),
+        (ga.lazy.asarray(x)[::-1], raw[::-1]),
+    ):
+        assert backend.to_host(ga.reduce(made, None, compose)) == fold(compose, real)
+        got = backend.to_host(ga.inclusive_scan(made, None, compose))
+        assert got[-1] == fold(compose, real)
+        assert got[1000] == fold(compose, real[:1001])
+        assert backend.to_host(ga.reduce(made, None, lambda a, b: a)) == real[0]
+        assert backend.to_host(ga.reduce(made, None, lambda a, b: b)) == real[-1]
+    counted = ga.lazy.arange(LONG) * 2
+    assert ga.reduce(counted, None, lambda a, b: a) == 0
+    assert ga.reduce(counted, None, lambda a, b: b) == 2 * LONG - 2
+    rows = (ga.lazy.arange(LONG) * 2)[:9000].reshape(90, 100)
+    real = np.arange(9000).reshape(90, 100) * 2
+    assert_same(ga.reduce(rows, None, lambda a, b: b, axis=0), real[-1])
+    assert_same(ga.reduce(rows, None, lambda a, b: b, axis=1), real[:, -1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype(dtype: np.dtype[Any]) -> None:
+    x, y = summable((24, 17), dtype), summable((24, 17), dtype, 1)
+    made = ga.lazy.transform(lambda a, b: a if b == b else b, x, y)
+    assert made.dtype == dtype
+    for axis in (None, 0, 1):
+        assert_same(ga.reduce(made, axis=axis), ga.reduce(x, axis=axis))
+        assert_same(ga.inclusive_scan(made, axis=axis), ga.inclusive_scan(x, axis=axis))
+    assert_same(ga.reduce(made, dtype=np.complex128), ga.reduce(x, dtype=np.complex128))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout(backend: Backend, layout: str) -> None:
+    host = [summable((37, 211), np.dtype("float32"), i) for i in range(2)]
+    x, y = backend.arrange(layout, host[0]), backend.to_device(host[1])
+    made, real = ga.lazy.asarray(x) - y, host[0] - host[1]
+    for axis in (None, 0, 1):
+        assert_same(backend.to_host(ga.reduce(made, axis=axis)), np.sum(real, axis=axis))
+        assert_same(backend.to_host(ga.inclusive_scan(made, axis=axis)), np.cumsum(real, axis))
+    assert_same(backend.to_host(ga.copy(made)), real)
+
+
+def test_tuples(backend: Backend) -> None:
+    x = random_array(LONG, np.dtype("float64"))
+    pairs = (ga.lazy.asarray(backend.to_device(x)) * 2, ga.lazy.arange(LONG))
+
+    def larger(a: Any, b: Any) -> Any:
+        return a if a[0] >= b[0] else b
+
+    value, place = ga.reduce(pairs, None, larger)
+    assert (backend.to_host(value), backend.to_host(place)) == (x.max() * 2, np.argmax(x))
+    values, places = ga.inclusive_scan(pairs, None, larger)
+    assert_same(backend.to_host(values), np.maximum.accumulate(x * 2))
+    assert_same(x[backend.to_host(places)] * 2, np.maximum.accumulate(x * 2))
+
+
+@pytest.mark.parametrize("find", [ga.argmin, ga.argmax], ids=["argmin", "argmax"])
+def test_extremes(backend: Backend, find: Callable[..., Any]) -> None:
+    x = random_array((37, 211), np.dtype("int16"))
+    made = ga.lazy.asarray(backend.to_device(x)) * ga.lazy.full((), np.int16(-1))
+    want = getattr(np, find.__name__)
+    for axis in (None, 0, 1):
+        assert_same(backend.to_host(find(made, axis)), np.asarray(want(x * np.int16(-1), axis)))
+
+
+def test_special_values() -> None:
+    x = np.array([np.nan, -0.0, 0.0, np.inf, -np.inf, 1.0])
+    made = ga.lazy.asarray(x)
+    with np.errstate(all="ignore"):
+        assert_same(ga.copy(made * -1), x * -1)
+        assert_same(ga.copy(made / x), x / x)
+        assert_same(ga.copy(np.minimum(made, -made)), np.minimum(x, -x), zero_signs=False)
+    assert_same(ga.reduce(made[1:2]), np.float64(-0.0))
+    assert_same(ga.inclusive_scan(made[1:3]), np.array([-0.0, 0.0]))
+    assert np.isnan(ga.reduce(made, None, np.maximum))
+    assert_same(ga.reduce(made[1:], None, max), np.float64(np.inf))
+
+
+def test_nothing_at_all() -> None:
+    empty = ga.lazy.asarray(np.empty((0, 3))) * 2
+    assert_same(ga.reduce(empty, axis=0), np.zeros(3))
+    assert_same(ga.reduce(empty, 1.5), np.float64(1.5))
+    assert ga.inclusive_scan(empty, axis=0).shape == (0, 3)
+    with pytest.raises(ValueError, match="reduce"):
+        ga.reduce(empty, None, max)
+    assert_same(ga.reduce(ga.lazy.asarray(np.array(2.5)) * 2), np.float64(5.0))
+    assert_same(ga.reduce(ga.lazy.full((), 3)), np.int64(3))
+
+
+def test_out(backend: Backend, guarded: Any) -> None:
+    x = random_array((37, 211), np.dtype("float64"))
+    made = ga.lazy.asarray(backend.to_device(x)) * 2
+    for layout in LAYOUTS:
+        out = guarded((37, 211), np.float64, layout)
+        assert ga.copy(made, out=out) is out
+        assert_same(backend.to_host(out), x * 2)
+    out = guarded((37, 211), np.float64)
+    assert ga.inclusive_scan(made, None, max, axis=1, out=out) is out
+    assert_same(backend.to_host(out), np.maximum.accumulate(x * 2, axis=1))
+    row = guarded((211,), np.float64)
+    assert ga.reduce(made, None, max, axis=0, out=row) is row
+    assert_same(backend.to_host(row), np.max(x * 2, axis=0))
+
+
+def test_into_what_it_reads(backend: Backend) -> None:
+    host = random_array(LONG, np.dtype("int64"))
+    x = backend.to_device(host.copy())
+    ga.copy(ga.lazy.asarray(x) * 3 + ga.lazy.arange(LONG), out=x)
+    assert_same(backend.to_host(x), host * 3 + np.arange(LONG))
+    with pytest.raises(ValueError, match=r"memory|overlap"):
+        ga.copy(ga.lazy.asarray(x)[::-1], out=x)
+
+
+def test_arrays_are_read_when_it_is_consumed(backend: Backend) -> None:
+    x = backend.to_device(np.arange(9))
+    made = ga.lazy.asarray(x) + 1
+    assert backend.to_host(ga.reduce(made)) == 45
+    x[...] = 7
+    assert backend.to_host(ga.reduce(made)) == 72
+
+
+def test_known_operators_and_operators_of_ones_own() -> None:
+    x = np.arange(1, 9)
+    made = ga.lazy.asarray(x) % 5 + 1
+    real = x % 5 + 1
+    for op, want in ((operator.mul, np.prod(real)), (max, 5), (np.bitwise_or, 7)):
+        assert ga.reduce(made, None, op) == want
+    assert ga.reduce(made, None, ga.Operator(lambda a, b: a * b, identity=1)) == np.prod(real)
+    assert ga.reduce(made[:0], None, ga.Operator(lambda a, b: a * b, identity=1)) == 1

@@ -1,0 +1,288 @@
+"""NumPy's functions on lazy arrays, beside the same calls on real ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from support import COMPLEX, DTYPES, REAL, Backend, assert_same, random_array
+
+import gpualgo as ga
+from gpualgo.lazy import functions, reductions
+
+SHAPE = (7, 30)
+NUMPYS = [dtype for dtype in DTYPES if dtype.isbuiltin == 1]
+RTOL = {"float16": 2e-3, "float32": 2e-6, "complex64": 2e-6}
+
+
+def sample(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return small values, products of which do not overflow."""
+    x = np.random.default_rng(1).integers(-2, 3, SHAPE) / 2 + 1.125
+    return x.astype(dtype)
+
+
+def assert_close(got: Any, want: Any, dtype: np.dtype[Any]) -> None:
+    got, want = np.asarray(got), np.asarray(want)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    np.testing.assert_allclose(got, want, rtol=RTOL.get(str(dtype), 1e-12), atol=1e-30)
+
+
+REDUCTIONS = ["sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "cumsum", "cumprod",
+              "argmin", "argmax", "sort", "argsort"]  # fmt: skip
+OF_ORDER = ("min", "max", "argmin", "argmax", "sort", "argsort")
+
+
+@pytest.mark.parametrize("dtype", NUMPYS, ids=str)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_scans_and_sorts(name: str, dtype: np.dtype[Any]) -> None:
+    if dtype in COMPLEX and name in OF_ORDER:
+        pytest.skip("complex numbers have no order here")
+    fn, x = getattr(np, name), sample(dtype)
+    if dtype == np.float16 and name == "cumprod":
+        x = np.clip(x, 0.5, 1.0)
+    made = ga.lazy.asarray(x)
+    more = {"kind": "stable"} if "sort" in name else {}
+    with np.errstate(all="ignore"):
+        for axis in (None, 0, -1):
+            assert_close(fn(made, axis=axis, **more), fn(x, axis=axis, **more), dtype)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "std", "min", "any"])
+def test_options(name: str) -> None:
+    fn, x = getattr(np, name), random_array((4, 5, 6), np.dtype("float32"))
+    made = ga.lazy.asarray(x)
+    for axis in (None, 1, (0, 2), (-1, 0), ()):
+        for keepdims in (False, True):
+            if axis == () and name in ("var", "std"):
+                continue
+            got, want = fn(made, axis=axis, keepdims=keepdims), fn(x, axis=axis, keepdims=keepdims)
+            assert_close(got, want, np.dtype("float16"))
+    out = np.empty((4, 6), bool if name == "any" else np.float32)
+    assert fn(made, axis=1, out=out) is out
+    assert_close(out, fn(x, axis=1), np.dtype("float16"))
+    assert fn(made, where=True) == fn(made)
+    assert_close(getattr(made, name)(axis=0), fn(x, axis=0), np.dtype("float16"))
+
+
+def test_other_dtypes_and_outs() -> None:
+    x = random_array((9, 8), np.dtype("int8"))
+    made = ga.lazy.asarray(x)
+    for dtype in (np.int8, np.int16, np.float32, np.float64, np.complex64):
+        assert_same(np.sum(made, axis=0, dtype=dtype), np.sum(x, axis=0, dtype=dtype))
+        assert_same(np.cumsum(made, axis=0, dtype=dtype), np.cumsum(x, axis=0, dtype=dtype))
+    assert_same(np.mean(made, dtype=np.float32), np.float32(np.mean(x, dtype=np.float32)))
+    out = np.empty(8)
+    assert np.sum(made, axis=0, out=out) is out
+    assert_same(out, np.sum(x, axis=0).astype(float))
+    wide = np.empty((9, 8), np.float32)
+    assert np.cumsum(made, axis=0, out=wide) is wide
+    assert_same(wide, np.cumsum(x, axis=0).astype(np.float32))
+    assert_same(np.sum(ga.lazy.asarray(x / 4), dtype=np.int64), np.sum(x / 4, dtype=np.int64))
+    assert np.sum(made, initial=1000) == x.sum() + 1000
+    assert np.max(made, initial=np.int8(127)) == 127
+    assert np.sum(ga.lazy.full((), 3), axis=0) == 3
+
+
+def test_sums_of_halves_are_rounded_once() -> None:
+    x = np.full(5000, 1, np.float16)
+    assert_same(np.sum(ga.lazy.asarray(x)), np.float16(5000))
+    assert_same(np.mean(ga.lazy.asarray(x)), np.float16(1))
+    assert_same(np.dot(ga.lazy.asarray(x), x), np.float16(5000))
+
+
+def test_variance_where_two_sums_would_cancel() -> None:
+    x = 1e9 + np.arange(1000) % 3
+    made = ga.lazy.asarray(x)
+    np.testing.assert_allclose(np.var(made), np.var(x), rtol=1e-9)
+    np.testing.assert_allclose(np.var(made, ddof=1), np.var(x, ddof=1), rtol=1e-9)
+    np.testing.assert_allclose(np.std(made, correction=2), np.std(x, ddof=2), rtol=1e-9)
+    z = x + 1j * x[::-1]
+    got = np.var(ga.lazy.asarray(z))
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, np.var(z), rtol=1e-9)
+    single = np.var(ga.lazy.asarray(z.astype(np.complex64)))
+    assert single.dtype == np.float32
+
+
+def test_what_is_not_finite_or_not_there() -> None:
+    with np.errstate(all="ignore"):
+        for values in ([np.inf, 1.0], [1.0, np.inf], [np.nan, 2.0], [np.inf, -np.inf], [np.inf]):
+            x = np.array(values)
+            for fn in (np.sum, np.mean, np.var, np.std, np.min, np.max, np.any, np.all):
+                assert_same(fn(ga.lazy.asarray(x)), fn(x))
+        empty = np.empty((3, 0))
+        for fn in (np.sum, np.prod, np.any, np.all, np.cumsum):
+            assert_same(fn(ga.lazy.asarray(empty), axis=1), fn(empty, axis=1))
+        assert np.isnan(np.mean(ga.lazy.asarray(empty)))
+        assert np.isnan(np.var(ga.lazy.asarray(empty)))
+        assert np.isnan(np.var(ga.lazy.asarray(np.ones(1)), ddof=1))
+    with pytest.raises(ValueError, match="reduce"):
+        np.max(ga.lazy.asarray(empty))
+
+
+def test_one_reduction(backend: Backend, monkeypatch: Any) -> None:
+    """Of one lazy array, and nothing else is called."""
+    calls: list[Any] = []
+
+    def counted(x: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(x)
+        return ga.reduce(x, *args, **kwargs)
+
+    def none(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("there is a second call")
+
+    x, y = random_array((2, 1000), np.dtype("float64"))
+    monkeypatch.setattr(reductions, "reduce", counted)
+    monkeypatch.setattr(reductions, "transform", none)
+    monkeypatch.setattr(functions, "copy", none)
+    made = np.exp(ga.lazy.asarray(backend.to_device(x)) / 8) * backend.to_device(y)
+    got = backend.to_host(np.sum(made))
+    np.testing.assert_allclose(got, np.sum(np.exp(x / 8) * y), rtol=1e-12)
+    assert [type(x) for x in calls] == [ga.lazy.LazyArray]
+    np.dot(ga.lazy.asarray(backend.to_device(x)), backend.to_device(y))
+    assert len(calls) == 2
+
+
+def test_results_are_in_the_library_of_the_arrays(cuda: Backend) -> None:
+    x = random_array((6, 50), np.dtype("float32"))
+    made = ga.lazy.asarray(cuda.to_device(x)) * 2
+    for name in ("sum", "mean", "var", "max", "any", "argmax"):
+        got = getattr(np, name)(made, axis=1)
+        assert type(got) is type(cuda.to_device(x)), name
+        want = getattr(np, name)(x * 2, axis=1)
+        np.testing.assert_allclose(cuda.to_host(got), want, rtol=1e-5)
+    with pytest.raises(TypeError, match=r"unasked; use gpualgo\.copy"):
+        np.asarray(made)
+
+
+# --- elementwise, and of the same elements ----------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [d for d in NUMPYS if d not in COMPLEX], ids=str)
+def test_clip_and_round(dtype: np.dtype[Any]) -> None:
+    x = sample(dtype)
+    made = ga.lazy.asarray(x)
+    for got, want in (
+        (np.clip(made, 1, 2), np.clip(x, 1, 2)),
+        (made.clip(None, 1), x.clip(None, 1)),
+        (np.clip(made, x[0], None), np.clip(x, x[0], None)),
+    ):
+        assert type(got) is ga.lazy.LazyArray
+        assert_same(ga.copy(got), want)
+    if dtype.kind != "b":
+        assert_same(ga.copy(np.round(made)), np.round(x))
+        assert_same(ga.copy(made.round(1)), x.round(1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "int32"])
+def test_nan_to_num(dtype: str) -> None:
+    x = np.array([1, 0, 3]).astype(dtype)
+    if np.dtype(dtype).kind != "i":
+        x = np.concatenate([x, np.array([np.nan, np.inf, -np.inf]).astype(dtype)])
+    made = ga.lazy.asarray(x)
+    assert_same(ga.copy(np.nan_to_num(made)), np.nan_to_num(x))
+    more = {"nan": 7.0, "posinf": 8.0, "neginf": -9.0}
+    assert_same(ga.copy(np.nan_to_num(made, **more)), np.nan_to_num(x, **more))
+
+
+def test_where() -> None:
+    x, y = random_array(20, np.dtype("float32")), random_array(20, np.dtype("int16"), 1)
+    made = ga.lazy.asarray(x)
+    assert_same(ga.copy(np.where(made > 0, made, y)), np.where(x > 0, x, y))
+    assert_same(ga.copy(np.where(x > 0, made, 0)), np.where(x > 0, x, 0))
+    assert_same(ga.copy(np.where(True, 1.5, made)), np.where(True, 1.5, x))
+    with pytest.raises(TypeError, match=r"np\.where: pass x and y"):
+        np.where(made)
+
+
+TURNS: list[tuple[Any, tuple[Any, ...]]] = [
+    (np.transpose, ()), (np.transpose, ((1, 0, 2),)), (np.swapaxes, (0, 2)), (np.moveaxis, (0, -1)),
+    (np.rollaxis, (2,)), (np.expand_dims, ((0, 2),)), (np.flip, ()), (np.flip, ((0, 1),)),
+    (np.flipud, ()), (np.fliplr, ()), (np.rot90, ()), (np.broadcast_to, ((2, 4, 6, 5),)),
+    (np.diagonal, ()), (np.reshape, ((5, -1),)), (np.ravel, ()), (np.real, ()), (np.imag, ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fn", "args"), TURNS, ids=[f"{f.__name__}{a}" for f, a in TURNS])
+def test_other_shapes(fn: Any, args: tuple[Any, ...]) -> None:
+    x = random_array((4, 6, 5), np.dtype("int64"))
+    made = fn(ga.lazy.asarray(x) + ga.lazy.arange(120).reshape(4, 6, 5), *args)
+    assert type(made) is ga.lazy.LazyArray
+    assert_same(ga.copy(made), fn(x + np.arange(120).reshape(4, 6, 5), *args))
+
+
+def test_squeeze_take_and_what_asks_for_a_shape() -> None:
+    x = random_array((1, 6, 1, 5), np.dtype("float64"))
+    made = ga.lazy.asarray(x)
+    assert_same(ga.copy(np.squeeze(made)), np.squeeze(x))
+    assert_same(ga.copy(made.squeeze(2)), x.squeeze(2))
+    with pytest.raises(ValueError, match="squeeze"):
+        np.squeeze(made, 1)
+    assert (np.shape(made), np.ndim(made), np.size(made), np.size(made, 1)) == (x.shape, 4, 30, 6)
+    got = np.take(made, [[-1, 2]], axis=1, mode="clip")
+    assert_same(ga.copy(got), np.take(x, [[-1, 2]], axis=1, mode="clip"))
+    assert_same(np.copy(made), x)
+    target = np.empty_like(x)
+    np.copyto(target, made * 2)
+    assert_same(target, x * 2)
+
+
+@pytest.mark.parametrize("name", ["dot", "inner", "vdot"])
+@pytest.mark.parametrize("dtype", NUMPYS, ids=str)
+def test_products(name: str, dtype: np.dtype[Any]) -> None:
+    fn = getattr(np, name)
+    x, y = sample(dtype)[0], sample(dtype)[1]
+    for a, b in ((ga.lazy.asarray(x), y), (x, ga.lazy.asarray(y))):
+        assert_close(fn(a, b), fn(x, y), dtype)
+
+
+@pytest.mark.parametrize("dtype", [d for d in REAL if d.kind in "iuf"], ids=str)
+def test_histogram(dtype: np.dtype[Any]) -> None:
+    x = random_array(500, dtype) if dtype.kind == "f" else random_array(500, dtype) // 3
+    made = ga.lazy.asarray(x)
+    for more in ({}, {"bins": 7}, {"bins": [0, 1, 5, 100]}, {"bins": 5, "range": (0, 50)}):
+        for got, want in zip(np.histogram(made, **more), np.histogram(x, **more), strict=True):
+            assert_same(got, want)
+    with pytest.raises(TypeError, match=r"np\.histogram: weights= is not possible"):
+        np.histogram(made, weights=x)
+    with pytest.raises(TypeError, match="is a rule"):
+        np.histogram(made, "auto")
+
+
+def test_count_nonzero() -> None:
+    x = random_array((9, 8), np.dtype("int8")) % 3
+    made = ga.lazy.asarray(x)
+    assert np.count_nonzero(made) == np.count_nonzero(x)
+    assert_same(np.count_nonzero(made, axis=0), np.count_nonzero(x, axis=0))
+    got = np.count_nonzero(made, axis=1, keepdims=True)
+    assert_same(got, np.count_nonzero(x, axis=1, keepdims=True))
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (lambda x: np.median(x), r"np\.median: .*make it real with gpualgo\.copy\(x\) or np\.asarray"),
+    (lambda x: np.linalg.norm(x), r"np\.linalg\.norm: .*make it real"),
+    (lambda x: np.fft.fft(x), r"np\.fft\.fft: .*make it real"),
+    (lambda x: np.concatenate([x, x]), r"np\.concatenate: .*make it real"),
+    (lambda x: np.sum(x, where=np.array(True)), r"np\.sum: where= is not possible"),
+    (lambda x: np.sum(x, out=x), r"np\.sum: out is a lazy array"),
+    (lambda x: np.sort(x, order="x"), r"np\.sort: order= is not possible"),
+    (lambda x: np.take(x, [0]), r"np\.take: .*mode='wrap'"),
+    (lambda x: np.reshape(x, 3, order="F"), r"np\.reshape: lazy arrays have C order"),
+    (lambda x: np.dot(x.reshape(1, 3), x), r"np\.dot: lazy arrays need one axis"),
+    (lambda x: np.copyto(x, 1), r"np\.copyto: out is a lazy array"),
+    (lambda x: np.cumsum(ga.lazy.full((), 1), axis=0), r"np\.cumsum: x has no axis"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("act", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_refused(act: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words) as caught:
+        act(ga.lazy.arange(3))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_table_is_of_functions_that_numpy_has() -> None:
+    assert all(math.prod(np.shape(getattr(np, name, 0))) == 1 for name in functions.FUNCTIONS)
+    assert {name for name in functions.FUNCTIONS if not hasattr(np, name)} <= {"astype"}
