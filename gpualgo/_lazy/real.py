@@ -1,20 +1,19 @@
-"""Lazy inputs of algorithms that move elements: made real where the results go."""
+"""Lazy inputs of algorithms that move elements: made real first."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._arrays.view import view_of
 from gpualgo._base import recording
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import zipped
 from gpualgo._lazy.hooks import hooks
 
 
-def made(x: Any, out: Any, is_flat: bool, where: str, stream: Any) -> Any:
-    """Return an input's elements in memory: in an output if they fit there, else in new arrays.
+def made(x: Any, is_flat: bool, where: str, stream: Any) -> Any:
+    """Return an input's elements in new arrays, which nobody else knows.
 
+    Not in an output that was given: no argument has been checked yet, and others may read from it.
     `is_flat`: results have one dimension. What is no lazy array is returned as it is.
     """
     if not is_lazy(x):
@@ -29,12 +28,4 @@ def made(x: Any, out: Any, is_flat: bool, where: str, stream: Any) -> Any:
     whole = zipped(x, where)
     if is_flat:
         whole = whole.ravel()
-    return hooks.copy(whole, out=out if _fits(whole, out) else None, stream=stream)
-
-
-def _fits(x: LazyArray, out: Any) -> bool:
-    """Return whether an output is of x's shape and dtype; if not, the algorithm will say so."""
-    if out is None or isinstance(out, tuple) or x.dtype.names is not None:
-        return False
-    view = view_of(out, "out")
-    return view.shape == x.shape and view.dtype == x.dtype and not view.readonly
+    return hooks.copy(whole, stream=stream)

@@ -53,9 +53,11 @@ def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | No
     return views, form
 
 
-def several(arguments: Sequence[Any], where: str) -> tuple[Views, tuple[Form | None, ...]]:
+def several(
+    arguments: Sequence[Any], where: str, has_names: bool = True
+) -> tuple[Views, tuple[Form | None, ...]]:
     """Return the views of several arguments' arrays, and the arguments' forms."""
-    pairs = [taken(x, where) for x in arguments]
+    pairs = [taken(x, where, has_names) for x in arguments]
     views = tuple([view for found, _ in pairs for view in found])
     return views, tuple([form for _, form in pairs])
 
@@ -111,13 +113,13 @@ def whole(view: View) -> View:
 
 def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
     """Return the views of arguments that are built as a problem's are, which holds tuples."""
-    own = problem.taken(arguments, where)
-    views, found = several(arguments, where) if own is None else own
+    own, has_names = problem.taken(arguments, where), problem.has_names
+    views, found = several(arguments, where, has_names) if own is None else own
     if found != problem.forms and len(views) == len(problem.inputs):
         raise TypeError(f"{where} is built otherwise than the one it was prepared for")
     if problem.spreads_tuples and found == problem.forms:
         with contextlib.suppress(ValueError):  # else no shape is as prepared, which is told next
-            first = spread(arguments[0], where)[0]
+            first = spread(arguments[0], where, has_names)[0]
             rest, shape = views[len(first) :], first[0].shape
             if all(broadcast([view.shape, shape], where) == shape for view in rest):
                 return (*first, *[broadcast_to(view, shape) for view in rest])

@@ -62,6 +62,7 @@ class Problem:
     reads_data = False  # elements decide the problem: a plan's call looks at them
     takes_any_items = False  # of outputs: plain bytes of any dtype
     spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
+    has_names = True  # of a tuple's fields, by which an operator knows them
     broadcasts_arguments = False  # others are broadcast to the first one's shape
 
     results: tuple[Result, ...]

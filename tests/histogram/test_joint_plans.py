@@ -63,6 +63,16 @@ def test_a_plan_refuses_what_is_built_otherwise(backend: Backend) -> None:
         plan(Point(x, y), w)
 
 
+def test_fields_of_any_name() -> None:
+    """There is no operator that would have to know them."""
+    x = np.zeros(9, [("a b", "f4"), ("class", "i2"), ("1", "f8")])
+    x["a b"], x["class"], x["1"] = np.arange(9), np.arange(9) % 2, 1
+    ends = (0, 9), (0, 1), (0, 2)
+    want = ga.histogram((x["a b"], x["class"], x["1"]), 3, ends)
+    assert_same(ga.histogram(x, 3, ends), want)
+    assert_same(ga.prepare(ga.histogram, x, 3, ends)(x), want)
+
+
 def test_a_plan_looks_at_the_range_each_time(backend: Backend) -> None:
     x, y, w = _arrays(backend)
     plan = ga.prepare(ga.histogram, (x, y), (4, [-9, 0, 9]), weights=w)

@@ -199,3 +199,27 @@ def test_known_operators_and_operators_of_ones_own() -> None:
         assert ga.reduce(made, None, op) == want
     assert ga.reduce(made, None, ga.Operator(lambda a, b: a * b, identity=1)) == np.prod(real)
     assert ga.reduce(made[:0], None, ga.Operator(lambda a, b: a * b, identity=1)) == 1
+
+
+def test_a_sort_that_is_refused_leaves_out_alone(backend: Backend) -> None:
+    x = np.array([3, 1, 2, 0], np.float32)
+    made = ga.lazy.asarray(backend.to_device(x)) * 2
+    out = backend.to_device(np.full_like(x, 77))
+    refused: list[dict[str, Any]] = [{"axis": 5}, {"descending": 3}, {"begin_bit": 1}]
+    for options in refused:
+        with pytest.raises((TypeError, ValueError)):
+            ga.radix_sort(made, out=out, **options)
+    with pytest.raises(ValueError, match="out\\[0\\] overlaps values"):
+        ga.radix_sort(made, out, out=(out, backend.to_device(x)))
+    assert_same(backend.to_host(out), np.full_like(x, 77))
+
+
+def test_a_sort_into_what_lazy_values_read(backend: Backend) -> None:
+    x = np.array([3, 1, 2, 0], np.float32)
+    read, values = backend.to_device(x), backend.to_device(np.zeros_like(x))
+    keys = ga.lazy.asarray(backend.to_device(x)) * -1
+    ga.radix_sort(keys, ga.lazy.asarray(read) + 5, out=(read, values))
+    assert_same(backend.to_host(values), np.array([8, 7, 6, 5], np.float32))
+    turned = ga.lazy.asarray(values[::-1]) * 2
+    assert ga.radix_sort(turned, out=values) is values
+    assert_same(backend.to_host(values), np.array([10, 12, 14, 16], np.float32))

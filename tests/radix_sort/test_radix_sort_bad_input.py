@@ -46,9 +46,9 @@ def test_masked_arrays(backend: Backend) -> None:
 
 @pytest.mark.parametrize(("x", "message"), BAD_DTYPES, ids=[str(x.dtype) for x, _ in BAD_DTYPES])
 def test_keys_without_an_order(backend: Backend, x: Any, message: str) -> None:
-    with refused(backend, TypeError, f"^radix_sort: keys.*({message}|plain bytes)"):
+    with refused(backend, TypeError, f"^radix_sort: keys.*{message}"):
         ga.radix_sort(x)
-    with refused(backend, TypeError, f"^argsort: keys.*({message}|plain bytes)"):
+    with refused(backend, TypeError, f"^argsort: keys.*{message}"):
         ga.argsort(x)
 
 

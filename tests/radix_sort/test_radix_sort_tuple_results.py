@@ -167,6 +167,8 @@ def test_plans(backend: Backend, dtypes: tuple[str, ...]) -> None:
     assert_leaves(backend, out, wanted)
     with pytest.raises(TypeError, match=r"^radix_sort: "):
         plan(device[0], moved)
+    with pytest.raises(TypeError, match=r"^radix_sort: the plan takes \d array\(s\), got 0"):
+        plan()
     with pytest.raises(TypeError, match=r"built otherwise|takes"):
         plan((*device[:-1], (device[-1],)), moved)
     with pytest.raises(TypeError, match="takes"):

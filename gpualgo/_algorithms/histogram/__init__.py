@@ -133,8 +133,8 @@ def histogram(
     if is_lazy(x) or is_lazy(weights):
         from gpualgo._lazy.real import made
 
-        x = made(x, None, False, "histogram: x", stream)
-        weights = made(weights, None, False, "histogram: weights", stream)
+        x = made(x, False, "histogram: x", stream)
+        weights = made(weights, False, "histogram: weights", stream)
     if weights is not None or isinstance(x, tuple):
         return _joint(x, bins, range, weights, axis, dtype, out, stream)
     view = view_of(x, "histogram: x")

@@ -22,7 +22,7 @@ def histogram(
     x: Any, bins: Any, range: Any, weights: Any, axis: Any, dtype: Any, out: Any, stream: Any
 ) -> Any:
     """Count or add up samples of one dimension or more; see the public function."""
-    views, form = inputs.spread(x, f"{_WHERE}: x")
+    views, form = inputs.spread(x, f"{_WHERE}: x", has_names=False)
     if form is not None and any(item is not None for item in form.items):
         raise TypeError(
             f"{_WHERE}: x is a tuple of tuples, and each of its items is a dimension; "

@@ -26,10 +26,10 @@ def bins_of_each(
     each, ends = _bins_of_each(bins, len(views)), _ranges_of_each(ranges, len(views))
 
     def parsed(i: int) -> Any:
-        return _named(i, lambda: arguments.parse_bins(each[i], stream))
+        return named(i, lambda: arguments.parse_bins(each[i], stream))
 
     def whole(i: int) -> Any:
-        return _named(i, lambda: _bins_of(numbers[i], ends[i], views[i], names[i], stream))
+        return named(i, lambda: _bins_of(numbers[i], ends[i], views[i], names[i], stream))
 
     numbers = [parsed(i) for i in range(len(views))]
     total = math.prod(found if isinstance(found, int) else found.size - 1 for found in numbers)
@@ -107,7 +107,7 @@ def _ranges_of_each(given: Any, dims: int) -> tuple[Any, ...]:
 _BEGIN = re.compile(rf"^{_WHERE}: (bins|range)\b")
 
 
-def _named(i: int, find: Callable[[], Found]) -> Found:
+def named(i: int, find: Callable[[], Found]) -> Found:
     """Return what `find` returns for a dimension; its errors name that."""
     try:
         return find()

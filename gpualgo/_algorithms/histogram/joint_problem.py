@@ -11,7 +11,7 @@ import numpy as np
 from gpualgo._algorithms.histogram import arguments, sums
 from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.bins import Bins
-from gpualgo._algorithms.histogram.joint_arguments import bins_again
+from gpualgo._algorithms.histogram.joint_arguments import bins_again, named
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
@@ -44,6 +44,7 @@ class JointHistogram(Problem):
     max_kept = 256
     spreads_tuples = True
     broadcasts_arguments = True
+    has_names = False  # there is no operator
     rest: Rest
 
     def __init__(
@@ -51,9 +52,9 @@ class JointHistogram(Problem):
         where: str,
     ) -> None:  # fmt: skip
         self.has_array = rest.weights is View
-        self.samples = views[:-1] if self.has_array else views
+        samples = views[:-1] if self.has_array else views  # not kept: they hold the arrays
         self.forms = (rest.form, None) if self.has_array else (rest.form,)
-        names = inputs.names(self.samples, rest.form, "x")
+        names = inputs.names(samples, rest.form, "x")
         self.inputs = (*names, "weights") if self.has_array else names
         super().__init__(device, views, op, init, rest, where)
         self.has_weights = rest.weights is not None
@@ -62,7 +63,7 @@ class JointHistogram(Problem):
         self.kept = tuple(n for i, n in enumerate(shape) if i not in axes)
         self.num_samples = math.prod(shape[i] for i in axes)  # of each histogram
         self.dtype = self._dtype(views)
-        self.bins = [self._bins(view, one) for view, one in zip(views, rest.bins, strict=False)]
+        self.bins = [self._bins(i, view) for i, view in enumerate(samples)]
         self.num_bins = math.prod(bins.num_bins for bins in self.bins)
         shape = (*self.kept, *(bins.num_bins for bins in self.bins))
         self.results = (Result(shape, self.dtype),)
@@ -79,10 +80,13 @@ class JointHistogram(Problem):
         dtypes.check(own, f"{where}: weights")
         return sums.dtype_of(own, wanted, where)
 
-    @staticmethod
-    def _bins(view: View, bins: Any) -> Bins:
+    def _bins(self, i: int, view: View) -> Bins:
+        bins = self.rest.bins[i]
         if isinstance(bins, Edges):
-            arguments.check_edges(bins.array)
+            if self.rest.form is None:
+                arguments.check_edges(bins.array)
+            else:
+                named(i, lambda: arguments.check_edges(bins.array))
             return Bins(view.dtype, bins.array.size - 1, bins.array, None, None)
         number, _, lo, _, hi, _ = bins
         return Bins(view.dtype, number, None, lo, hi)

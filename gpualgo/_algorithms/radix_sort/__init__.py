@@ -173,15 +173,13 @@ def radix_sort(
 def _made(
     keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str = "radix_sort"
 ) -> tuple[Any, Any, Any]:
-    """Return keys, values and out once lazy ones are computed, where results go if they fit."""
+    """Return keys, values and out once lazy ones are computed: new arrays are sorted in place."""
     from gpualgo._lazy.real import made
 
-    is_pair = isinstance(out, tuple) and values is not None and len(out) == 2
-    outs = out if is_pair else (out, None)
     are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
     is_flat = axis is None and are_lazy
-    keys = made(keys, outs[0], is_flat, f"{where}: keys", stream)
-    values = made(values, outs[1], is_flat, f"{where}: values", stream)
+    keys = made(keys, is_flat, f"{where}: keys", stream)
+    values = made(values, is_flat, f"{where}: values", stream)
     if out is None and are_lazy:
         out = keys if values is None else (keys, values)
     return keys, values, out

@@ -34,11 +34,11 @@ class Sort(Problem):
     ) -> None:  # fmt: skip
         super().__init__(device, views, op, init, rest, where)
         descending, begin_bit, end_bit, axis, index_dtype = rest
-        for view, name in zip(views, self.inputs, strict=False):
-            check_items(view, f"{where}: {name}")
-        checks.same_place(list(views), where)
         keys = views[0]
         self.shape, self.key_dtype = keys.shape, key_dtype_of(keys.dtype, where)
+        for view in views[1:]:
+            check_items(view, f"{where}: values")
+        checks.same_place(list(views), where)
         self.descending = descending
         self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, self.key_dtype, where)
         self.axis = checks.axis_of(axis, len(keys.shape), where)  # None: flattened

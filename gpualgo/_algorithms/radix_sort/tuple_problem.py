@@ -42,11 +42,11 @@ class TupleSort(Problem):
         value_names = inputs.names(values, values_form, "values") if values else ()
         self.inputs = (*key_names, *value_names)
         super().__init__(device, views, op, init, rest, where)
-        for view, name in zip(views, self.inputs, strict=False):
+        for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")
-        checks.same_place(list(views), where)
         for view, name in zip(keys, key_names, strict=True):
             key_dtype_of(view.dtype, where, name)
+        checks.same_place(list(views), where)
         self.groups = words.groups_of([view.dtype for view in keys], ways)
         self.value_word = words.value_word([view.dtype for view in values])
         self.begin_bit, self.end_bit = begin_bit, end_bit
@@ -74,7 +74,7 @@ class TupleSort(Problem):
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         try:
-            return arguments_of(tuple(arguments), self.where) if len(arguments) < 3 else None
+            return arguments_of(tuple(arguments), self.where) if 0 < len(arguments) < 3 else None
         except ValueError:  # no shape is as prepared, which is told next
             return None
 
