@@ -84,18 +84,18 @@ def _scan(n: int) -> Work:
 
 def _pi(n: int) -> Work:
     """Points in a quarter of a circle; what CuPy draws are others."""
-    u, v = ga.lazy.random((2, n), seed=1, dtype=np.float32, device="cuda")
-    inside = ga.lazy.transform(lambda a, b: np.int64(a * a + b * b < 1), u, v)
+    drawn = ga.lazy.random((2, n), seed=1, dtype=np.float32, device="cuda")
+    inside = ga.lazy.transform(lambda a, b: np.int64(a * a + b * b < 1), drawn[0], drawn[1])
     cupy = gpu()
 
     def ours() -> Any:
         return cupy.asarray(ga.reduce(inside)) * 4.0 / n
 
-    def drawn() -> Any:
+    def theirs() -> Any:
         a, b = cupy.random.random((2, n), dtype="float32")
         return (a * a + b * b < 1).sum() * 4.0 / n
 
-    return Work({OURS: ours, "CuPy": drawn}, cupy.asarray(np.pi), 1e-3)
+    return Work({OURS: ours, "CuPy": theirs}, cupy.asarray(np.pi), 1e-3)
 
 
 def _cpu(n: int) -> Work:

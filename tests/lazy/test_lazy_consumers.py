@@ -223,3 +223,11 @@ def test_a_sort_into_what_lazy_values_read(backend: Backend) -> None:
     turned = ga.lazy.asarray(values[::-1]) * 2
     assert ga.radix_sort(turned, out=values) is values
     assert_same(backend.to_host(values), np.array([10, 12, 14, 16], np.float32))
+
+
+def test_an_operator_that_fails_leaves_out_alone(backend: Backend) -> None:
+    x = backend.to_device(np.arange(200_000))
+    out = backend.to_device(np.full(200_000, 7))
+    with pytest.raises(ga.CompileError):
+        ga.inclusive_scan(ga.lazy.asarray(x) * 2, None, lambda a, b: a.foo + b, out=out)
+    assert_same(backend.to_host(out), np.full(200_000, 7))

@@ -17,7 +17,7 @@ from gpualgo._cpu.captured import bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.layout import address, merge
-from gpualgo._cpu.operator import Applied
+from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -77,6 +77,7 @@ def compute(
 ) -> None:  # fmt: skip
     """Write the elements that op's source makes of arrays to outs, which the scan then works on."""
     numbers = tuple(map(records.number_of, source.numbers))
+    compile_operator(op, (acc, acc), acc)  # which may fail: before anything is written
     transform(Applied(op.source, numbers, acc), arrays, outs)
 
 
