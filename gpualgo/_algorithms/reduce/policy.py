@@ -239,8 +239,9 @@ def column_items(
 
 def columns_spec(op: Operator, source: Element, acc: np.dtype[Any], cut: ColumnsCut) -> Spec:
     """Return the kernel that reduces columns."""
-    is_wide = records.is_record(source) and source.itemsize > VECTOR_BYTES
-    policy = cut.policy.cpp(int(is_wide))  # else registers might spill
+    # Registers might spill else; of one number beside what is counted they do not.
+    is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
+    policy = cut.policy.cpp(int(records.is_record(source) and not is_one))
     expression = (
         f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "
         f"{functor(op, (acc, acc), acc)}, "
