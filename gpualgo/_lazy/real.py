@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._arrays.view import view_of
-from gpualgo._base import recording
+from gpualgo._arrays.view import overlap, view_of
+from gpualgo._base import recording, records
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import zipped
 from gpualgo._lazy.hooks import hooks
+from gpualgo._operators.operator import Operator
 
 
-def made(x: Any, out: Any, is_flat: bool, where: str, stream: Any) -> Any:
+def made(
+    x: Any, out: Any, is_flat: bool, where: str, stream: Any, beside: Any = None
+) -> Any:  # fmt: skip
     """Return an input's elements in memory: in an output if they fit there, else in new arrays.
 
-    `is_flat`: results have one dimension. What is no lazy array is returned as it is.
+    `is_flat`: results have one dimension. What is no lazy array is returned as it is. `beside`:
+    another input, which is read later: an output where it lies is not written.
     """
     if not is_lazy(x):
         return x
@@ -29,7 +33,8 @@ def made(x: Any, out: Any, is_flat: bool, where: str, stream: Any) -> Any:
     whole = zipped(x, where)
     if is_flat:
         whole = whole.ravel()
-    return hooks.copy(whole, out=out if _fits(whole, out) else None, stream=stream)
+    is_there = _fits(whole, out) and (beside is None or not _reads(beside, out, where))
+    return hooks.copy(whole, out=out if is_there else None, stream=stream)
 
 
 def _fits(x: LazyArray, out: Any) -> bool:
@@ -38,3 +43,11 @@ def _fits(x: LazyArray, out: Any) -> bool:
         return False
     view = view_of(out, "out")
     return view.shape == x.shape and view.dtype == x.dtype and not view.readonly
+
+
+def _reads(x: Any, out: Any, where: str) -> bool:
+    """Return whether an input, or a function in it, reads memory that an output shares."""
+    whole = zipped(x, where)
+    captured = Operator(whole.function).arrays
+    read = [one for one in whole.views if not records.is_position(one.dtype)]
+    return any(overlap(view_of(out, "out"), view) for view in (*read, *captured))

@@ -180,8 +180,9 @@ def _made(
     outs = out if is_pair else (out, None)
     are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
     is_flat = axis is None and are_lazy
-    keys = made(keys, outs[0], is_flat, f"{where}: keys", stream)
-    values = made(values, outs[1], is_flat, f"{where}: values", stream)
+    given = keys if values is not None else None
+    keys = made(keys, outs[0], is_flat, f"{where}: keys", stream, values)
+    values = made(values, outs[1], is_flat, f"{where}: values", stream, given)
     if out is None and are_lazy:
         out = keys if values is None else (keys, values)
     return keys, values, out
