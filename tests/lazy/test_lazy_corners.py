@@ -21,7 +21,7 @@ def test_the_dtype_of_the_same_code_with_other_numbers() -> None:
     for decimals in (1, 2, 3):
         assert np.round(ga.lazy.asarray(X), decimals).dtype == X.dtype
     for k in (0, 1, 2):
-        made = ga.lazy.transform(lambda a, k=k: a if k == 1 else 7, X)
+        made = ga.lazy.transform(lambda a: a if k == 1 else 7, X)  # noqa: B023
         assert made.dtype == (np.float64 if k == 1 else np.int64)
 
 
