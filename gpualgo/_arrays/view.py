@@ -142,6 +142,8 @@ def _find_viewer(x: Any, where: str) -> Any:
         viewer = _array_interface_view
     elif module is not None or _has_protocol(x) or cls.__name__ in _CARRIERS:
         viewer = import_module(f"gpualgo._arrays.{module or 'protocols'}").viewer_of(x)
+    if cls.__name__ == "LazyArray" and cls.__module__.startswith("gpualgo."):
+        raise TypeError(f"{where} is a lazy array, which has no memory; pass gpualgo.copy(x)")
     if viewer is None:
         raise _not_an_array(x, where)
     _viewers[cls] = viewer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._base import dtypes, records
+from gpualgo._base.errors import CompileError
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression
 from gpualgo._lazy.conversions import cast
@@ -19,8 +20,8 @@ from gpualgo._lazy.expression import Item, Node, Value
 from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Array, Leaf, Place
 from gpualgo._lazy.operators import Operators
-from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, results
+from gpualgo._operators.operator import Operator, hot_key
+from gpualgo._pipeline import checks, results, settled
 
 _SHOWN = 80  # characters of what is told of how one came to be
 
@@ -52,6 +53,11 @@ class LazyArray(Operators):
 
         `forms` are of the tuples that it was made of: elements with the same fields are such.
         """
+        if len(shape) > checks.MAX_DIMS:
+            raise ValueError(
+                f"a lazy array has at most {checks.MAX_DIMS} dimensions, not {len(shape)}; reshape "
+                "it to fewer"
+            )
         self.shape, self.node, self.forms = shape, node, forms
         self.text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
         self.leaves = tuple(leaves)
@@ -75,9 +81,20 @@ class LazyArray(Operators):
         if self._dtype is None:
             self._dtype = self._plain_dtype()
         if self._dtype is None:
-            op, (device, _) = Operator(self.function), self.place
-            self._dtype = results.dtype_of(op, self.arguments, None, device, "lazy")
+            self._dtype = self._compiled_dtype()
         return self._dtype
+
+    def _compiled_dtype(self) -> np.dtype[Any]:
+        """Return what its function gives; numbers whose values that depends on are compiled in."""
+        op = Operator(self.function)
+        hot = hot_key(op)
+        try:
+            return results.dtype_of(op, self.arguments, None, self.place[0], "lazy")
+        except (TypeError, CompileError) as error:
+            with settled.retried(op, hot, error) as is_another:
+                if is_another:
+                    return self._compiled_dtype()
+            raise
 
     def _plain_dtype(self) -> np.dtype[Any] | None:
         """Return the dtype where no function tells it."""
@@ -112,8 +129,16 @@ class LazyArray(Operators):
             )
         if copy is False:
             raise ValueError("a lazy array has no memory that a NumPy array could share")
-        made: Array = np.asarray(hooks.copy(self))
+        found = hooks.copy(self)
+        made: Array = np.asarray(found) if not isinstance(found, tuple) else self._records(found)
         return made if dtype is None else made.astype(dtype, copy=False)
+
+    def _records(self, found: tuple[Any, ...]) -> Array:
+        """Return the arrays of tuples' items as the one array that NumPy has for them."""
+        made = np.empty(self.shape, self.dtype)
+        for name, item in zip(self.dtype.names or (), _leaves_of(found), strict=True):
+            made[name] = item
+        return made
 
     # What algorithms take.
 
@@ -227,6 +252,14 @@ class LazyArray(Operators):
             return self
         leaves = [one.broadcast_to(shape) for one in self.leaves]
         return LazyArray(shape, self.node, leaves, self.text, self.forms)
+
+
+def _leaves_of(found: Any) -> Iterator[Any]:
+    items = found if isinstance(found, tuple) else [found[name] for name in found.dtype.names or ()]
+    if not items:
+        yield found
+    for item in items:
+        yield from _leaves_of(item)
 
 
 def _is_integer(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -15,6 +16,8 @@ from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.expression import Call, Value
 from gpualgo._operators.markers import philox
+
+_MOST = 2**63 - 1  # elements
 
 
 def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) -> LazyArray:
@@ -30,13 +33,16 @@ def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) 
         raise ValueError(f"{where}: step must not be zero")
     kind = dtypes.as_dtype(dtype, where) if dtype is not None else _common(given)
     count = _count(*given, where)
+    if count > _MOST:
+        raise ValueError(f"{where}: {count} elements are more than 64 bits count")
     first = _number(start, kind, where)
     text = f"arange({start}, {stop}, {step})"
     counted = _counted((count,), records.POSITION, device, where)
     if kind.kind == "b":
         if count > 2:
             raise TypeError(f"{where}: bool holds no more than two numbers; pass another dtype")
-        node: Any = Call(operator.eq, counted.node, Value(1 if not start else -1))
+        compare = operator.ge if first and start + step else operator.eq
+        node: Any = Call(compare, counted.node, Value(0 if first else 1))
         return LazyArray((count,), node, counted.leaves, text)
     second = _number(start + step, kind, where)
     wide: Any = kind.type
@@ -175,4 +181,6 @@ def _shape(shape: Any, where: str) -> tuple[int, ...]:
             raise TypeError(f"{where}: shape must be ints, got {shape!r}") from None
     if any(extent < 0 for extent in extents):
         raise ValueError(f"{where}: shape {shape!r} has a negative extent")
+    if math.prod(extents) > _MOST:
+        raise ValueError(f"{where}: shape {shape!r} has more elements than 64 bits count")
     return tuple(extents)

@@ -28,6 +28,14 @@ def _clipped(i: Any, n: Any) -> Any:
     return min(max(np.int64(i), 0), n - 1)
 
 
+def _wrapped_unsigned(i: Any, n: Any) -> Any:
+    return np.int64(i % np.uint64(n))
+
+
+def _clipped_unsigned(i: Any, n: Any) -> Any:
+    return np.int64(min(i, np.uint64(n - 1)))
+
+
 def _part(i: Any, step: Any, n: Any) -> Any:
     return i // step % n
 
@@ -37,6 +45,7 @@ def _moved(start: Any, i: Any, step: Any) -> Any:
 
 
 MODES = {"wrap": _wrapped, "clip": _clipped}
+_UNSIGNED = {"wrap": _wrapped_unsigned, "clip": _clipped_unsigned}  # of 64 bits, not negative
 
 
 def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
@@ -136,8 +145,10 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
     if not length and math.prod(shape):
         raise ValueError(f"{where}: x of shape {source.shape} has no elements to take")
 
+    modes = _UNSIGNED if where_to.dtype == np.uint64 else MODES
+
     def node(nodes: list[Node]) -> Node:
-        place = Call(MODES[mode], nodes[0], Value(length))
+        place = Call(modes[mode], nodes[0], Value(length))
         if axis is None:
             return at(source, _unravelled(place, source.shape))
         others = nodes[1:]

@@ -228,14 +228,14 @@ def aligned(view: View, name: str, where: str) -> None:
 
 def dimensions(view: View, name: str, where: str) -> None:
     """Raise ValueError for more dimensions than all libraries hold alike."""
-    if len(view.shape) > _MAX_DIMS:
+    if len(view.shape) > MAX_DIMS:
         raise ValueError(
-            f"{where}: {name} has {len(view.shape)} dimensions, at most {_MAX_DIMS} are possible; "
+            f"{where}: {name} has {len(view.shape)} dimensions, at most {MAX_DIMS} are possible; "
             "reshape it to fewer"
         )
 
 
-_MAX_DIMS = 32
+MAX_DIMS = 32
 
 
 def is_foreign(view: View, like: View) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform import transform
+from gpualgo._arrays.view import as_view
 from gpualgo._base import dtypes
 from gpualgo._lazy import ufuncs
 from gpualgo._lazy.array import LazyArray
@@ -105,7 +106,7 @@ def _axis(axis: Any, ndim: int, name: str) -> Any:
 
 
 def _dtype_of(out: Any, name: str) -> Dtype:
-    return dtypes.as_dtype(out.dtype, f"{name}: out")
+    return as_view(out, f"{name}: out").dtype
 
 
 def _same(value: Any) -> Any:
@@ -119,6 +120,8 @@ def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out:
     value = np.asarray(op(*results)).astype(kind)
     if out is None:
         return value[()]
+    if out.shape != value.shape:
+        raise ValueError(f"out has shape {out.shape}, the result has {value.shape}")
     out[...] = value
     return out
 

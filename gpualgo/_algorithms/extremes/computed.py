@@ -41,6 +41,11 @@ class _Computed(Extremes):
         self.inputs = ("x",) * len(views)
         self.source, _, typed = computed(op, views, source, device, where)
         self.acc = self.source.result
+        if len(records.leaves(self.acc)) != 2:
+            raise TypeError(
+                f"{where}: x has tuples for elements, which have no order; take a field of it, "
+                "x['0']"
+            )
         super().__init__(device, (typed[0],), op, init, (axis, keepdims, form), where)
         self.rest = rest
 

@@ -1,0 +1,87 @@
+"""Lazy arrays at the edges: dtypes that numbers decide, outputs that inputs read, sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support import assert_same
+
+import gpualgo as ga
+
+X = np.arange(1.0, 9.0)
+
+
+def test_the_dtype_of_the_same_code_with_other_numbers() -> None:
+    for k in (2, 2.5, 3, 2.0, 200, 0.5):  # some exponents have code of their own
+        made = ga.lazy.asarray(X) ** k
+        assert made.dtype == (X**k).dtype
+        np.testing.assert_allclose(np.sum(made), np.sum(X**k))
+    for decimals in (1, 2, 3):
+        assert np.round(ga.lazy.asarray(X), decimals).dtype == X.dtype
+    for k in (0, 1, 2):
+        made = ga.lazy.transform(lambda a: a if k == 1 else 7, X)  # noqa: B023
+        assert made.dtype == (np.float64 if k == 1 else np.int64)
+
+
+def test_a_sort_does_not_write_where_it_has_still_to_read() -> None:
+    start = np.arange(500, dtype=np.int64) * 7 % 101
+    order = np.argsort(start, kind="stable")
+    for is_captured in (False, True):
+        d, v = start.copy(), np.arange(500)
+        x = ga.lazy.take(d, np.arange(500)) if is_captured else ga.lazy.asarray(d)
+        keys, values = ga.radix_sort(x * 2, x * 3, out=(d, v))
+        assert_same(keys, start[order] * 2)
+        assert_same(values, start[order] * 3)
+    d, v = start.copy(), np.arange(500)
+    keys, values = ga.radix_sort(ga.lazy.asarray(d) * 2, ga.lazy.asarray(v) * 3, out=(v, d))
+    assert_same(keys, start[order] * 2)
+    assert_same(values, order * 3)
+    d, v = start.copy(), np.arange(500)
+    with pytest.raises(ValueError, match="overlaps values"):
+        ga.radix_sort(ga.lazy.asarray(d) * 2, v, out=(v, d))
+    assert_same(v, np.arange(500))
+
+
+def test_unsigned_indices_beyond_int64() -> None:
+    far = np.array([2**64 - 1, 2**63, 3, 0], np.uint64)
+    assert_same(ga.copy(ga.lazy.take(X, far, mode="clip")), X[[7, 7, 3, 0]])
+    places = [int(i) % 5 for i in far]
+    assert_same(ga.copy(ga.lazy.take(X[:5], far)), X[places])
+
+
+@pytest.mark.parametrize("given", [(0, 2), (1, 3), (1, -1, -1), (0, 1), (1, 2), (2, 1, -1)])
+def test_arange_of_bool(given: Any) -> None:
+    assert_same(ga.copy(ga.lazy.arange(*given, dtype=bool)), np.arange(*given, dtype=bool))
+
+
+def test_tuples_become_the_array_of_their_dtype() -> None:
+    made = ga.lazy.transform(lambda a: (a, (a > 2, a + 1)), X)
+    found = np.asarray(made)
+    assert found.dtype == made.dtype
+    assert found.shape == made.shape
+    for name, want in zip(made.dtype.names or (), (X, X > 2, X + 1), strict=True):
+        assert_same(found[name], want)
+
+
+REFUSED = [
+    (lambda: ga.lazy.arange(4).reshape((1,) * 33 + (4,)), ValueError, "at most 32 dimensions"),
+    (lambda: ga.lazy.full((1,) * 40, 1), ValueError, "at most 32 dimensions"),
+    (lambda: np.expand_dims(ga.lazy.arange(4), tuple(range(40))), ValueError, "at most 32"),
+    (lambda: ga.lazy.full(2**63, 1), ValueError, "more elements than 64 bits"),
+    (lambda: ga.lazy.arange(2**63), ValueError, "more than 64 bits"),
+    (lambda: ga.lazy.arange(1e30), ValueError, "more than 64 bits"),
+    (lambda: ga.copy(X, out=ga.lazy.arange(8)), TypeError, "out is a lazy array"),
+    (lambda: ga.reduce(X, out=ga.lazy.full((), 3)), TypeError, "out is a lazy array"),
+    (lambda: ga.lazy.arange(3).sum(out=[1]), TypeError, "out must be an array"),
+    (lambda: ga.lazy.arange(3).sum(out=np.zeros(3)), ValueError, "out has shape"),
+    (lambda: np.argmin(ga.lazy.transform(lambda a: (a, a), X)), TypeError, "have no order"),
+    (lambda: ga.minmax(ga.lazy.transform(lambda a: (a, a), X)), TypeError, "have no order"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), REFUSED)
+def test_refused_with_a_sentence(call: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        call()
