@@ -293,8 +293,8 @@ __device__ inline Pack<Held<T>, items> load_leaves(const Sources<T>& from) {
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       // What the compiler sees of the lowest bits tells it which numbers are of one block.
-      result.items[k].index = in_packs && is_in_blocks<T> ? (first & -int64(items)) | k
-                                                          : first + k * step;
+      result.items[k].index =
+          in_packs && is_in_blocks<T> ? (first & -int64(items)) | k : first + k * step;
     }
     return result;
   } else if constexpr (in_packs) {

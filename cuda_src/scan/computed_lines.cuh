@@ -1,4 +1,5 @@
-// Lines of elements that are computed: of numbers in even steps of their own, where they are loaded.
+// Lines of elements that are computed: of numbers in even steps of their own, where they are
+// loaded.
 #ifndef GPUALGO_SCAN_COMPUTED_LINES_CUH
 #define GPUALGO_SCAN_COMPUTED_LINES_CUH
 
@@ -29,8 +30,7 @@ struct ComputedLines {
 
   // This lane's vector of the stretch of one vector per lane that begins with element `begin`.
   template <class S>
-  __device__ Pack<Held<T>, S::vector_items> load_vector(const Sources<T>& line,
-                                                        int64 begin) const {
+  __device__ Pack<Held<T>, S::vector_items> load_vector(const Sources<T>& line, int64 begin) const {
     const int64 first = begin + int(threadIdx.x % warp_threads) * S::vector_items;
     Pack<Held<T>, S::vector_items> pack;
 #pragma unroll

@@ -100,8 +100,7 @@ struct FlatTransform {
     for (int load = 0; load < loads; ++load) {
       const int64 first = begin + int64(load) * Policy::block_threads * items;
       for (int64 i = first; i < first + items && i < operands.num_items; ++i) {
-        Output value =
-            Op::apply(load_element(advanced(Sources<Inputs>{pointers.input[k]}, i))...);
+        Output value = Op::apply(load_element(advanced(Sources<Inputs>{pointers.input[k]}, i))...);
         store_element(dense_targets_at<Output>(pointers, i), value);
       }
     }
