@@ -8,6 +8,7 @@
 #include "parts/leaves.cuh"
 #include "parts/ptx.cuh"
 #include "parts/warp.cuh"
+#include "parts/whole.cuh"
 
 namespace gpualgo {
 

@@ -10,6 +10,7 @@
 
 #include "parts/convert.cuh"
 #include "parts/ptx.cuh"
+#include "parts/whole.cuh"
 #include "reduce/rows.cuh"
 
 namespace gpualgo {

@@ -10,15 +10,15 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._operators import key as key_module
 from gpualgo._operators import recognised
+from gpualgo._operators.arity import accepts, shown
 from gpualgo._operators.captured import Captured, note, token_of
 from gpualgo._operators.content import Key, digest_of, intern
-from gpualgo._operators.key import call_key, examine, key_of, python_function, words_now
+from gpualgo._operators.key import call_key, examine, key_of, words_now
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 MAX_ARITY = 8
-_CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
 OPERATOR, SOURCE = 0, 1  # parts of what is looked at together (`joint.joint`)
 
 
@@ -277,33 +277,9 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
                 "pass a function of scalars such as lambda a, b: a + b"
             )
         found = known or Operator(op)
-    if not _accepts(found, arity):
+    if not accepts(found, arity):
         hint = "give it one parameter for each argument (reduce and scan: two)"
         if where == "transform":
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
-        raise TypeError(
-            f"{where}: op takes {_describe_arity(found.fn)} but is called with {arity}; {hint}"
-        )
+        raise TypeError(f"{where}: op takes {shown(found.fn)} but is called with {arity}; {hint}")
     return found if hot is None else found.as_of(hot, where)
-
-
-def _accepts(op: Operator, arity: int) -> bool:
-    if op.part is not None:  # asked when they were put together
-        return True
-    if op.name is not None:
-        return arity == 2
-    fn = python_function(op.fn)
-    if fn is None:
-        return True  # a callable without a signature: numba decides
-    code = fn.__code__
-    required = code.co_argcount - len(fn.__defaults__ or ())
-    variadic = bool(code.co_flags & _CO_VARARGS)
-    fits = required <= arity and (arity <= code.co_argcount or variadic)
-    return fits and code.co_kwonlyargcount == 0  # numba has no keyword-only parameters
-
-
-def _describe_arity(fn: Any) -> str:
-    function = python_function(fn)
-    if function is None:
-        return "two arguments"
-    return f"{function.__code__.co_argcount} argument(s)"

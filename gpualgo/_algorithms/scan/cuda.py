@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._algorithms.scan import policy
 from gpualgo._algorithms.scan import policy_lines as lines_policy
+from gpualgo._algorithms.scan.cuda_case import Case, sizes_of
 from gpualgo._algorithms.scan.cuda_layout import canonical, is_dense
 from gpualgo._algorithms.transform import cuda as transformation
 from gpualgo._algorithms.transform.policy import Applied
@@ -22,7 +22,7 @@ from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import STATES, Piece
 from gpualgo._cuda.plan import FIRST, NONE, Places, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_bytes
+from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import Operator
@@ -32,63 +32,6 @@ if TYPE_CHECKING:
 
 Dtype = np.dtype[Any]
 _CONTROL_BYTES = 256  # LookbackControl
-
-
-@dataclass(frozen=True)
-class _Case:
-    """What a plan is for. Strides and their like are of each input leaf, then of each output's."""
-
-    op: Operator
-    source: Any  # Dtype, or Computed for scan_tiles_kernel and scan_wave_kernel
-    acc: Dtype
-    elements: Dims  # of a line, in the order of the scan
-    lines: Dims
-    addresses: tuple[int, ...]  # of the first line's first element
-    starts: tuple[int, ...]  # where that lies from the arrays' own first elements on
-    is_exclusive: bool
-    is_reversed: bool  # lines are dense, and walked from their ends
-    device: int
-    at: Places
-    is_in_place: bool
-
-    @property
-    def num_items(self) -> int:
-        return math.prod(extent for extent, _ in self.elements)
-
-    @property
-    def num_lines(self) -> int:
-        return math.prod(extent for extent, _ in self.lines)
-
-    @property
-    def num_inputs(self) -> int:
-        return len(records.leaves(self.source))
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return _sizes(self.source, self.acc)
-
-    @property
-    def widest(self) -> int:
-        return max(int(self.source.itemsize), self.acc.itemsize)
-
-    @property
-    def is_of_records(self) -> bool:
-        """Whether elements have several numbers, or are computed of what is read."""
-        return records.is_record(self.acc) or records.is_record(self.source)
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether lines have no gaps and lie at fixed distances, and each element is a number."""
-        is_plain = not self.is_of_records and len(self.lines) <= 1
-        return is_plain and is_dense(self.elements, self.sizes)
-
-    @property
-    def is_async(self) -> bool:
-        return gpu.get(self.device).capability >= (8, 0)
-
-    def unit(self, side: int, offsets: Iterable[int], start: int = 0) -> int:
-        """Return the widest access, up to 16 bytes, at all multiples of offsets from a start."""
-        return math.gcd(VECTOR_BYTES, self.addresses[side] + start, *offsets)
 
 
 def plan_of(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
@@ -137,7 +80,7 @@ def _plan_of(
         and len(lines) <= 1
         and kernel in ("tiles", "rows")
     )
-    is_plain = is_plain and is_dense(elements, _sizes(source, acc))
+    is_plain = is_plain and is_dense(elements, sizes_of(source, acc))
     pointers = [view.ptr for view in (*views, *targets)]
     starts = [0] * len(pointers)
     if problem.is_reverse and not is_plain:
@@ -146,16 +89,11 @@ def _plan_of(
         starts = [_ends(elements, side) for side in range(len(pointers))]
         elements = [(extent, tuple(-s for s in strides)) for extent, strides in elements]
     addresses = tuple(pointer + start for pointer, start in zip(pointers, starts, strict=True))
-    case = _Case(
+    case = Case(
         op, source, acc, elements, lines, addresses, tuple(starts), problem.is_exclusive,
         problem.is_reverse and is_plain, device, at, is_in_place,
     )  # fmt: skip
     return _KERNELS[kernel](case)
-
-
-def _sizes(source: Dtype, acc: Dtype) -> tuple[int, ...]:
-    """Return the bytes of an element's numbers, in and out."""
-    return tuple(leaf.itemsize for leaf in (*records.leaves(source), *records.leaves(acc)))
 
 
 def _ends(elements: Dims, side: int) -> int:
@@ -163,7 +101,7 @@ def _ends(elements: Dims, side: int) -> int:
     return sum((extent - 1) * strides[side] for extent, strides in elements)
 
 
-def _tiles(case: _Case) -> Plan:
+def _tiles(case: Case) -> Plan:
     """Few long lines."""
     source, acc, num_items, widest = case.source, case.acc, case.num_items, case.widest
     cut = policy.policy_of(num_items * case.num_lines * widest, source, acc)
@@ -187,7 +125,7 @@ def _tiles(case: _Case) -> Plan:
     return _plan(case, spec, grid, threads, packed, states, cut.shared_bytes(source, acc))
 
 
-def _rows(case: _Case) -> Plan:
+def _rows(case: Case) -> Plan:
     """Many lines of neighbours."""
     source, acc = case.source, case.acc
     cut = lines_policy.rows_cut(case.num_items, source, acc)
@@ -217,7 +155,7 @@ def _rows(case: _Case) -> Plan:
     return _plan(case, spec, grid, lines_policy.ROWS_THREADS, packed)
 
 
-def _walks(case: _Case) -> Plan:
+def _walks(case: Case) -> Plan:
     """Very many or short lines side by side."""
     source, acc = case.source, case.acc
     num_columns, column_strides = case.lines[-1]
@@ -240,7 +178,7 @@ def _walks(case: _Case) -> Plan:
     return _plan(case, spec, -(-num_walks // threads), threads, packed)
 
 
-def _columns(case: _Case) -> Plan:
+def _columns(case: Case) -> Plan:
     """Lines side by side, fewer and longer."""
     source, acc = case.source, case.acc
     num_columns, column_strides = case.lines[-1]
@@ -278,7 +216,7 @@ def _states(num_words: int) -> tuple[Piece | None, int]:
 
 
 def _plan(
-    case: _Case, spec: build.Spec, grid: int, threads: int, packed: Packed,
+    case: Case, spec: build.Spec, grid: int, threads: int, packed: Packed,
     states: Piece | None = None, shared_bytes: int = 0,
 ) -> Plan:  # fmt: skip
     kernel = build.kernel(spec, case.device)
@@ -296,7 +234,7 @@ def _plan(
     return Plan(case.device, [launch], [states] if states else [])
 
 
-def _access(case: _Case) -> tuple[Access, dict[str, Any]]:
+def _access(case: Case) -> tuple[Access, dict[str, Any]]:
     """Return how scan_tiles_kernel reaches elements, and the parameters that it needs for that."""
     source, acc = case.source, case.acc
     if isinstance(source, records.Computed):
@@ -321,7 +259,7 @@ def _access(case: _Case) -> tuple[Access, dict[str, Any]]:
     }  # fmt: skip
 
 
-def _column_units(case: _Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, int], bool]:
+def _column_units(case: Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, int], bool]:
     """Return the bytes in which rows travel (0: by elements), and whether tiles are flipped.
 
     A narrow tile without gaps travels as a whole: it stands in shared memory as it does in memory.

@@ -28,8 +28,8 @@ BUGS: tuple[Bug, ...] = (
         WRONG,
     ),
     bug(
-        "leaves: a number goes to another byte of its word",
-        _LEAVES,
+        "whole: a number goes to another byte of its word",
+        "parts/whole.cuh",
         "<< (at + k) % 4 * 8",
         "<< (at + k + 1) % 4 * 8",
         "tiles of mixed records",

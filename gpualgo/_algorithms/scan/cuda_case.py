@@ -1,0 +1,82 @@
+"""What a plan of a scan is for: lines, their elements, and where these lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.scan.cuda_layout import is_dense
+from gpualgo._base import records
+from gpualgo._base.extents import Dims
+from gpualgo._cuda.plan import Places
+from gpualgo._cuda.templates import VECTOR_BYTES
+from gpualgo._driver import device as gpu
+from gpualgo._operators.operator import Operator
+
+Dtype = np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a plan is for. Strides and their like are of each input leaf, then of each output's."""
+
+    op: Operator
+    source: Any  # Dtype, or Computed for scan_tiles_kernel and scan_wave_kernel
+    acc: Dtype
+    elements: Dims  # of a line, in the order of the scan
+    lines: Dims
+    addresses: tuple[int, ...]  # of the first line's first element
+    starts: tuple[int, ...]  # where that lies from the arrays' own first elements on
+    is_exclusive: bool
+    is_reversed: bool  # lines are dense, and walked from their ends
+    device: int
+    at: Places
+    is_in_place: bool
+
+    @property
+    def num_items(self) -> int:
+        return math.prod(extent for extent, _ in self.elements)
+
+    @property
+    def num_lines(self) -> int:
+        return math.prod(extent for extent, _ in self.lines)
+
+    @property
+    def num_inputs(self) -> int:
+        return len(records.leaves(self.source))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return sizes_of(self.source, self.acc)
+
+    @property
+    def widest(self) -> int:
+        return max(int(self.source.itemsize), self.acc.itemsize)
+
+    @property
+    def is_of_records(self) -> bool:
+        """Whether elements have several numbers, or are computed of what is read."""
+        return records.is_record(self.acc) or records.is_record(self.source)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether lines have no gaps and lie at fixed distances, and each element is a number."""
+        is_plain = not self.is_of_records and len(self.lines) <= 1
+        return is_plain and is_dense(self.elements, self.sizes)
+
+    @property
+    def is_async(self) -> bool:
+        return gpu.get(self.device).capability >= (8, 0)
+
+    def unit(self, side: int, offsets: Iterable[int], start: int = 0) -> int:
+        """Return the widest access, up to 16 bytes, at all multiples of offsets from a start."""
+        return math.gcd(VECTOR_BYTES, self.addresses[side] + start, *offsets)
+
+
+def sizes_of(source: Dtype, acc: Dtype) -> tuple[int, ...]:
+    """Return the bytes of an element's numbers, in and out."""
+    return tuple(leaf.itemsize for leaf in (*records.leaves(source), *records.leaves(acc)))
