@@ -7,6 +7,7 @@ import platform
 import re
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -257,3 +258,20 @@ def test_operators_become_vector_code(
         else:
             ga.reduce(x, None, lambda a, b: a + b, axis=0 if call == "column" else None)
     assert re.search(r"\bv?addps\b", found[-1])
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_pool_keeps_no_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of a call that the pool has not got to, as others keep it busy, holds nothing."""
+    _use(monkeypatch, 2)
+    busy = threading.Event()
+    waiting = [threads._get_pool().submit(busy.wait, 30) for _ in range(2)]  # more than it has
+    x = np.arange(1 << 20, dtype=np.float32)
+    with ga.default_device("cpu"):
+        assert ga.histogram((x, x), 1).tolist() == [[x.size]]
+    held = weakref.ref(x)
+    del x
+    assert held() is None
+    assert not any(each.done() for each in waiting)
+    busy.set()
+    assert all(each.result() for each in waiting)

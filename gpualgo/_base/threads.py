@@ -69,7 +69,10 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> Non
     finally:
         # Until the helpers have stopped, they write to memory that the caller owns.
         queue.close()
-        _wait(helpers)
+        try:
+            _wait(helpers)
+        finally:
+            queue.forget()
     for helper in helpers:
         if not helper.cancelled():
             helper.result()
@@ -143,6 +146,10 @@ class _Queue:
     def close(self) -> None:
         with self._lock:
             self._next = self.pieces
+
+    def forget(self) -> None:
+        """Let go of the arrays: the pool holds what it runs, or was to run, for a while yet."""
+        del self.body
 
     def _take(self) -> int | None:
         with self._lock:

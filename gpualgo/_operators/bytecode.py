@@ -1,4 +1,4 @@
-"""Which names the bytecode of an operator may read."""
+"""What an operator's code object says: which names it may read, how many arguments it takes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ Tree: TypeAlias = "dict[str, Tree]"
 
 _BETWEEN = ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
 
 
 class Reads(NamedTuple):
@@ -29,6 +30,15 @@ def reads_of(code: types.CodeType) -> Reads:
     for name in locals_of_outer:  # in an order that is the same in every process
         loose.update(dict.fromkeys(_attributes(variables.pop(name))))
     return Reads(tuple(loaded), variables, tuple(loose))
+
+
+def accepts(function: types.FunctionType, arity: int) -> bool:
+    """Return whether a function can be called with so many arguments."""
+    code = function.__code__
+    required = code.co_argcount - len(function.__defaults__ or ())
+    variadic = bool(code.co_flags & _CO_VARARGS)
+    fits = required <= arity and (arity <= code.co_argcount or variadic)
+    return fits and code.co_kwonlyargcount == 0  # numba has no keyword-only parameters
 
 
 def _attributes(tree: Tree) -> list[str]:

@@ -10,10 +10,10 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._operators import key as key_module
 from gpualgo._operators import recognised
-from gpualgo._operators.arity import accepts, shown
+from gpualgo._operators.bytecode import accepts
 from gpualgo._operators.captured import Captured, note, token_of
 from gpualgo._operators.content import Key, digest_of, intern
-from gpualgo._operators.key import call_key, examine, key_of, words_now
+from gpualgo._operators.key import call_key, examine, key_of, python_function, words_now
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -277,9 +277,21 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
                 "pass a function of scalars such as lambda a, b: a + b"
             )
         found = known or Operator(op)
-    if not accepts(found, arity):
+    if not _takes(found, arity):
         hint = "give it one parameter for each argument (reduce and scan: two)"
         if where == "transform":
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
-        raise TypeError(f"{where}: op takes {shown(found.fn)} but is called with {arity}; {hint}")
+        function = python_function(found.fn)
+        takes = "two" if function is None else function.__code__.co_argcount
+        raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")
     return found if hot is None else found.as_of(hot, where)
+
+
+def _takes(op: Operator, arity: int) -> bool:
+    """Return whether an operator can be called with so many arguments."""
+    if op.part is not None:  # asked when they were put together
+        return True
+    if op.name is not None:
+        return arity == 2
+    function = python_function(op.fn)
+    return function is None or accepts(function, arity)  # without a signature: numba decides

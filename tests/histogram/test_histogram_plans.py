@@ -1,7 +1,4 @@
-"""Plans of `histogram`, queued on a driver that notes: what kernels are given, and what is kept.
-
-A little past 300 lines, as all is seen through one driver, and told by the same few functions.
-"""
+"""Plans of `histogram`, queued on a driver that notes: what kernels are given, and what is kept."""
 
 from __future__ import annotations
 
@@ -259,50 +256,3 @@ def test_copies_and_arrays_in_place_have_plans_of_their_own(gpu: Gpu) -> None:
         for found in (view, view._replace(strides=(4,)), view)
     ]
     assert plans[0] is plans[2] is not plans[1]
-
-
-def test_edges_are_told_apart() -> None:
-    a = Edges(np.array([0.0, 1.0]))
-    assert a == Edges(np.array([0.0, 1.0]))
-    assert hash(a) == hash(Edges(np.array([0.0, 1.0])))
-    assert a != Edges(np.array([0.0, 2.0]))
-    assert a != Edges(np.array([0.0, 1.0], np.float32))
-    assert Edges(np.array([1, 0], np.int32)) != Edges(np.array([1], np.int64))  # alike in bytes
-    assert a != (2, 0.0, 1.0)
-
-
-def test_long_edges_are_not_remembered() -> None:
-    view = NumPy.view(np.arange(3.0))
-    edges = np.arange((1 << 17) + 1.0)
-    with pytest.raises(TypeError, match="not remembered"):
-        hash(arguments.bins_of(edges, None, view, None))
-    assert isinstance(hash(arguments.bins_of(edges[:-1], None, view, None)), int)
-
-
-class Recorder:
-    def __init__(self, is_graph: bool) -> None:
-        self.is_graph = is_graph
-
-    def call(self, request: Any) -> Any:
-        return request
-
-
-def test_a_range_is_found_for_a_plan_but_not_for_a_graph() -> None:
-    view = NumPy.view(np.arange(3.0))
-    with recording.recording(Recorder(is_graph=False)):
-        assert arguments.bins_of(4, None, view, None) == (
-            arguments.even_bins(4, np.float64(0.0), np.float64(2.0), True)
-        )
-    with (
-        recording.recording(Recorder(is_graph=True)),
-        pytest.raises(RuntimeError, match=r"cannot be recorded"),
-    ):
-        arguments.bins_of(4, None, view, None)
-
-
-def test_suspended_calls_run() -> None:
-    recorder = Recorder(is_graph=False)
-    with recording.recording(recorder):
-        with recording.suspended():
-            assert recording.current() is None
-        assert recording.current() is recorder

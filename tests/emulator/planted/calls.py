@@ -1,0 +1,200 @@
+"""Calls that planted bugs run: on data of a seed, with what NumPy or another backend says."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from record_plans import KINDS, folded, scanned
+from support import Backend, affine, compose
+
+import gpualgo as ga
+
+Host = np.ndarray[Any, Any]
+Results = Iterator[tuple[Any, Host]]  # what came, and what NumPy says
+
+
+def _numbers(rng: np.random.Generator, shape: Any, dtype: Any = np.int32) -> Host:
+    return rng.integers(-1000, 1000, shape).astype(dtype)
+
+
+def reductions(shape: Any, axis: int | None, dtype: Any = np.int32, step: int = 1) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(2):
+            x = _numbers(rng, shape, dtype)
+            given = gpu.to_device(x)[..., ::step]
+            yield ga.reduce(given, axis=axis), x[..., ::step].sum(axis, dtype=dtype)
+
+    return calls
+
+
+def reductions_in_order(gpu: Backend, rng: np.random.Generator) -> Results:
+    for _ in range(2):
+        x = affine(3000, seed=int(rng.integers(1 << 30)))
+        want = x[0]
+        for value in x[1:]:
+            want = compose(want, value)
+        yield ga.reduce(gpu.to_device(x), op=compose), np.asarray(want)
+
+
+def greatest(gpu: Backend, rng: np.random.Generator) -> Results:
+    for length in (256, 200):
+        x = -1 - abs(_numbers(rng, (5, length)))
+        yield ga.reduce(gpu.to_device(x), op=np.maximum, axis=-1), x.max(-1)
+
+
+def reductions_of_records(shape: Any, axis: int | None, step: int = 1) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        kind, seed = KINDS["affine"], int(rng.integers(1 << 30))
+        x = tuple(leaf[..., ::step] for leaf in kind.random(shape, seed))
+        given = tuple(gpu.to_device(leaf)[..., ::step] for leaf in kind.random(shape, seed))
+        axes = tuple(range(x[0].ndim)) if axis is None else (axis % x[0].ndim,)
+        yield from zip(
+            ga.reduce(given, op=kind.fn, axis=axis), folded(kind, x, axes, None), strict=True
+        )
+
+    return calls
+
+
+def scans_of_records(name: str, size: int) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        kind = KINDS[name]
+        x = kind.random(size, int(rng.integers(1 << 30)))
+        got = ga.inclusive_scan(tuple(map(gpu.to_device, x)), None, kind.fn)
+        with np.errstate(over="ignore"):
+            want = scanned(kind, x, 0, None, exclusive=False, reverse=False)
+        yield from zip(got, want, strict=True)
+
+    return calls
+
+
+def sums_of_two(size: int, step: int) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        a, b = _numbers(rng, size), _numbers(rng, size)
+        given = (gpu.to_device(x)[::step] for x in (a, b))
+        yield ga.transform(operator.add, *given), a[::step] + b[::step]
+
+    return calls
+
+
+def with_numbers(gpu: Backend, rng: np.random.Generator) -> Results:
+    a = _numbers(rng, 2103)
+    for k in (np.int64(3), np.int64(7), np.int64(11)):
+        yield ga.transform(lambda x, y: x + y * k, gpu.to_device(a), gpu.to_device(a)), a + a * k  # noqa: B023
+
+
+def scans(
+    shape: Any, axis: int = -1, dtype: Any = np.int32, *, exclusive: bool = False,
+    reverse: bool = False, step: int = 1, init: int | None = None, times: int = 2,
+) -> Any:  # fmt: skip
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(times):
+            x = _numbers(rng, shape, dtype)
+            given = gpu.to_device(x)[..., ::step]
+            seen = np.flip(x[..., ::step], axis) if reverse else x[..., ::step]
+            want = np.cumsum(seen, axis=axis, dtype=dtype) + dtype(init or 0)
+            if exclusive:
+                want = want - seen
+            want = np.flip(want, axis) if reverse else want
+            function = ga.exclusive_scan if exclusive else ga.inclusive_scan
+            yield function(given, init, axis=axis, reverse=reverse), want
+
+    return calls
+
+
+def sorts(
+    shape: Any, dtype: Any, *, values: Any = None, bits: int | None = None, times: int = 1
+) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(times):
+            info = np.iinfo(dtype)
+            x = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+            mask = np.array(-1).astype(dtype) if bits is None else dtype((1 << bits) - 1)
+            order = np.argsort(x & mask, axis=-1, kind="stable")
+            keys = np.take_along_axis(x, order, -1)
+            if values is None:
+                yield ga.radix_sort(gpu.to_device(x), end_bit=bits), keys
+                continue
+            carried = rng.integers(0, 100, shape).astype(values)
+            got = ga.radix_sort(gpu.to_device(x), gpu.to_device(carried), end_bit=bits)
+            yield got[0], keys
+            yield got[1], np.take_along_axis(carried, order, -1)
+
+    return calls
+
+
+def sorts_of_tuples(dtypes: Any, values: Any, shape: Any) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        keys = [rng.integers(-2, 2, shape).astype(dtype) for dtype in dtypes]
+        order = np.lexsort(keys[::-1], axis=-1)
+        moved = [rng.integers(0, 100, shape).astype(dtype) for dtype in values]
+        given = (tuple(map(gpu.to_device, arrays)) for arrays in (keys, moved))
+        got = ga.radix_sort(*given)
+        wanted = [np.take_along_axis(x, order, -1) for x in (*keys, *moved)]
+        yield from zip((*got[0], *got[1]), wanted, strict=True)
+
+    return calls
+
+
+def histograms(
+    shape: Any, dtype: Any, bins: Any, span: Any = None, axis: int | None = None, step: int = 1,
+    scale: float = 100, times: int = 2,
+) -> Any:  # fmt: skip
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(times):
+            x = (rng.standard_normal(shape) * scale).astype(dtype)
+            given = gpu.to_device(x)[..., ::step]
+            seen = x[..., ::step]
+            if axis is None:
+                want = np.histogram(seen, bins, span)[0]
+            else:
+                columns = np.moveaxis(seen, axis, 0).reshape(seen.shape[axis], -1).T
+                want = np.stack([np.histogram(column, bins, span)[0] for column in columns])
+            yield ga.histogram(given, bins, span, axis=axis), want
+
+    return calls
+
+
+def joint_histograms(shape: Any, bins: Any, step: int = 1, dtype: Any = np.float32) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(2):
+            x = (rng.standard_normal(shape) * 9).astype(dtype)
+            y = rng.integers(-9, 9, shape).astype(np.int8)
+            given = tuple(gpu.to_device(a)[..., ::step] for a in (x, y))
+            seen = [a[..., ::step].astype(float).ravel() for a in (x, y)]
+            want = np.histogramdd(seen, bins)[0].astype(np.int64)
+            yield ga.histogram(given, bins), want
+
+    return calls
+
+
+def weighted(
+    size: int, bins: int, dtype: Any, spread: int, sign: int = 0, step: int = 1, apart: int = 0
+) -> Any:
+    """Return calls whose sums the CPU, which is another program, tells."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for _ in range(2):
+            x = (rng.random(size) * bins).astype(np.float32)
+            w = rng.standard_normal(size) * np.exp2(rng.integers(-spread, spread + 1, size))
+            w = (abs(w) * sign if sign else w) * np.exp2(apart * np.floor(x.astype(float)))
+            w = w.astype(dtype)
+            with ga.default_device("cpu"):
+                want = ga.histogram(x[::step], bins, (0, bins), weights=w[::step])
+            given = (gpu.to_device(a)[::step] for a in (x, w))
+            yield ga.histogram(next(given), bins, (0, bins), weights=next(given)), want
+
+    return calls
+
+
+def ties(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Sums half way between two floats, or hardly above that."""
+    places = np.repeat(np.arange(40), 3)
+    ones = 1 + np.arange(40) * 2.0**-23
+    less = np.tile([0, 0, 2.0**-90, 2.0**-90], 10)
+    w = np.stack([ones, np.full(40, 2.0**-24), less], 1).astype(np.float32).ravel()
+    with ga.default_device("cpu"):
+        want = ga.histogram(places, 40, (0, 40), weights=w)
+    yield ga.histogram(gpu.to_device(places), 40, (0, 40), weights=gpu.to_device(w)), want
