@@ -93,11 +93,11 @@ def _typed(item: Any) -> Any:
 
 
 def _of_view(view: View, where: str) -> LazyArray:
-    checks.dimensions(view, where.rpartition(": ")[2], where.partition(":")[0])
-    checks.element(view, where.rpartition(": ")[2], where.partition(":")[0])
-    checks.aligned(view, where.rpartition(": ")[2], where.partition(":")[0]) if (
-        view.device != CPU
-    ) else None
+    place, _, name = where.partition(": ")
+    checks.dimensions(view, name, place)
+    checks.element(view, name, place)
+    if view.device != CPU:
+        checks.aligned(view, name, place)
     found = leaf.of_view(view)
     text = f"{getattr(view.library, 'name', 'array')} {view.dtype}"
     return LazyArray(view.shape, expression.Leaf(0), [found], text)
@@ -112,14 +112,19 @@ def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Nod
     shape = inputs.broadcast([one.shape for one in arrays], where)
     merged = _Merged(shape)
     made = node([merged.node_of(part) for part in parts])
-    if len(merged.leaves) > MAX_LEAVES:
-        raise TypeError(
-            f"{where}: it would read {len(merged.leaves)} arrays, at most {MAX_LEAVES} are "
-            "possible; make a part of it real with gpualgo.copy"
-        )
+    check_count(merged.leaves, MAX_LEAVES, f"{where}: it would read")
     known = dict.fromkeys(form for part in parts for form in _forms_of(part))
     check_places(merged.leaves, where)
     return LazyArray(shape, made, merged.leaves, text, tuple(known))
+
+
+def check_count(leaves: Sequence[Leaf], most: int, reads: str) -> None:
+    """Raise TypeError where one kernel would read more arrays than it can."""
+    if len(leaves) > most:
+        raise TypeError(
+            f"{reads} {len(leaves)} arrays, at most {most} are possible; "
+            "make a part of it real with gpualgo.copy"
+        )
 
 
 def _forms_of(part: Part) -> tuple[Form, ...]:

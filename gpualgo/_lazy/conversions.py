@@ -26,7 +26,7 @@ def cast_to(node: Node, own: np.dtype[Any], wanted: np.dtype[Any]) -> Node:
     if own == wanted and records.leaves(own) == records.leaves(wanted):
         return node
     if not records.is_record(own):
-        return Call(_constructor(wanted), node)
+        return Call(wanted.type, node)
     pairs = iter(zip(records.leaves(own), records.leaves(wanted), strict=True))
     return _cast_form(node, forms.form_of(own.names or ()), pairs)
 
@@ -39,9 +39,5 @@ def _cast_form(node: Node, form: Form, pairs: Any) -> Node:
             items.append(_cast_form(item, inner, pairs))
         else:
             source, target = next(pairs)
-            items.append(item if source == target else Call(_constructor(target), item))
+            items.append(item if source == target else Call(target.type, item))
     return Group(None if form.cls is tuple else form.cls, items)
-
-
-def _constructor(dtype: np.dtype[Any]) -> Any:
-    return np.bool_ if dtype == np.bool_ else dtype.type

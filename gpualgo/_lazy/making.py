@@ -74,14 +74,10 @@ def _common(numbers: tuple[Any, ...]) -> np.dtype[Any]:
 def _count(start: Any, stop: Any, step: Any, where: str) -> int:
     if any(isinstance(value, (complex, np.complexfloating)) for value in (start, stop, step)):
         raise TypeError(f"{where}: complex numbers have no order; add 1j * arange to another")
-    count = (stop - start) / step
-    if (
-        isinstance(start, (int, np.integer))
-        and isinstance(stop, (int, np.integer))
-        and isinstance(step, (int, np.integer))
-    ):
+    if all(isinstance(value, (int, np.integer)) for value in (start, stop, step)):
         low, high, by = int(start), int(stop), int(step)
         return max(0, -((low - high) // by) if by > 0 else -((high - low) // -by))
+    count = (stop - start) / step
     if not np.isfinite(count):
         raise ValueError(f"{where}: there is no number of steps from {start} to {stop} by {step}")
     return max(0, int(np.ceil(count)))
@@ -90,11 +86,9 @@ def _count(start: Any, stop: Any, step: Any, where: str) -> int:
 def _number(value: Any, kind: np.dtype[Any], where: str) -> Any:
     try:
         with np.errstate(over="raise"):
-            return (
-                np.asarray(value).astype(kind)[()]
-                if not isinstance(value, int)
-                else (np.array(value, kind)[()])
-            )
+            if isinstance(value, int):
+                return np.array(value, kind)[()]
+            return np.asarray(value).astype(kind)[()]
     except (OverflowError, FloatingPointError):
         raise ValueError(f"{where}: {value!r} does not fit {kind}; pass a wider dtype=") from None
 

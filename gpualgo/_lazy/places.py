@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.device_array import DeviceArray
-from gpualgo._base import records
 from gpualgo._base.extents import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray
-from gpualgo._lazy.combining import check_places, combined, parted
+from gpualgo._lazy.combining import check_places, combined, parted, zipped
 from gpualgo._lazy.expression import AT, Call, Node, Value
 from gpualgo._lazy.leaf import Leaf
 from gpualgo._pipeline import checks
@@ -115,9 +114,7 @@ def _captured(one: Leaf) -> Any:
 
 def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
     """Return the elements of x at indices: along an axis, or of x in one dimension."""
-    source = parted(x, f"{where}: x")
-    if not isinstance(source, LazyArray):
-        source = combined([source], where, lambda nodes: nodes[0], "a tuple")
+    source = zipped(x, f"{where}: x")
     if isinstance(indices, list):
         indices = np.asarray(indices)
     where_to = parted(indices, f"{where}: indices")
@@ -162,8 +159,3 @@ def _along(shape: tuple[int, ...], before: int, after: int, place: leaf.Place) -
     axes = [*range(before), *range(len(shape) - after, len(shape))]
     counted = [leaf.along(shape, axis, place) for axis in axes]
     return [LazyArray(shape, expression.Leaf(0), [one], "") for one in counted]
-
-
-def is_block_position(one: Leaf) -> bool:
-    """Return whether elements are computed several at once."""
-    return one.dtype == records.BLOCK_POSITION

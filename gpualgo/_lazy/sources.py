@@ -12,7 +12,7 @@ from gpualgo._base import records
 from gpualgo._base.records import Computed
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import inputs, results
+from gpualgo._pipeline import checks, elements, inputs, results
 
 
 class Source(NamedTuple):
@@ -39,12 +39,31 @@ def input_of(x: Any, op: Any, where: str) -> tuple[tuple[View, ...], Operator, S
     from gpualgo._operators.joint import joint
 
     whole = combining.zipped(x, f"{where}: x")
-    if len(whole.leaves) > records.MAX_FIELDS:
-        raise TypeError(
-            f"{where}: x reads {len(whole.leaves)} arrays, at most {records.MAX_FIELDS} are "
-            "possible; make a part of it real with gpualgo.copy"
-        )
+    combining.check_count(whole.leaves, records.MAX_FIELDS, f"{where}: x reads")
     return whole.views, joint(as_operator(op, where, 2), whole.function), Source(whole.forms)
+
+
+def arguments_of(
+    views: tuple[View, ...], form: Form | Source | None
+) -> tuple[tuple[str, ...], tuple[Form | None, ...]]:
+    """Return what is read for an input, as messages name it, and how its tuples are built."""
+    if isinstance(form, Source):
+        return ("x",) * len(views), ()
+    return inputs.names(views, form, "x"), (form,)
+
+
+def elements_of(
+    op: Operator, views: tuple[View, ...], form: Form | Source | None, device: int, where: str
+) -> tuple[records.Element, Form | None, tuple[View, ...]]:
+    """Return the elements that are read or computed, and how their tuples are built.
+
+    Besides views of the elements' numbers, as if in arrays where they are computed, for checks.
+    """
+    if isinstance(form, Source):
+        return computed(op, views, form, device, where)
+    for view, name in zip(views, inputs.names(views, form, "x"), strict=True):
+        checks.element(view, name, where)
+    return elements.element_of(views, form), form, views
 
 
 def fused(

@@ -16,7 +16,7 @@ from gpualgo._algorithms.extremes.problem import (
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.combining import combined, parted
+from gpualgo._lazy.combining import check_count, combined, parted
 from gpualgo._lazy.expression import Group, Leaf, Node
 from gpualgo._lazy.leaf import positions
 from gpualgo._lazy.sources import Source, computed
@@ -96,11 +96,7 @@ def input_of(
     if kind.has_index:
         leaves = (*leaves, counted)
         pair = type(part)(part.shape, _with_place(part.node, len(leaves) - 1), leaves, "")
-    if len(leaves) > records.MAX_FIELDS:
-        raise TypeError(
-            f"{where}: x reads {len(leaves)} arrays, at most {records.MAX_FIELDS} are possible; "
-            "make a part of it real with gpualgo.copy"
-        )
+    check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
     return _KINDS[kind], pair.views, joint(known(kind.functor), pair.function), Source(())
 
 

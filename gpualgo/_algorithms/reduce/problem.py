@@ -10,9 +10,9 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.extents import without_axes
-from gpualgo._lazy.sources import Source, computed
+from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline import checks, elements
 from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
@@ -30,18 +30,9 @@ class Reduction(Problem):
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
         axis, keepdims, dtype, form, _ = rest
-        self.source: records.Element
-        if isinstance(form, Source):
-            self.inputs = ("x",) * len(views)
-            super().__init__(device, views, op, init, rest, where)
-            self.source, self.form, typed = computed(op, views, form, device, where)
-        else:
-            self.form, self.forms, typed = form, (form,), views
-            self.inputs = inputs.names(views, form, "x")
-            super().__init__(device, views, op, init, rest, where)
-            for one, name in zip(views, self.inputs, strict=True):
-                checks.element(one, name, where)
-            self.source = elements.element_of(views, form)
+        self.inputs, self.forms = arguments_of(views, form)
+        super().__init__(device, views, op, init, rest, where)
+        self.source, self.form, typed = elements_of(op, views, form, device, where)
         view = views[0]
         self.acc: np.dtype[Any] = elements.accumulator(typed, self.form, init, dtype, where)
         elements.check_operator(op, self.acc, where)

@@ -10,9 +10,9 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._lazy.sources import Source, computed
+from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline import checks, elements
 from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
@@ -32,18 +32,9 @@ class Scan(Problem):
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
         axis, self.is_reverse, dtype, form, _ = rest
-        self.source: records.Element
-        if isinstance(form, Source):
-            self.inputs = ("x",) * len(views)
-            super().__init__(device, views, op, init, rest, where)
-            self.source, self.form, typed = computed(op, views, form, device, where)
-        else:
-            self.form, self.forms, typed = form, (form,), views
-            self.inputs = inputs.names(views, form, "x")
-            super().__init__(device, views, op, init, rest, where)
-            for one, name in zip(views, self.inputs, strict=True):
-                checks.element(one, name, where)
-            self.source = elements.element_of(views, form)
+        self.inputs, self.forms = arguments_of(views, form)
+        super().__init__(device, views, op, init, rest, where)
+        self.source, self.form, typed = elements_of(op, views, form, device, where)
         view = views[0]
         on_device = type(init) is View
         given = init.dtype if on_device and dtype is None else dtype
