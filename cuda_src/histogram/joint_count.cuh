@@ -11,6 +11,7 @@
 
 #include "histogram/joint.cuh"
 #include "histogram/kernel.cuh"
+#include "parts/operator.cuh"
 
 namespace gpualgo {
 
@@ -102,9 +103,10 @@ __device__ inline void finish_joint_row(const Params& params, JointShared& share
   if (threadIdx.x == 0) params.tickets[row] = 0;
 }
 
-template <class Policy, class T, class Bins, class Table, class Access>
+template <class Policy, class Op, class T, class Bins, class Table, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) histogram_joint_kernel(
-    const __grid_constant__ JointHistogram<num_leaves<T>, Bins, Access> params) {
+    const __grid_constant__ ParamsFor<Op, JointHistogram<num_leaves<T>, Bins, Access>> params) {
+  take_numbers<Op>(params);
   auto& shared = ptx::dynamic_shared_memory<JointShared>();
   const auto& rows = params.rows;
   Table table(shared.words, params.table, {params.counters, params.counter_bytes},

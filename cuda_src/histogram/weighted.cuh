@@ -1,13 +1,11 @@
 // Histogram with weights: sums[k][b0][b1]... of the weights of the samples of kept place k.
 //
 // Algorithm  Weights are added up exactly, as long integers (histogram/sums.cuh): a block's share
-// of
-//            one row in digits in shared memory, where those of all bins fit, which are then added
-//            to the joint sums; else in the joint sums at once. A second kernel rounds the sums to
-//            the result and clears them.
+//            of one row in digits in shared memory, where those of all bins fit, which are then
+//            added to the joint sums; else in the joint sums at once. A second kernel rounds the
+//            sums to the result and clears them.
 // Bytes      those of each sample's numbers and weight, once; a sum's words that any weight
-// reached,
-//            twice. Launches: two. Temporary storage: the joint sums, 8 bytes a word.
+//            reached, twice. Launches: two. Temporary storage: the joint sums, 8 bytes a word.
 // Bits       Integer additions commute: the same bits on every run and every GPU, the exact sum
 //            rounded once.
 #ifndef GPUALGO_HISTOGRAM_WEIGHTED_CUH
@@ -17,6 +15,7 @@
 #include "histogram/kernel.cuh"
 #include "histogram/sums.cuh"
 #include "parts/fold.cuh"
+#include "parts/operator.cuh"
 
 namespace gpualgo {
 
@@ -77,11 +76,13 @@ __device__ inline int32 first_digit_of(const Params& params, JointShared& shared
   }
 }
 
-template <class Policy, class T, class W, class A, class Bins, class Access>
+template <class Policy, class Op, class T, class W, class A, class Bins, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     histogram_weighted_kernel(
-        const __grid_constant__ WeightedHistogram<num_leaves<T> + weight_leaves<W>, A, Bins, Access>
+        const __grid_constant__
+        ParamsFor<Op, WeightedHistogram<num_leaves<T> + weight_leaves<W>, A, Bins, Access>>
             params) {
+  take_numbers<Op>(params);
   auto& shared = ptx::dynamic_shared_memory<JointShared>();
   const auto& rows = params.rows;
   if (threadIdx.x == 0) shared.lowest = 0;

@@ -21,6 +21,7 @@ from gpualgo._base.records import Apart, Argument
 from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
 from gpualgo._cpu.operator import Applied, compile_operator
+from gpualgo._operators.operator import Operator
 
 Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
@@ -146,3 +147,21 @@ def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
     memory = np.empty(num_bytes + 64, np.uint8)
     start = -memory.__array_interface__["data"][0] % 64
     return memory[start : start + num_bytes]
+
+
+def computing(
+    op: Operator, source: records.Computed, acc: np.dtype[Any], capacity: int
+) -> machine.Loaded:
+    """Return the code of f(slots, memory, count): so many elements, of the numbers in slots.
+
+    They are put into memory for `capacity` of them, converted to acc, and slots then hold where.
+    """
+    numbers = tuple(map(records.number_of, source.numbers))
+
+    def write(fn: Any) -> Any:
+        from gpualgo._cpu.computing import compute_kernel
+
+        return compute_kernel(fn, numbers, source.result, acc, capacity)
+
+    applied = Applied(op, numbers, source.result)
+    return get_code(("computing", numbers, source.result, acc, capacity), write, applied)

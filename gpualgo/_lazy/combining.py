@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import View, view_of
+from gpualgo._arrays.view import NumPyOnCPU, View, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
@@ -135,13 +135,28 @@ def _forms_of(part: Part) -> tuple[Form, ...]:
 
 def check_places(leaves: Sequence[Leaf], where: str) -> None:
     """Raise unless all that is read, and positions that are for some arrays, goes together."""
+    own = next((one.library for one in leaves if one.device != CPU and not one.is_position), None)
     views = [
-        View(0, (), (), one.dtype, one.device, one.library, True, None)
+        # Positions on a GPU are for its arrays of any library.
+        View(
+            0, (), (), one.dtype, one.device,
+            one.library if own is None or one.device == CPU or not one.is_position else own,
+            True, None,
+        )
         for one in leaves
         if one.library is not None
-    ]
+    ]  # fmt: skip
     if views:
         checks.same_place(views, where)
+
+
+def beside(x: LazyArray, view: View, where: str) -> LazyArray:
+    """Return a lazy array as it is beside an array: where it reads none, in that one's place."""
+    check_places([*x.leaves, leaf.of_view(view)], where)
+    if x.wish[1] is NumPyOnCPU or not all(one.is_position for one in x.leaves):
+        return x
+    place = {"device": view.device, "library": view.library}
+    return LazyArray(x.shape, x.node, [one._replace(**place) for one in x.leaves], x.text, x.forms)
 
 
 def _arrays_of(parts: Sequence[Part]) -> Any:

@@ -21,11 +21,13 @@ class Source(NamedTuple):
     forms: tuple[Form, ...]
 
 
-def taken(x: Any, op: Any, where: str) -> tuple[tuple[View, ...], Any, Form | Source | None]:
+def taken(
+    x: Any, op: Any, where: str, has_names: bool = True
+) -> tuple[tuple[View, ...], Any, Form | Source | None]:
     """Return the views of an input's arrays, the operator, and how its elements are built."""
     if not is_lazy(x):
         try:
-            views, form = inputs.spread(x, f"{where}: x")
+            views, form = inputs.spread(x, f"{where}: x", has_names)
         except inputs.NumberOnGPU:
             pass
         else:

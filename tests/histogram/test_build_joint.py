@@ -12,15 +12,18 @@ import pytest
 import sass
 from sass import Capability, needs_cuobjdump
 
+import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments, cuda_joint, cuda_sums
 from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.joint_problem import JointHistogram, Rest
+from gpualgo._api.describe import describe
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda import build
-from gpualgo._cuda.parameters import Packed
+from gpualgo._cuda.launch import AT_NUMBERS
+from gpualgo._cuda.parameters import NUMBERS, Packed
 
 MANY = 1 << 28  # samples
 LIBRARY = SimpleNamespace(has_producers=True)  # of arrays that nobody reads
@@ -36,6 +39,7 @@ class Machine:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.specs: list[build.Spec] = []
         fake_driver.install(patch)
+        fake_driver.register_arrays(patch)
         self.device = fake_driver.gpu(0)
         patch.setattr(build, "kernel", lambda spec, _: spec)
         for module in (cuda_joint, cuda_sums):
@@ -49,7 +53,8 @@ class Machine:
         assert packed.parameters.size <= 4096, "more than a launch takes before CUDA 12.1"
         assert 0 < grid < 1 << 31
         assert shared_bytes <= self.device.shared_limit
-        packed.parameters.taken(takes)
+        numbers = {NUMBERS: AT_NUMBERS} if NUMBERS in packed.parameters.fields else {}
+        packed.parameters.taken({**numbers, **takes})
         self.specs.append(spec)
 
     def plan(
@@ -77,7 +82,7 @@ class Machine:
         problem = JointHistogram(0, tuple(views), None, weights, rest, "histogram")
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
-        cuda_joint.plan_of(problem, views, target)
+        cuda_joint.plan_of(problem, views, None, target)
 
     def check(self, folder: Path, *, may_spill: bool = False) -> None:
         """Assert that the kernels planned hold no fault."""
@@ -138,4 +143,27 @@ def test_every_architecture(capability: Capability, machine: Machine, tmp_path: 
     machine.plan(["float32", "uint8"], [EDGES, 10], "float32")
     machine.plan(["float32"], [100], "float64")
     machine.plan(["float32"], [100], "int32", step=2)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("weights", [None, "float32"])
+def test_computed_samples(weights: str | None, machine: Machine, tmp_path: Path) -> None:
+    """What computes samples is inlined, with numbers that it captures, and nothing spills."""
+    factor, shape = 2.5, (1 << 20,)
+    x, counted = fake_driver.FakeArray(shape, np.float32), ga.lazy.arange(shape[0])
+    random = ga.lazy.random(shape=shape, seed=1, dtype=np.float32, device="cuda:0")
+    for made, bins, ends in (
+        (ga.lazy.asarray(x) * factor + counted, 50, (0.0, 1.0)),
+        (ga.lazy.transform(lambda a, i: (a - i, i * factor), x, counted), 20,
+         ((0.0, 1.0), (0.0, 9.0))),
+        (random, 5000, (0.0, 1.0)),
+        (counted[::3] * ga.lazy.asarray(x)[::3], 50, (0.0, 1.0)),
+    ):  # fmt: skip
+        each = None if weights is None else fake_driver.FakeArray(made.shape, weights)
+        request = describe("test", ga.histogram, (made, bins, ends), {"weights": each})
+        problem = request.problem
+        (result,) = problem.results
+        target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
+        cuda_joint.plan_of(problem, request.views, request.op, target)
     machine.check(tmp_path)

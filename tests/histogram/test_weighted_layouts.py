@@ -120,7 +120,7 @@ def test_carries_between_many_threads(
     dtype: str, sign: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Digits are carried on before their words are full: here as if those were narrow."""
-    from gpualgo._algorithms.histogram import cpu_joint
+    from gpualgo._algorithms.histogram import cpu_joint, cpu_joint_tables
 
     rng = np.random.default_rng(4)
     spread = {"float16": 4, "float32": 40, "float64": 500}[dtype]
@@ -133,7 +133,8 @@ def test_carries_between_many_threads(
     places = (x * 3).astype(int)
     exact = [math.fsum(weights[places == i].astype(float)) for i in range(3)]
     assert_same(want, np.array(exact).astype(dtype))
-    monkeypatch.setattr(cpu_joint, "_MANY", 1 << 15)
+    for module in (cpu_joint, cpu_joint_tables):
+        monkeypatch.setattr(module, "MANY", 1 << 15)
     assert_same(ga.histogram(x, 3, (0, 1), weights=weights), want)
     again = ga.histogram(x.reshape(4, -1), 3, (0, 1), weights=weights.reshape(4, -1), axis=1)
     assert_same(again, rows)

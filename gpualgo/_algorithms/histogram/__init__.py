@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.histogram import arguments
@@ -130,12 +131,7 @@ def histogram(
     >>> ga.histogram(x, 2, (0, 2), weights=np.array([0.1, 0.2, 1.0]))
     array([0.3, 1. ])
     """
-    if is_lazy(x) or is_lazy(weights):
-        from gpualgo._lazy.real import made
-
-        x = made(x, False, "histogram: x", stream)
-        weights = made(weights, False, "histogram: weights", stream)
-    if weights is not None or isinstance(x, tuple):
+    if weights is not None or isinstance(x, tuple) or is_lazy(x):
         return _joint(x, bins, range, weights, axis, dtype, out, stream)
     view = view_of(x, "histogram: x")
     if view.dtype.names is not None:
@@ -146,7 +142,8 @@ def histogram(
         out = target if target.owner is out else out  # what is known by a protocol is given back
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "histogram")
-    rest = arguments.bins_of(bins, range, view, stream), axis, dtype
+    detect = partial(arguments.detect_range, view, stream)
+    rest = arguments.bins_of(bins, range, detect, stream), axis, dtype
     problem = problem_of(Histogram, (view,), None, None, rest, "histogram", 0)
     return run(problem, (view,), None, None, out, stream)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 
 Array = np.ndarray[Any, Any]
+Detect = Callable[[], tuple[Any, Any]]  # returns the ends of even bins, as the data has them
 
 MAX_BINS = (1 << 31) - 2  # kernels number bins, and places beyond them, in 32 bits
 _MAX_KEY_BYTES = 1 << 20  # longer edges are not remembered
@@ -51,15 +53,15 @@ def check_samples(view: View, name: str = "x") -> None:
         )
 
 
-def bins_of(bins: Any, range: Any, view: View, stream: Any) -> tuple[Any, ...] | Edges:
+def bins_of(bins: Any, range: Any, detect: Detect, stream: Any) -> tuple[Any, ...] | Edges:
     """Return even bins (number, ends with their types, whether those are the data's) or edges.
 
-    They are hashable, unless edges are long.
+    They are hashable, unless edges are long. `detect` looks at the data, where it has to be.
     """
     is_number = type(bins) is int and 0 < bins <= MAX_BINS
     counts = bins if is_number else parse_bins(bins, stream)
     if isinstance(counts, int):
-        lo, hi = detect_range(view, stream) if range is None else parse_range(range)
+        lo, hi = detect() if range is None else parse_range(range)
         return even_bins(counts, lo, hi, range is None)
     if range is not None:
         raise ValueError("histogram: range= is for a number of bins; leave it out beside edges")
@@ -190,13 +192,16 @@ def widen(lo: Any, hi: Any) -> tuple[Any, Any]:
     return (lo - 0.5, hi + 0.5) if lo == hi else (lo, hi)
 
 
-def detect_range(view: View, stream: Any, name: str = "x") -> tuple[Any, Any]:
-    """Return the least and the greatest sample, widened; a device array is waited for."""
+def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None) -> tuple[Any, Any]:
+    """Return the least and the greatest sample, widened; a device array is waited for.
+
+    `computed`: the lazy array of samples that lie nowhere, whose dtype and place the view has.
+    """
     check_samples(view, name)
     if 0 in view.shape:
         return 0, 1
     _refuse_graph("range= was not given, so the host reads x's")
-    if view.device == CPU:
+    if view.device == CPU and computed is None:
         x = view.library.to_numpy(view.owner)
         if stream is not None and default_device.current() != CPU:
             from gpualgo._pipeline import host_whole as whole
@@ -205,7 +210,7 @@ def detect_range(view: View, stream: Any, name: str = "x") -> tuple[Any, Any]:
             whole.before_host_on(default_device.current(), stream, x, "histogram", reason)
         lo, hi = _ends_of(x)
     else:
-        lo, hi = _device_ends_of(view, stream)
+        lo, hi = _ends_by_kernel(view.owner if computed is None else computed, view, stream)
     if isinstance(lo, np.bool_):
         lo, hi = np.uint8(lo), np.uint8(hi)
     if not (math.isfinite(lo) and math.isfinite(hi)):
@@ -228,16 +233,21 @@ def _ends_of(x: Array) -> tuple[Any, Any]:
     return lo, hi
 
 
-def _device_ends_of(view: View, stream: Any) -> tuple[Any, Any]:
-    """Return the least and the greatest element of a device array, which is waited for."""
-    from gpualgo._algorithms.reduce import reduce
-    from gpualgo._driver import driver
+def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
+    """Return the least and the greatest element of an array, which is waited for."""
+    from gpualgo._algorithms.extremes import minmax
 
-    handle = _handle(stream, view)
-    driver.refuse_capture(handle, "histogram: range= was not given, so the host reads x's")
+    if view.device != CPU:
+        from gpualgo._driver import driver
+
+        handle = _handle(stream, view)
+        driver.refuse_capture(handle, "histogram: range= was not given, so the host reads x's")
     with recording.suspended():  # a plan that is prepared needs the range now
-        ends = [reduce(view.owner, None, op, stream=stream) for op in (np.minimum, np.maximum)]
-    lo, hi = (to_host(as_view(end, "histogram: x"), stream)[()] for end in ends)
+        ends = minmax(x, stream=stream)
+    lo, hi = (
+        end if isinstance(end, np.generic) else to_host(as_view(end, "histogram: x"), stream)[()]
+        for end in ends
+    )
     return lo, hi
 
 

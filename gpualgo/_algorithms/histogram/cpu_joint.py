@@ -5,20 +5,23 @@ Sums are exact (see sums.py), so that neither the cut nor the order changes a bi
 
 from __future__ import annotations
 
-import mmap
-import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.histogram import cpu_joint_parameters as jk
 from gpualgo._algorithms.histogram.cpu_finder import Finder, exact_finder_for
+from gpualgo._algorithms.histogram.cpu_joint_tables import MANY, Tables, unreserved
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
-from gpualgo._base import threads
-from gpualgo._cpu.kernels import get_entry, get_kernel
+from gpualgo._base import records, threads
+from gpualgo._cpu.captured import bound
+from gpualgo._cpu.code import Loaded
+from gpualgo._cpu.kernels import computing, get_entry, get_kernel
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, merge, table
+from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.joint_problem import JointHistogram
@@ -29,40 +32,55 @@ _SPLIT = 16 * jk.MOST
 _SHARED_BYTES = 1 << 22  # of the planes that weights reach in each thread's tables of all rows
 _PLANES = 4  # which are about so many
 _LARGE_BYTES = 1 << 30  # of a thread's tables, of which weights reach little
-_MAP_NORESERVE = 0x4000  # Linux's; mmap has no name for it
-_MANY = 1 << 28  # samples after which digits are carried on; their words have room for 2^29
 
 
-def histogram(arrays: Sequence[Array], out: Array, problem: JointHistogram) -> None:
+class _What(NamedTuple):
+    """What is done with the samples of a run."""
+
+    finders: list[Finder]  # of their bins
+    sums: Sum | None  # of weights
+    compute: Callable[[int], Loaded] | None  # makes so many of the numbers that are read
+
+
+def histogram(
+    arrays: Sequence[Array], out: Array, problem: JointHistogram, op: Operator | None
+) -> None:
     """Write counts, or with weights sums, to out, of the result's shape, dtype and any strides.
 
-    The arrays have one shape, at least one sample and any strides: one for each dimension, then
-    the weights. Every argument has been checked. Reads each once.
+    The arrays have one shape, at least one sample and any strides: those that samples are read, or
+    by op's source computed, from, then the weights. Every argument has been checked. Reads each
+    once.
     """
-    arrays = [x.view(np.uint8) if x.dtype.kind == "b" else x for x in arrays]
     finders = []
-    for bins, x, found in zip(problem.bins, arrays, problem.finders, strict=False):
-        finder = exact_finder_for(bins, x.size, found)
+    for bins, known in zip(problem.bins, problem.finders, strict=True):
+        finder = exact_finder_for(bins, arrays[0].size, known)
         if finder is None:  # no bin can hold a sample of this dtype
             out[...] = 0
             return
         finders.append(finder)
     # Samples in memory's order: sums do not depend on it.
-    kept = [i for i in range(out.ndim - len(finders) + len(problem.axes)) if i not in problem.axes]
+    kept = [i for i in range(arrays[0].ndim) if i not in problem.axes]
     counted = sorted(problem.axes, key=lambda i: -sum(abs(x.strides[i]) for x in arrays))
     arrays = [x.transpose(kept + counted) for x in arrays]
     sums = sum_of(problem.dtype) if problem.has_weights else None
-    _add(arrays, len(kept), finders, sums, out)
+    element = problem.element
+    if op is None or not isinstance(element, records.Computed):
+        arrays = [x.view(np.uint8) if x.dtype.kind == "b" else x for x in arrays]
+        _add(arrays, len(kept), _What(finders, sums, None), out)
+        return
+    names = [str(i) for i in range(len(finders))]
+    wanted = records.record(names, [finder.dtype for finder in finders])
+    compute = partial(computing, op.source, element, wanted)
+    with bound(op):
+        _add(arrays, len(kept), _What(finders, sums, compute), out)
 
 
-def _add(
-    arrays: list[Array], kept: int, finders: list[Finder], sums: Sum | None, out: Array
-) -> None:
-    job = _Job(arrays, kept, finders, sums)
+def _add(arrays: list[Array], kept: int, what: _What, out: Array) -> None:
+    job = _Job(arrays, kept, what)
     rows = prod(arrays[0].shape[:kept])
-    if rows > 1 and job.length >= _MANY:
+    if rows > 1 and job.length >= MANY:
         for index in np.ndindex(arrays[0].shape[:kept]):
-            _add([x[index] for x in arrays], 0, finders, sums, out[index])
+            _add([x[index] for x in arrays], 0, what, out[index])
         return
     found = job.run_shared() if job.is_shared else job.run_rows()
     out[...] = found[:, :-1].reshape(out.shape)
@@ -71,10 +89,10 @@ def _add(
 class _Job:
     """One run over arrays: their layout, the tables, and the tasks it is cut into."""
 
-    def __init__(
-        self, arrays: list[Array], kept: int, finders: list[Finder], sums: Sum | None
-    ) -> None:
-        self.arrays, self.finders, self.sums = arrays, finders, sums
+    def __init__(self, arrays: list[Array], kept: int, what: _What) -> None:
+        self.arrays, (self.finders, self.sums, _) = arrays, what
+        finders, sums = self.finders, self.sums
+        self.compute = None if what.compute is None else what.compute(jk.MOST)  # held until the end
         shape = arrays[0].shape
         self.rows, self.length = prod(shape[:kept]), prod(shape[kept:])
         self.slots = prod(finder.slots - 1 for finder in finders) + 1
@@ -99,20 +117,20 @@ class _Job:
             ending = "ones" if sums is None and name == "add" else "integers"
 
             def write() -> Callable[..., None]:
-                from gpualgo._algorithms.histogram import cpu_joint_kernels
+                from gpualgo._algorithms.histogram import cpu_sum_kernels
 
-                made: Callable[..., None] = getattr(cpu_joint_kernels, f"{name}_{ending}")()
+                made: Callable[..., None] = getattr(cpu_sum_kernels, f"{name}_{ending}")()
                 return made
 
             return get_entry(("histogram", name, ending), write)
 
         def write_floats() -> Callable[..., None]:
-            from gpualgo._algorithms.histogram import cpu_joint_kernels
+            from gpualgo._algorithms.histogram import cpu_sum_kernels
             from gpualgo._cpu.elements import storage
 
             kind = "i" if name == "add" else "u"  # the sign of integers is that of floats
             bits = storage(np.dtype(f"{kind}{sums.number.itemsize}"))
-            write = getattr(cpu_joint_kernels, f"{name}_floats")
+            write = getattr(cpu_sum_kernels, f"{name}_floats")
             made: Callable[..., None] = write(bits, sums.format, sums.parts)
             return made
 
@@ -134,45 +152,50 @@ class _Job:
         room = Room()
         room.take(2 * jk.SLOT_BYTES)
         leaves: list[Sequence[int]] = []
-        for k, x in enumerate(self.arrays):
-            if k < len(self.finders):
-                finder = self.finders[k]
-                stage_table = 0 if finder.table is None else address(finder.table)
-                wanted, found = finder.dtype, (finder.stage, stage_table, finder.slots - 1)
-            else:
-                wanted, found = self._weights_dtype(x.dtype), (0, 0, 0)
+        for k, (x, wanted) in enumerate(zip(self.arrays, self._wanted(), strict=True)):
             dims = [(dim[0], dim[1 + k]) for dim in self.inner]
             is_direct = is_dense(dims, 0, x.itemsize)
             leaves.append(leaf(address(x), x.dtype, wanted, is_direct, jk.MOST, room))
-            leaves.append(found)
             leaves += [[dim[1 + k] for dim in self.outer], [dim[1] for dim in dims]]
+        places = room.take(8 * max(len(self.arrays), len(self.finders)))
+        compute = 0 if self.compute is None else self.compute.address
+        sample_bytes = sum(finder.dtype.itemsize for finder in self.finders)
+        computed = room.take(jk.MOST * sample_bytes) if compute else 0
         tables = room.take(8 * jk.HEAD)
         tables_bytes = 8 * (jk.HEAD + rows * self.slots * self.planes * self.parts)
         given = table(
-            (len(self.arrays), self.length, self.rows, self._split(target)),
+            (len(self.finders), self.length, self.rows, self._split(target)),
             (self._entry("add"), self._entry("finish"), tables),
             (0, 0) if target is None else (address(target), target.strides[0]),
             (self.slots, 8 * rows * self.slots, len(self.outer), len(self.inner)),
+            (len(self.arrays), places, compute, computed),
+            *(self._stage(finder) for finder in self.finders),
             [dim[0] for dim in self.outer],
             [dim[0] for dim in self.inner],
             *leaves,
         )
         return given, np.array([tables, tables + tables_bytes])
 
+    def _stage(self, finder: Finder) -> tuple[int, int, int]:
+        return finder.stage, 0 if finder.table is None else address(finder.table), finder.slots - 1
+
     def _split(self, target: Array | None) -> int:
         return _SPLIT if target is None else -(-self.length // jk.MOST) * jk.MOST
 
-    def _weights_dtype(self, own: np.dtype[Any]) -> np.dtype[Any]:
-        """Return what weights are converted to."""
-        assert self.sums is not None
-        if self.sums.format is not None:
-            return self.sums.dtype
-        return np.dtype(np.uint64 if own.kind == "u" else np.int64)
+    def _wanted(self) -> list[np.dtype[Any]]:
+        """Return what each array's numbers are converted to."""
+        own = [x.dtype for x in self.arrays]
+        if self.compute is None:
+            own[: len(self.finders)] = [finder.dtype for finder in self.finders]
+        if self.sums is not None:
+            integer = np.dtype(np.uint64 if own[-1].kind == "u" else np.int64)
+            own[-1] = integer if self.sums.format is None else self.sums.dtype
+        return own
 
     def _memory(self, tables: int, num_bytes: int) -> Array:
         if num_bytes > _LARGE_BYTES and self.planes > _PLANES:
             np.empty(num_bytes // self.planes * _PLANES, np.uint8)  # MemoryError, if at all, now
-            memory = _unreserved(num_bytes + 64)
+            memory = unreserved(num_bytes + 64)
         else:
             memory = np.zeros(num_bytes + 64, np.uint8)
         memory = memory[-address(memory) % 64 :][:num_bytes]
@@ -202,19 +225,20 @@ class _Job:
         arguments, sizes = self._arguments(self.rows, None)
         at, kernel = address(arguments), self._kernel("joint")
         tables, num_bytes = map(int, sizes)
-        free: list[_Tables] = []
+        free: list[Tables] = []
 
         def body(first: int, last: int) -> None:
             try:
                 mine = free.pop()
             except IndexError:
-                mine = _Tables(self, self._memory(tables, num_bytes), tables)
-            step = _MANY // _SPLIT
+                memory = self._memory(tables, num_bytes)
+                mine = Tables(memory, tables, self.parts, self.planes, self.span)
+            step = MANY // _SPLIT
             for begin in range(first, last, step):
                 end = min(last, begin + step)
                 kernel(at, address(mine.memory), begin, end)
                 mine.num_samples += (end - begin) * _SPLIT
-                if mine.num_samples >= _MANY:
+                if mine.num_samples >= MANY:
                     mine.carry()
             free.append(mine)
 
@@ -228,7 +252,7 @@ class _Job:
             total.join(other)
         return self._finished(total)
 
-    def _finished(self, total: _Tables) -> Array:
+    def _finished(self, total: Tables) -> Array:
         result = np.empty((self.rows, self.slots), self.result)
         head, sums = address(total.head), address(total.sums)
         plane, item = 8 * self.rows * self.slots, self.result.itemsize
@@ -238,59 +262,3 @@ class _Job:
         planes = max(1, int(total.head[jk.HIGH] - total.head[jk.LOW]))
         threads.run(body, result.size, planes * plane * self.parts)
         return result
-
-
-def _unreserved(num_bytes: int) -> Array:
-    """Return bytes of zero that take memory where they are touched, and are counted only there."""
-    if sys.platform != "linux":
-        return np.zeros(num_bytes, np.uint8)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-    try:
-        return np.frombuffer(mmap.mmap(-1, num_bytes, flags), np.uint8)
-    except OSError:
-        raise MemoryError(f"histogram: no {num_bytes} bytes of address space") from None
-
-
-class _Tables:
-    """A thread's memory, and what is in it: sums as [part][digit][slot of all rows]."""
-
-    def __init__(self, job: _Job, memory: Array, at: int) -> None:
-        self.memory, self.num_samples = memory, 0
-        words = memory[at:].view(np.int64)
-        self.head = words[: jk.HEAD]
-        self.sums = words[jk.HEAD :].reshape(job.parts, job.planes, -1)
-        self.is_float, self.span = job.planes > 1, job.span
-
-    def join(self, other: _Tables) -> None:
-        """Add another thread's sums."""
-        if not self.is_float:
-            self.sums += other.sums
-            return
-        if self.num_samples + other.num_samples >= _MANY:
-            self.carry()
-            other.carry()
-        low, high = int(other.head[jk.LOW]), int(other.head[jk.HIGH])
-        if high >= low:
-            self.sums[:, low : high + self.span] += other.sums[:, low : high + self.span]
-        if other.head[jk.SPECIALS]:
-            self.sums[:, -1] |= other.sums[:, -1]
-            self.head[jk.SPECIALS] = 1
-        self._reach(low, high)
-
-    def carry(self) -> None:
-        """Leave less than 32 bits in each word."""
-        self.num_samples = 0
-        if not self.is_float:
-            return
-        low, high = int(self.head[jk.LOW]), int(self.head[jk.HIGH])
-        last = self.sums.shape[1] - 2  # the digit behind which there is none
-        for digit in range(low, min(high + self.span, last)):
-            word = self.sums[:, digit]
-            self.sums[:, digit + 1] += word >> 32
-            word &= 0xFFFF_FFFF
-        if high >= low:
-            self._reach(low, min(high + 1, last + 1 - self.span))
-
-    def _reach(self, low: int, high: int) -> None:
-        self.head[jk.LOW] = min(low, int(self.head[jk.LOW]))
-        self.head[jk.HIGH] = max(high, int(self.head[jk.HIGH]))

@@ -14,13 +14,18 @@ from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
-from gpualgo._cuda import build
+from gpualgo._cuda import templates
+from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.plan import Places
-from gpualgo._cuda.templates import VECTOR_BYTES, Access
+from gpualgo._cuda.templates import VECTOR_BYTES, Access, functor
+from gpualgo._operators.operator import Operator, known
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.joint_problem import JointHistogram
+
+
+_NONE = known("no_operator")
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Case:
     """A problem as kernels see it: kept places, the samples of each, and how these are read."""
 
     problem: JointHistogram
+    op: Operator  # of which the source alone is called, where samples are computed
     device: int
     machine: policy.Machine
     at: Places
@@ -37,7 +43,7 @@ class Case:
     places: Dims  # of the result, of the same extents as `kept` or fewer
     cells: Dims  # of the result
     bins: DeviceBins
-    element: str  # T: a sample
+    element: records.Element  # a sample
     access: Access
     items: int  # samples that are loaded at once, of rows without gaps; 0: they have gaps
 
@@ -67,6 +73,17 @@ class Case:
             "blocks_per_row": parts, "kept": self.kept,
             "access": {} if self.items else {"items": self.samples},
         }  # fmt: skip
+
+    def spec(
+        self, header: str, name: str, policy: str, types: Sequence[str], fields: Parameters
+    ) -> Spec:
+        """Return a kernel that goes through samples."""
+        sample = records.held(self.element)
+        op = functor(self.op, (sample, sample), sample)
+        arguments = ", ".join((policy, op, records.cpp_name(self.element), *types))
+        expression = f"gpualgo::{name}<{arguments}>"
+        header = f"histogram/{header}"
+        return templates.spec_of(header, expression, fields, self.op, sample, self.element)
 
 
 def device_bins(problem: JointHistogram, machine: policy.Machine) -> DeviceBins:
@@ -101,8 +118,8 @@ def device_bins(problem: JointHistogram, machine: policy.Machine) -> DeviceBins:
 
 
 def case_of(
-    problem: JointHistogram, views: Sequence[View], target: View, machine: policy.Machine,
-    bins: DeviceBins,
+    problem: JointHistogram, views: Sequence[View], op: Operator | None, target: View,
+    machine: policy.Machine, bins: DeviceBins,
 ) -> Case:  # fmt: skip
     """Return what kernels see of arrays: samples may be taken in any order."""
     shape, at = views[0].shape, Places(len(views), 1)
@@ -118,19 +135,18 @@ def case_of(
     samples, axes = merge(counted), [i for i in range(len(shape)) if i not in problem.axes]
     kept = merge([(shape[i], tuple(view.strides[i] for view in views)) for i in axes])
     outs = [*zip(target.shape, ((s,) for s in target.strides), strict=True)]
-    fields = [bin_.sample_dtype for bin_ in problem.bins]
-    read = [*fields, *(view.dtype for view in views[len(fields) :])]
+    element = problem.element
+    numbers = records.leaves(element)
+    read = [*numbers, *(view.dtype for view in views[len(numbers) :])]
     access, items = _access(views, read, starts, samples, kept)
-    names = [str(i) for i in range(len(fields))]
     num_samples = math.prod(extent for extent, _ in samples)
     num_places = math.prod(extent for extent, _ in kept)
     if items and num_samples < policy.SHORT_ROW and num_places > 4 * machine.num_sms:
         access, items = _strided(len(views)), 0
     return Case(
-        problem, views[0].device, machine, at,
+        problem, _NONE if op is None else op, views[0].device, machine, at,
         tuple((at.source(i), start) for i, start in enumerate(starts)), samples, kept,
-        merge(outs[: len(axes)]), merge(outs[len(axes) :]), bins,
-        records.cpp_name(records.record(names, fields)), access, items,
+        merge(outs[: len(axes)]), merge(outs[len(axes) :]), bins, element, access, items,
     )  # fmt: skip
 
 
@@ -139,18 +155,21 @@ def _access(
     kept: Dims,
 ) -> tuple[Access, int]:  # fmt: skip
     """Return how kernels reach the samples of a row, and `items`."""
-    strides = samples[-1][1] if samples else tuple(dtype.itemsize for dtype in read)
-    if len(samples) > 1 or any(
-        s not in (0, d.itemsize) for s, d in zip(strides, read, strict=True)
-    ):
+    sizes = [*map(records.step_of, read)]  # a byte for each position that is counted
+    strides = samples[-1][1] if samples else tuple(sizes)
+    if len(samples) > 1 or any(s not in (0, size) for s, size in zip(strides, sizes, strict=True)):
         return _strided(len(views)), 0
     repeated = sum(1 << i for i, stride in enumerate(strides) if stride == 0)
-    widest = max(dtype.itemsize for dtype in read)
+    widest = max(sizes)
     items = 8 if widest < 2 else VECTOR_BYTES // widest
     steps = [math.gcd(0, *(dim[1][i] for dim in kept)) for i in range(len(views))]
     is_aligned = all(
-        repeated >> i & 1 or math.gcd(view.ptr + start, step) % min(16, items * dtype.itemsize) == 0
-        for i, (view, start, step, dtype) in enumerate(zip(views, starts, steps, read, strict=True))
+        repeated >> i & 1
+        or dtype == records.POSITION  # counted from anywhere on
+        or math.gcd(view.ptr + start, step) % min(VECTOR_BYTES, items * size) == 0
+        for i, (view, start, step, size, dtype) in enumerate(
+            zip(views, starts, steps, sizes, read, strict=True)
+        )
     )
     cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
     return Access(cpp, joint_parameters.FLAT), items
@@ -158,7 +177,3 @@ def _access(
 
 def _strided(leaves: int) -> Access:
     return Access(f"gpualgo::StridedItems<{leaves}>", joint_parameters.strided(leaves))
-
-
-def spec_of(header: str, name: str, arguments: Sequence[str], fields: Parameters) -> build.Spec:
-    return build.Spec(f"histogram/{header}", f"gpualgo::{name}<{', '.join(arguments)}>", fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.histogram import (
@@ -20,6 +21,7 @@ from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.pieces import TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Clear, Plan
 from gpualgo._driver import workspace
+from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.joint_problem import JointHistogram
@@ -29,12 +31,20 @@ _TICKETS_BYTES = 4 << 10  # of the kept tickets; what follows holds joint counte
 _COUNTER_BYTES = 8  # of joint counters that are not the result
 
 
-def plan_of(problem: JointHistogram, views: Sequence[View], target: View) -> Plan:
-    """Return the plan of a histogram into a target that may have strides."""
+def plan_of(
+    problem: JointHistogram, views: Sequence[View], op: Operator | None, target: View
+) -> Plan:
+    """Return the plan of a histogram into a target that may have strides.
+
+    The samples are what op's source makes of the views, if there is an op.
+    """
     device = views[0].device
     machine = cuda.machine_of(device)
+    if op is not None and op.key.numbers:  # which have a place of their own
+        left = machine.shared_bytes - joint_policy.NUMBERS_BYTES
+        machine = replace(machine, shared_bytes=left)
     bins = cuda_case.device_bins(problem, machine)
-    case = cuda_case.case_of(problem, views, target, machine, bins)
+    case = cuda_case.case_of(problem, views, op, target, machine, bins)
     table = cuda.Table(bins.table, device) if bins.table else None
     values = bins.values(0 if table is None else table.address)
     if problem.has_weights:
@@ -48,10 +58,9 @@ def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan
     cut = joint_policy.cut_counts(
         case.machine, case.bins, channels, num_rows, case.num_samples, case.items
     )
-    spec = cuda_case.spec_of(
-        "joint_count.cuh", "histogram_joint_kernel",
-        (cut.policy.cpp(case.machine.capability), case.element, case.bins.cpp, cut.table,
-         case.access.cpp),
+    spec = case.spec(
+        "joint_count.cuh", "histogram_joint_kernel", cut.policy.cpp(case.machine.capability),
+        (case.bins.cpp, cut.table, case.access.cpp),
         joint_parameters.counted(len(case.inputs), case.bins.fields, case.access.fields),
     )  # fmt: skip
     result, counters, tickets, clears, pieces = _join(case, cut, target)

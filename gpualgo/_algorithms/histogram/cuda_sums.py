@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpualgo._algorithms.histogram import cuda_case, joint_parameters, joint_policy
+from gpualgo._algorithms.histogram import joint_parameters, joint_policy
 from gpualgo._algorithms.histogram.cuda_case import Case
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._arrays.view import View
@@ -49,10 +49,9 @@ def _adding(
         case.machine, case.bins, sums, channels, num_rows, case.num_samples, case.items
     )
     weight = dtypes.cpp_name(views[-1].dtype) if case.problem.has_array else "gpualgo::NoWeight"
-    spec = cuda_case.spec_of(
-        "weighted.cuh", "histogram_weighted_kernel",
-        (cut.policy.cpp(case.machine.capability), case.element, weight,
-         dtypes.cpp_name(sums.dtype), case.bins.cpp, case.access.cpp),
+    spec = case.spec(
+        "weighted.cuh", "histogram_weighted_kernel", cut.policy.cpp(case.machine.capability),
+        (weight, dtypes.cpp_name(sums.dtype), case.bins.cpp, case.access.cpp),
         joint_parameters.weighted(
             len(views), sums.dtype.itemsize, case.bins.fields, case.access.fields
         ),
@@ -74,9 +73,10 @@ def _adding(
 def _rounding(case: Case, sums: Sum, first: int, count: int) -> Launch:
     """Return the launch that rounds the sums of `count` kept places, and clears them."""
     kind, num_bins = joint_policy.ROUND, case.problem.num_bins
-    spec = cuda_case.spec_of(
-        "weighted.cuh", "histogram_round_kernel",
-        (kind.cpp(case.machine.capability), dtypes.cpp_name(sums.dtype)), joint_parameters.ROUND,
+    types = f"{kind.cpp(case.machine.capability)}, {dtypes.cpp_name(sums.dtype)}"
+    spec = build.Spec(
+        "histogram/weighted.cuh", f"gpualgo::histogram_round_kernel<{types}>",
+        joint_parameters.ROUND,
     )  # fmt: skip
     packed = spec.parameters.pack(
         num_slots=count * num_bins, num_bins=num_bins, first_place=first,

@@ -3,62 +3,139 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.histogram import arguments, joint_arguments
 from gpualgo._algorithms.histogram.joint_problem import JointHistogram, Rest
 from gpualgo._arrays import forms
+from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, as_view, view_of
+from gpualgo._base import records
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.sources import Source, taken
+from gpualgo._operators.operator import known
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
 _WHERE = "histogram"
+_SAMPLES = known("no_operator")  # with the function that computes samples, where they are
 
 
 def histogram(
     x: Any, bins: Any, range: Any, weights: Any, axis: Any, dtype: Any, out: Any, stream: Any
 ) -> Any:
     """Count or add up samples of one dimension or more; see the public function."""
-    views, form = inputs.spread(x, f"{_WHERE}: x", has_names=False)
+    given = None if _is_number(weights) or is_lazy(weights) else _view_of_weights(weights)
+    if is_lazy(x):
+        x = _whole(x, given)
+    views, op, form = taken(x, _SAMPLES, _WHERE, has_names=False)
+    if is_lazy(weights):
+        given = _view_of_weights(_made(weights, views[0], stream))
+    samples = _computed(views, x) if isinstance(form, Source) else _read(views, form)
+    detects = [
+        partial(arguments.detect_range, one.view, stream, one.name, one.array) for one in samples
+    ]
+    if dtype is None and out is not None:
+        target = as_view(out, f"{_WHERE}: out")
+        dtype, out = target.dtype, target if target.owner is out else out
+    number = weights if given is None else None
+    if axis is not None and type(axis) is not int:
+        axis = checks.plain_axes(axis, _WHERE)
+    if samples[0].name == "x":
+        found: tuple[Any, ...] = (arguments.bins_of(bins, range, detects[0], stream),)
+    else:
+        found = joint_arguments.bins_of_each(bins, range, detects, stream)
+    kind = View if given is not None else None if number is None else np.asarray(number).dtype
+    rest = Rest(found, axis, dtype, form, kind)
+    views = views if given is None else (*views, _spread(given, views[0]))
+    op = op if isinstance(form, Source) else None
+    problem = problem_of(JointHistogram, views, op, number, rest, _WHERE, 0 if op is None else 2)
+    return run(problem, views, op, number, out, stream)
+
+
+def _whole(x: Any, beside: View | None) -> Any:
+    """Return lazy samples as one array, of the place of an array that goes with it."""
+    from gpualgo._lazy import combining
+
+    whole = combining.zipped(x, f"{_WHERE}: x")
+    return whole if beside is None else combining.beside(whole, beside, _WHERE)
+
+
+def _made(weights: Any, beside: View, stream: Any) -> Any:
+    """Return lazy weights in an array, of the samples' place if they have none of their own."""
+    from gpualgo._lazy import combining
+    from gpualgo._lazy.real import made
+
+    where = f"{_WHERE}: weights"
+    whole = combining.beside(combining.zipped(weights, where), beside, _WHERE)
+    return made(whole, False, where, stream)
+
+
+class _Sample(NamedTuple):
+    """One dimension of samples."""
+
+    name: str
+    view: View  # of the array, or of its dtype and place where there is none
+    array: Any  # the lazy one, where there is one
+
+
+def _read(views: Sequence[View], form: Form | None) -> list[_Sample]:
+    """Return the dimensions of samples that are in arrays."""
+    _check_form(form)
+    names = inputs.names(tuple(views), form, "x")
+    for view, name in zip(views, names, strict=True):
+        arguments.check_samples(view, name)
+    return [_Sample(name, view, None) for name, view in zip(names, views, strict=True)]
+
+
+def _computed(views: Sequence[View], x: Any) -> list[_Sample]:
+    """Return the dimensions of samples that are computed of what is read."""
+    from gpualgo._lazy.combining import zipped
+
+    whole = zipped(x, f"{_WHERE}: x")
+    if whole.dtype.names is None:
+        found = [_Sample("x", views[0]._replace(dtype=whole.dtype), whole)]
+    else:
+        _check_form(forms.form_of(whole.dtype.names))
+        found = [
+            _Sample(f"x[{name}]", views[0]._replace(dtype=leaf), whole[name])
+            for name, leaf in zip(whole.dtype.names, records.leaves(whole.dtype), strict=True)
+        ]
+    for one in found:
+        arguments.check_samples(one.view, one.name)
+    return found
+
+
+def _check_form(form: Form | None) -> None:
     if form is not None and any(item is not None for item in form.items):
         raise TypeError(
             f"{_WHERE}: x is a tuple of tuples, and each of its items is a dimension; "
             "pass a tuple of arrays"
         )
-    names = inputs.names(views, form, "x")
-    for view, name in zip(views, names, strict=True):
-        arguments.check_samples(view, name)
-    if dtype is None and out is not None:
-        target = as_view(out, f"{_WHERE}: out")
-        dtype, out = target.dtype, target if target.owner is out else out
-    number, given = _weights_of(weights, views)
-    if axis is not None and type(axis) is not int:
-        axis = checks.plain_axes(axis, _WHERE)
-    if form is None:
-        found: tuple[Any, ...] = (arguments.bins_of(bins, range, views[0], stream),)
-    else:
-        found = joint_arguments.bins_of_each(bins, range, views, names, stream)
-    kind = View if given is not None else None if number is None else np.asarray(number).dtype
-    rest = Rest(found, axis, dtype, form, kind)
-    views = views if given is None else (*views, given)
-    problem = problem_of(JointHistogram, views, None, number, rest, _WHERE, 0)
-    return run(problem, views, None, number, out, stream)
 
 
-def _weights_of(weights: Any, views: Sequence[View]) -> tuple[Any, View | None]:
-    """Return weights that are one number, or the view of an array of them, as x is broadcast."""
-    if weights is None or isinstance(weights, (bool, int, float, complex, np.generic)):
-        return weights, None
+def _is_number(weights: Any) -> bool:
+    """Return whether weights are one number for all samples, or none."""
+    return weights is None or isinstance(weights, (bool, int, float, complex, np.generic))
+
+
+def _view_of_weights(weights: Any) -> View:
     if forms.is_tuple(weights):
         raise TypeError(f"{_WHERE}: weights is a tuple; pass one array, or a number for all")
     view = view_of(weights, f"{_WHERE}: weights")
     checks.dimensions(view, "weights", _WHERE)
     checks.element(view, "weights", _WHERE)
-    checks.same_place([views[0], view], _WHERE)
-    shape = views[0].shape
+    return view
+
+
+def _spread(view: View, samples: View) -> View:
+    """Return weights broadcast to the shape of the samples."""
+    checks.same_place([samples, view], _WHERE)
+    shape = samples.shape
     try:
         fits = np.broadcast_shapes(view.shape, shape) == shape
     except ValueError:
@@ -68,4 +145,4 @@ def _weights_of(weights: Any, views: Sequence[View]) -> tuple[Any, View | None]:
             f"{_WHERE}: weights has shape {view.shape} and x {shape}; "
             "pass weights that broadcast to the shape of x"
         )
-    return None, inputs.broadcast_to(view, shape)
+    return inputs.broadcast_to(view, shape)

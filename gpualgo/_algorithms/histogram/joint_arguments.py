@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpualgo._algorithms.histogram import arguments
-from gpualgo._algorithms.histogram.arguments import MAX_BINS, Edges
+from gpualgo._algorithms.histogram.arguments import MAX_BINS, Detect, Edges
 from gpualgo._arrays.view import View
 
 Found = TypeVar("Found")
@@ -19,25 +19,23 @@ Found = TypeVar("Found")
 _WHERE = "histogram"
 
 
-def bins_of_each(
-    bins: Any, ranges: Any, views: Sequence[View], names: Sequence[str], stream: Any
-) -> tuple[Any, ...]:
+def bins_of_each(bins: Any, ranges: Any, detects: Sequence[Detect], stream: Any) -> tuple[Any, ...]:
     """Return the bins of each dimension (see `arguments.bins_of`)."""
-    each, ends = _bins_of_each(bins, len(views)), _ranges_of_each(ranges, len(views))
+    each, ends = _bins_of_each(bins, len(detects)), _ranges_of_each(ranges, len(detects))
 
     def parsed(i: int) -> Any:
         return named(i, lambda: arguments.parse_bins(each[i], stream))
 
     def whole(i: int) -> Any:
-        return named(i, lambda: _bins_of(numbers[i], ends[i], views[i], names[i], stream))
+        return named(i, lambda: _bins_of(numbers[i], ends[i], detects[i]))
 
-    numbers = [parsed(i) for i in range(len(views))]
+    numbers = [parsed(i) for i in range(len(detects))]
     total = math.prod(found if isinstance(found, int) else found.size - 1 for found in numbers)
     if total > MAX_BINS:
         raise ValueError(
             f"{_WHERE}: bins make {total} bins in all, at most {MAX_BINS} are possible; use fewer"
         )
-    return tuple([whole(i) for i in range(len(views))])
+    return tuple([whole(i) for i in range(len(detects))])
 
 
 def bins_again(
@@ -52,12 +50,9 @@ def bins_again(
     )
 
 
-def _bins_of(found: Any, ends: Any, view: View, name: str, stream: Any) -> Any:
+def _bins_of(found: Any, ends: Any, detect: Detect) -> Any:
     if isinstance(found, int):
-        if ends is None:
-            lo, hi = arguments.detect_range(view, stream, name)
-        else:
-            lo, hi = arguments.parse_range(ends)
+        lo, hi = detect() if ends is None else arguments.parse_range(ends)
         return arguments.even_bins(found, lo, hi, ends is None)
     if ends is not None:
         raise ValueError(f"{_WHERE}: range is for a number of bins; pass None beside edges")

@@ -26,6 +26,8 @@ ROUND_BLOCKS = 8  # per multiprocessor
 # Digits of a sum that a block has in shared memory: the rest of a float's reach goes to the joint
 # sums. Around weights of 24 bits three digits, of 53 bits four, and one for what they add up to.
 WINDOW = {True: 4, False: 5}
+# Shared memory that the numbers of an input's function take, with what aligns the rest.
+NUMBERS_BYTES = 1024
 # Joint sums of so many bytes at once; of more rows in turn.
 SUMS_BYTES = 256 << 20
 

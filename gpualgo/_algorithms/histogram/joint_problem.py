@@ -14,10 +14,11 @@ from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._algorithms.histogram.joint_arguments import bins_again, named
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._base.extents import dense_strides
+from gpualgo._lazy.sources import Source, arguments_of, computed
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
@@ -30,15 +31,16 @@ class Rest(NamedTuple):
     bins: tuple[Any, ...]  # of each dimension, see `arguments.bins_of`
     axis: Any
     dtype: Any
-    form: Form | None  # of a tuple
+    form: Form | Source | None  # of a tuple; that samples are computed
     weights: Any  # View: an array, the last of the views; the dtype of a number; None
 
 
 class JointHistogram(Problem):
     """What equal calls of `histogram` with tuples or weights share.
 
-    The views are one for each dimension of a sample, then that of weights, all of one shape.
-    Weights that are one number are the `init` of the call.
+    The views are those that samples are read, or by op's source computed, from: without an op one
+    for each dimension. Then comes that of weights; all are of one shape. Weights that are one
+    number are the `init` of the call.
     """
 
     max_kept = 256
@@ -53,23 +55,32 @@ class JointHistogram(Problem):
     ) -> None:  # fmt: skip
         self.has_array = rest.weights is View
         samples = views[:-1] if self.has_array else views  # not kept: they hold the arrays
-        self.forms = (rest.form, None) if self.has_array else (rest.form,)
-        names = inputs.names(samples, rest.form, "x")
-        self.inputs = (*names, "weights") if self.has_array else names
+        self.inputs, self.forms = arguments_of(samples, rest.form)
+        if self.has_array:
+            self.inputs, self.forms = (*self.inputs, "weights"), (*self.forms, None)
         super().__init__(device, views, op, init, rest, where)
+        if isinstance(rest.form, Source):
+            assert op is not None
+            source, _, samples = computed(op, samples, rest.form, device, where)
         self.has_weights = rest.weights is not None
         shape = views[0].shape
         self.axes = axes = checks.axes_of(rest.axis, len(shape), where)
         self.kept = tuple(n for i, n in enumerate(shape) if i not in axes)
         self.num_samples = math.prod(shape[i] for i in axes)  # of each histogram
         self.dtype = self._dtype(views)
-        self.bins = [self._bins(i, view) for i, view in enumerate(samples)]
+        self.bins = [self._bins(i, view.dtype) for i, view in enumerate(samples)]
+        numbers = [bins.sample_dtype for bins in self.bins]
+        self.element: records.Element = records.record(map(str, range(len(numbers))), numbers)
+        if isinstance(rest.form, Source):
+            self.element = source._replace(result=records.with_leaves(source.result, numbers))
         self.num_bins = math.prod(bins.num_bins for bins in self.bins)
         shape = (*self.kept, *(bins.num_bins for bins in self.bins))
         self.results = (Result(shape, self.dtype),)
         self.strides = dense_strides(shape, self.dtype.itemsize)  # a new result's
         self.is_empty = self.num_samples == 0
-        self.reads_data = any(not isinstance(one, Edges) and one[-1] for one in rest.bins)
+        self.reads_data = not isinstance(rest.form, Source) and any(
+            not isinstance(one, Edges) and one[-1] for one in rest.bins
+        )  # else the call has looked, with what computes them
         self.finders: list[dict[Any, Any]] = [{} for _ in self.bins]  # on the CPU
 
     def _dtype(self, views: Sequence[View]) -> np.dtype[Any]:
@@ -80,16 +91,16 @@ class JointHistogram(Problem):
         dtypes.check(own, f"{where}: weights")
         return sums.dtype_of(own, wanted, where)
 
-    def _bins(self, i: int, view: View) -> Bins:
+    def _bins(self, i: int, dtype: np.dtype[Any]) -> Bins:
         bins = self.rest.bins[i]
         if isinstance(bins, Edges):
-            if self.rest.form is None:
+            if len(self.rest.bins) == 1 and not isinstance(self.rest.form, Form):
                 arguments.check_edges(bins.array)
             else:
                 named(i, lambda: arguments.check_edges(bins.array))
-            return Bins(view.dtype, bins.array.size - 1, bins.array, None, None)
+            return Bins(dtype, bins.array.size - 1, bins.array, None, None)
         number, _, lo, _, hi, _ = bins
-        return Bins(view.dtype, number, None, lo, hi)
+        return Bins(dtype, number, None, lo, hi)
 
     def encode(self, init: Any) -> Array | None:
         if init is None:
@@ -106,11 +117,11 @@ class JointHistogram(Problem):
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.histogram import cuda_joint
 
-        return cuda_joint.plan_of(self, views, targets[0])
+        return cuda_joint.plan_of(self, views, op, targets[0])
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.histogram import cpu_joint
 
         if init is not None:  # weights that are one number
             arrays = [*arrays, np.broadcast_to(init, arrays[0].shape)]
-        cpu_joint.histogram(arrays, results[0], self)
+        cpu_joint.histogram(arrays, results[0], self, op)

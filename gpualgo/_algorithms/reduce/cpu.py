@@ -18,8 +18,7 @@ from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of,
 from gpualgo._base import records, threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
-from gpualgo._cpu.code import Loaded
-from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
+from gpualgo._cpu.kernels import Kernel, computing, get_kernel, scratch
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
@@ -127,22 +126,6 @@ def _kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
         return write(fn, acc, is_computed)
 
     return get_kernel(("reduce", acc, column, is_computed), write, Applied(op, (acc, acc), acc))
-
-
-def computing(op: Operator, source: records.Computed, acc: Dtype, capacity: int) -> Loaded:
-    """Return the code of f(slots, memory, count): so many elements, of the numbers in slots.
-
-    They are put into memory for `capacity` of them, converted to acc, and slots then hold where.
-    """
-    numbers = tuple(map(records.number_of, source.numbers))
-
-    def write(fn: Any) -> Any:
-        from gpualgo._cpu.computing import compute_kernel
-
-        return compute_kernel(fn, numbers, source.result, acc, capacity)
-
-    applied = Applied(op, numbers, source.result)
-    return get_code(("computing", numbers, source.result, acc, capacity), write, applied)
 
 
 def _run(
