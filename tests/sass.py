@@ -7,7 +7,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,16 +50,7 @@ def needs_cuobjdump(test: Any) -> Any:
     return needs_compilers(missing(test))
 
 
-# One dtype of each size, bool and bfloat16 for their arithmetic; the others with --exhaustive.
-_SAMPLE = ("bool", "int8", "bfloat16", "float32", "float64", "complex128")
-
-
-def sampled(names: Iterable[Any]) -> list[Any]:
-    """Return dtypes for a parametrized test, those beyond a sample marked as exhaustive."""
-    return [
-        name if str(name) in _SAMPLE else pytest.param(name, marks=pytest.mark.exhaustive)
-        for name in names
-    ]
+OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]  # architectures beside the main one
 
 
 def dtype_of(name: str) -> Dtype:

@@ -6,7 +6,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +29,19 @@ Array = Any  # an array of NumPy, or of the library that the backend takes its a
 
 
 is_emulated = False  # set before any test is loaded, where the GPU is the emulator
+
+
+# One dtype of each size, and bfloat16 for its arithmetic; the others with --exhaustive.
+_SAMPLE = ("int8", "bfloat16", "float32", "complex128")
+
+
+def sampled(values: Iterable[Any], sample: Iterable[Any] = _SAMPLE) -> list[Any]:
+    """Return what a test is parametrized by, all but a sample marked as exhaustive."""
+    often = set(map(str, sample))
+    return [
+        value if str(value) in often else pytest.param(value, marks=pytest.mark.exhaustive)
+        for value in values
+    ]
 
 
 def scaled(usual: T, *, emulated: T) -> T:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sass
 from sass import Capability, needs_cuobjdump
+from support import sampled
 
 from gpualgo._base import dtypes, records
 from gpualgo._operators.operator import Operator
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 @needs_cuobjdump
 @pytest.mark.parametrize("is_recognised", [True, False], ids=["recognised", "lambda"])
-@pytest.mark.parametrize("name", sass.sampled(dtypes.NAMES))
+@pytest.mark.parametrize("name", sampled(dtypes.NAMES))
 def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
     op = RECOGNISED[dtypes.kind(dtype)] if is_recognised else LAMBDA
@@ -42,7 +43,7 @@ def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     ("capability", "names"),  # one for a recognised operator, one for a lambda
     [
         ((7, 5), "float16 int64"),
-        ((8, 0), "complex64 bfloat16"),
+        pytest.param((8, 0), "complex64 bfloat16", marks=pytest.mark.exhaustive),
         pytest.param((10, 0), "int8 float32", marks=pytest.mark.exhaustive),
         ((12, 0), "float64 complex128"),
     ],
@@ -133,12 +134,12 @@ def _record_operator(dtype: np.dtype[Any]) -> Operator:
     [
         (MAIN, "float32 float32"),
         (MAIN, "int8 float64 bool"),
-        (MAIN, " ".join(["float32"] * 8)),
+        pytest.param(MAIN, " ".join(["float32"] * 8), marks=pytest.mark.exhaustive),
         pytest.param(MAIN, " ".join(["complex128"] * 8), marks=pytest.mark.exhaustive),
         ((7, 5), "float64 float64"),
-        ((8, 0), "int32 float32"),
+        pytest.param((8, 0), "int32 float32", marks=pytest.mark.exhaustive),
         pytest.param((10, 0), "float32 float32", marks=pytest.mark.exhaustive),
-        ((12, 0), "float32 float64"),
+        pytest.param((12, 0), "float32 float64", marks=pytest.mark.exhaustive),
     ],
 )
 def test_records(capability: Capability, names: str, tmp_path: Path) -> None:

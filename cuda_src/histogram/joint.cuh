@@ -124,6 +124,18 @@ struct StridedItems {
 
 namespace detail {
 
+// How many samples a thread loads at once: as many as a vector has of the widest number, and of
+// what is computed no more than two vectors hold.
+template <class T, class W>
+__device__ constexpr int samples_at_once() {
+  constexpr int widest = widest_leaf<T> > int(sizeof(W)) ? widest_leaf<T> : int(sizeof(W));
+  int items = widest < 2 ? 8 : vector_bytes / widest;
+  if (is_computed<T>) {
+    while (items > 1 && items * int(sizeof(Held<T>)) > 2 * vector_bytes) items /= 2;
+  }
+  return items;
+}
+
 template <class W, bool in_packs, bool is_repeated, int items>
 __device__ inline Pack<W, items> load_weights(const unsigned char* at, int64 index) {
   Pack<W, items> result;
@@ -223,8 +235,7 @@ struct JointRows {
                             Visit visit, EndTile end_tile) const {
     constexpr int repeated = Access::repeated;
     constexpr bool repeats_weights = repeated >> num_leaves<T> & 1;
-    constexpr int widest = widest_leaf<T> > int(sizeof(W)) ? widest_leaf<T> : int(sizeof(W));
-    constexpr int items = widest < 2 ? 8 : vector_bytes / widest;
+    constexpr int items = detail::samples_at_once<T, W>();
     constexpr int loads = Policy::loads_in_flight;
     constexpr int64 tile = int64(Policy::block_threads) * items * loads;
     const int64 step = tile * blocks_per_row.value;

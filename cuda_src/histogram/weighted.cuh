@@ -80,8 +80,8 @@ template <class Policy, class Op, class T, class W, class A, class Bins, class A
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     histogram_weighted_kernel(
         const __grid_constant__
-        ParamsFor<Op, WeightedHistogram<num_leaves<T> + weight_leaves<W>, A, Bins, Access>>
-            params) {
+            ParamsFor<Op, WeightedHistogram<num_leaves<T> + weight_leaves<W>, A, Bins, Access>>
+                params) {
   take_numbers<Op>(params);
   auto& shared = ptx::dynamic_shared_memory<JointShared>();
   const auto& rows = params.rows;

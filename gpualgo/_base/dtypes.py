@@ -75,6 +75,11 @@ def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
     if not dtype.isnative:
         hint = "convert it with x.astype(x.dtype.newbyteorder('='))"
         raise TypeError(f"{where} has big-endian dtype {dtype!r}; {hint}")
+    if dtype.kind == "O":
+        raise TypeError(
+            f"{where} has dtype object, as an int of more than 64 bits has; "
+            "convert it, with float(x) say"
+        )
     raise TypeError(
         f"{where} has dtype {dtype}, which has no kernel; use one of {', '.join(NAMES)}"
     )

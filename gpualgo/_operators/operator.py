@@ -283,6 +283,8 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
         function = python_function(found.fn)
         takes = "two" if function is None else function.__code__.co_argcount
+        if function is not None and function.__code__.co_kwonlyargcount:
+            hint = "kernels pass no argument by its name: write no parameter behind *"
         raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")
     return found if hot is None else found.as_of(hot, where)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import sass
 from sass import Capability, needs_cuobjdump
+from support import sampled
 
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram import cuda as histogram
@@ -103,7 +104,7 @@ NARROW, WIDE = (np.float32(0), np.float32(1)), (np.float64(0), np.float64(0.7))
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("name", sass.sampled(REALS))
+@pytest.mark.parametrize("name", sampled(REALS))
 def test_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
     machine.histogram(name, 50)
     machine.histogram(name, EDGES)
@@ -167,7 +168,7 @@ def test_counting_sort(machine: Machine, tmp_path: Path) -> None:
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (10, 0), (12, 0)])
+@pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]))
 def test_every_architecture(capability: Capability, machine: Machine, tmp_path: Path) -> None:
     machine.device.become(capability)
     machine.histogram("uint8", 50)

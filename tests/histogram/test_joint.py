@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from sass import sampled
 from support import (
     BFLOAT16,
     LAYOUTS,
@@ -18,6 +17,7 @@ from support import (
     assert_same,
     is_emulated,
     random_array,
+    sampled,
     scaled,
 )
 

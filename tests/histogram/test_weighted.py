@@ -10,7 +10,6 @@ import pytest
 from exact_sums import by_loop, some_weights, weighted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sass import sampled
 from support import (
     BFLOAT16,
     COMPLEX,
@@ -20,6 +19,7 @@ from support import (
     Backend,
     assert_same,
     random_array,
+    sampled,
     scaled,
     special_values,
 )

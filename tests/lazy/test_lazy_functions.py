@@ -244,7 +244,9 @@ def test_products(name: str, dtype: np.dtype[Any]) -> None:
         assert_close(fn(a, b), fn(x, y), dtype)
 
 
-@pytest.mark.parametrize("dtype", map(np.dtype, ["int8", "uint64", "float32"]), ids=str)
+@pytest.mark.parametrize(
+    "dtype", [np.dtype(name) for name in ("int8", "uint64", "float32")], ids=str
+)
 def test_histogram(dtype: np.dtype[Any]) -> None:
     x = random_array(500, dtype) if dtype.kind == "f" else random_array(500, dtype) // 3
     made = ga.lazy.asarray(x)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import DTYPES, LAYOUTS, Backend, assert_same, random_array, scaled
+from support import DTYPES, LAYOUTS, Backend, assert_same, random_array, sampled, scaled
 
 import gpualgo as ga
 
@@ -34,7 +34,9 @@ def _same(backend: Backend, made: Any, real: Any, *args: Any, **options: Any) ->
 
 
 @pytest.mark.parametrize("bins", BINS)
-@pytest.mark.parametrize("weights", [None, 3, 0.1, "float64", "int32"])
+@pytest.mark.parametrize(
+    "weights", sampled([None, 3, 0.1, "float64", "int32"], [None, 0.1, "int32"])
+)
 def test_one_dimension(backend: Backend, bins: str, weights: Any) -> None:
     x = _normal(N)
     made = ga.lazy.asarray(backend.to_device(x)) * np.float32(1.25) - np.float32(0.5)
@@ -44,7 +46,7 @@ def test_one_dimension(backend: Backend, bins: str, weights: Any) -> None:
     _same(backend, made, real, *BINS[bins], weights=weights)
 
 
-@pytest.mark.parametrize("dtype", REALS, ids=str)
+@pytest.mark.parametrize("dtype", sampled(REALS, ["bool", "float16", "int64"]), ids=str)
 def test_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
     x = random_array((N,), dtype)
     device = backend.to_device(x)
@@ -84,7 +86,7 @@ def test_layouts_and_outputs(backend: Backend, layout: str, guarded: Any) -> Non
     assert_same(backend.to_host(out), backend.to_host(want))
 
 
-@pytest.mark.parametrize("dims", [1, 2, 3, 8])
+@pytest.mark.parametrize("dims", [1, 3, 8])
 def test_several_dimensions(backend: Backend, dims: int) -> None:
     arrays = [_normal(N, i) for i in range(dims)]
     made = tuple(ga.lazy.asarray(backend.to_device(x)) + 1 for x in arrays)
@@ -103,10 +105,15 @@ def test_lazy_arrays_beside_arrays_and_numbers(backend: Backend) -> None:
     got = backend.to_host(ga.histogram(made, **options))
     want = np.histogramdd([part.ravel().astype(float) for part in real], **options)[0]
     assert_same(got, want.astype(np.int64))
-    assert (
-        backend.to_host(ga.histogram((ga.lazy.asarray(device), 1.0), (3, 1), ((-9, 9), None))).sum()
-        == x.size
-    )
+    both = ga.histogram((ga.lazy.asarray(device), 1.0), (3, 1), ((-9, 9), None))
+    assert backend.to_host(both).sum() == x.size
+
+
+def test_numbers_beside_arrays(backend: Backend) -> None:
+    x = _normal(N)
+    want = np.histogramdd((x, np.ones(N)), (5, 3), ((-2, 2), (0, 3)))[0]
+    got = ga.histogram((backend.to_device(x), 1), (5, 3), ((-2, 2), (0, 3)))
+    assert_same(backend.to_host(got), want.astype(np.int64))
 
 
 def test_tuples_that_a_function_returns(backend: Backend) -> None:

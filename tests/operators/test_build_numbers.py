@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sass
 from sass import Capability, needs_compilers, needs_cuobjdump
+from support import sampled
 
 from gpualgo._base import dtypes
 from gpualgo._cuda import build, toolchain
@@ -43,7 +44,7 @@ def test_numbers_are_read_once_for_several_elements(capability: Capability, tmp_
 
 
 @needs_compilers
-@pytest.mark.parametrize("kind", ["float", "complex", *sass.sampled(dtypes.NAMES)])
+@pytest.mark.parametrize("kind", ["float", "complex", *sampled(dtypes.NAMES)])
 def test_every_type_links(kind: str) -> None:
     value = {"float": 1.5, "complex": 1j}.get(kind)
     op = Operator(_scaled(dtypes.from_name(kind).type(1) if value is None else value))

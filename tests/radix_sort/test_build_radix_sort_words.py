@@ -11,6 +11,7 @@ import pytest
 import sass
 from lexical import lexical_order, some
 from sass import Capability, Dtype, needs_cuobjdump
+from support import sampled
 from test_build_radix_sort import MAIN, check, limit_of, ordered, pass_spec, rows_spec
 
 from gpualgo._algorithms.radix_sort import cuda_words, policy, words
@@ -31,7 +32,7 @@ def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> words.Group:
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", [MAIN, *OTHERS], ids=build.arch_of)
+@pytest.mark.parametrize("capability", sampled([MAIN, *OTHERS], [MAIN]), ids=build.arch_of)
 def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) -> None:
     word = word_of("float32", "int8", "float16").dtype
     small = word_of("float16", "uint8").dtype
@@ -49,7 +50,7 @@ def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) ->
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", [MAIN, *OTHERS], ids=build.arch_of)
+@pytest.mark.parametrize("capability", sampled([MAIN, *OTHERS], [MAIN]), ids=build.arch_of)
 @pytest.mark.parametrize(
     "sizes", [(4, 4), (8,), (1, 2), (4, 2, 1), (8, 4, 2, 1), (1,) * 8], ids=str
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sass
 from sass import Capability, Dtype, needs_cuobjdump
+from support import sampled
 
 from gpualgo._algorithms.scan import policy as tiles
 from gpualgo._algorithms.scan import policy_lines as lines
@@ -103,7 +104,7 @@ def all_cases(op: Operator, source: Dtype, acc: Dtype, capability: Capability) -
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("name", sass.sampled(dtypes.NAMES))
+@pytest.mark.parametrize("name", sampled(dtypes.NAMES))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
     is_recognised = dtypes.NAMES.index(name) % 2 and dtype.kind != "b"
@@ -193,13 +194,13 @@ def record_cases(op: Operator, dtype: Dtype, capability: Capability) -> list[Cas
     ("capability", "names"),
     [
         (MAIN, "float32 float32"),
-        (MAIN, "bool float32"),
+        pytest.param(MAIN, "bool float32", marks=pytest.mark.exhaustive),
         pytest.param(MAIN, "int8 float64 bool", marks=pytest.mark.exhaustive),
         pytest.param(MAIN, " ".join(["float64"] * 8), marks=pytest.mark.exhaustive),
         ((7, 5), "float32 int32"),
-        ((8, 0), "float64 float64"),
+        pytest.param((8, 0), "float64 float64", marks=pytest.mark.exhaustive),
         pytest.param((10, 0), "float32 float32", marks=pytest.mark.exhaustive),
-        ((12, 0), "float32 float32"),
+        pytest.param((12, 0), "float32 float32", marks=pytest.mark.exhaustive),
     ],
 )
 def test_records(capability: Capability, names: str, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from leaves import (
     structured,
     sums,
 )
-from support import LAYOUTS, Backend
+from support import LAYOUTS, Backend, sampled
 
 import gpualgo as ga
 from gpualgo._algorithms.scan import cpu
@@ -94,7 +94,7 @@ def test_order(scan: Scan, n: int, exclusive: bool, reverse: bool) -> None:
         assert_each(scan(compose, x, PAIR, **ways), expected(compose, x, PAIR, **ways))
 
 
-@pytest.mark.parametrize("dtype", RECORDS, ids=records.label)
+@pytest.mark.parametrize("dtype", sampled(RECORDS, RECORDS[::3]), ids=records.label)
 def test_every_record(scan: Scan, dtype: np.dtype[Any]) -> None:
     add = sums(len(records.leaves(dtype)))
     for n in (1, 3, 5, 64, LONG + 17):
@@ -161,7 +161,7 @@ def test_outputs_of_any_strides(scan: Scan, axis: int, layout: str) -> None:
     assert_each(scan(compose, x, PAIR, axis, layout=layout), expected(compose, x, PAIR, axis))
 
 
-@pytest.mark.parametrize("shape", [(LONG + 100,), (300, 130), (4500, 33), (70_000, 2)])
+@pytest.mark.parametrize("shape", [(LONG + 100,), (300, 130), (4500, 33), (20_000, 2)])
 @pytest.mark.parametrize(("exclusive", "reverse"), WAYS)
 def test_in_place(scan: Scan, shape: tuple[int, ...], exclusive: bool, reverse: bool) -> None:
     init = start_of((3, 9), PAIR) if exclusive else None
@@ -203,7 +203,8 @@ def test_broadcast_leaves(scan: Scan, axis: int) -> None:
 def test_casts(scan: Scan, source: np.dtype[Any], acc: np.dtype[Any]) -> None:
     add = sums(len(records.leaves(acc)))
     for shape, axis in (((LONG + 9,), 0), ((131, 40), 0), ((131, 40), 1), ((20, 33), None)):
-        for layout in ("contiguous", "step", "fortran", "misaligned"):
+        layouts = ("contiguous", "step", "fortran", "misaligned")
+        for layout in layouts[:1] if len(shape) == 1 else layouts:
             x = make(shape, source, layout)
             got = scan(add, x, source, axis, acc=acc)
             assert_each(got, expected(add, x, acc, axis))

@@ -138,7 +138,8 @@ def case_of(
     element = problem.element
     numbers = records.leaves(element)
     read = [*numbers, *(view.dtype for view in views[len(numbers) :])]
-    access, items = _access(views, read, starts, samples, kept)
+    most = 2 * VECTOR_BYTES // element.itemsize if isinstance(element, records.Computed) else None
+    access, items = _access(views, read, most, starts, samples, kept)
     num_samples = math.prod(extent for extent, _ in samples)
     num_places = math.prod(extent for extent, _ in kept)
     if items and num_samples < policy.SHORT_ROW and num_places > 4 * machine.num_sms:
@@ -151,10 +152,10 @@ def case_of(
 
 
 def _access(
-    views: Sequence[View], read: Sequence[np.dtype[Any]], starts: Sequence[int], samples: Dims,
-    kept: Dims,
+    views: Sequence[View], read: Sequence[np.dtype[Any]], most: int | None, starts: Sequence[int],
+    samples: Dims, kept: Dims,
 ) -> tuple[Access, int]:  # fmt: skip
-    """Return how kernels reach the samples of a row, and `items`."""
+    """Return how kernels reach the samples of a row, and `items`, at most so many if any."""
     sizes = [*map(records.step_of, read)]  # a byte for each position that is counted
     strides = samples[-1][1] if samples else tuple(sizes)
     if len(samples) > 1 or any(s not in (0, size) for s, size in zip(strides, sizes, strict=True)):
@@ -162,6 +163,8 @@ def _access(
     repeated = sum(1 << i for i, stride in enumerate(strides) if stride == 0)
     widest = max(sizes)
     items = 8 if widest < 2 else VECTOR_BYTES // widest
+    while most is not None and 1 < items > most:
+        items //= 2
     steps = [math.gcd(0, *(dim[1][i] for dim in kept)) for i in range(len(views))]
     is_aligned = all(
         repeated >> i & 1

@@ -100,6 +100,7 @@ def _ranges_of_each(given: Any, dims: int) -> tuple[Any, ...]:
 
 
 _BEGIN = re.compile(rf"^{_WHERE}: (bins|range)\b")
+_NUMBER = re.compile(rf"^{_WHERE}: (\d+ bins)\b")
 
 
 def named(i: int, find: Callable[[], Found]) -> Found:
@@ -107,4 +108,5 @@ def named(i: int, find: Callable[[], Found]) -> Found:
     try:
         return find()
     except (TypeError, ValueError) as error:
-        raise type(error)(_BEGIN.sub(rf"{_WHERE}: \1[{i}]", str(error))) from None
+        text = _BEGIN.sub(rf"{_WHERE}: \1[{i}]", str(error))
+        raise type(error)(_NUMBER.sub(rf"{_WHERE}: \1 of dimension {i}", text)) from None

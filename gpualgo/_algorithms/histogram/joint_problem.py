@@ -93,14 +93,16 @@ class JointHistogram(Problem):
 
     def _bins(self, i: int, dtype: np.dtype[Any]) -> Bins:
         bins = self.rest.bins[i]
-        if isinstance(bins, Edges):
-            if len(self.rest.bins) == 1 and not isinstance(self.rest.form, Form):
+
+        def made() -> Bins:
+            if isinstance(bins, Edges):
                 arguments.check_edges(bins.array)
-            else:
-                named(i, lambda: arguments.check_edges(bins.array))
-            return Bins(dtype, bins.array.size - 1, bins.array, None, None)
-        number, _, lo, _, hi, _ = bins
-        return Bins(dtype, number, None, lo, hi)
+                return Bins(dtype, bins.array.size - 1, bins.array, None, None)
+            number, _, lo, _, hi, _ = bins
+            return Bins(dtype, number, None, lo, hi)
+
+        is_one = len(self.rest.bins) == 1 and not isinstance(self.rest.form, Form)
+        return made() if is_one else named(i, made)
 
     def encode(self, init: Any) -> Array | None:
         if init is None:
