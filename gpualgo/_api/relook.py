@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpualgo._api.describe import describe
@@ -10,6 +12,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
 from gpualgo._pipeline.problem import Request
 
+_INPUTS = ("x", "keys", "values", "arrays", "weights")  # parameters that are read
 Relook = Callable[[tuple[Any, ...]], Request]
 
 
@@ -17,19 +20,33 @@ def relook_of(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], where: str
 ) -> Relook | None:
     """Return what gives the request of other arrays; None if no argument is lazy."""
-    places = [i for i, x in enumerate(args) if _is_data(x)]
-    if not any(is_lazy(args[i]) for i in places):
+    named = dict(zip(_positions(function), args, strict=False))
+    places = [place for place, x in named.items() if place[1] in _INPUTS and _is_data(x)]
+    keywords = [name for name in _INPUTS if _is_data(kwargs.get(name))]
+    if not any(map(is_lazy, (*(named[place] for place in places), *map(kwargs.get, keywords)))):
         return None
+    count = len(places) + len(keywords)
 
     def relook(arrays: tuple[Any, ...]) -> Request:
-        if len(arrays) != len(places):
-            raise TypeError(f"{where}: the plan takes {len(places)} array(s), got {len(arrays)}")
+        if len(arrays) != count:
+            raise TypeError(f"{where}: the plan takes {count} array(s), got {len(arrays)}")
         given = list(args)
-        for i, x in zip(places, arrays, strict=True):
+        for (i, _), x in zip(places, arrays, strict=False):
             given[i] = x
-        return describe("prepare", function, tuple(given), kwargs)
+        others = dict(zip(keywords, arrays[len(places) :], strict=True))
+        return describe("prepare", function, tuple(given), {**kwargs, **others})
 
     return relook
+
+
+def _positions(function: Callable[..., Any]) -> Iterator[tuple[int, str]]:
+    """Give the place and the parameter of each argument that is passed without a name."""
+    count = itertools.count()
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            yield from zip(count, itertools.repeat(name), strict=False)
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            yield next(count), name
 
 
 def _is_data(x: Any) -> bool:

@@ -182,6 +182,7 @@ def _histograms() -> list[Case]:
             f, "tuples in columns", (((211, 37), "int16"), ((1, 37), "float32")),
             {"bins": (200, 70), "range": ((-(2**15), 2**15), (-20, 20)), "axis": 0}, is_tuple=True,
         ),
+        Case(f, "lazy ones in rows", (((37, 211), "int16"),), {**even, "axis": 1}, is_lazy=True),
         Case(f, "weights", (((3001,), "float32"), ((3001,), "float64")), even, last_is="weights"),
         Case(
             f, "tuples with weights in rows",

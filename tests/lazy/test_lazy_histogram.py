@@ -169,6 +169,21 @@ def test_plans(backend: Backend) -> None:
         assert_same(backend.to_host(plan(made)), backend.to_host(want))
 
 
+def test_plans_with_weights_and_edges(backend: Backend) -> None:
+    x, w = _normal(N), _normal(N, 1)
+    device, weights = backend.to_device(x), backend.to_device(w)
+    made, edges = ga.lazy.asarray(device) * 2, backend.to_device(np.array([-2.0, 0, 1, 2]))
+    plan = ga.prepare(ga.histogram, made, edges, weights=weights)
+    want = ga.histogram(backend.to_device(x * np.float32(2)), edges, weights=weights)
+    assert_same(backend.to_host(plan(made, weights)), backend.to_host(want))
+    with pytest.raises(TypeError, match=r"takes 2 array\(s\), got 1"):
+        plan(made)
+    with pytest.raises(TypeError, match="made real before it is moved"):
+        ga.prepare(ga.histogram, made, edges, weights=made)
+    named = ga.prepare(ga.histogram, x=made, bins=edges)
+    assert_same(backend.to_host(named(made)), backend.to_host(ga.histogram(made, edges)))
+
+
 BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "complex": (
         lambda x: ga.histogram(ga.lazy.asarray(x) * 1j, 2, (0, 1)), TypeError,
