@@ -122,13 +122,10 @@ def _kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
     def write(fn: Any) -> Any:
         from gpualgo._algorithms.reduce import cpu_kernels
 
-        if column:
-            return cpu_kernels.column_kernel(fn, acc, is_computed)
-        return cpu_kernels.tile_kernel(fn, acc, is_computed, commutes)
+        write = cpu_kernels.column_kernel if column else cpu_kernels.tile_kernel
+        return write(fn, acc, is_computed)
 
-    commutes = op.commutative and not column
-    key = ("reduce", acc, column, is_computed, commutes)
-    return get_kernel(key, write, Applied(op, (acc, acc), acc))
+    return get_kernel(("reduce", acc, column, is_computed), write, Applied(op, (acc, acc), acc))
 
 
 def _run(

@@ -54,15 +54,11 @@ def _inline(function: Callable[..., Any]) -> Any:
     return numba.njit(error_model="numpy")(function)
 
 
-def tile_kernel(
-    fn: Any, acc: np.dtype[Any], is_computed: bool, commutes: bool
-) -> Callable[..., None]:
+def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..., None]:
     """Write the kernel that folds a tile at a time as a tree of fours, left before right.
 
-    A level takes four neighbours to one, or, of an operator that commutes, four that are a quarter
-    of the level apart: whole vectors, which need no shuffling. What is left of a level, three at
-    most, is carried to its end. No step waits for another of its level, so LLVM vectorises any
-    operator it can.
+    A level takes four neighbours to one; what is left of a level, three at most, is carried to
+    its end. No step waits for another of its level, so LLVM vectorises any operator it can.
     Complex128 goes by twos: LLVM's code for eight interleaved doubles is slower than scalar code.
     What is computed is so a chunk at a time, which is then in L1 for the first level.
     """
@@ -77,12 +73,10 @@ def tile_kernel(
     def level(src: Any, dst: Any, at: int, m: int) -> int:
         """Put what a level leaves of m elements behind the first `at`; return the new count."""
         groups = m // fan
-        step, apart_by = (1, groups) if commutes else (fan, 1)
         for i in range(groups):
-            value = fn(get(src, step * i), get(src, step * i + apart_by))
+            value = fn(get(src, fan * i), get(src, fan * i + 1))
             if fan == 4:
-                third, fourth = step * i + 2 * apart_by, step * i + 3 * apart_by
-                value = fn(value, fn(get(src, third), get(src, fourth)))
+                value = fn(value, fn(get(src, fan * i + 2), get(src, fan * i + 3)))
             put(dst, at + i, value)
         rest = m - groups * fan
         for i in range(rest):
