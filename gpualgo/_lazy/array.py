@@ -21,7 +21,7 @@ from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Array, Leaf, Place
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator, hot_key
-from gpualgo._pipeline import checks, results, settled
+from gpualgo._pipeline import checks, refusals, results, settled
 
 _SHOWN = 80  # characters of what is told of how one came to be
 
@@ -94,6 +94,7 @@ class LazyArray(Operators):
             with settled.retried(op, hot, error) as is_another:
                 if is_another:
                     return self._compiled_dtype()
+            refusals.name(error, op, "lazy")
             raise
 
     def _plain_dtype(self) -> np.dtype[Any] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from gpualgo._base.memo import Memo
@@ -130,6 +132,7 @@ class _Template(NamedTuple):
     code: types.CodeType
 
 
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _templates: Memo[_Template] = Memo(1 << 10)
 
 
@@ -146,8 +149,8 @@ def function_of(root: Node, num_leaves: int) -> types.FunctionType:
         scope: dict[str, Any] = {}
         exec(text, scope)
         bind = scope["bind"]
-        place = next((code for code in functions if isinstance(code, types.CodeType)), None)
-        code = bind(*captured).__code__
+        code = bind(*captured).__code__.replace(co_filename="<lazy array>")
+        place = next(filter(_is_given, functions), None)
         if place is not None:  # of which an error shall tell the line
             code = code.replace(co_filename=place.co_filename, co_firstlineno=place.co_firstlineno)
         return _Template(tuple(functions), bind, code)
@@ -156,6 +159,11 @@ def function_of(root: Node, num_leaves: int) -> types.FunctionType:
     found = template.bind(*captured)
     found.__code__ = template.code
     return found
+
+
+def _is_given(code: Any) -> bool:
+    """Return whether code is a caller's, and not of this package."""
+    return isinstance(code, types.CodeType) and not code.co_filename.startswith(_PACKAGE)
 
 
 def _code_of(fn: Any) -> Any:
