@@ -82,6 +82,25 @@ def _scan(n: int) -> Work:
     return Work(contenders, cupy.cumsum(x * y, dtype="float64").astype("float32"))
 
 
+def _histogram(n: int, xp: Any) -> Work:
+    """The lengths of points, counted as they are computed, and by an array between."""
+    random = xp.random.default_rng(0)
+    x, y = (random.random(n, dtype="float32") for _ in range(2))
+    made, between = ga.lazy.transform(lambda a, b: a * a + b * b, x, y), xp.empty_like(x)
+
+    def theirs() -> Any:
+        return xp.histogram(x * x + y * y, 100, (0.0, 2.0))[0]
+
+    contenders: dict[str, Any] = {
+        OURS: lambda: ga.histogram(made, 100, (0.0, 2.0)),
+        "ours, by an array between": lambda: ga.histogram(
+            ga.copy(made, out=between), 100, (0.0, 2.0)
+        ),
+        "NumPy" if xp is np else "CuPy": theirs,
+    }
+    return Work(contenders, ga.histogram(x * x + y * y, 100, (0.0, 2.0)))
+
+
 def _pi(n: int) -> Work:
     """Points in a quarter of a circle; what CuPy draws are others."""
     drawn = ga.lazy.random((2, n), seed=1, dtype=np.float32, device="cuda")
@@ -107,7 +126,11 @@ def _cpu(n: int) -> Work:
 
 def rows() -> list[Row]:
     """Return the rows that this machine can run."""
-    cpu = [Row("dot f32", 1 << 22, "cpu", _cpu, 2**25, 1.3)]
+    counted = functools.partial(_histogram, xp=np)
+    cpu = [
+        Row("dot f32", 1 << 22, "cpu", _cpu, 2**25, 1.3),
+        Row("histogram of lengths f32", 1 << 22, "cpu", counted, 2**25),
+    ]
     if gpu() is None:
         return cpu
     found = []
@@ -120,7 +143,11 @@ def rows() -> list[Row]:
             Row("mean and variance f32, one pass", n, "device", _variance, 4 * n),
             Row("sums and squares f32, one pass", n, "device", _sums, 4 * n, 0.8),
             Row("inclusive scan of x * y, f32", n, "device", _scan, 12 * n),
-        ]
+            Row(
+                "histogram of lengths f32", n, "device",
+                functools.partial(_histogram, xp=gpu()), 8 * n,
+            ),
+        ]  # fmt: skip
     return [*found, Row("pi, f32 points", 1 << 28, "device", _pi), *cpu]
 
 

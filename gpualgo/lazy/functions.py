@@ -167,6 +167,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None) -> Any:
     ends = range
     if range is None and np.ndim(bins) == 0 and x.size:
         ends = tuple([kind.type(one.item()) for one in minmax(x)])
+        range = ends if np.isfinite(ends).all() else None  # which `histogram` tells of
     return histogram(x, bins, range), np.histogram_bin_edges(np.empty(0, kind), bins, ends)
 
 
