@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from gpualgo._base.memo import Memo
 from gpualgo._operators.key import python_function
@@ -124,12 +127,30 @@ def _again(node: Call | Group | Item, what: Any, arguments: list[Node]) -> Node:
     return Group(what, arguments) if isinstance(node, Group) else Item(what, arguments[0])
 
 
-class _Template(NamedTuple):
+class _Template:
     """The code of expressions of one form that call functions of the same codes."""
 
-    held: tuple[Any, ...]  # as the memo is by their ids
-    bind: Callable[..., types.FunctionType]
-    code: types.CodeType
+    __slots__ = ("bind", "code", "held", "last")
+
+    def __init__(
+        self, held: tuple[Any, ...], bind: Callable[..., types.FunctionType], code: types.CodeType
+    ) -> None:
+        self.held = held  # as the memo is by their ids
+        self.bind, self.code = bind, code
+        # What was captured last, if all of it may be kept, and the function that did so: that an
+        # operator is the same one is the soonest seen of the very function.
+        self.last: tuple[list[Any], types.FunctionType] | None = None
+
+    def function(self, captured: list[Any]) -> types.FunctionType:
+        """Return the function that captures these."""
+        last = self.last
+        if last is not None and all(map(operator.is_, last[0], captured)):
+            return last[1]
+        found = self.bind(*captured)
+        found.__code__ = self.code
+        if all(map(_may_be_kept, captured)):
+            self.last = captured, found
+        return found
 
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -155,10 +176,14 @@ def function_of(root: Node, num_leaves: int) -> types.FunctionType:
             code = code.replace(co_filename=place.co_filename, co_firstlineno=place.co_firstlineno)
         return _Template(tuple(functions), bind, code)
 
-    template = _templates.made((text, *map(id, functions)), make)
-    found = template.bind(*captured)
-    found.__code__ = template.code
-    return found
+    return _templates.made((text, *map(id, functions)), make).function(captured)
+
+
+def _may_be_kept(value: Any) -> bool:
+    """Return whether a value that is captured holds no array."""
+    if type(value) is types.FunctionType:
+        return value.__closure__ is None and value.__defaults__ is None
+    return callable(value) or isinstance(value, (int, float, complex, np.generic))
 
 
 def _is_given(code: Any) -> bool:

@@ -164,11 +164,11 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None) -> Any:
         raise TypeError(f"np.histogram: bins={bins!r} is a rule; pass a number of bins, or edges")
     x = zipped(a, "np.histogram: a")
     kind = np.dtype(np.uint8) if x.dtype.kind == "b" else x.dtype
-    ends = range
+    span = ends = range
     if range is None and np.ndim(bins) == 0 and x.size:
         ends = tuple([kind.type(one.item()) for one in minmax(x)])
-        range = ends if np.isfinite(ends).all() else None  # which `histogram` tells of
-    return histogram(x, bins, range), np.histogram_bin_edges(np.empty(0, kind), bins, ends)
+        span = ends if np.isfinite(ends).all() else None  # which `histogram` tells of
+    return histogram(x, bins, span), np.histogram_bin_edges(np.empty(0, kind), bins, ends)
 
 
 # --- the table --------------------------------------------------------------------------------

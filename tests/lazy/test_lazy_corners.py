@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -85,3 +87,29 @@ REFUSED = [
 def test_refused_with_a_sentence(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+def test_expressions_that_are_alike_share_their_function() -> None:
+    x, y = np.arange(5.0), np.arange(5.0) + 1
+    first, second = (ga.lazy.asarray(a) * b for a, b in ((x, y), (y, x)))
+    assert first.function is second.function
+    for number in (2.5, 3.5, -0.0):
+        for a in (x, y):
+            assert_same(ga.copy(ga.lazy.asarray(a) * number), a * number)
+    scale = 2.0
+    made = [ga.lazy.transform(lambda a: a * scale, x)]
+    scale = 3.0
+    made.append(ga.lazy.transform(lambda a: a * scale, x))
+    assert [ga.copy(one).tolist() for one in made] == [(x * 2).tolist(), (x * 3).tolist()]
+
+
+def test_functions_that_are_kept_hold_no_array() -> None:
+    def made() -> tuple[Any, Any]:
+        x, table = np.arange(3), np.array([5, 6, 7])
+        assert ga.copy(ga.lazy.transform(lambda a: table[a], x)).tolist() == [5, 6, 7]
+        assert np.sum(ga.lazy.asarray(x) * x) == 5
+        return weakref.ref(x), weakref.ref(table)
+
+    refs = made()
+    gc.collect()
+    assert [ref() for ref in refs] == [None, None]
