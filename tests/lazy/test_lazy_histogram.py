@@ -217,6 +217,10 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
         lambda x: ga.histogram((x, ga.lazy.asarray(x) * np.float32(np.nan)), 2), ValueError,
         r"histogram: the range .* of x\[1\] is not finite",
     ),
+    "narrow bins of a tuple of one": (
+        lambda x: ga.histogram((ga.lazy.asarray(x),), 9, ((1, 1 + 1e-15),)), ValueError,
+        "histogram: 9 bins of dimension 0 in the range",
+    ),
     "edges that fall": (
         lambda x: ga.histogram(ga.lazy.asarray(x), [1, 0]), ValueError,
         "histogram: bins decreases from 1 to 0",
@@ -256,5 +260,11 @@ def test_the_place_of_what_reads_no_array(backend: Backend, device: str | None) 
     got = ga.transform(lambda a, b: a * b, counted, arrays)
     assert isinstance(got, type(arrays))
     assert_same(backend.to_host(got), places * x)
-    both = ga.histogram(ga.lazy.asarray(arrays), 10, (-4, 4), weights=counted * 2)
+    made = ga.lazy.asarray(arrays)
+    both = ga.histogram(made, 10, (-4, 4), weights=counted * 2)
     assert_same(backend.to_host(both), ga.histogram(x, 10, (-4, 4), weights=places * 2))
+    got = ga.histogram(counted, 10, (0, N), weights=made)
+    assert isinstance(got, type(arrays))
+    assert_same(backend.to_host(got), ga.histogram(places, 10, (0, N), weights=x))
+    got = ga.histogram((counted, made), 2, ((0, N), (-4, 4)), weights=made)  # places stand first
+    assert_same(backend.to_host(got), ga.histogram((places, x), 2, ((0, N), (-4, 4)), weights=x))

@@ -31,7 +31,7 @@ def histogram(
     """Count or add up samples of one dimension or more; see the public function."""
     given = None if _is_number(weights) or is_lazy(weights) else _view_of_weights(weights)
     if is_lazy(x):
-        x = _whole(x, given)
+        x = _whole(x, _place_of(weights) if is_lazy(weights) else given)
     views, op, form = taken(x, _SAMPLES, _WHERE, has_names=False)
     if is_lazy(weights):
         given = _view_of_weights(_made(weights, views[0], stream))
@@ -55,6 +55,14 @@ def histogram(
     op = op if isinstance(form, Source) else None
     problem = problem_of(JointHistogram, views, op, number, rest, _WHERE, 0 if op is None else 2)
     return run(problem, views, op, number, out, stream)
+
+
+def _place_of(weights: Any) -> View | None:
+    """Return a view of where lazy weights are; None if they have no place of their own."""
+    from gpualgo._lazy.combining import zipped
+
+    whole = zipped(weights, f"{_WHERE}: weights")
+    return None if whole.wish[1] is None else whole.views[0]
 
 
 def _whole(x: Any, beside: View | None) -> Any:
