@@ -140,6 +140,15 @@ def test_what_functions_capture(backend: Backend) -> None:
     _same(backend, made, backend.to_device(np.float32(1) - x), 10, (-4, 4))
 
 
+def test_captured_arrays_of_the_host_beside_edges(backend: Backend) -> None:
+    """Of whose copies, and of the edges, nobody but the call has hold."""
+    x, table = _normal(N), np.array([0.5, -1.0, 2.0], np.float32)
+    made = ga.lazy.transform(lambda a: table[1] + a * table[2], x)
+    edges = np.linspace(-3, 3, 60).astype(np.float32)
+    want = np.histogram(table[1] + x * table[2], edges)[0]
+    assert_same(ga.histogram(made, edges), want)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_random_numbers(backend: Backend, dtype: Any) -> None:
     made = ga.lazy.random(shape=(3, N), seed=5, dtype=dtype)
