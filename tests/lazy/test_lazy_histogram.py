@@ -172,6 +172,8 @@ def test_plans(backend: Backend) -> None:
     plan = ga.prepare(ga.histogram, first, 10, (-4.0, 4.0))
     for made, a in ((first, x), (second, y), (first, x)):
         assert_same(backend.to_host(plan(made)), np.histogram(a * 2, 10, (-4.0, 4.0))[0])
+    with pytest.raises(TypeError, match="an array, not lazy as it was"):
+        plan(backend.to_device(x))
     plan = ga.prepare(ga.histogram, first, 10)  # whose range is each array's own
     for made, a in ((first, x), (second, y)):
         want = ga.histogram(backend.to_device(a * np.float32(2)), 10)
@@ -225,6 +227,10 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "NaN in a dimension": (
         lambda x: ga.histogram((x, ga.lazy.asarray(x) * np.float32(np.nan)), 2), ValueError,
         r"histogram: the range .* of x\[1\] is not finite",
+    ),
+    "nine dimensions": (
+        lambda x: ga.histogram((ga.lazy.asarray(x),) * 9, 2), TypeError,
+        "histogram: x has elements of 9 numbers, at most 8",
     ),
     "narrow bins of a tuple of one": (
         lambda x: ga.histogram((ga.lazy.asarray(x),), 9, ((1, 1 + 1e-15),)), ValueError,

@@ -69,6 +69,11 @@ def _whole(x: Any, beside: View | None) -> Any:
     """Return lazy samples as one array, of the place of an array that goes with it."""
     from gpualgo._lazy import combining
 
+    if isinstance(x, tuple) and len(x) > records.MAX_FIELDS:
+        raise TypeError(
+            f"{_WHERE}: x has elements of {len(x)} numbers, at most {records.MAX_FIELDS} are "
+            "possible"
+        )
     whole = combining.zipped(x, f"{_WHERE}: x")
     return whole if beside is None else combining.beside(whole, beside, _WHERE)
 
