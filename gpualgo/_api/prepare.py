@@ -177,8 +177,9 @@ class Plan:
     ) -> tuple[tuple[View, ...], Any, Problem]:
         """Return what other lazy arrays read, and the operator with what computes them."""
         request = relook(arrays)
-        problem = self._request.problem
-        if len(request.views) != len(self._layouts) or type(request.problem) is not type(problem):
+        if type(request.problem) is not type(self._request.problem):
+            raise TypeError(f"{self._name} is an array, not lazy as it was; prepare another")
+        if len(request.views) != len(self._layouts):
             raise TypeError(
                 f"{self._name} reads {len(request.views)} arrays, the plan is for one that reads "
                 f"{len(self._layouts)}; prepare another"

@@ -151,8 +151,12 @@ def check_places(leaves: Sequence[Leaf], where: str) -> None:
 
 
 def beside(x: LazyArray, view: View, where: str) -> LazyArray:
-    """Return a lazy array as it is beside an array: where it reads none, in that one's place."""
-    check_places([*x.leaves, leaf.of_view(view)], where)
+    """Return a lazy array as it is beside an array: where it reads none, in that one's place.
+
+    The view may be of positions, which lie nowhere.
+    """
+    alone = leaf.positions((), place=(view.device, view.library))
+    check_places([*x.leaves, alone._replace(dtype=view.dtype)], where)
     if x.wish[1] is NumPyOnCPU or not all(one.is_position for one in x.leaves):
         return x
     place = {"device": view.device, "library": view.library}

@@ -193,10 +193,13 @@ def queue(
 ) -> None:
     """Queue a problem for arrays that kernels see."""
     views, outs = tuple(sources), tuple(targets)
-    if op is not None and op.arrays:  # copies of captured arrays lie somewhere else next time
+    is_kept = op is None or not op.arrays
+    if not is_kept:  # copies of captured arrays lie somewhere else next time
         plan = problem.cuda(views, op, outs)
     else:
         plan = plan_for(problem, views, op, outs, is_new=False)
     addresses = [view.ptr for view in (*views, *outs)]
     words = b"" if op is None else op.words
     plan.queue(stream, (*problem.start(init), words, *addresses))
+    if not is_kept and plan.tables is not None:  # which kernels read
+        lifetime.keep_until_done(stream, problem.device, plan)

@@ -140,6 +140,15 @@ def test_what_functions_capture(backend: Backend) -> None:
     _same(backend, made, backend.to_device(np.float32(1) - x), 10, (-4, 4))
 
 
+def test_captured_arrays_of_the_host_beside_edges(backend: Backend) -> None:
+    """Of whose copies, and of the edges, nobody but the call has hold."""
+    x, table = _normal(N), np.array([0.5, -1.0, 2.0], np.float32)
+    made = ga.lazy.transform(lambda a: table[1] + a * table[2], x)
+    edges = np.linspace(-3, 3, 60).astype(np.float32)
+    want = np.histogram(table[1] + x * table[2], edges)[0]
+    assert_same(ga.histogram(made, edges), want)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_random_numbers(backend: Backend, dtype: Any) -> None:
     made = ga.lazy.random(shape=(3, N), seed=5, dtype=dtype)
@@ -163,6 +172,8 @@ def test_plans(backend: Backend) -> None:
     plan = ga.prepare(ga.histogram, first, 10, (-4.0, 4.0))
     for made, a in ((first, x), (second, y), (first, x)):
         assert_same(backend.to_host(plan(made)), np.histogram(a * 2, 10, (-4.0, 4.0))[0])
+    with pytest.raises(TypeError, match="an array, not lazy as it was"):
+        plan(backend.to_device(x))
     plan = ga.prepare(ga.histogram, first, 10)  # whose range is each array's own
     for made, a in ((first, x), (second, y)):
         want = ga.histogram(backend.to_device(a * np.float32(2)), 10)
@@ -217,6 +228,14 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
         lambda x: ga.histogram((x, ga.lazy.asarray(x) * np.float32(np.nan)), 2), ValueError,
         r"histogram: the range .* of x\[1\] is not finite",
     ),
+    "nine dimensions": (
+        lambda x: ga.histogram((ga.lazy.asarray(x),) * 9, 2), TypeError,
+        "histogram: x has elements of 9 numbers, at most 8",
+    ),
+    "narrow bins of a tuple of one": (
+        lambda x: ga.histogram((ga.lazy.asarray(x),), 9, ((1, 1 + 1e-15),)), ValueError,
+        "histogram: 9 bins of dimension 0 in the range",
+    ),
     "edges that fall": (
         lambda x: ga.histogram(ga.lazy.asarray(x), [1, 0]), ValueError,
         "histogram: bins decreases from 1 to 0",
@@ -256,5 +275,11 @@ def test_the_place_of_what_reads_no_array(backend: Backend, device: str | None) 
     got = ga.transform(lambda a, b: a * b, counted, arrays)
     assert isinstance(got, type(arrays))
     assert_same(backend.to_host(got), places * x)
-    both = ga.histogram(ga.lazy.asarray(arrays), 10, (-4, 4), weights=counted * 2)
+    made = ga.lazy.asarray(arrays)
+    both = ga.histogram(made, 10, (-4, 4), weights=counted * 2)
     assert_same(backend.to_host(both), ga.histogram(x, 10, (-4, 4), weights=places * 2))
+    got = ga.histogram(counted, 10, (0, N), weights=made)
+    assert isinstance(got, type(arrays))
+    assert_same(backend.to_host(got), ga.histogram(places, 10, (0, N), weights=x))
+    got = ga.histogram((counted, made), 2, ((0, N), (-4, 4)), weights=made)  # places stand first
+    assert_same(backend.to_host(got), ga.histogram((places, x), 2, ((0, N), (-4, 4)), weights=x))

@@ -31,7 +31,7 @@ def histogram(
     """Count or add up samples of one dimension or more; see the public function."""
     given = None if _is_number(weights) or is_lazy(weights) else _view_of_weights(weights)
     if is_lazy(x):
-        x = _whole(x, given)
+        x = _whole(x, _place_of(weights) if is_lazy(weights) else given)
     views, op, form = taken(x, _SAMPLES, _WHERE, has_names=False)
     if is_lazy(weights):
         given = _view_of_weights(_made(weights, views[0], stream))
@@ -57,10 +57,23 @@ def histogram(
     return run(problem, views, op, number, out, stream)
 
 
+def _place_of(weights: Any) -> View | None:
+    """Return a view of where lazy weights are; None if they have no place of their own."""
+    from gpualgo._lazy.combining import zipped
+
+    whole = zipped(weights, f"{_WHERE}: weights")
+    return None if whole.wish[1] is None else whole.views[0]
+
+
 def _whole(x: Any, beside: View | None) -> Any:
     """Return lazy samples as one array, of the place of an array that goes with it."""
     from gpualgo._lazy import combining
 
+    if isinstance(x, tuple) and len(x) > records.MAX_FIELDS:
+        raise TypeError(
+            f"{_WHERE}: x has elements of {len(x)} numbers, at most {records.MAX_FIELDS} are "
+            "possible"
+        )
     whole = combining.zipped(x, f"{_WHERE}: x")
     return whole if beside is None else combining.beside(whole, beside, _WHERE)
 

@@ -61,7 +61,10 @@ class JointHistogram(Problem):
         super().__init__(device, views, op, init, rest, where)
         if isinstance(rest.form, Source):
             assert op is not None
-            source, _, samples = computed(op, samples, rest.form, device, where)
+            source, form, samples = computed(op, samples, rest.form, device, where)
+        else:
+            form = rest.form
+        self.is_tuple = form is not None
         self.has_weights = rest.weights is not None
         shape = views[0].shape
         self.axes = axes = checks.axes_of(rest.axis, len(shape), where)
@@ -101,8 +104,7 @@ class JointHistogram(Problem):
             number, _, lo, _, hi, _ = bins
             return Bins(dtype, number, None, lo, hi)
 
-        is_one = len(self.rest.bins) == 1 and not isinstance(self.rest.form, Form)
-        return made() if is_one else named(i, made)
+        return named(i, made) if self.is_tuple else made()
 
     def encode(self, init: Any) -> Array | None:
         if init is None:
