@@ -13,20 +13,8 @@ HEAVY = ("numba", "numba_cuda", "llvmlite", "cupy", "torch", "cuda", "ml_dtypes"
 MOST_MODULES = 56  # of this package; each costs about 0.3 ms
 
 
-def test_import_adds_little_to_numpy() -> None:
-    # Processor time: what else the machine runs does not count. bench/startup.py has the whole.
-    code = """if True:
-        import time, numpy
-        start = time.process_time()
-        import gpualgo
-        print(time.process_time() - start)
-    """
-    times = [float(run_python(code).stdout) for _ in range(5)]
-    assert min(times) < 0.08, times
-
-
 def test_import_loads_few_modules() -> None:
-    """Beside the clock: a count tells the same on every machine."""
+    """A count tells the same on every machine; bench/startup.py has the times."""
     code = "import gpualgo, sys; print(sum(m.startswith('gpualgo.') for m in sys.modules))"
     assert 0 < int(run_python(code).stdout) <= MOST_MODULES
 

@@ -124,8 +124,7 @@ struct StridedItems {
 
 namespace detail {
 
-// How many samples a thread loads at once: as many as a vector has of the widest number, and of
-// what is computed no more than two vectors hold.
+// How many samples are loaded at once: a vector of the widest number, computed ones of two vectors.
 template <class T, class W>
 __device__ constexpr int samples_at_once() {
   constexpr int widest = widest_leaf<T> > int(sizeof(W)) ? widest_leaf<T> : int(sizeof(W));

@@ -240,14 +240,12 @@ def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
     if view.device != CPU:
         from gpualgo._driver import driver
 
-        handle = _handle(stream, view)
-        driver.refuse_capture(handle, "histogram: range= was not given, so the host reads x's")
+        reason = "histogram: range= was not given, so the host reads x's"
+        driver.refuse_capture(_handle(stream, view), reason)
     with recording.suspended():  # a plan that is prepared needs the range now
-        ends = minmax(x, stream=stream)
-    lo, hi = (
-        end if isinstance(end, np.generic) else to_host(as_view(end, "histogram: x"), stream)[()]
-        for end in ends
-    )
+        lo, hi = minmax(x, stream=stream)
+    if not isinstance(lo, np.generic):  # arrays without axes
+        lo, hi = (to_host(as_view(end, "histogram: x"), stream)[()] for end in (lo, hi))
     return lo, hi
 
 
