@@ -34,9 +34,7 @@ def _same(backend: Backend, made: Any, real: Any, *args: Any, **options: Any) ->
 
 
 @pytest.mark.parametrize("bins", BINS)
-@pytest.mark.parametrize(
-    "weights", sampled([None, 3, 0.1, "float64", "int32"], [None, 0.1, "int32"])
-)
+@pytest.mark.parametrize("weights", sampled([None, 3, 0.1, "float64", "int32"], [None, "int32"]))
 def test_one_dimension(backend: Backend, bins: str, weights: Any) -> None:
     x = _normal(N)
     made = ga.lazy.asarray(backend.to_device(x)) * np.float32(1.25) - np.float32(0.5)
@@ -71,7 +69,8 @@ def test_axes_and_positions(backend: Backend, shape: tuple[int, ...], weights: b
     axes: list[Any] = [None, *range(len(shape)), tuple(range(len(shape)))[1:]]
     for axis in axes:
         _same(backend, made, real, 13, (0, 106), axis=axis, weights=each)
-        _same(backend, made.T, real.T, 13, (0, 106), axis=axis, weights=None)
+        if each is None:
+            _same(backend, made.T, real.T, 13, (0, 106), axis=axis)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -92,8 +91,9 @@ def test_several_dimensions(backend: Backend, dims: int) -> None:
     made = tuple(ga.lazy.asarray(backend.to_device(x)) + 1 for x in arrays)
     real = tuple(backend.to_device(x + np.float32(1)) for x in arrays)
     _same(backend, made, real, (2,) * dims, ((-1.0, 3.0),) * dims)
-    _same(backend, made, real, 2)
     _same(backend, made, real, (2,) * dims, ((-1.0, 3.0),) * dims, weights=real[0])
+    if dims < 8:
+        _same(backend, made, real, 2)
 
 
 def test_lazy_arrays_beside_arrays_and_numbers(backend: Backend) -> None:
@@ -149,7 +149,7 @@ def test_captured_arrays_of_the_host_beside_edges(backend: Backend) -> None:
     assert_same(ga.histogram(made, edges), want)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", sampled(["float32", "float64"], ["float32"]))
 def test_random_numbers(backend: Backend, dtype: Any) -> None:
     made = ga.lazy.random(shape=(3, N), seed=5, dtype=dtype)
     real = np.asarray(made)

@@ -65,7 +65,7 @@ def _made(kind: str, what: Any, given: list[Any], apply: Any, asarray: Any) -> A
     return what(*given) if kind == "view" else apply(what, *given)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(steps())
 def test_lazy_is_as_step_by_step(plan: list[tuple[str, Any, list[int]]]) -> None:
     real: list[Any] = []

@@ -112,7 +112,7 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
 
 
 @needs_cuobjdump
-@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
+@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     cut = policy.histogram_policy(1 << 30, 4, limit_of(capability))
     for spec in (
