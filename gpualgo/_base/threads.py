@@ -173,7 +173,7 @@ def _wait(helpers: list[Future[None]]) -> None:
         while not helper.cancel() and not helper.done():
             try:
                 helper.exception()
-            except KeyboardInterrupt as error:
+            except BaseException as error:  # what a signal's handler raises
                 interrupt = error
     if interrupt is not None:
         raise interrupt

@@ -181,9 +181,11 @@ def function_of(root: Node, num_leaves: int) -> types.FunctionType:
 
 def _may_be_kept(value: Any) -> bool:
     """Return whether a value that is captured holds no array."""
-    if type(value) is types.FunctionType:
-        return value.__closure__ is None and value.__defaults__ is None
-    return callable(value) or isinstance(value, (int, float, complex, np.generic))
+    function = python_function(value) if callable(value) else None  # of a compiled one, its own
+    if function is not None:
+        held = function.__closure__, function.__defaults__, function.__kwdefaults__
+        return held == (None, None, None)
+    return callable(value) or isinstance(value, (int, float, complex, np.number, np.bool_))
 
 
 def _is_given(code: Any) -> bool:

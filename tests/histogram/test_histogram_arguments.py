@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,11 @@ def test_edges_are_told_apart() -> None:
 
 
 def test_long_edges_are_not_remembered() -> None:
-    detect = partial(arguments.detect_range, NumPy.view(np.arange(3.0)), None)
+    view = NumPy.view(np.arange(3.0))
     edges = np.arange((1 << 17) + 1.0)
     with pytest.raises(TypeError, match="not remembered"):
-        hash(arguments.bins_of(edges, None, detect, None))
-    assert isinstance(hash(arguments.bins_of(edges[:-1], None, detect, None)), int)
+        hash(arguments.bins_of(edges, None, view, None))
+    assert isinstance(hash(arguments.bins_of(edges[:-1], None, view, None)), int)
 
 
 class Recorder:
@@ -41,16 +40,16 @@ class Recorder:
 
 
 def test_a_range_is_found_for_a_plan_but_not_for_a_graph() -> None:
-    detect = partial(arguments.detect_range, NumPy.view(np.arange(3.0)), None)
+    view = NumPy.view(np.arange(3.0))
     with recording.recording(Recorder(is_graph=False)):
-        assert arguments.bins_of(4, None, detect, None) == (
+        assert arguments.bins_of(4, None, view, None) == (
             arguments.even_bins(4, np.float64(0.0), np.float64(2.0), True)
         )
     with (
         recording.recording(Recorder(is_graph=True)),
         pytest.raises(RuntimeError, match=r"cannot be recorded"),
     ):
-        arguments.bins_of(4, None, detect, None)
+        arguments.bins_of(4, None, view, None)
 
 
 def test_suspended_calls_run() -> None:

@@ -6,6 +6,7 @@ import gc
 import weakref
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from support import assert_same
@@ -108,6 +109,8 @@ def test_functions_that_are_kept_hold_no_array() -> None:
         x, table = np.arange(3), np.array([5, 6, 7])
         assert ga.copy(ga.lazy.transform(lambda a: table[a], x)).tolist() == [5, 6, 7]
         assert np.sum(ga.lazy.asarray(x) * x) == 5
+        compiled = numba.njit(lambda a: table[a])
+        assert ga.copy(ga.lazy.transform(compiled, x)).tolist() == [5, 6, 7]
         return weakref.ref(x), weakref.ref(table)
 
     refs = made()

@@ -158,6 +158,12 @@ def test_random_numbers(backend: Backend, dtype: Any) -> None:
     _same(backend, made[0], real[0], 20, (0.0, 1.0), weights=2.5)
 
 
+def test_more_than_32_bits_count() -> None:
+    n = (1 << 31) + 5
+    with ga.default_device("cpu"):
+        assert ga.histogram(ga.lazy.arange(n), [0, 7, n - 7, n]).tolist() == [7, n - 14, 7]
+
+
 def test_bool_samples(backend: Backend) -> None:
     x = _normal(N)
     made = ga.lazy.asarray(backend.to_device(x)) > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.histogram import arguments
@@ -142,8 +141,7 @@ def histogram(
         out = target if target.owner is out else out  # what is known by a protocol is given back
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "histogram")
-    detect = partial(arguments.detect_range, view, stream)
-    rest = arguments.bins_of(bins, range, detect, stream), axis, dtype
+    rest = arguments.bins_of(bins, range, view, stream), axis, dtype
     problem = problem_of(Histogram, (view,), None, None, rest, "histogram", 0)
     return run(problem, (view,), None, None, out, stream)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 
 Array = np.ndarray[Any, Any]
-Detect = Callable[[], tuple[Any, Any]]  # returns the ends of even bins, as the data has them
 
 MAX_BINS = (1 << 31) - 2  # kernels number bins, and places beyond them, in 32 bits
 _MAX_KEY_BYTES = 1 << 20  # longer edges are not remembered
@@ -53,16 +51,19 @@ def check_samples(view: View, name: str = "x") -> None:
         )
 
 
-def bins_of(bins: Any, range: Any, detect: Detect, stream: Any) -> tuple[Any, ...] | Edges:
+def bins_of(
+    bins: Any, range: Any, view: View, stream: Any, computed: Any = None
+) -> tuple[Any, ...] | Edges:
     """Return even bins (number, ends with their types, whether those are the data's) or edges.
 
-    They are hashable, unless edges are long. `detect` looks at the data, where it has to be.
+    They are hashable, unless edges are long. `computed`: see `detect_range`.
     """
     is_number = type(bins) is int and 0 < bins <= MAX_BINS
     counts = bins if is_number else parse_bins(bins, stream)
     if isinstance(counts, int):
-        lo, hi = detect() if range is None else parse_range(range)
-        return even_bins(counts, lo, hi, range is None)
+        if range is None:
+            return even_bins(counts, *detect_range(view, stream, "x", computed), True)
+        return even_bins(counts, *parse_range(range))
     if range is not None:
         raise ValueError("histogram: range= is for a number of bins; leave it out beside edges")
     return Edges(counts)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,22 +31,32 @@ def histogram(
     if is_lazy(x):
         x = _whole(x, _place_of(weights) if is_lazy(weights) else given)
     views, op, form = taken(x, _SAMPLES, _WHERE, has_names=False)
-    if is_lazy(weights):
-        given = _view_of_weights(_made(weights, views[0], stream))
-    samples = _computed(views, x) if isinstance(form, Source) else _read(views, form)
-    detects = [
-        partial(arguments.detect_range, one.view, stream, one.name, one.array) for one in samples
-    ]
+    whole = None
+    if isinstance(form, Source):
+        whole = _whole(x)  # a tuple of arrays and numbers on a GPU is one, too
+        samples, built = _typed(whole, views[0])
+    else:
+        samples, built = views, form
+    if built is not None and any(item is not None for item in built.items):
+        raise TypeError(
+            f"{_WHERE}: x is a tuple of tuples, and each of its items is a dimension; "
+            "pass a tuple of arrays"
+        )
+    names = inputs.names(samples, built, "x")
+    for view, name in zip(samples, names, strict=True):
+        arguments.check_samples(view, name)
     if dtype is None and out is not None:
         target = as_view(out, f"{_WHERE}: out")
         dtype, out = target.dtype, target if target.owner is out else out
-    number = weights if given is None else None
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, _WHERE)
-    if samples[0].name == "x":
-        found: tuple[Any, ...] = (arguments.bins_of(bins, range, detects[0], stream),)
+    if built is None:
+        found: tuple[Any, ...] = (arguments.bins_of(bins, range, samples[0], stream, whole),)
     else:
-        found = joint_arguments.bins_of_each(bins, range, detects, stream)
+        found = joint_arguments.bins_of_each(bins, range, samples, names, stream, whole)
+    if is_lazy(weights):  # once all else has been looked at
+        given = _view_of_weights(_made(weights, views[0], stream))
+    number = weights if given is None else None
     kind = View if given is not None else None if number is None else np.asarray(number).dtype
     rest = Rest(found, axis, dtype, form, kind)
     views = views if given is None else (*views, _spread(given, views[0]))
@@ -65,7 +73,7 @@ def _place_of(weights: Any) -> View | None:
     return None if whole.wish[1] is None else whole.views[0]
 
 
-def _whole(x: Any, beside: View | None) -> Any:
+def _whole(x: Any, beside: View | None = None) -> Any:
     """Return lazy samples as one array, of the place of an array that goes with it."""
     from gpualgo._lazy import combining
 
@@ -88,47 +96,10 @@ def _made(weights: Any, beside: View, stream: Any) -> Any:
     return made(whole, False, where, stream)
 
 
-class _Sample(NamedTuple):
-    """One dimension of samples."""
-
-    name: str
-    view: View  # of the array, or of its dtype and place where there is none
-    array: Any  # the lazy one, where there is one
-
-
-def _read(views: Sequence[View], form: Form | None) -> list[_Sample]:
-    """Return the dimensions of samples that are in arrays."""
-    _check_form(form)
-    names = inputs.names(tuple(views), form, "x")
-    for view, name in zip(views, names, strict=True):
-        arguments.check_samples(view, name)
-    return [_Sample(name, view, None) for name, view in zip(names, views, strict=True)]
-
-
-def _computed(views: Sequence[View], x: Any) -> list[_Sample]:
-    """Return the dimensions of samples that are computed of what is read."""
-    from gpualgo._lazy.combining import zipped
-
-    whole = zipped(x, f"{_WHERE}: x")
-    if whole.dtype.names is None:
-        found = [_Sample("x", views[0]._replace(dtype=whole.dtype), whole)]
-    else:
-        _check_form(forms.form_of(whole.dtype.names))
-        found = [
-            _Sample(f"x[{name}]", views[0]._replace(dtype=leaf), whole[name])
-            for name, leaf in zip(whole.dtype.names, records.leaves(whole.dtype), strict=True)
-        ]
-    for one in found:
-        arguments.check_samples(one.view, one.name)
-    return found
-
-
-def _check_form(form: Form | None) -> None:
-    if form is not None and any(item is not None for item in form.items):
-        raise TypeError(
-            f"{_WHERE}: x is a tuple of tuples, and each of its items is a dimension; "
-            "pass a tuple of arrays"
-        )
+def _typed(whole: Any, like: View) -> tuple[tuple[View, ...], Form | None]:
+    """Return views as if each number of computed samples had an array, and how these are built."""
+    form = forms.form_of(whole.dtype.names) if whole.dtype.names else None
+    return tuple([like._replace(dtype=leaf) for leaf in records.leaves(whole.dtype)]), form
 
 
 def _is_number(weights: Any) -> bool:

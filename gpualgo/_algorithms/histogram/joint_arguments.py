@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gpualgo._algorithms.histogram import arguments
-from gpualgo._algorithms.histogram.arguments import MAX_BINS, Detect, Edges
+from gpualgo._algorithms.histogram.arguments import MAX_BINS, Edges
 from gpualgo._arrays.view import View
 
 Found = TypeVar("Found")
@@ -19,23 +19,30 @@ Found = TypeVar("Found")
 _WHERE = "histogram"
 
 
-def bins_of_each(bins: Any, ranges: Any, detects: Sequence[Detect], stream: Any) -> tuple[Any, ...]:
+def bins_of_each(
+    bins: Any, ranges: Any, views: Sequence[View], names: Sequence[str], stream: Any,
+    computed: Any = None,
+) -> tuple[Any, ...]:  # fmt: skip
     """Return the bins of each dimension (see `arguments.bins_of`)."""
-    each, ends = _bins_of_each(bins, len(detects)), _ranges_of_each(ranges, len(detects))
+    each, ends = _bins_of_each(bins, len(views)), _ranges_of_each(ranges, len(views))
 
     def parsed(i: int) -> Any:
         return named(i, lambda: arguments.parse_bins(each[i], stream))
 
     def whole(i: int) -> Any:
-        return named(i, lambda: _bins_of(numbers[i], ends[i], detects[i]))
+        return named(i, lambda: _bins_of(numbers[i], ends[i], lambda: detected(i)))
 
-    numbers = [parsed(i) for i in range(len(detects))]
+    def detected(i: int) -> tuple[Any, Any]:
+        own = None if computed is None else computed[computed.dtype.names[i]]
+        return arguments.detect_range(views[i], stream, names[i], own)
+
+    numbers = [parsed(i) for i in range(len(views))]
     total = math.prod(found if isinstance(found, int) else found.size - 1 for found in numbers)
     if total > MAX_BINS:
         raise ValueError(
             f"{_WHERE}: bins make {total} bins in all, at most {MAX_BINS} are possible; use fewer"
         )
-    return tuple([whole(i) for i in range(len(detects))])
+    return tuple([whole(i) for i in range(len(views))])
 
 
 def bins_again(
@@ -50,7 +57,7 @@ def bins_again(
     )
 
 
-def _bins_of(found: Any, ends: Any, detect: Detect) -> Any:
+def _bins_of(found: Any, ends: Any, detect: Callable[[], tuple[Any, Any]]) -> Any:
     if isinstance(found, int):
         lo, hi = detect() if ends is None else arguments.parse_range(ends)
         return arguments.even_bins(found, lo, hi, ends is None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,8 +55,7 @@ class Histogram(Problem):
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         bins, axis, dtype = self.rest
-        detect = partial(arguments.detect_range, views[0], stream)
-        rest = arguments.bins_of(bins[0], None, detect, stream), axis, dtype
+        rest = arguments.bins_of(bins[0], None, views[0], stream), axis, dtype
         return self.like(views, None, None, rest)
 
     def of_empty(self, op: Any, init: Any) -> Array:
