@@ -170,7 +170,7 @@ def reduce_cases(
     is_wide: bool | None = items * records.alignment_of(source) == templates.VECTOR_BYTES
     if leaves > 1 and not is_wide:
         is_wide = None  # whole records are, as partials
-    return [*cases, Case(rows.columns_spec(op, source, acc, cut), is_wide)]
+    return [*cases, Case(rows.columns_spec(op, source, acc, cut, True), is_wide)]
 
 
 def strided_case(op: Operator, source: Dtype, acc: Dtype) -> Case:

@@ -50,6 +50,19 @@ struct Layout {
   }
 };
 
+// As Layout, of one dimension.
+template <int Operands>
+struct EvenLayout {
+  int64 strides[Operands];  // bytes
+
+  __device__ void offsets(int64 index, int64 (&result)[Operands]) const {
+#pragma unroll
+    for (int operand = 0; operand < Operands; ++operand) {
+      result[operand] = index * strides[operand];
+    }
+  }
+};
+
 }  // namespace gpualgo
 
 #endif

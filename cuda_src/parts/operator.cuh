@@ -185,6 +185,7 @@ struct Maximum : Recognised<Maximum> {
 };
 
 // Of values with their positions: the extreme one, a NaN before all; of equal ones the first.
+// `append`: where the newer element is known to lie behind the older one.
 template <bool is_maximum>
 struct ArgExtreme {
   static constexpr bool commutative = true, has_numbers = false;
@@ -194,6 +195,12 @@ struct ArgExtreme {
     const bool is_more = newer > older, is_less = newer < older;
     if (is_more != is_less) return is_more == is_maximum ? b : a;
     return is_before(newer, older, b.v1 < a.v1) ? b : a;  // seldom: alike, or a NaN
+  }
+  template <class A>
+  __device__ static A append(const A& a, const A& b) {
+    const auto newer = computed(b.v0), older = computed(a.v0);
+    const bool is_kept = is_maximum ? newer <= older : newer >= older;
+    return is_kept || older != older ? a : b;
   }
   template <class T>
   __device__ static auto computed(const T& x) {
@@ -210,6 +217,26 @@ struct ArgExtreme {
 };
 struct ArgMinimum : ArgExtreme<false> {};
 struct ArgMaximum : ArgExtreme<true> {};
+
+namespace detail {
+
+template <class Op, class A>
+__device__ inline auto appended(const A& older, const A& newer, int)
+    -> decltype(Op::append(older, newer)) {
+  return Op::append(older, newer);
+}
+template <class Op, class A>
+__device__ inline A appended(const A& older, const A& newer, long) {
+  return Op::apply(older, newer);
+}
+
+}  // namespace detail
+
+// older (+) newer, where newer lies behind older in the order of elements.
+template <class Op, class A>
+__device__ inline A appended(const A& older, const A& newer) {
+  return detail::appended<Op>(older, newer, 0);
+}
 
 // Of pairs: the least of the first and the greatest of the second.
 struct MinimumMaximum {

@@ -15,7 +15,7 @@
 
 namespace gpualgo {
 
-template <class A, class T>
+template <class A, class T, class Rows>
 struct ColumnsParams {
   static constexpr int leaves = num_leaves<T>;
   ReduceCommon<A, T> common;
@@ -23,9 +23,11 @@ struct ColumnsParams {
   Divisor num_blocks;  // that share a set of columns
   Divisor num_column_tiles;
   int64 column_strides[leaves], output_column_strides[num_leaves<A>];  // bytes
-  Layout<leaves> rows;                                                 // the reduced dimensions
+  Rows rows;  // the reduced dimensions: a Layout or an EvenLayout
   Layout<leaves + num_leaves<A>> batch;  // the kept ones but the columns: inputs, outputs
 };
+
+constexpr int max_partial_bytes = 128;  // of a thread's registers
 
 template <class A, int slots, int columns>
 struct ColumnsShared {
@@ -38,7 +40,7 @@ __device__ inline void append_pack(A (&totals)[items], const Pack<T, items>& pac
 #pragma unroll
   for (int i = 0; i < items; ++i) {
     A value = convert<A>(pack.items[i]);
-    totals[i] = is_first ? value : Op::apply(totals[i], value);
+    totals[i] = is_first ? value : appended<Op>(totals[i], value);
   }
 }
 
@@ -86,9 +88,9 @@ __device__ inline void join_slots(int64 count, int64 share, A (&totals)[items],
   }
 }
 
-template <class Policy, int width, int items, class Op, class A, class T>
+template <class Policy, int width, int items, class Op, class A, class T, class Rows>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    reduce_columns_kernel(const __grid_constant__ ParamsFor<Op, ColumnsParams<A, T>> params) {
+    reduce_columns_kernel(const __grid_constant__ ParamsFor<Op, ColumnsParams<A, T, Rows>> params) {
   take_numbers<Op>(params);
   constexpr int slots = Policy::block_threads / width;
   constexpr int columns = width * items;
@@ -165,7 +167,9 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     return pack;
   };
   const int64 num_partials = is_inside ? num_blocks : 0;
-  share = reduce_slot<slots, loads, Op>(0, num_partials, load_partial, totals);
+  constexpr int whole = loads * items * int(sizeof(A));  // bytes, if as many were loaded at once
+  constexpr int partial_loads = whole <= max_partial_bytes ? loads : 1;
+  share = reduce_slot<slots, partial_loads, Op>(0, num_partials, load_partial, totals);
   join_slots<slots, Op>(num_partials, share, totals, shared.values);
   store();
   if (threadIdx.x == 0) params.common.tickets[tile] = 0;

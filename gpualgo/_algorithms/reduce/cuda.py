@@ -170,13 +170,15 @@ def _columns(case: _Case) -> Plan:
         offsets = [s for _, s in reduced] + [s[:leaves] for _, s in batch]
         items = policy.column_items(source, acc, num_columns, case.fitting(offsets))
     widest = policy.column_items(source, acc, num_columns)
-    size = source.itemsize  # in registers, positions too
+    size = policy.packed_size(source)
+    is_even = len(reduced) == 1
     cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size)
-    spec = policy.columns_spec(case.op, source, acc, cut)
+    spec = policy.columns_spec(case.op, source, acc, cut, is_even)
     packed = spec.parameters.pack(
         num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,
         num_blocks=cut.num_blocks, num_column_tiles=cut.num_column_tiles,
-        column_strides=column_strides, output_column_strides=out_strides, rows=reduced, batch=batch,
+        column_strides=column_strides, output_column_strides=out_strides,
+        rows={"strides": reduced[0][1]} if is_even else reduced, batch=batch,
     )  # fmt: skip
     blocks = cut.num_column_tiles * num_batches * cut.num_blocks
     pieces = []

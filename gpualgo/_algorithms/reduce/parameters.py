@@ -48,12 +48,19 @@ def rows(source: Element, acc: Dtype, access: Parameters) -> Parameters:
 
 
 @cache
-def columns(source: Element, acc: Dtype) -> Parameters:
-    """Return ColumnsParams<A, T>."""
+def even_layout(operands: int) -> Parameters:
+    """Return EvenLayout<operands>, whose value is the strides."""
+    return Parameters("EvenLayout", strides=I64[operands])
+
+
+@cache
+def columns(source: Element, acc: Dtype, is_even: bool) -> Parameters:
+    """Return ColumnsParams<A, T, Rows>; is_even: rows lie in one dimension."""
     leaves, outputs = len(records.leaves(source)), len(records.leaves(acc))
     return Parameters(
         "ColumnsParams",
         common=_common(source, acc), num_rows=I64, rows_per_block=I64, num_columns=I64,
         num_blocks=DIVISOR, num_column_tiles=DIVISOR, column_strides=I64[leaves],
-        output_column_strides=I64[outputs], rows=layout(leaves), batch=layout(leaves + outputs),
+        output_column_strides=I64[outputs],
+        rows=even_layout(leaves) if is_even else layout(leaves), batch=layout(leaves + outputs),
     )  # fmt: skip

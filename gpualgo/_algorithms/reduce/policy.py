@@ -96,6 +96,13 @@ def bytes_read(dtype: Element) -> int:
     return dtype.itemsize
 
 
+def packed_size(dtype: Element) -> int:
+    """Return what an element takes of a thread's registers; neighbours may share a position."""
+    if isinstance(dtype, records.Computed) or records.SHARED_POSITION not in records.leaves(dtype):
+        return dtype.itemsize
+    return bytes_read(dtype)
+
+
 def _computed_bytes(dtype: Element) -> int:
     """Return what an element that is computed counts for: half of what it would if it were read."""
     return dtype.itemsize // 2 if isinstance(dtype, records.Computed) else 0
@@ -237,15 +244,20 @@ def column_items(
     return math.gcd(1 << max(1, most).bit_length() - 1, num_columns, max(1, fitting))
 
 
-def columns_spec(op: Operator, source: Element, acc: np.dtype[Any], cut: ColumnsCut) -> Spec:
-    """Return the kernel that reduces columns."""
+def columns_spec(
+    op: Operator, source: Element, acc: np.dtype[Any], cut: ColumnsCut, is_even: bool
+) -> Spec:
+    """Return the kernel that reduces columns; is_even: whose rows lie in one dimension."""
     # Registers might spill else; of one number beside what is counted they do not.
     is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
-    policy = cut.policy.cpp(int(records.is_record(source) and not is_one))
+    is_wide = records.is_record(source) and not is_one
+    policy = cut.policy.cpp(int(is_wide or (source.itemsize == 1 and op.name is None)))
+    layout = "EvenLayout" if is_even else "Layout"
+    rows = f"gpualgo::{layout}<{len(records.leaves(source))}>"
     expression = (
         f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "
         f"{functor(op, (acc, acc), acc)}, "
-        f"{records.cpp_name(acc)}, {records.cpp_name(source)}>"
+        f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {rows}>"
     )
-    takes = parameters.columns(source, acc)
+    takes = parameters.columns(source, acc, is_even)
     return spec_of("reduce/columns.cuh", expression, takes, op, acc, source)
