@@ -190,6 +190,12 @@ def joint_histograms(n: int) -> None:
         want = np.histogram(a, 50, (0, 1), weights=w)[0].astype(np.result_type(dtype, np.int8))
         got = ga.histogram(x, 50, (0, 1), weights=xp.asarray(w.astype(dtype)))
         same(to_host(got).astype(want.dtype), want)
+    k = np.float32(0.5)
+    halved = ga.lazy.transform(lambda p: p * k, x)  # a number that each block puts into its memory
+    want = np.histogram(a * k, 50, (0, 1), weights=w)[0]
+    same(ga.histogram(halved, 50, (0, 1), weights=xp.asarray(w)), want)
+    want = np.histogramdd((a * k, b), (40, 7), ((0, 1), (0, 7)))[0]
+    same(ga.histogram((halved, y), (40, 7), ((0, 1), (0, 7))), want.astype(np.int64))
 
 
 def counted(n: int) -> None:

@@ -173,11 +173,11 @@ def reduce_cases(
     return [*cases, Case(rows.columns_spec(op, source, acc, cut, True), is_wide)]
 
 
-def strided_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
-    """Return the kernel that reduces a few long rows of any strides."""
+def strided_case(op: Operator, source: Dtype, acc: Dtype, *, is_even: bool = False) -> Case:
+    """Return the kernel that reduces a few long rows of any strides; is_even: in one dimension."""
     cut = rows.cut_rows(op, 1, MANY_BYTES // source.itemsize, source)
     is_wide = None if records.alignment_of(source) == 16 else False
-    access = rows.strided(len(records.leaves(source)))
+    access = rows.strided(len(records.leaves(source)), is_even=is_even)
     return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)
 
 

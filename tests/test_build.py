@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,8 @@ def test_every_architecture(capability: Capability, names: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", sampled(["float32", "bool", "complex128"], ["float32"]))
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    ops = (LAMBDA, Operator(LAMBDA.fn, commutative=True))
-    cases = [sass.strided_case(op, dtype, dtype) for op in ops]
+    each = itertools.product((LAMBDA, Operator(LAMBDA.fn, commutative=True)), (True, False))
+    cases = [sass.strided_case(op, dtype, dtype, is_even=is_even) for op, is_even in each]
     cases += sass.reduce_cases(LAMBDA, dtype, dtype, sass.FEW_BYTES, aligned=False)
     cases += [sass.flat_case(LAMBDA, [dtype, dtype], dtype, aligned=False)]
     sass.check(cases, MAIN, tmp_path)

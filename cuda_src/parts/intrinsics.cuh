@@ -108,6 +108,12 @@ __device__ inline uint32 opaque_shr(uint32 x) {
   asm("shr.u32 %0, %1, %2;" : "=r"(result) : "r"(x), "n"(count));
   return result;
 }
+template <int count>
+__device__ inline int64 opaque_shr(int64 x) {
+  int64 result;
+  asm("shr.s64 %0, %1, %2;" : "=l"(result) : "l"(x), "n"(count));
+  return result;
+}
 
 // Between float and the bits of a float16, rounded to nearest even.
 __device__ inline float cvt_f32_f16(uint16 bits) {

@@ -4,6 +4,7 @@
 #ifndef GPUALGO_PARTS_LEAVES_CUH
 #define GPUALGO_PARTS_LEAVES_CUH
 
+#include "parts/intrinsics.cuh"
 #include "parts/tile_io.cuh"
 #include "parts/types.cuh"
 
@@ -115,6 +116,11 @@ __device__ constexpr int widest_from() {
   } else {
     return own > widest_from<T, i + 1>() ? own : widest_from<T, i + 1>();
   }
+}
+
+// The logarithm of a power of two.
+__device__ constexpr int bits_below(int power) {
+  return power == 1 ? 0 : 1 + bits_below(power / 2);
 }
 
 // How far neighbours lie apart where there are no gaps.
@@ -289,12 +295,18 @@ __device__ inline Pack<Held<T>, items> load_leaves(const Sources<T>& from) {
   } else if constexpr (is_ordinal<T>) {
     Pack<T, items> result;
     const int64 first = int64(reinterpret_cast<uint64>(from.at[0]));
-    constexpr int step = int(detail::leaf_stride<T>);
+    if constexpr (in_packs && is_in_blocks<T> && items > 1) {
+      // What the compiler sees of the lowest bits, and of no others, tells it which numbers are of
+      // one block.
+      constexpr int bits = detail::bits_below(items);
+      const int64 pack = ptx::opaque_shr<bits>(first);
 #pragma unroll
-    for (int k = 0; k < items; ++k) {
-      // What the compiler sees of the lowest bits tells it which numbers are of one block.
-      result.items[k].index =
-          in_packs && is_in_blocks<T> ? (first & -int64(items)) | k : first + k * step;
+      for (int k = 0; k < items; ++k) result.items[k].index = (pack << bits) | k;
+    } else {
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        result.items[k].index = first + k * int(detail::leaf_stride<T>);
+      }
     }
     return result;
   } else if constexpr (in_packs) {

@@ -23,7 +23,7 @@ struct ColumnsParams {
   Divisor num_blocks;  // that share a set of columns
   Divisor num_column_tiles;
   int64 column_strides[leaves], output_column_strides[num_leaves<A>];  // bytes
-  Rows rows;  // the reduced dimensions: a Layout or an EvenLayout
+  Rows rows;                             // the reduced dimensions: a Layout or an EvenLayout
   Layout<leaves + num_leaves<A>> batch;  // the kept ones but the columns: inputs, outputs
 };
 

@@ -77,13 +77,13 @@ struct FlatRows {
   }
 };
 
-// Rows and elements of any strides.
-template <class T, int outputs>
+// Rows and elements of any strides, in dimensions as of a Layout or an EvenLayout.
+template <class T, int outputs, template <int> class Dims>
 struct StridedRows {
   static constexpr int items = row_items<T>;
   static constexpr int leaves = num_leaves<T>;
-  Layout<leaves + outputs> rows;  // operands: the inputs, the outputs
-  Layout<leaves> elements;
+  Dims<leaves + outputs> rows;  // operands: the inputs, the outputs
+  Dims<leaves> elements;
 
   __device__ Pack<Held<T>, items> load(const Sources<T>& row, int64 index) const {
     Pack<Held<T>, items> pack;

@@ -32,9 +32,19 @@ def flat_rows(leaves: int) -> Parameters:
 
 
 @cache
-def strided_rows(leaves: int, outputs: int) -> Parameters:
-    """Return StridedRows of elements with so many leaves, and results with so many."""
-    return Parameters("StridedRows", rows=layout(leaves + outputs), elements=layout(leaves))
+def even_layout(operands: int) -> Parameters:
+    """Return EvenLayout<operands>, whose value is the strides."""
+    return Parameters("EvenLayout", strides=I64[operands])
+
+
+@cache
+def strided_rows(leaves: int, outputs: int, is_even: bool) -> Parameters:
+    """Return StridedRows of elements with so many leaves, and results with so many.
+
+    is_even: of one dimension of each.
+    """
+    dims = even_layout if is_even else layout
+    return Parameters("StridedRows", rows=dims(leaves + outputs), elements=dims(leaves))
 
 
 @cache
@@ -45,12 +55,6 @@ def rows(source: Element, acc: Dtype, access: Parameters) -> Parameters:
         common=_common(source, acc), num_rows=I64, num_items=I64, chunk_items=I64,
         blocks_per_row=DIVISOR, access=access,
     )  # fmt: skip
-
-
-@cache
-def even_layout(operands: int) -> Parameters:
-    """Return EvenLayout<operands>, whose value is the strides."""
-    return Parameters("EvenLayout", strides=I64[operands])
 
 
 @cache

@@ -160,7 +160,8 @@ def _min_blocks(op: Operator, source: Element, access: Access, cut: RowsCut) -> 
     if records.is_record(source):
         return 1
     size = source.itemsize
-    many_addresses = access == strided() and size <= 2  # one for each of a lane's 8 or 16 items
+    is_strided = access in (strided(), strided(is_even=True))
+    many_addresses = is_strided and size <= 2  # one for each of a lane's 8 or 16 items
     many_values = (size == 1 and op.name is None) or (size == 8 and 0 < cut.width < WARP)
     return int(many_addresses or many_values)
 
@@ -184,15 +185,21 @@ def rows_spec(
     return spec_of("reduce/rows.cuh", expression, takes, op, acc, source)
 
 
+def dims_type(is_even: bool) -> str:
+    """Return what finds offsets in any dimensions, or (is_even) in one (parts/layout.cuh)."""
+    return "EvenLayout" if is_even else "Layout"
+
+
 def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
     """Return the access of rows without gaps; `repeated`: a bit for each leaf of one number."""
     more = f", {repeated}" if repeated else ""
     return Access(f"FlatRows<T, {str(aligned).lower()}{more}>", parameters.flat_rows(leaves))
 
 
-def strided(leaves: int = 1, outputs: int = 1) -> Access:
-    """Return the access of rows of any strides."""
-    return Access(f"StridedRows<T, {outputs}>", parameters.strided_rows(leaves, outputs))
+def strided(leaves: int = 1, outputs: int = 1, *, is_even: bool = False) -> Access:
+    """Return the access of rows of any strides; is_even: in one dimension, as their elements."""
+    takes = parameters.strided_rows(leaves, outputs, is_even)
+    return Access(f"StridedRows<T, {outputs}, gpualgo::{dims_type(is_even)}>", takes)
 
 
 @dataclass(frozen=True)
@@ -252,8 +259,7 @@ def columns_spec(
     is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
     is_wide = records.is_record(source) and not is_one
     policy = cut.policy.cpp(int(is_wide or (source.itemsize == 1 and op.name is None)))
-    layout = "EvenLayout" if is_even else "Layout"
-    rows = f"gpualgo::{layout}<{len(records.leaves(source))}>"
+    rows = f"gpualgo::{dims_type(is_even)}<{len(records.leaves(source))}>"
     expression = (
         f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "
         f"{functor(op, (acc, acc), acc)}, "
