@@ -142,3 +142,47 @@ def test_any_layout(backend: Backend, seed: int) -> None:
     got = ga.transform(lambda p, q, r: p - q * np.int32(3) + r, x, y, z)
     shown = np.broadcast_shapes(a.shape, b.shape, c.shape)
     assert_same(backend.to_host(got), want.reshape(shape) if shown == shape else (a - b * 3 + c))
+
+
+def _order(x: Any) -> list[int]:
+    """Return the axes of an array, the outermost first."""
+    return sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_new_results_lie_as_the_inputs(backend: Backend, order: tuple[int, ...]) -> None:
+    x, y = (random_array((3, 4, 5), np.dtype("int32"), seed) for seed in (0, 1))
+    first, second = _in_order(backend, x, order), _in_order(backend, y, order)
+    column = backend.to_device(y[:, :1])
+    for _ in range(2):  # the second call knows the first one's plan
+        got = ga.transform(lambda a, b: a - b, first, second)
+        assert _order(got) == list(order)
+        assert_same(backend.to_host(got), x - y)
+        got = ga.transform(lambda a, b: a - b, first, column)
+        assert _order(got) == list(order)
+        assert_same(backend.to_host(got), x - y[:, :1])
+        got = ga.inclusive_scan(first, axis=1)
+        assert _order(got) == list(order)
+        assert_same(backend.to_host(got), np.cumsum(x, 1, dtype=np.int32))
+        keys, values = ga.radix_sort(first, second, axis=2)
+        assert _order(keys) == _order(values) == list(order)
+        assert_same(backend.to_host(keys), np.sort(x, 2))
+        places = ga.argsort(first, axis=0)
+        assert _order(places) == list(order)
+        assert_same(backend.to_host(places), np.argsort(x, 0, kind="stable"))
+
+
+def test_new_results_lie_in_c_order_where_inputs_differ(backend: Backend) -> None:
+    x = random_array((33, 40), np.dtype("int32"))
+    turned, straight = _in_order(backend, x, (1, 0)), backend.to_device(x)
+    for got in (
+        ga.transform(lambda a, b: a + b, turned, straight),
+        ga.transform(lambda a, b: a + b, straight[:, :1], straight[:1]),
+        ga.transform(lambda a: a, straight[::-1, ::2]),
+    ):
+        assert _order(got) == [0, 1]
+    # Elements that are repeated along an axis have no say.
+    spread = backend.xp.broadcast_to(straight[:1], x.shape)
+    got = ga.transform(lambda a, b: a + b, turned, spread)
+    assert _order(got) == [1, 0]
+    assert_same(backend.to_host(got), x + x[:1])

@@ -149,6 +149,7 @@ def _rows(case: _Case) -> _Cut:
     kinds = policy.Kinds(dense, repeated)
     spec = policy.rows_spec(case.applied, items, loads, kinds, len(outer) <= 1)
     fixed = {
-        "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps, "rows": outer,
+        "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
+        "rows": outer,
     }  # fmt: skip
     return _Cut(spec, -(-num_packs // (policy.BLOCK_THREADS * loads)), fixed)
