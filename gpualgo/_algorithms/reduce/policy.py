@@ -254,7 +254,12 @@ def columns_spec(
     # Registers might spill else; of one number beside what is counted they do not.
     is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
     is_wide = records.is_record(source) and not is_one
-    policy = cut.policy.cpp(int(is_wide or (source.itemsize == 1 and op.name is None)))
+    # Nor do those of bytes, but under a lambda, or where columns beside what is counted lie apart;
+    # under a lambda those of 8 bytes do on newer GPUs.
+    is_alone = records.is_record(source) and cut.items == 1
+    size, is_lambda = widest_read(source), op.name is None
+    is_tight = (size == 1 and (is_lambda or is_alone)) or (size == 8 and is_lambda)
+    policy = cut.policy.cpp(int(is_wide or is_tight))
     rows = f"gpualgo::{layout_type(is_even)}<{len(records.leaves(source))}>"
     expression = (
         f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "

@@ -93,18 +93,16 @@ def _turned(case: _Case) -> _Cut | None:
     """Return the kernel for inputs whose neighbours lie along another axis than the outputs'."""
     if len(case.dims) < 2:
         return None
+    count, outputs = len(case.operands), case.num_outputs
     num_columns, across = case.dims[-1]
     steps = [records.step_of(dtype) for dtype in case.operands]
-    if num_columns < policy.LEAST_SIDE or across[: case.num_outputs] != tuple(
-        steps[: case.num_outputs]
-    ):
+    if num_columns < policy.SQUARES or across[:outputs] != tuple(steps[:outputs]):
         return None
 
     def turned_along(strides: tuple[int, ...]) -> list[int]:
         return [
-            i
-            for i in range(len(case.applied.inputs))
-            for k in [case.num_outputs + i]
+            k
+            for k in range(outputs, count)
             if strides[k] == steps[k] and abs(across[k]) > steps[k]
             if not records.is_position(case.operands[k])
         ]
@@ -112,24 +110,40 @@ def _turned(case: _Case) -> _Cut | None:
     found = [
         (turned_along(strides), axis)
         for axis, (extent, strides) in enumerate(case.dims[:-1])
-        if extent >= policy.LEAST_SIDE
+        if extent >= policy.SQUARES
     ]
-    inputs, axis = max(found, key=lambda pair: len(pair[0]), default=([], 0))
-    while inputs and not (side := policy.side_of([steps[case.num_outputs + i] for i in inputs])):
-        inputs.pop()
-    if not inputs:
-        return None
+    turned, axis = max(found, key=lambda pair: len(pair[0]), default=([], 0))
     num_rows, down = case.dims[axis]
     batch = [dim for i, dim in enumerate(case.dims[:-1]) if i != axis]
-    tiles_down, tiles_across = -(-num_rows // side), -(-num_columns // side)
-    blocks = tiles_down * tiles_across * math.prod(extent for extent, _ in batch)
-    turned = sum(1 << i for i in inputs)
-    spec = policy.turned_spec(case.applied, side, turned, len(batch) <= 1)
+    while turned:
+        sizes = [steps[k] for k in (*turned, *range(outputs))]
+        items = math.gcd(policy.SQUARE_ITEMS[max(sizes)], num_rows, num_columns)
+        for k in (*turned, *range(outputs)):  # packs begin at multiples of their size
+            line = across[k] if k >= outputs else down[k]
+            apart = [case.pointers[k], line, *(strides[k] for _, strides in batch)]
+            items = min(items, max(1, math.gcd(16, *apart) // steps[k]))
+        while items > 1 and policy.tile_bytes(items, sizes[:-outputs]) > policy.TURNED_BYTES:
+            items //= 2
+        if policy.tile_bytes(items, sizes[:-outputs]) <= policy.TURNED_BYTES:
+            break
+        turned.pop()
+    if not turned:
+        return None
+    packed = sum(
+        1 << k - outputs
+        for k in range(outputs, count)
+        if k not in turned and across[k] == steps[k] and not records.is_position(case.operands[k])
+        for apart in [[case.pointers[k], down[k], *(strides[k] for _, strides in batch)]]
+        if math.gcd(16, *apart) % min(16, items * steps[k]) == 0
+    )
+    tiles = [-(-n // (policy.SQUARES * items)) for n in (num_rows, num_columns)]
+    bits = sum(1 << k - outputs for k in turned)
+    spec = policy.turned_spec(case.applied, items, bits, packed, len(batch) <= 1)
     fixed = {
-        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": tiles_down,
-        "tiles_across": tiles_across, "row_strides": down, "column_strides": across, "batch": batch,
+        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": tiles[0],
+        "tiles_across": tiles[1], "row_strides": down, "column_strides": across, "batch": batch,
     }  # fmt: skip
-    return _Cut(spec, blocks, fixed)
+    return _Cut(spec, math.prod(tiles) * math.prod(extent for extent, _ in batch), fixed)
 
 
 def _rows(case: _Case) -> _Cut:

@@ -108,23 +108,16 @@ class Kinds(NamedTuple):
     repeated: int
 
 
-# Of a tile: elements along each side, by the bytes of the widest input that is turned. Shared
-# memory has room for so many bytes of tiles.
-SIDES = {1: 128, 2: 64, 4: 64, 8: 32, 16: 32}
-LEAST_SIDE, TURNED_BYTES, TURNED_ITEMS = 32, 48 << 10, 4
+# Of a tile of inputs that are turned, which has 32 squares along each side: elements along the
+# side of a square, by the bytes of the widest operand that is turned or written. Shared memory has
+# room for so many bytes of tiles.
+SQUARES, SQUARE_ITEMS = 32, {1: 4, 2: 4, 4: 2, 8: 1, 16: 1}
+TURNED_BYTES, SQUARES_IN_FLIGHT = 48 << 10, 2
 
 
-def tile_bytes(side: int, sizes: Sequence[int]) -> int:
-    """Return the shared memory of tiles of elements of these sizes (TurnedTransform)."""
-    return sum(-(-side * (side * size + max(4, size)) // 16) * 16 for size in sizes)
-
-
-def side_of(sizes: Sequence[int]) -> int:
-    """Return the side of tiles of inputs with elements of these sizes; 0: they do not fit."""
-    side = SIDES[max(sizes)]
-    while tile_bytes(side, sizes) > TURNED_BYTES:
-        side //= 2
-    return side if side >= LEAST_SIDE else 0
+def tile_bytes(items: int, sizes: Sequence[int]) -> int:
+    """Return the shared memory of tiles of inputs with elements of these sizes."""
+    return (SQUARES * items) ** 2 * sum(sizes)
 
 
 def flat_spec(applied: Applied, items: int, loads: int) -> Spec:
@@ -142,11 +135,15 @@ def rows_spec(applied: Applied, items: int, loads: int, kinds: Kinds, is_even: b
     return _spec("rows.cuh", "rows", shape, row_operands(*counts, is_even), applied)
 
 
-def turned_spec(applied: Applied, side: int, turned: int, is_even: bool) -> Spec:
-    """Return the kernel for inputs of which some (bits of `turned`) lie along another axis."""
+def turned_spec(applied: Applied, items: int, turned: int, packed: int, is_even: bool) -> Spec:
+    """Return the kernel for inputs of which some (bits of `turned`) lie along another axis.
+
+    `packed`: those of the others that are loaded in packs; is_even: a batch lies in one dimension.
+    """
     counts = len(applied.outputs), len(applied.inputs)
-    policy = _policy("TurnedPolicy", BLOCK_THREADS, side, TURNED_ITEMS)
-    shape = [policy, str(turned), f"gpualgo::{layout_type(is_even)}"]
+    policy = _policy("TurnedPolicy", BLOCK_THREADS, items, SQUARES_IN_FLIGHT)
+    kinds = _policy("TurnedKinds", turned, packed)
+    shape = [policy, kinds, f"gpualgo::{layout_type(is_even)}"]
     return _spec("turned.cuh", "turned", shape, turned_operands(*counts, is_even), applied)
 
 
