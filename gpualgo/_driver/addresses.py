@@ -70,6 +70,11 @@ def device_of(pointer: int) -> int:
     return max(ordinal, 0)
 
 
+def is_pageable(address: int, size: int) -> bool:
+    """Return whether the driver knows neither end of memory of the host."""
+    return not any(_attribute("MEMORY_TYPE", end) for end in (address, address + size - 1))
+
+
 def _ordinal(pointer: int) -> int | None:
     """Return the device of an address, negative if it has none, None if no GPU knows it."""
     ordinal = _attribute("DEVICE_ORDINAL", pointer)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
 from gpualgo._base import forks
-from gpualgo._driver import driver, pools, slots, workspace
+from gpualgo._driver import driver, lanes, pools, workspace
 from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 
@@ -49,7 +49,7 @@ class Device:
         self.context = context = Context(ordinal)
         self.pool = pools.Pool(context)
         self.storage = storage = workspace.Storage(context, self.pool)
-        self.slots = slots.Slots()
+        self.lanes = lanes.Lanes(self._new_stream)
         # Bound here once, as every warm call asks.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id
@@ -88,9 +88,9 @@ class Device:
         return self._new_stream()
 
     @_Lasting
-    def lanes(self) -> tuple[int, int]:
-        """Two streams of our own, on which blocks travel side by side."""
-        return self._new_stream(), self._new_stream()
+    def copy_stream(self) -> int:
+        """A stream of our own, for copies of what the host captures and for memory of lanes."""
+        return self._new_stream()
 
     def _new_stream(self) -> int:
         with self.outside_capture():

@@ -42,7 +42,7 @@ def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
 def _copied(view: View, device: int) -> View:
     """Return the view of a copy without gaps, which the view's owner frees."""
     source = np.ascontiguousarray(_Addresses(view).array).reshape(view.shape)
-    stream = gpu.get(device).lanes[0]
+    stream = gpu.get(device).copy_stream
     copy = device_array.empty(view.shape, view.dtype, device, stream)
     if source.nbytes:
         api = driver.api()

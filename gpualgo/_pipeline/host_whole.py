@@ -14,7 +14,7 @@ import numpy as np
 
 from gpualgo._arrays import ordering, page_locked
 from gpualgo._arrays.view import NumPy, View, byte_bounds
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.extents import order_of, ordered_strides
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, staging
 from gpualgo._pipeline.decide import plan_for
@@ -120,6 +120,10 @@ class _Operand:
         self.array, self.place = array, place
         self.is_lent = place is None
         self.address = 0  # of the memory lent
+        # Memory without gaps travels as it lies, in whichever order of axes that is.
+        self.order = () if place is not None else order_of(array.shape, [array.strides])
+        if self.order and not array.transpose(self.order).flags.c_contiguous:
+            self.order = ()
         if place is not None and is_copied:
             self.first, past = byte_bounds(place)
             self.is_lent = past - self.first == array.nbytes  # no gaps: one copy brings it over
@@ -129,63 +133,27 @@ class _Operand:
         self.address = address
         if self.place is None:
             array = self.array
-            strides = dense_strides(array.shape, array.itemsize)
+            strides = ordered_strides(array.shape, array.itemsize, self.order)
             return View(address, array.shape, strides, array.dtype, device, None, False, None)
         if self.is_lent:
             return self.place._replace(ptr=address + self.place.ptr - self.first, owner=None)
         return self.place
 
+    @property
+    def _memory(self) -> np.ndarray[Any, Any]:
+        return self.array.transpose(self.order) if self.order else self.array
+
     def upload(self, device: int, stream: int) -> None:
         if self.place is None:
-            _upload(self.array, self.address, device, stream)
+            staging.upload(self._memory, self.address, device, stream)
         elif self.is_lent:
             staging.move(self.first, self.address, self.array.nbytes, stream)
 
     def download(self, device: int, stream: int) -> None:
         if self.place is None:
-            _download(self.address, self.array, device, stream)
+            staging.download(self.address, self._memory, device, stream)
         elif self.is_lent:
             staging.move(self.address, self.first, self.array.nbytes, stream)
-
-
-def _blocks(array: np.ndarray[Any, Any]) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
-    """Yield an array's blocks in C order, each with its offset in bytes."""
-    offset = 0
-    for index in staging.pieces(array.shape, array.itemsize):
-        block = array[(*index, ...)]
-        yield offset, block
-        offset += block.nbytes
-
-
-def _upload(array: np.ndarray[Any, Any], target: int, device: int, stream: int) -> None:
-    count = min(staging.NUM_SLOTS, -(-array.nbytes // staging.CHUNK_BYTES))
-    with gpu.get(device).slots.lend(max(1, count)) as slots:
-        for number, (offset, block) in enumerate(_blocks(array)):
-            slot = slots[number % len(slots)]
-            if number >= len(slots):
-                slot.wait()
-            staging.upload(block, slot, target + offset, stream)
-
-
-def _download(source: int, array: np.ndarray[Any, Any], device: int, stream: int) -> None:
-    """Copy device memory into an array: one block travels while the last is put in its place."""
-    count = min(staging.NUM_SLOTS, -(-array.nbytes // staging.CHUNK_BYTES))
-    with gpu.get(device).slots.lend(max(1, count)) as slots:
-        waiting: list[tuple[staging.Slot, np.ndarray[Any, Any]]] = []
-        for number, (offset, block) in enumerate(_blocks(array)):
-            if len(waiting) == len(slots):
-                _land(*waiting.pop(0))
-            slot = slots[number % len(slots)]
-            staging.fetch(source + offset, slot.address, block.nbytes, stream)
-            slot.record(stream)
-            waiting.append((slot, block))
-        for slot, block in waiting:
-            _land(slot, block)
-
-
-def _land(slot: staging.Slot, target: np.ndarray[Any, Any]) -> None:
-    slot.wait()
-    staging.copy(target, slot.array(target.shape, target.dtype))
 
 
 def queue(

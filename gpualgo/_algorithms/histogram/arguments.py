@@ -280,7 +280,8 @@ def to_host(view: View, stream: Any) -> Array:
     driver.refuse_capture(handle, "histogram: the host reads edges or a range that lie on the GPU")
     if raw.size:
         with gpu.get(view.device).current():
-            staging.download(low, raw, handle)
+            staging.download(low, raw, view.device, handle)
+            driver.synchronize(handle)
     first = address_of(view) - low
     return np.ndarray(view.shape, view.dtype, raw, first, view.strides).copy()
 

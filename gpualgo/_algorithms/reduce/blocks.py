@@ -1,4 +1,4 @@
-"""Reduction of pageable arrays on a GPU, one block at a time: they may exceed its memory."""
+"""Reduction of large pageable arrays on a GPU, by blocks: they may exceed its memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import dense_view
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import Plan
-from gpualgo._driver import device as gpu
-from gpualgo._driver import staging
+from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_whole
 from gpualgo._pipeline.problem import NO_START
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.reduce.problem import Reduction
 
 Array = np.ndarray[Any, Any]
+
+BLOCK_BYTES = 256 << 20  # what is smaller goes to the GPU as a whole
 
 
 def reduce(
@@ -38,7 +39,7 @@ def reduce(
     elif not x.flags.aligned:
         x = x.copy()
     flat = np.empty(problem.shape, problem.acc)
-    blocks = list(staging.pieces(x.shape, x.dtype.itemsize))
+    blocks = list(staging.pieces(x.shape, x.dtype.itemsize, BLOCK_BYTES))
     _Reduction(problem, op, handle).run(x, axes, blocks, init, flat)
     out[...] = flat.reshape(out.shape)
 
@@ -54,21 +55,15 @@ class _Reduction:
         self, x: Array, axes: tuple[int, ...], blocks: list[Any], init: Array | None, out: Array
     ) -> None:
         size = self.acc.itemsize
-        chunk = min(x.nbytes, staging.CHUNK_BYTES)
-        sizes = [chunk, chunk, out.nbytes, min(out.nbytes, chunk * size)]
+        block_bytes = max(x[(*index, ...)].nbytes for index in blocks)
+        sizes = [block_bytes, out.nbytes, min(out.nbytes, block_bytes * size)]
         started: set[int] = set()
-        count = min(len(blocks), staging.NUM_SLOTS - 1)
         start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
-        with (
-            staging.device_buffers(self.device, self.stream, sizes) as (*chunks, total, piece),
-            gpu.get(self.device).slots.lend(count) as slots,
-        ):
-            for number, index in enumerate(blocks):
-                slot, source = slots[number % count], chunks[number % 2]
-                if number >= count:
-                    slot.wait()
+        buffers = staging.device_buffers(self.device, self.stream, sizes)
+        with buffers as (source, total, piece):
+            for index in blocks:
                 block = x[(*index, ...)]
-                staging.upload(block, slot, source, self.stream)
+                staging.upload(block, source, self.device, self.stream)  # after what reads the last
                 offset, shape, inner = _outputs_of(x.shape, axes, index)
                 target = total + offset * size
                 plan = self._plan(block.shape, x.dtype, inner)
@@ -78,7 +73,8 @@ class _Reduction:
                 else:
                     plan.queue(self.stream, (*NO_START, self.op.words, source, piece))
                     self._join(target, piece, shape)
-            staging.download(total, out, self.stream)
+            staging.download(total, out, self.device, self.stream)
+            driver.synchronize(self.stream)
 
     def _join(self, target: int, piece: int, shape: tuple[int, ...]) -> None:
         """Put a block's results behind what its outputs hold already."""

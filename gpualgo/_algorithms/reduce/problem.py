@@ -71,5 +71,7 @@ class Reduction(Problem):
             return False
         from gpualgo._algorithms.reduce import blocks
 
+        if arrays[0].nbytes <= blocks.BLOCK_BYTES:
+            return False
         blocks.reduce(self, arrays[0], results[0], op, init, stream)
         return True

@@ -1,7 +1,8 @@
-"""Transformation of pageable arrays on a GPU, in blocks that go down two lanes in turn."""
+"""Transformation of large pageable arrays on a GPU, in blocks: down several lanes at once."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,12 @@ import numpy as np
 from gpualgo._algorithms.transform import cuda
 from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import View, dense_view
+from gpualgo._base import threads
+from gpualgo._base.extents import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
+from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
 from gpualgo._pipeline import host_whole
 from gpualgo._pipeline.problem import NO_START
 
@@ -20,57 +24,6 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.transform.problem import Transformation
 
 Array = np.ndarray[Any, Any]
-
-
-class _Lane:
-    """A stream with page-locked and device memory for one block of every operand."""
-
-    def __init__(self, stream: int, slot: staging.Slot, memory: int, share: int) -> None:
-        self.stream, self.slot, self.memory, self.share = stream, slot, memory, share
-        self.waiting: list[tuple[Array, int]] = []  # where the last block's results belong
-        self.is_busy = False
-
-    def start(
-        self, applied: Applied, operands: Sequence[_Operand], index: Any, device: int,
-        plans: dict[Any, Plan],
-    ) -> None:  # fmt: skip
-        """Queue one block, the first operands the outputs: up, through the kernel, and down."""
-        count = len(applied.outputs)
-        views = [
-            operand.view(index, self.memory + number * self.share, device)
-            for number, operand in enumerate(operands)
-        ]
-        for number, operand in enumerate(operands[count:], start=count):
-            if operand.place is None:
-                block, offset = operand.array[index], number * self.share
-                staging.copy(self.slot.array(block.shape, block.dtype, offset), block)
-                staging.send(
-                    self.slot.address + offset, self.memory + offset, block.nbytes, self.stream
-                )
-        targets, sources = views[:count], views[count:]
-        shape = targets[0].shape
-        key = (shape, *(view.ptr & 15 for view in views))
-        if key not in plans:
-            plans[key] = cuda.plan_of(applied, sources, shape, targets)
-        addresses = [view.ptr for view in (*sources, *targets)]
-        plans[key].queue(self.stream, (*NO_START, applied.op.words, *addresses))
-        for number, operand in enumerate(operands[:count]):
-            if operand.place is None:
-                out, offset = operand.array[index], number * self.share
-                slot = self.slot.address + offset
-                staging.fetch(targets[number].ptr, slot, out.nbytes, self.stream)
-                self.waiting.append((out, offset))
-        self.slot.record(self.stream)
-        self.is_busy = True
-
-    def finish(self) -> None:
-        """Wait for the block under way and put its results where they belong."""
-        if self.is_busy:
-            self.slot.wait()
-            self.is_busy = False
-        for out, offset in self.waiting:
-            staging.copy(out, self.slot.array(out.shape, out.dtype, offset))
-        self.waiting = []
 
 
 class _Operand:
@@ -90,6 +43,11 @@ class _Operand:
         )
 
 
+def is_large(arrays: Sequence[Array]) -> bool:
+    """Return whether operands are worth cutting into blocks."""
+    return sum(array.nbytes for array in arrays) >= staging.DIRECT_BYTES
+
+
 def transform(
     problem: Transformation, applied: Applied, arrays: Sequence[Array], outs: Sequence[Array],
     stream: Any, places: list[View | None],
@@ -102,39 +60,106 @@ def transform(
         driver.refuse_capture(handle, host_whole.pageable(is_input, where))
     if stream is not None or any(places):  # what was queued there comes first
         driver.synchronize(handle)
-    _run(applied, arrays, outs, device, places)
-
-
-def _run(
-    applied: Applied, arrays: Sequence[Array], outs: Sequence[Array], device: int,
-    places: list[View | None],
-) -> None:  # fmt: skip
-    """Send blocks down two lanes in turn: one is filled while the other travels and computes."""
+    order = order_of(outs[0].shape, [outs[0].strides])
     operands = [
-        _Operand(array, place)
+        _Operand(array.transpose(order) if order else array, place)
         for array, place in zip(
             (*outs, *arrays), (*places[len(arrays) :], *places[: len(arrays)]), strict=True
         )
     ]
-    limit = staging.CHUNK_BYTES // len(operands) & -256
-    widest = max(operand.array.dtype.itemsize for operand in operands)
-    blocks = [(*index, ...) for index in staging.pieces(outs[0].shape, widest, limit)]
-    share = min(limit, -(-outs[0].size * widest // 256) * 256)  # of the memory, for one operand
-    streams = gpu.get(device).lanes[: len(blocks)]
-    size = share * len(operands)
-    plans: dict[Any, Plan] = {}
-    with (
-        staging.device_buffers(device, streams[0], [size] * len(streams)) as memories,
-        gpu.get(device).slots.lend(len(streams)) as slots,
-    ):
-        driver.synchronize(streams[0])  # the memory is there for the other lane, too
-        lanes = [
-            _Lane(stream, slot, memory, share)
-            for stream, slot, memory in zip(streams, slots, memories, strict=True)
-        ]
-        for number, index in enumerate(blocks):
-            lane = lanes[number % len(lanes)]
-            lane.finish()
-            lane.start(applied, operands, index, device, plans)
-        for number in range(len(blocks), len(blocks) + len(lanes)):
-            lanes[number % len(lanes)].finish()
+    _Blocks(applied, operands, device).run()
+
+
+class _Blocks:
+    """Blocks of all operands: inputs go up by a lane's first buffer, results down by its second."""
+
+    def __init__(self, applied: Applied, operands: Sequence[_Operand], device: int) -> None:
+        self.applied, self.operands, self.device = applied, operands, device
+        count = len(applied.outputs)
+        self.targets, self.sources = operands[:count], operands[count:]
+        most = max(sum(one.place is None for one in side) for side in (self.targets, self.sources))
+        self.share = SLOT_BYTES // most & -256  # of a buffer, for an operand
+        shape = self.targets[0].array.shape
+        widest = max(operand.array.dtype.itemsize for operand in operands)
+        self.indices = [(*index, ...) for index in staging.pieces(shape, widest, self.share)]
+        self._plans: dict[Any, Plan] = {}
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        found = gpu.get(self.device)
+        stream = found.copy_stream
+        num_lanes = min(MOST_LANES, threads.num_threads(), len(self.indices))
+        sizes = [self.share * len(self.operands)] * num_lanes
+        with staging.device_buffers(self.device, stream, sizes) as memories:
+            driver.synchronize(stream)  # the memory is there for the lanes, too
+
+            def body(first: int, last: int) -> None:
+                with found.current(), found.lanes.lend() as lane:
+                    memory = memories.pop()
+                    try:
+                        self._send(lane, memory, self.indices[first:last])
+                    finally:
+                        driver.synchronize(lane.stream)
+                        memories.append(memory)
+
+            num_bytes = sum(operand.array.nbytes for operand in self.operands)
+            threads.run(body, len(self.indices), num_bytes)
+
+    def _send(self, lane: Lane, memory: int, indices: Sequence[Any]) -> None:
+        """Send blocks up, through the kernel, and down: one is filled while the last travels."""
+        up, down = lane.slots
+        waiting: list[tuple[Array, int]] = []  # where the last block's results belong
+        for number, index in enumerate(indices):
+            places = (memory + i * self.share for i in range(len(self.operands)))
+            views = [
+                operand.view(index, at, self.device)
+                for operand, at in zip(self.operands, places, strict=True)
+            ]
+            if number > 0:
+                up.wait()
+            self._fill(up, lane, index, views[len(self.targets) :])
+            targets, sources = views[: len(self.targets)], views[len(self.targets) :]
+            addresses = [view.ptr for view in (*sources, *targets)]
+            plan = self._plan(sources, targets)
+            plan.queue(lane.stream, (*NO_START, self.applied.op.words, *addresses))
+            self._land(down, waiting)
+            waiting = self._fetch(down, lane, index, targets)
+        self._land(down, waiting)
+
+    def _fill(self, slot: Any, lane: Lane, index: Any, views: Sequence[View]) -> None:
+        offset = 0
+        for operand, view in zip(self.sources, views, strict=True):
+            if operand.place is None:
+                block = operand.array[index]
+                np.copyto(slot.array(block.shape, block.dtype, offset), block)
+                staging.send(slot.address + offset, view.ptr, block.nbytes, lane.stream)
+                offset += self.share
+        slot.record(lane.stream)
+
+    def _fetch(
+        self, slot: Any, lane: Lane, index: Any, views: Sequence[View]
+    ) -> list[tuple[Array, int]]:
+        waiting, offset = [], 0
+        for operand, view in zip(self.targets, views, strict=True):
+            if operand.place is None:
+                out = operand.array[index]
+                staging.fetch(view.ptr, slot.address + offset, out.nbytes, lane.stream)
+                waiting.append((out, offset))
+                offset += self.share
+        slot.record(lane.stream)
+        return waiting
+
+    def _land(self, slot: Any, waiting: list[tuple[Array, int]]) -> None:
+        if waiting:
+            slot.wait()
+        for out, offset in waiting:
+            np.copyto(out, slot.array(out.shape, out.dtype, offset))
+
+    def _plan(self, sources: Sequence[View], targets: Sequence[View]) -> Plan:
+        shape = targets[0].shape
+        views = (*targets, *sources)
+        key = (shape, *((view.ptr & 15, view.strides) for view in views))
+        with self._lock:
+            if key not in self._plans:
+                self._plans[key] = cuda.plan_of(self.applied, sources, shape, targets)
+            return self._plans[key]

@@ -80,6 +80,8 @@ class Transformation(Problem):
     ) -> bool:  # fmt: skip
         from gpualgo._algorithms.transform import blocks
 
+        if not blocks.is_large([*arrays, *results]):
+            return False
         spread = [np.broadcast_to(a, self.shape) for a in arrays]
         blocks.transform(self, self._applied(op), spread, results, stream, places)
         return True

@@ -1,0 +1,140 @@
+"""Pageable arrays on their way to a GPU and back: by the driver, by lanes, in blocks."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, assert_same, scaled
+
+import gpualgo as ga
+
+Host = np.ndarray[Any, Any]
+
+
+@pytest.fixture(params=["direct", "lanes"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Take one way for arrays of all sizes; lanes then have many blocks."""
+    from gpualgo._driver import staging
+
+    if request.param == "lanes":
+        monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+        monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
+    return str(request.param)
+
+
+def _arrays() -> list[Host]:
+    rng = np.random.default_rng(0)
+    wide = rng.integers(0, 100, (60, 70, 5)).astype(np.int32)
+    return [
+        wide, wide.T, wide.transpose(1, 0, 2), wide[::-1], wide[:, ::2], wide[:, :, 1],
+        wide[:1, :1, :1], np.broadcast_to(wide[:1], wide.shape), np.asfortranarray(wide),
+        wide.view(np.uint8).reshape(-1)[1:].reshape(-1),
+    ]  # fmt: skip
+
+
+def test_there_and_back(cuda: Backend, way: str) -> None:
+    with ga.default_device("cuda"):
+        for x in _arrays():
+            assert_same(ga.reduce(x, None, lambda a, b: a + b), x.sum(dtype=x.dtype))
+            for axis in range(x.ndim):
+                want = np.cumsum(x, axis, dtype=x.dtype)
+                assert_same(ga.inclusive_scan(x, axis=axis), want)
+                out = np.zeros((*x.shape, 2), x.dtype)[..., 0]
+                assert ga.inclusive_scan(x, axis=axis, out=out) is out
+                assert_same(out, want)
+            assert_same(ga.transform(lambda a: a + a, x), x + x)
+
+
+def test_results_lie_as_the_inputs(cuda: Backend, way: str) -> None:
+    x = np.arange(6000, dtype=np.int32).reshape(20, 30, 10).transpose(2, 0, 1)
+    with ga.default_device("cuda"):
+        for got in (ga.inclusive_scan(x, axis=1), ga.transform(lambda a: a, x)):
+            assert got.strides == x.strides
+    assert_same(ga.inclusive_scan(x, axis=1), np.cumsum(x, 1, dtype=np.int32))
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut transformations and reductions of all sizes into small blocks."""
+    from gpualgo._algorithms.reduce import blocks as reductions
+    from gpualgo._algorithms.transform import blocks as transformations
+    from gpualgo._driver import staging
+
+    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    monkeypatch.setattr(reductions, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(transformations, "SLOT_BYTES", 1 << 12)
+
+
+@pytest.mark.usefixtures("blocks")
+def test_blocks(cuda: Backend) -> None:
+    with ga.default_device("cuda"):
+        for x in _arrays():
+            assert_same(ga.reduce(x, None, lambda a, b: b), x.ravel()[-1])
+            assert_same(ga.reduce(x, x.dtype.type(7), lambda a, b: a), x.dtype.type(7))
+            for axis in range(x.ndim):
+                assert_same(ga.reduce(x, axis=axis), x.sum(axis, dtype=x.dtype))
+            assert_same(ga.transform(lambda a: a + a, x), x + x)
+            y = x[..., :1]
+            got = ga.transform(lambda a, b: (a - b, np.int64(a)), x, y)
+            assert_same(got[0], x - y)
+            assert_same(got[1], x.astype(np.int64))
+
+
+@pytest.mark.usefixtures("blocks")
+def test_blocks_in_place_and_into_gaps(cuda: Backend) -> None:
+    x = np.arange(40 * 60, dtype=np.int32).reshape(40, 60)
+    with ga.default_device("cuda"):
+        same = x.copy()
+        assert ga.transform(lambda a: a * a, same, out=same) is same
+        assert_same(same, x * x)
+        wide = np.full((40, 2, 60), 77, np.int32)
+        ga.transform(lambda a, b: a - b, x, x[:, ::-1], out=wide[:, 0])
+        assert_same(wide[:, 0], x - x[:, ::-1])
+        assert (wide[:, 1] == 77).all()
+        pinned = ga.empty_pinned(x.shape, x.dtype)
+        pinned[...] = x
+        assert_same(ga.transform(lambda a, b: a - b, pinned, x[:, :1]), x - x[:, :1])
+
+
+@pytest.mark.usefixtures("blocks")
+def test_threads_share_the_lanes(cuda: Backend) -> None:
+    count, k = scaled(12, emulated=3), scaled(8, emulated=2)
+    inputs = [np.arange(5000, dtype=np.int32) + i for i in range(count)]
+    found: list[Any] = [None] * count
+
+    def work(i: int) -> None:
+        with ga.default_device("cuda"):
+            for _ in range(k):
+                found[i] = ga.transform(lambda a: a * a, inputs[i])
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for x, got in zip(inputs, found, strict=True):
+        assert_same(got, x * x)
+
+
+@pytest.mark.usefixtures("blocks")
+def test_lanes_are_given_back_after_an_error(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpualgo._algorithms.transform import blocks as transformations
+    from gpualgo._driver import lanes
+
+    x = np.arange(5000, dtype=np.int32)
+
+    def fail(*_: Any) -> Any:
+        raise OSError("no plan")
+
+    with ga.default_device("cuda"):
+        for _ in range(lanes.MOST_LANES + 1):
+            with monkeypatch.context() as patch:
+                patch.setattr(transformations._Blocks, "_plan", fail)
+                with pytest.raises(OSError, match="no plan"):
+                    ga.transform(lambda a: a - 1, x)
+        assert_same(ga.transform(lambda a: a - 1, x), x - 1)
