@@ -158,8 +158,8 @@ class Recorder:
         monkeypatch.setattr(driver, "refuse_capture", self.refuse)
         monkeypatch.setattr(lifetime, "keep_until_done", lambda *given: self.log("keep", given))
         monkeypatch.setattr(page_locked, "view", self.view)
-        monkeypatch.setattr(whole, "_upload", lambda array, *_: self.log("stage"))
-        monkeypatch.setattr(whole, "_download", lambda source, array, *_: self.log("unstage"))
+        monkeypatch.setattr(staging, "upload", lambda array, *_: self.log("stage"))
+        monkeypatch.setattr(staging, "download", lambda source, array, *_: self.log("unstage"))
         monkeypatch.setattr(staging, "device_buffers", self.buffers)
         monkeypatch.setattr(staging, "move", lambda *given: self.log("copy", given[2]))
 
