@@ -117,7 +117,7 @@ def test_cut_rows_covers_everything(
     if cut.width:
         assert cut.width in (1, 2, 4, 8, 16, 32)
         assert (cut.chunk_items, cut.blocks_per_row) == (num_items, 1)
-        groups = cut.policy.block_threads // cut.width
+        groups = cut.policy.block_threads // cut.width * cut.policy.max_tiles
         assert (cut.num_blocks - 1) * groups < num_rows <= cut.num_blocks * groups
         return
     assert cut.num_blocks == num_rows * cut.blocks_per_row

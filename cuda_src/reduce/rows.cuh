@@ -35,8 +35,8 @@ template <int block_threads_, int loads_in_flight_, int max_tiles_, int min_bloc
 struct ReducePolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int loads_in_flight = loads_in_flight_;  // vectors per thread; a power of two
-  static constexpr int max_tiles = max_tiles_;              // of a warp of reduce_blocks_kernel
-  static constexpr int min_blocks = min_blocks_;            // per multiprocessor; 0: any
+  static constexpr int max_tiles = max_tiles_;  // of a warp; in reduce_rows_kernel rows of a group
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor; 0: any
 };
 
 template <class A, class T>
@@ -215,25 +215,55 @@ __device__ inline void store_row(const RowsParams<A, T, Access>& params, int64 r
   store_element(params.access.target(params.common.output, row), result);
 }
 
-// A group of `width` lanes reduces a whole row.
+// Reduces rows of one vector for each lane of a group, all loaded before any is combined.
+template <class Policy, int width, class Op, class A, class T, class Access>
+__device__ inline void reduce_whole_rows(const RowsParams<A, T, Access>& params, int64 first) {
+  constexpr int rows = Policy::max_tiles, groups = Policy::block_threads / width;
+  constexpr int items = Access::items;
+  Pack<Held<T>, items> packs[rows];
+#pragma unroll
+  for (int i = 0; i < rows; ++i) {
+    const Sources<T> input = params.access.source(params.common.input, first + int64(i) * groups);
+    packs[i] = params.access.load(input, int64(threadIdx.x % width) * items);
+  }
+#pragma unroll
+  for (int i = 0; i < rows; ++i) {
+    A sum[] = {fold_pack<Op, A>(packs[i])};
+    const A total = reduce_group<width, Op>(sum);
+    if (threadIdx.x % width == 0) store_row<Op>(params, first + int64(i) * groups, total);
+  }
+}
+
+// A group of `width` lanes reduces a whole row, or several one after the other.
 template <class Policy, int width, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     reduce_rows_kernel(const __grid_constant__ ParamsFor<Op, RowsParams<A, T, Access>> params) {
   take_numbers<Op>(params);
   constexpr int groups = Policy::block_threads / width;
   constexpr int loads = width < warp_threads ? 1 : Policy::loads_in_flight;
-  const int64 row = int64(blockIdx.x) * groups + threadIdx.x / width;
-  // Lanes of a warp shuffle together: a group past the last row repeats the last one's work.
-  const int64 safe_row = row < params.num_rows ? row : params.num_rows - 1;
-  const Sources<T> input = params.access.source(params.common.input, safe_row);
+  constexpr int rows = Policy::max_tiles;  // of a group
   constexpr int64 tile = int64(width) * Access::items * loads;
-  Running<Op, A> running;
-  reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, int64(0), params.num_items, tile,
-                                       [&](int64, const A& value) {
-                                         if (threadIdx.x % width == 0) running.append(value);
-                                       });
-  if (row < params.num_rows && threadIdx.x % width == 0) {
-    store_row<Op>(params, row, running.total);
+  const int64 first = int64(blockIdx.x) * groups * rows + threadIdx.x / width;
+  if constexpr (rows > 1) {
+    if (params.num_items == tile && int64(blockIdx.x + 1) * groups * rows <= params.num_rows) {
+      reduce_whole_rows<Policy, width, Op, A, T>(params, first);
+      return;
+    }
+  }
+#pragma unroll 1
+  for (int i = 0; i < rows; ++i) {
+    const int64 row = first + int64(i) * groups;
+    // Lanes of a warp shuffle together: a group past the last row repeats the last one's work.
+    const int64 safe_row = row < params.num_rows ? row : params.num_rows - 1;
+    const Sources<T> input = params.access.source(params.common.input, safe_row);
+    Running<Op, A> running;
+    reduce_tiles<width, loads, Op, A, T>(params.access, input, 0, int64(0), params.num_items, tile,
+                                         [&](int64, const A& value) {
+                                           if (threadIdx.x % width == 0) running.append(value);
+                                         });
+    if (row < params.num_rows && threadIdx.x % width == 0) {
+      store_row<Op>(params, row, running.total);
+    }
   }
 }
 

@@ -33,7 +33,7 @@ class Policy:
 
     block_threads: int
     loads: int  # vectors that a thread loads before it combines any
-    max_tiles: int  # of a warp, in one block's chunk
+    max_tiles: int  # of a warp, in one block's chunk; rows of a group that has whole ones
 
     def cpp(self, min_blocks: int = 0) -> str:
         """Return the C++ type; min_blocks 0 leaves ptxas its own choice of occupancy.
@@ -57,6 +57,7 @@ WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
 SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20
 ROWS = Policy(256, 4, 1)
+SHORT_ROWS = 4  # of a group of less than a warp
 COLUMNS = Policy(256, 4, 1)
 # Records of more bytes would not fit in the registers of large blocks.
 WIDE_RECORD, RECORD_THREADS = 32, 256
@@ -145,7 +146,11 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Row
     short = vectors <= WARP * policy.loads
     if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
         width = min(WARP, 1 << (vectors - 1).bit_length())
-        return RowsCut(policy, width, num_items, 1, -(-num_rows * width // policy.block_threads))
+        groups = policy.block_threads // width
+        # Of short rows a group takes several, if these are many: each is a load for a lane.
+        is_many = width < WARP and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
+        policy = replace(policy, max_tiles=min(SHORT_ROWS, policy.loads) if is_many else 1)
+        return RowsCut(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
     policy = blocks_policy(op, num_rows * num_items * bytes_read(dtype), dtype)
     tiles = -(-vectors // (WARP * policy.loads))
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile

@@ -1,0 +1,57 @@
+"""Many rows of a vector for each of a few lanes: a group of these takes several rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, assert_same, random_array, sampled
+
+import gpualgo as ga
+from gpualgo._algorithms.extremes.problem import ArgMaximum
+from gpualgo._algorithms.reduce import policy
+from gpualgo._algorithms.reduce.problem import Reduction
+
+DTYPES = [np.dtype(name) for name in ("int8", "int16", "float32", "int64", "complex128")]
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let few rows be many."""
+    monkeypatch.setattr(policy, "TARGET_BLOCKS", 1)
+    for problem in (Reduction, ArgMaximum):
+        problem.problems.clear()
+    yield
+    for problem in (Reduction, ArgMaximum):
+        problem.problems.clear()
+
+
+@pytest.mark.parametrize("dtype", sampled(DTYPES, ["int8", "float32", "complex128"]), ids=str)
+def test_short_rows(cuda: Backend, guarded: Any, dtype: np.dtype[Any]) -> None:
+    items = policy.row_items(dtype)
+    for width in (1, 4, 16):
+        rows = policy.ROWS.block_threads // width * policy.SHORT_ROWS
+        for count in (rows, rows + 1, 2 * rows - 1):
+            for extent in {items * width, max(1, items * width - 1)}:
+                x = random_array((count, extent), dtype)
+                given = cuda.to_device(x)
+                out = guarded((count,), dtype)
+                ga.reduce(given, None, lambda a, b: b, axis=1, out=out)
+                assert_same(cuda.to_host(out), x[:, -1])
+                assert_same(cuda.to_host(ga.reduce(given, None, lambda a, b: a, axis=1)), x[:, 0])
+                if dtype.kind != "c":
+                    assert_same(cuda.to_host(ga.argmax(given, 1)), np.argmax(x, 1))
+
+
+@pytest.mark.parametrize("layout", ["step", "reversed", "reversed_rows", "padded", "offset"])
+def test_layouts_of_short_rows(cuda: Backend, layout: str) -> None:
+    x = random_array((64 * policy.SHORT_ROWS, 16), np.dtype("int32"))
+    given = cuda.arrange(layout, x)
+    assert_same(cuda.to_host(ga.reduce(given, None, lambda a, b: b, axis=1)), x[:, -1])
+    got = ga.reduce(given, np.int32(5), lambda a, b: a + b, axis=1, keepdims=True)
+    assert_same(cuda.to_host(got), x.sum(1, dtype=np.int32, keepdims=True) + np.int32(5))
+    pairs = ga.reduce((given, given), None, lambda a, b: (a[0] + b[0], b[1]), axis=1)
+    assert_same(cuda.to_host(pairs[0]), x.sum(1, dtype=np.int32))
+    assert_same(cuda.to_host(pairs[1]), x[:, -1])
