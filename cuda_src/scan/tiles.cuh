@@ -1,13 +1,13 @@
 // Scan: y[i] = init (+) x[0] (+) … (+) x[i], or without the last: one pass over memory.
 //
-// Algorithm  scan_tiles_kernel, for few long lines: blocks take tiles in order and keep three in
-//            shared memory: one that waits for what precedes it, one whose aggregate is computed
-//            and published before that wait, one that is being loaded (single-pass scan; Merrill
-//            and Garland, "Single-pass parallel prefix scan with decoupled look-back", NVIDIA
-//            NVR-2016-002, 2016). Instead of every block looking back over its predecessors, one
-//            further warp of the first block reads all aggregates in order and hands each tile
-//            its prefix: hundreds of blocks that poll the same lines of L2 wait for each other,
-//            one does not. scan/wave.cuh serves lines that are small together,
+// Algorithm  scan_tiles_kernel, for few long lines: blocks take tiles in order and keep three (or
+//            what fits) in shared memory: one that waits for what precedes it, one whose aggregate
+//            is computed and published before that wait, one that is being loaded (single-pass
+//            scan; Merrill and Garland, "Single-pass parallel prefix scan with decoupled
+//            look-back", NVIDIA NVR-2016-002, 2016). Instead of every block looking back over its
+//            predecessors, one further warp of the first block reads all aggregates in order and
+//            hands each tile its prefix: hundreds of blocks that poll the same lines of L2 wait for
+//            each other, one does not. scan/wave.cuh serves lines that are small together,
 //            scan/rows.cuh serves many lines of neighbours, scan/columns.cuh lines that lie side
 //            by side.
 //            An element that is a record lies in several arrays, its leaves, and in shared memory
@@ -31,43 +31,44 @@
 
 namespace gpualgo {
 
-template <int block_threads_, int vectors_, Transfer transfer_, int min_blocks_, int shared_bytes_>
+template <int block_threads_, int vectors_, Transfer transfer_, int stages_, int min_blocks_,
+          int shared_bytes_>
 struct ScanPolicy {
   static constexpr int block_threads = block_threads_;  // that scan; two more warps hand out
   static constexpr int vectors = vectors_;              // of 16 bytes per thread and tile; odd
   static constexpr Transfer transfer = transfer_;
+  static constexpr int stages = stages_;          // tiles in shared memory: three, or what fits
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
   static constexpr int shared_bytes = shared_bytes_;
 };
 
 namespace detail {
 
-constexpr int scan_stages = 3;
 constexpr int scanning = 1;  // the barrier of the warps that scan
 enum Action { summarise_tile, finish_tile, take_tile, end };
 constexpr int scan_window = 2;  // states that a lane reads at once
 constexpr int scan_span = scan_window * warp_threads;
 
-template <class A, class T, int warps, int stretch_items>
+template <class A, class T, int num_stages, int warps, int stretch_items>
 struct ScanShared {
-  alignas(16) T stages[scan_stages][warps][stretch_items];
+  alignas(16) T stages[num_stages][warps][stretch_items];
   // Results take their elements' place where they fit.
   alignas(
       16) A results[sizeof(A) == sizeof(T) ? 1 : warps][sizeof(A) == sizeof(T) ? 1 : stretch_items];
   alignas(16) A aggregates[scan_span];
   alignas(16) A prefixes[scan_span];
-  A within[scan_stages][warps * warp_threads];
+  A within[num_stages][warps * warp_threads];
   A totals[warps];
   // One more than stages: a warp may still read a tile's while the next tile of its stage is taken.
-  A prefix[scan_stages + 1];
-  uint32 tiles[scan_stages + 1];
+  A prefix[num_stages + 1];
+  uint32 tiles[num_stages + 1];
   int actions[2];
   // What warps tell each other, by ld_relaxed_cta and st_relaxed_cta.
   int num_known;   // tiles that were taken
   int num_handed;  // tiles whose prefix is there
   int num_all;     // tiles of this block, once that is known
   bool is_first;   // this block has the first tile of all
-  CopyBarrier arrivals[scan_stages][warps];
+  CopyBarrier arrivals[num_stages][warps];
 };
 
 }  // namespace detail
@@ -78,9 +79,9 @@ struct ScanTiles {
   using S = Stretch<A, E, Policy::vectors, Access::is_reversed>;
   static constexpr int warps = Policy::block_threads / warp_threads;
   static constexpr int tile_items = warps * S::warp_items;
-  static constexpr int stages = detail::scan_stages;
+  static constexpr int stages = Policy::stages;
   static constexpr int slots = stages + 1;
-  using Shared = detail::ScanShared<A, E, warps, S::warp_items>;
+  using Shared = detail::ScanShared<A, E, stages, warps, S::warp_items>;
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
   const ScanTilesParams<A, T, Access>& params;

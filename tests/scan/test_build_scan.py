@@ -163,6 +163,23 @@ def test_columns_fit_a_block(names: str, num_columns: int) -> None:
         assert cut.shared_bytes(source, acc) <= 64 << 10  # of an sm_75
 
 
+LIMITS = [64 << 10, 99 << 10, 163 << 10, 227 << 10]  # bytes of a block: sm_75, 86 and 120, 80, 90
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_tiles_fit_a_block(limit: int) -> None:
+    dtypes = list(map(np.dtype, ("int8", "int16", "float32", "float64", "complex128")))
+    kinds = [(a, b) for a in dtypes for b in dtypes]
+    kinds += [(pair, pair) for pair in (records.record("abcdefgh"[:n], [d] * n)
+                                        for d in dtypes for n in (1, 2, 3, 8))]  # fmt: skip
+    for source, acc in kinds:
+        cut = tiles.policy_of(MANY << 10, source, acc)
+        if isinstance(cut, tiles.Policy):
+            fitting = cut.fitting(source, acc, limit)
+            assert fitting.shared_bytes(source, acc) <= limit
+            assert fitting.tile_items(16) == cut.tile_items(16)  # so are the bits
+
+
 # --- records -------------------------------------------------------------------------------
 
 

@@ -80,3 +80,36 @@ def test_tags_begin_anew(cuda: Backend) -> None:
             assert_same(cuda.to_host(got), scanned(compose, x.reshape(2, -1), 1))
         assert_same(cuda.to_host(ga.radix_sort(keys)), np.sort(x.view(np.uint32)))
         assert int(epoch[0]) < LAST_EPOCH
+
+
+@pytest.fixture(params=[64 << 10, 99 << 10], ids=["64KB", "99KB"])
+def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let blocks have as much shared memory as those of sm_75, or of sm_86 and sm_120."""
+    from gpualgo._driver import device as gpu
+
+    monkeypatch.setitem(gpu.get(0).__dict__, "shared_limit", request.param)
+
+
+@pytest.mark.usefixtures("tiles_only", "small_blocks")
+@pytest.mark.parametrize("layout", ["contiguous", "step", "reversed"])
+def test_order_with_little_shared_memory(cuda: Backend, layout: str) -> None:
+    for n in (TILE - 1, 9 * TILE + 1, 40 * TILE):
+        x = affine(n)
+        check_order(cuda, x, cuda.arrange(layout, x))
+
+
+@pytest.mark.usefixtures("tiles_only")
+def test_shared_memory_does_not_change_bits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpualgo._driver import device as gpu
+
+    x = cuda.to_device(random_array(100_003, np.dtype("float32")))
+    pairs = x, x[::-1].copy()
+    found = []
+    for limit in (227 << 10, 99 << 10, 64 << 10):
+        monkeypatch.setitem(gpu.get(0).__dict__, "shared_limit", limit)
+        Scan.problems.clear()
+        steps = ga.inclusive_scan(pairs, None, lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]))
+        found.append([cuda.to_host(got) for got in (ga.inclusive_scan(x), *steps)])
+    for other in found[1:]:
+        for got, want in zip(other, found[0], strict=True):
+            assert_same(got, want)

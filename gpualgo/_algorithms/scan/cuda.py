@@ -118,6 +118,7 @@ def _tiles(case: Case) -> Plan:
         packed = spec.parameters.pack(**fixed)
         return _plan(case, spec, num_tiles, cut.block_threads, packed, states)
     capability = gpu.get(case.device).capability
+    cut = cut.fitting(source, acc, gpu.get(case.device).shared_limit)
     spec = policy.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
     grid = min(num_tiles, gpu.get(case.device).num_sms * cut.blocks_per_sm)
     threads = cut.block_threads + 2 * WARP

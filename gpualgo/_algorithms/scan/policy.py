@@ -17,8 +17,6 @@ from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import VECTOR_BYTES, WARP, Access, functor, spec_of
 from gpualgo._operators.operator import Operator
 
-STAGES = 3  # of scan/tiles.cuh
-
 
 def vector_items(widest: int) -> int:
     """Return how many elements of so many bytes a vector has (Stretch of scan/lines.cuh)."""
@@ -43,6 +41,7 @@ class Policy:
     block_threads: int
     vectors: int  # of 16 bytes per thread and tile; odd, so that shared memory has no conflicts
     blocks_per_sm: int
+    stages: int = 3  # tiles in shared memory
 
     def lane_items(self, widest: int) -> int:
         """Return how many elements of a tile each thread scans."""
@@ -57,9 +56,16 @@ class Policy:
         items = self.tile_items(max(source.itemsize, acc.itemsize))
         results = 0 if source.itemsize == acc.itemsize else items * acc.itemsize
         warps = self.block_threads // WARP
-        values = 2 * WINDOW + STAGES * self.block_threads + warps + STAGES + 1
-        others = values * acc.itemsize + 8 * STAGES * warps + 112 + unused_result(acc)
-        return int(STAGES * items * source.itemsize + results + others)
+        values = 2 * WINDOW + self.stages * self.block_threads + warps + self.stages + 1
+        others = values * acc.itemsize + 8 * self.stages * warps + 112 + unused_result(acc)
+        return int(self.stages * items * source.itemsize + results + others)
+
+    def fitting(self, source: Element, acc: np.dtype[Any], limit: int) -> Policy:
+        """Return the same tiles for blocks that may have so many bytes of shared memory."""
+        found = self
+        while found.stages > 1 and found.shared_bytes(source, acc) > limit:
+            found = replace(found, stages=found.stages - 1)
+        return found
 
 
 # GB/s at 2^28 on an H200. Two blocks' stages fill shared memory.
@@ -182,7 +188,7 @@ def tiles_spec(
     """Return the kernel that scans few long lines."""
     way = transfer(capability, source, acc)
     arguments = (
-        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{way}",
+        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{way}", policy.stages,
         policy.blocks_per_sm, policy.shared_bytes(source, acc),
     )  # fmt: skip
     kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"
