@@ -228,6 +228,12 @@ class Request(NamedTuple):
     stream: Any
 
 
+def _where_they_lie(views: tuple[View, ...]) -> int:
+    global _where_they_lie
+    _where_they_lie = _auto().where_they_lie
+    return _where_they_lie(views)
+
+
 @functools.cache
 def _auto() -> Any:
     """Return the module that places host arrays: no machine without a GPU loads it."""
@@ -265,10 +271,9 @@ def problem_of(
         if host_device is None:
             host_device = getattr(first.library, "host_device", None)
         device = default_device.current() if host_device is None else host_device
-        key = (*key, device)
         if device == AUTO:
-            lie = _auto().where_they_lie(views)
-            key = (*key, lie)
+            lie = _where_they_lie(views)
+        key = (*key, device, lie)
     try:
         found = kind.problems.look(key)
     except TypeError:  # an unhashable argument
