@@ -14,7 +14,7 @@ from contract.case import Case
 from contract.cases import CASES
 from fake_driver import FakeDriver
 from placing import N, fakes, locked, long, where
-from support import Backend, count_gpus, run_python
+from support import REPOSITORY, Backend, count_gpus, run_python
 
 import gpualgo as ga
 from gpualgo._algorithms import ALGORITHMS
@@ -132,6 +132,12 @@ def test_every_algorithm_is_in_its_row() -> None:
     assert {function.__name__ for function in ALGORITHMS} <= {
         name for row in auto.TABLE for name in row.algorithms
     }
+
+
+def test_the_page_has_the_table() -> None:
+    page = (REPOSITORY / "docs/devices.md").read_text(encoding="utf-8")
+    for row in auto.TABLE:
+        assert f"| {', '.join(row.algorithms)} | {row.rule} |" in page
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
