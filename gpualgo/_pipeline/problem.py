@@ -186,9 +186,7 @@ class Problem:
         return problem_of(type(self), views, op, init, rest, self.where, self.num_arguments, place)
 
     def on_gpu(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
-        """Return the same call's problem with stream= given: where only the table chose the CPU,
-        on the GPU whose streams calls take.
-        """
+        """Return it with stream= given: on a GPU, where nobody but the table chose the CPU."""
         if self.choice is None or self.device != CPU or not _auto().is_usable():
             return self
         place = _auto().Choice(_auto().GPU, "stream= is given, and streams are a GPU's")
