@@ -16,6 +16,7 @@ from gpualgo._operators.operator import Operator
 if TYPE_CHECKING:
     from gpualgo import lazy
     from gpualgo._algorithms.transform.copying import copy
+    from gpualgo._api.explain import Explanation, explain
     from gpualgo._api.graph import Graph, graph
     from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CompileError",
     "DeviceArray",
+    "Explanation",
     "Graph",
     "MinMax",
     "NoDeviceError",
@@ -42,6 +44,7 @@ __all__ = [
     "default_device",
     "empty_pinned",
     "exclusive_scan",
+    "explain",
     "from_pointer",
     "graph",
     "histogram",
@@ -59,10 +62,12 @@ __all__ = [
 # Loaded where they are asked for: most programs need few of them.
 _LAZY = {
     "DeviceArray": "_arrays.device_array",
+    "Explanation": "_api.explain",
     "Graph": "_api.graph",
     "Plan": "_api.prepare",
     "copy": "_algorithms.transform.copying",
     "empty_pinned": "_arrays.empty_pinned",
+    "explain": "_api.explain",
     "from_pointer": "_arrays.from_pointer",
     "graph": "_api.graph",
     "lazy": "lazy",

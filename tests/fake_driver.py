@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpualgo._arrays import page_locked
 from gpualgo._arrays import view as views
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
@@ -44,7 +45,7 @@ class FakeDriver:
     """Stands for cuda.bindings.driver; kernels cannot run."""
 
     CUstreamCaptureMode = CUstream_flags = CUfunction_attribute = CUresult = _Names()
-    CUdevice_attribute = CUlaunchAttributeID = _Names()
+    CUdevice_attribute = CUlaunchAttributeID = CUpointer_attribute = _Names()
     CUfunction = CUstream = staticmethod(int)
     CUmemAllocationType = CUmemLocationType = CUmemPool_attribute = _Names()
     CUlaunchConfig = SimpleNamespace
@@ -56,6 +57,7 @@ class FakeDriver:
         self.is_done = True  # what was queued has run
         self.device_of_stream: dict[int, int] = {}
         self.current = 0
+        self.page_locked: dict[int, int] = {}  # sizes, by address
         self.on_launch: Callable[[], None] = lambda: None
         self._memory: dict[int, Any] = {}
 
@@ -105,6 +107,17 @@ class FakeDriver:
 
     def cuDevicePrimaryCtxRetain(self, ordinal: int) -> tuple[int, int]:
         return 0, 100 + ordinal
+
+    def cuDevicePrimaryCtxGetState(self, ordinal: int) -> tuple[int, int, int]:
+        return 0, 0, 1
+
+    def cuPointerGetAttributes(
+        self, count: int, asked: list[str], address: int
+    ) -> tuple[int, tuple[int, ...]]:
+        for start, size in self.page_locked.items():
+            if start <= address < start + size:
+                return 0, (1, 0, address, start, size)
+        return 0, (0,) * count
 
     def cuCtxGetCurrent(self) -> tuple[int, int]:
         return 0, self.current
@@ -213,6 +226,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     monkeypatch.setattr(driver, "is_installed", lambda: True)
     monkeypatch.setattr(device, "_devices", {n: FakeDevice(n) for n in range(NUM_DEVICES)})
     monkeypatch.setattr(lifetime, "_in_use", {})
+    monkeypatch.setattr(page_locked, "_asked", lambda: [None] * 5)
     monkeypatch.setattr(recording, "_held", [])
     monkeypatch.setattr(bound, "_recent", type(bound._recent)())
     return made

@@ -9,11 +9,14 @@ import subprocess
 import sys
 from typing import Any
 
+import fake_driver
 import numpy as np
 import pytest
+from support import count_gpus
 
 import gpualgo as ga
 from gpualgo._cli import cache, doctor, libraries, main, nvidia
+from gpualgo._pipeline import auto
 
 GPU = nvidia.Gpu(0, "NVIDIA H200", (9, 0), 150 << 30)
 DRIVER = nvidia.Driver("580.65.06", (13, 0), (GPU,), "")
@@ -79,6 +82,27 @@ def test_doctor_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert checks["numpy"]["data"]["version"] == np.__version__
     assert checks["run on cpu"]["status"] == "ok"
     assert {"path", "entries", "bytes", "damaged", "writable"} <= set(checks["cache"]["data"])
+
+
+def test_doctor_shows_the_table_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUALGO_DEVICE", raising=False)
+    fake_driver.install(monkeypatch)
+    for device, told in (("auto", "auto, arrays of the host by this table:"),
+                         ("cpu", "cpu, all arrays of the host: gpualgo.default_device('cpu')"),
+                         ("cuda:1", "cuda:1, all arrays of the host:")):  # fmt: skip
+        with ga.default_device(device):
+            check = doctor._default_device_check()
+        assert check.status == "ok"
+        assert check.detail.startswith(told)
+        assert "radix_sort, argsort: cuda:0 from 131072 keys" in check.detail
+        assert (check.data["device"], len(check.data["table"])) == (device, len(auto.TABLE))
+        json.dumps(check.data)
+    monkeypatch.setenv("GPUALGO_DEVICE", "abacus")
+    assert doctor._default_device_check().status == "fail"
+    if not count_gpus():
+        monkeypatch.undo()
+        monkeypatch.setenv("GPUALGO_DEVICE", "auto")
+        assert "and there is no GPU" in doctor._default_device_check().detail
 
 
 def test_doctor_compiles_and_links_without_a_gpu() -> None:

@@ -18,18 +18,25 @@ from gpualgo._pipeline.problem import Request
 class _Describer:
     is_graph = False
 
+    def __init__(self, is_rough: bool) -> None:
+        self.is_rough = is_rough
+
     def call(self, request: Request) -> Request:
         return request
 
 
 def describe(
-    where: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Request:
-    """Return a call with all its arguments checked; nothing is run."""
+    where: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    is_rough: bool = False,
+) -> Request:  # fmt: skip
+    """Return a call with all its arguments checked; nothing is run.
+
+    `is_rough`: others may stand for lazy arrays that would be made real before.
+    """
     if function not in ALGORITHMS:
         name = getattr(function, "__name__", repr(function))
         raise TypeError(f"{where}: function must be an algorithm of gpualgo, got {name}")
-    with recording.recording(_Describer()):
+    with recording.recording(_Describer(is_rough)):
         found: Request = function(*args, **kwargs)
     return found
 

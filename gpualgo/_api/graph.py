@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
 from gpualgo._base import recording as _recording
 from gpualgo._base.errors import NoDeviceError
 from gpualgo._driver import default_device
-from gpualgo._driver.default_device import CPU
+from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Request
 
@@ -36,7 +36,7 @@ class Graph:
         self._failure: BaseException | None = None
         self._executable: graph.Executable | None = None
 
-    is_graph = True
+    is_graph, is_rough = True, False
 
     def call(self, request: Request) -> Any:
         """Record a call and return its result; the calls' own path does that by itself."""
@@ -183,7 +183,8 @@ def graph(device: str | None = None) -> Iterator[Graph]:
     Parameters
     ----------
     device : str, optional
-        ``"cuda:1"``, say: where the arrays live; the default device without it.
+        ``"cuda:1"``, say: where the arrays live; without it the default device, or the first GPU
+        where that is ``"auto"``.
 
     Yields
     ------
@@ -217,13 +218,18 @@ def graph(device: str | None = None) -> Iterator[Graph]:
     >>> float(total)  # doctest: +SKIP
     20.0
     """
-    number = default_device.current() if device is None else default_device.parse(device, "graph")
+    number = (
+        default_device.of_streams() if device is None else default_device.parse(device, "graph")
+    )
     if number == CPU:
         raise NoDeviceError(
             "graph: a graph runs on a GPU, and arrays are processed on the CPU here; "
             "call the functions themselves"
         )
     found = Graph(number)
-    with found._recording, _recording.recording(found):
+    is_auto = default_device.current() == AUTO
+    # A graph is a GPU's: no table decides in it.
+    placed = default_device.fixed(number, "a graph is a GPU's") if is_auto else nullcontext()
+    with found._recording, _recording.recording(found), placed:
         yield found
     found._finish()

@@ -49,7 +49,8 @@ class Plan:
     """An algorithm prepared for arrays of one layout: what `gpualgo.prepare` makes.
 
     Call it as ``plan(*arrays, out=None, temp_storage=None, stream=None)``. It may be called from
-    several threads. Arrays of the host go to the device that was the default when it was prepared.
+    several threads. Arrays of the host go to the device that was decided for those given to
+    `prepare`, whatever the default device is by then and wherever they lie.
 
     Attributes
     ----------
@@ -288,7 +289,7 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     6.0
     """
     request = describe("prepare", function, args, kwargs)
-    return Plan(request, relook_of(function, args, kwargs, request.problem.where))
+    return Plan(request, relook_of(function, args, kwargs, request.problem))
 
 
 def _changeable(op: Any, problem: Problem) -> Any:

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpualgo._api.describe import describe
+from gpualgo._driver import default_device
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
-from gpualgo._pipeline.problem import Request
+from gpualgo._pipeline.problem import Problem, Request
 
 _INPUTS = ("x", "keys", "values", "arrays", "weights")  # parameters that are read
 Relook = Callable[[tuple[Any, ...]], Request]
 
 
 def relook_of(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], where: str
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], problem: Problem
 ) -> Relook | None:
     """Return what gives the request of other arrays; None if no argument is lazy."""
     named = dict(zip(_positions(function), args, strict=False))
@@ -29,12 +30,15 @@ def relook_of(
 
     def relook(arrays: tuple[Any, ...]) -> Request:
         if len(arrays) != count:
-            raise TypeError(f"{where}: the plan takes {count} array(s), got {len(arrays)}")
+            raise TypeError(f"{problem.where}: the plan takes {count} array(s), got {len(arrays)}")
         given = list(args)
         for (i, _), x in zip(places, arrays, strict=False):
             given[i] = x
         others = dict(zip(keywords, arrays[len(places) :], strict=True))
-        return describe("prepare", function, tuple(given), {**kwargs, **others})
+        if not problem.views_on_host:
+            return describe("prepare", function, tuple(given), {**kwargs, **others})
+        with default_device.fixed(problem.device, "the plan was prepared for it"):
+            return describe("prepare", function, tuple(given), {**kwargs, **others})
 
     return relook
 

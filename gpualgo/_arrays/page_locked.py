@@ -47,6 +47,12 @@ def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = Tr
     )  # fmt: skip
 
 
+def is_within(low: int, high: int) -> bool:
+    """Return whether memory of the host, which is not empty, is page-locked or managed."""
+    kind, is_managed, _, start, size = _attributes(low)
+    return (kind == _HOST or is_managed) and start <= low <= high <= start + size
+
+
 def _is_aligned(array: View, first: int) -> bool:
     """Return whether every element lies at a multiple of its size."""
     itemsize = array.dtype.itemsize

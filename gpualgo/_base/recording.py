@@ -14,6 +14,7 @@ class Recorder(Protocol):
     """What takes down the calls of a thread."""
 
     is_graph: bool  # calls are recorded, to be run later
+    is_rough: bool  # others may stand for arrays that would have to be computed before
 
     def call(self, request: Any) -> Any:
         """Take down a call; return its result, which need not be there yet."""

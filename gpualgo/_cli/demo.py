@@ -183,11 +183,14 @@ def _device() -> tuple[str, bool]:
     from gpualgo._cli import nvidia
     from gpualgo._driver import default_device
 
-    ordinal = default_device.current()
+    ordinal = default_device.of_streams()
     driver = None if ordinal == default_device.CPU else nvidia.find_driver()
     if driver is None:
         return f"{os.cpu_count()} CPU cores", False
-    return driver.gpus[ordinal].name, True
+    name = driver.gpus[ordinal].name
+    if default_device.current() == default_device.AUTO:
+        return f"{name} or {os.cpu_count()} CPU cores, whichever gpualgo.explain names", True
+    return name, True
 
 
 def _print(answers: list[Answer], data: Flights, where: str, on_gpu: bool) -> None:

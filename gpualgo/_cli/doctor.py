@@ -17,6 +17,8 @@ from gpualgo._api import self_test
 from gpualgo._cli import libraries, nvidia
 from gpualgo._cli.cache import entries_text, size_text
 from gpualgo._cli.libraries import GPU_VERSION
+from gpualgo._driver import default_device
+from gpualgo._pipeline import auto
 
 SELF_TEST_ARCH = "sm_90"
 OLDEST_GPU = (7, 5)
@@ -66,6 +68,7 @@ def checks() -> Iterator[Check]:
     if complete and driver is not None:
         for gpu in driver.gpus:
             yield _backend_check(f"cuda:{gpu.index}")
+    yield _default_device_check()
     yield _cache_check()
 
 
@@ -166,6 +169,25 @@ def _backend_check(device: str) -> Check:
         return Check(f"run on {device}", "fail", detail, "trust no result of this device")
     detail = f"a reduce with a lambda is right, first call {seconds:.2f} s"
     return Check(f"run on {device}", "ok", detail, data={"seconds": seconds})
+
+
+def _default_device_check() -> Check:
+    """Tell where arrays of the host run, and the table of "auto"."""
+    try:
+        number = default_device.current()
+    except (RuntimeError, ValueError) as error:
+        advice = "set GPUALGO_DEVICE to auto, cpu, cuda or cuda:1"
+        return Check("default device", "fail", str(error), advice)
+    is_auto = number == default_device.AUTO
+    name = "auto" if is_auto else default_device.name_of(number)
+    rows = [{**row._asdict(), "rule": row.rule} for row in auto.TABLE]
+    lines = [f"{', '.join(row.algorithms)}: {row.rule}" for row in auto.TABLE]
+    if is_auto:
+        lines.insert(0, "auto, arrays of the host by this table:")
+    else:
+        lines.insert(0, f"{name}, all arrays of the host: {default_device.why()}")
+        lines.insert(1, '"auto" with a GPU:')
+    return Check("default device", "ok", "\n".join(lines), data={"device": name, "table": rows})
 
 
 def _cache_check() -> Check:

@@ -1,4 +1,4 @@
-"""Where NumPy arrays are processed: the GPU where there is one, else the CPU."""
+"""Where NumPy arrays are processed: where a table says if there is a GPU, else the CPU."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 CPU = -1  # device numbers: CUDA ordinals, and this
+AUTO = -2  # no device: there is a GPU, and a table decides for each call (`_pipeline/auto.py`)
 
 _chosen: ContextVar[int | None] = ContextVar("gpualgo_default_device", default=None)
+_reason: ContextVar[str] = ContextVar("gpualgo_default_device_reason", default="")
 _from_environment: dict[str, int] = {}
 
 
 @contextmanager
 def default_device(device: str) -> Iterator[None]:
-    """Run host arrays on ``"cpu"``, ``"cuda"`` or ``"cuda:1"`` within a ``with`` block.
+    """Run host arrays on ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"`` in a ``with`` block.
 
+    ``"auto"`` is what holds without it: without a GPU the CPU, with one whichever a fixed table
+    names for the algorithm, the sizes and the dtypes, see docs/devices.md and `gpualgo.explain`.
     The choice holds for the current thread or task. Device arrays are not affected: they run
     where they live. The environment variable ``GPUALGO_DEVICE`` sets the same for a process.
 
@@ -28,6 +32,12 @@ def default_device(device: str) -> Iterator[None]:
     NoDeviceError
         A GPU is named and cannot be used; it is never replaced by the CPU.
 
+    Notes
+    -----
+    On one device the same input gives the same bits. The CPU and a GPU associate floats
+    differently, so that with ``"auto"`` a sum may differ in its last bits from that of a machine
+    without a GPU; name a device to have one answer wherever that device is.
+
     Examples
     --------
     >>> import numpy as np, gpualgo as ga
@@ -35,18 +45,27 @@ def default_device(device: str) -> Iterator[None]:
     ...     int(ga.reduce(np.arange(5)))
     10
     """
-    token = _chosen.set(parse(device, "default_device"))
+    number = _parse_default(device, "default_device")
+    with fixed(number, "" if device == "auto" else f"gpualgo.default_device({device!r}) says so"):
+        yield
+
+
+@contextmanager
+def fixed(number: int, reason: str) -> Iterator[None]:
+    """Run host arrays on a device, for some reason, within a ``with`` block."""
+    tokens = _chosen.set(number), _reason.set(reason)
     try:
         yield
     finally:
-        _chosen.reset(token)
+        _chosen.reset(tokens[0])
+        _reason.reset(tokens[1])
 
 
-def parse(name: str, where: str) -> int:
+def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> int:
     """Return the device number of a name; raise NoDeviceError for a GPU that is not there."""
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", name) if isinstance(name, str) else None
     if match is None:
-        raise ValueError(f"{where}: unknown device {name!r}; use 'cpu', 'cuda' or 'cuda:1'")
+        raise ValueError(f"{where}: unknown device {name!r}; use {known}")
     if name == "cpu":
         return CPU
     from gpualgo._driver import driver
@@ -57,19 +76,41 @@ def parse(name: str, where: str) -> int:
 
 
 def current() -> int:
-    """Return the device number on which host arrays run."""
+    """Return the device number on which host arrays run; or AUTO, on which none runs."""
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
     name = os.environ.get("GPUALGO_DEVICE", "")
     found = _from_environment.get(name)
     if found is None:
-        found = parse(name, "GPUALGO_DEVICE") if name else _detect()
-        _from_environment[name] = found
+        found = _from_environment[name] = _parse_default(name or "auto", "GPUALGO_DEVICE")
     return found
 
 
-def _detect() -> int:
+def of_streams() -> int:
+    """Return the GPU whose streams calls on host arrays take; CPU if they take none."""
+    found = current()
+    return 0 if found == AUTO else found
+
+
+def why() -> str:
+    """Return who has decided on the default device."""
+    reason, environment = _reason.get(), os.environ.get("GPUALGO_DEVICE", "")
+    if reason:
+        return reason
+    if _chosen.get() is None and environment not in ("", "auto"):
+        return f"GPUALGO_DEVICE={environment} in the environment says so"
+    return "the default device is 'auto', and there is no GPU that can be used"
+
+
+def name_of(number: int) -> str:
+    """Return the name of a device number."""
+    return "cpu" if number == CPU else f"cuda:{number}"
+
+
+def _parse_default(name: str, where: str) -> int:
+    if name != "auto":
+        return parse(name, where, "'auto', 'cpu', 'cuda' or 'cuda:1'")
     from gpualgo._driver import driver
 
-    return 0 if driver.is_installed() and driver.device_count() > 0 else CPU
+    return AUTO if driver.is_installed() and driver.device_count() > 0 else CPU

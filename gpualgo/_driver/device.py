@@ -73,6 +73,11 @@ class Device:
         return self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
 
     @_Lasting
+    def memory_bytes(self) -> int:
+        """How much memory it has, whoever uses it."""
+        return int(check(driver.api().cuDeviceTotalMem(self.ordinal), "cuDeviceTotalMem"))
+
+    @_Lasting
     def may_overlap(self) -> bool:
         """Whether a kernel can be launched while the one before still runs, in graphs too."""
         version = check(driver.api().cuDriverGetVersion(), "cuDriverGetVersion")

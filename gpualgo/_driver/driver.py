@@ -124,9 +124,14 @@ def _forget() -> None:
     is_simple, _shared_lock = False, threading.Lock()
 
 
+def is_lost() -> bool:
+    """Return whether this is a child of the process that started CUDA: nothing of it works here."""
+    return _owner_pid is not None and os.getpid() != _owner_pid
+
+
 def check_process() -> None:
-    """Raise in a child of the process that started CUDA, where nothing of it works."""
-    if _owner_pid is not None and os.getpid() != _owner_pid:
+    """Raise in a child of the process that started CUDA."""
+    if is_lost():
         raise RuntimeError(
             "CUDA was started before this process was forked and cannot be used in the child; "
             "use multiprocessing's 'spawn' start method"

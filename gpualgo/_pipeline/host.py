@@ -17,6 +17,8 @@ def run(
     problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any
 ) -> Any:
     """Solve a problem for arrays of the host; returns when the results are there."""
+    if stream is not None:
+        problem = problem.on_gpu(views, op, init)
     library = views[0].library
     arrays = [_array_of(view) for view in views]
     encoded = problem.encode(init)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
@@ -13,7 +14,7 @@ from gpualgo._base.errors import CompileError
 from gpualgo._base.extents import inverse, ordered, ordered_strides
 from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
-from gpualgo._driver.default_device import CPU
+from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
 from gpualgo._operators.operator import (
     CapturesChanged,
@@ -26,6 +27,7 @@ from gpualgo._pipeline import checks, elements, refusals, settled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.auto import Choice
 
 Array = np.ndarray[Any, Any]
 
@@ -78,12 +80,14 @@ class Problem:
     spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
     has_names = True  # of a tuple's fields, by which an operator knows them
     broadcasts_arguments = False  # others are broadcast to the first one's shape
+    row = "one pass"  # of the table that places host arrays: `auto.TABLE`
 
     results: tuple[Result, ...]
     is_empty = False  # no element is read
     forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
     form: Form | None = None  # of results that are put together to one
     acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
+    choice: Choice | None = None  # of the device, where the table has made one
 
     def __init_subclass__(cls) -> None:
         cls.problems = Memo(cls.max_kept)
@@ -148,6 +152,11 @@ class Problem:
         """
         return False
 
+    @classmethod
+    def keys_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> Sequence[View]:
+        """Return the arrays whose elements the table counts."""
+        return views[:1]
+
     # What follows from that.
 
     def encode(self, init: Any) -> Array | None:
@@ -187,8 +196,16 @@ class Problem:
 
     def like(self, views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...]) -> Problem:
         """Return a problem of this kind on this device, whatever the default one is now."""
+        place = self.choice or self.device
+        return problem_of(type(self), views, op, init, rest, self.where, self.num_arguments, place)
+
+    def on_gpu(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
+        """Return it with stream= given: on a GPU, where nobody but the table chose the CPU."""
+        if self.choice is None or self.device != CPU or not _auto().is_usable():
+            return self
+        place = _auto().Choice(_auto().GPU, "stream= is given, and streams are a GPU's")
         return problem_of(
-            type(self), views, op, init, rest, self.where, self.num_arguments, self.device
+            type(self), views, op, init, self.rest, self.where, self.num_arguments, place
         )
 
     def words(self, op: Any) -> bytes:
@@ -223,15 +240,29 @@ class Request(NamedTuple):
     stream: Any
 
 
+def _where_they_lie(views: tuple[View, ...]) -> int:
+    global _where_they_lie
+    _where_they_lie = _auto().where_they_lie
+    return _where_they_lie(views)
+
+
+@functools.cache
+def _auto() -> Any:
+    """Return the module that places host arrays: no machine without a GPU loads it."""
+    from gpualgo._pipeline import auto
+
+    return auto
+
+
 def problem_of(
     kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...],
-    where: str, num_arguments: int = 2, host_device: int | None = None,
+    where: str, num_arguments: int = 2, host_device: int | Choice | None = None,
 ) -> Problem:  # fmt: skip
     """Return the problem of a call; its arguments are checked when they are new.
 
     Equal problems have equal operators, layouts and `rest`, and inits of one kind. An algorithm
     whose operator takes no arguments has none. Arrays of the host are for `host_device`, without
-    it for the default device.
+    it for the default device: "auto" is a part of the key, and so is what the table asks of them.
     """
     first = views[0]
     hot = None
@@ -246,12 +277,15 @@ def problem_of(
         start = (init.dtype, init.device, init.library) if on_device else elements.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     key: tuple[Any, ...] = (layouts, hot, start, rest, where)
-    device = first.device
+    device: Any = first.device
+    lie = 0
     if device == CPU:
         if host_device is None:
             host_device = getattr(first.library, "host_device", None)
         device = default_device.current() if host_device is None else host_device
-        key = (*key, device)
+        if device == AUTO:
+            lie = _where_they_lie(views)
+        key = (*key, device, lie)
     try:
         found = kind.problems.look(key)
     except TypeError:  # an unhashable argument
@@ -260,7 +294,13 @@ def problem_of(
         return found
     try:
         operator = as_operator(op, where, num_arguments, hot) if num_arguments else None
+        choice: Choice | None = device if type(device) is not int else None
+        if device == AUTO:
+            choice = _auto().choose(kind.row, kind.keys_of(views, rest), views, operator, lie)
+        if choice is not None:
+            device = choice.device
         problem = kind(device, views, operator, init, rest, where)
+        problem.choice = choice
     except CapturesChanged:
         return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
     except (TypeError, ValueError, CompileError) as error:

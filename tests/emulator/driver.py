@@ -69,6 +69,10 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
     def cuDevicePrimaryCtxRetain(self, device: int) -> int:
         return CONTEXT
 
+    @call(2)
+    def cuDevicePrimaryCtxGetState(self, device: int) -> tuple[int, int]:
+        return 0, 1
+
     @call(1)
     def cuCtxGetCurrent(self) -> int:
         return order.thread.context

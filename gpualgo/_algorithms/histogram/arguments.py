@@ -204,11 +204,12 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
     _refuse_graph("range= was not given, so the host reads x's")
     if view.device == CPU and computed is None:
         x = view.library.to_numpy(view.owner)
-        if stream is not None and default_device.current() != CPU:
+        device = default_device.of_streams()
+        if stream is not None and device != CPU:
             from gpualgo._pipeline import host_whole as whole
 
             reason = "range= was not given, so the host reads x"
-            whole.before_host_on(default_device.current(), stream, x, "histogram", reason)
+            whole.before_host_on(device, stream, x, "histogram", reason)
         lo, hi = _ends_of(x)
     else:
         lo, hi = _ends_by_kernel(view.owner if computed is None else computed, view, stream)

@@ -28,6 +28,7 @@ class Sort(Problem):
     needs_alignment = False  # copies with gaps closed are aligned
     copies_page_locked = True  # passes would cross the bus again and again
     takes_any_items = True
+    row = "sort"
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,

@@ -30,6 +30,7 @@ class TupleSort(Problem):
     needs_alignment = False
     copies_page_locked = True
     takes_any_items = True
+    row = "sort"
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
@@ -74,6 +75,10 @@ class TupleSort(Problem):
             Result(out_shape, view.dtype, (i,), orders[i]) for i, view in enumerate(views)
         )
         self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
+
+    @classmethod
+    def keys_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> Sequence[View]:
+        return views[: len(rest[0])]
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         try:
