@@ -49,17 +49,22 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> Non
 
     Returns, or raises, only when no thread runs body any longer.
     """
-    threads = 1 if num_bytes <= _SMALL_BYTES else num_threads()
+    if not num_tasks:
+        return
+    if num_bytes <= _SMALL_BYTES:
+        body(0, num_tasks)
+        return
     probe = 0
-    if threads > 1 and num_bytes < _LARGE_BYTES:
+    if num_bytes < _LARGE_BYTES:
         # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
         probe = -(-num_tasks // 8)
         start = time.perf_counter()
         body(0, probe)
         if (time.perf_counter() - start) * (num_tasks - probe) <= _WAKE_SECONDS * probe:
-            threads = 1
-    if probe == num_tasks:
-        return
+            if probe < num_tasks:
+                body(probe, num_tasks)
+            return
+    threads = num_threads()
     pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
     queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe))
     helpers: list[Future[None]] = []
