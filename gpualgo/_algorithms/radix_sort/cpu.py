@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.radix_sort import cpu_numpy
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
+from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
@@ -33,6 +35,12 @@ def radix_sort(
     All arrays have one shape and any strides; values and out_values one dtype. Every argument has
     been checked.
     """
+    is_last = axis == keys.ndim - 1
+    if values is None and is_last and ways.is_by_numpy(keys.dtype):
+        is_whole = end_bit - begin_bit == 8 * keys.itemsize
+        if is_whole and cpu_numpy.is_ready(keys, out_keys):
+            cpu_numpy.sort(keys, out_keys, descending)
+            return
     order = Order(keys.dtype, descending, begin_bit, end_bit)
     if values is None or out_values is None:
         _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
