@@ -13,7 +13,7 @@ from gpualgo._base import forks
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-_SMALL_BYTES = 1 << 16  # not worth looking at the clock
+SMALL_BYTES = 1 << 16  # not worth looking at the clock
 _LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
 _WAKE_SECONDS = 2e-4  # work left that repays waking a thread
 _PIECE_BYTES = 1 << 26  # the longest a thread works without looking at signals
@@ -51,7 +51,7 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> Non
     """
     if not num_tasks:
         return
-    if num_bytes <= _SMALL_BYTES:
+    if num_bytes <= SMALL_BYTES:
         body(0, num_tasks)
         return
     probe = 0

@@ -33,7 +33,11 @@ Start: TypeAlias = tuple[bytes, int, int, int]
 """What comes before the first element: its bytes, 1 if there are any, its device address, and 0."""
 NO_START: Start = (b"", 0, 0, 0)
 _UNKNOWN = object()
-_PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
+PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
+
+
+Prepared: TypeAlias = Callable[[Sequence[int], Sequence[int], int], None]
+"""A call on the CPU's cores, by the addresses of the inputs, of the results, and of init or 0."""
 
 
 class Result(NamedTuple):
@@ -70,6 +74,7 @@ class Problem:
     forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
     form: Form | None = None  # of results that are put together to one
     acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
+    warm: Any = None  # `host_warm.Warm`, once a call on the CPU has prepared it
 
     def __init_subclass__(cls) -> None:
         cls.problems = Memo(cls.max_kept)
@@ -114,6 +119,16 @@ class Problem:
         """Run on the CPU's cores."""
         raise NotImplementedError
 
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        """Return what `cpu` does for arrays of these layouts, wherever they lie, and such results.
+
+        None: each call goes by `cpu`. op captures no arrays; the numbers that it captures are there
+        when it is called.
+        """
+        return None
+
     def taken(
         self, arguments: Sequence[Any], where: str
     ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
@@ -148,7 +163,7 @@ class Problem:
             return b"", 0, init.ptr, 0
         encoded = self.encode(init)
         found: Start = NO_START if encoded is None else (encoded.tobytes(), 1, 0, 0)
-        if type(init) in _PLAIN:
+        if type(init) in PLAIN:
             self.last_start = (init, found)
         return found
 
@@ -227,7 +242,7 @@ def problem_of(
         refusals.name(error, op, where)
         raise
     start: Any = type(init)
-    if start not in _PLAIN:
+    if start not in PLAIN:
         on_device = start is View
         start = (init.dtype, init.device, init.library) if on_device else elements.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])

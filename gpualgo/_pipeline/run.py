@@ -46,6 +46,10 @@ def run(
     else:
         try:
             if problem.views_on_host:
+                if problem.warm is not None and out is None and stream is None:
+                    result = problem.warm(views, op, init)
+                    if result is not None:
+                        return result
                 from gpualgo._pipeline import host
 
                 return host.run(problem, views, op, init, out, stream)

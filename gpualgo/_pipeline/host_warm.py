@@ -1,0 +1,81 @@
+"""Warm calls on the CPU: NumPy arrays of a known layout, new results, a kernel that is at hand.
+
+What the first call has decided is kept with its problem, but for memory: addresses, and the values
+that the operator captures or that the scan begins with, are each call's own. All else goes by
+`host.run`: `out=`, arrays of other classes, and what problems do not prepare.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
+from gpualgo._cpu.address import address
+from gpualgo._driver.default_device import CPU
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline.problem import PLAIN, Array, Problem
+
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Prepared
+
+_UNKNOWN = object()
+
+
+def prepare(
+    problem: Problem, views: tuple[View, ...], op: Operator | None, arrays: list[Array],
+    results: list[Array],
+) -> None:  # fmt: skip
+    """Keep with a problem what its next calls need, where they can do without the general path."""
+    if problem.arrays or problem.is_empty or problem.reads_data or problem.device != CPU:
+        return
+    if any(view.library not in (NumPy, NumPyOnCPU) for view in views):
+        return
+    if not any(result.size for result in results):
+        return
+    prepared = problem.prepared(op, arrays, results)
+    if prepared is not None:
+        problem.warm = Warm(problem, prepared, op)
+
+
+class Warm:
+    """A warm call."""
+
+    def __init__(self, problem: Problem, prepared: Prepared, op: Operator | None) -> None:
+        self._problem, self._prepared = problem, prepared
+        self._results = [(result.shape, result.dtype) for result in problem.results]
+        self._is_scalar = problem.gives_scalars and not problem.results[0].shape
+        self._init: tuple[Any, Array | None] = (_UNKNOWN, None)
+        self._state: Any = None
+        if problem.has_numbers and op is not None:
+            from gpualgo._cpu.captured import state_of
+
+            self._state = state_of(op.key)
+
+    def __call__(self, views: tuple[View, ...], op: Any, init: Any) -> Any:
+        """Return the result; None: arrays are of a class that takes the general path."""
+        starts = []
+        for view in views:
+            if type(view.owner) is not np.ndarray:
+                return None
+            starts.append(address(view.owner))
+        known, start = self._init
+        if known is not init:
+            start = self._problem.encode(init)
+            if type(init) in PLAIN:
+                self._init = init, start
+        made = [np.empty(shape, dtype) for shape, dtype in self._results]
+        outs = [address(result) for result in made]
+        begin = 0 if start is None else address(start)
+        if self._state is None:
+            self._prepared(starts, outs, begin)
+        else:
+            self._state.take(b"", self._problem.words(op))
+            try:
+                self._prepared(starts, outs, begin)
+            finally:
+                self._state.leave()
+        if len(made) > 1:
+            return tuple([result[()] for result in made] if self._is_scalar else made)
+        return made[0][()] if self._is_scalar else made[0]
