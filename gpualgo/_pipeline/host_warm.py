@@ -55,25 +55,23 @@ class Warm:
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any) -> Any:
         """Return the result; None: arrays are of a class that takes the general path."""
-        starts = []
-        for view in views:
-            if type(view.owner) is not np.ndarray:
+        arrays = [view.owner for view in views]
+        for array in arrays:
+            if type(array) is not np.ndarray:
                 return None
-            starts.append(address(view.owner))
         known, start = self._init
         if known is not init:
             start = self._problem.encode(init)
             if type(init) in PLAIN:
                 self._init = init, start
         made = [np.empty(shape, dtype) for shape, dtype in self._results]
-        outs = [address(result) for result in made]
         begin = 0 if start is None else address(start)
         if self._state is None:
-            self._prepared(starts, outs, begin)
+            self._prepared(arrays, made, begin)
         else:
             self._state.take(b"", self._problem.words(op))
             try:
-                self._prepared(starts, outs, begin)
+                self._prepared(arrays, made, begin)
             finally:
                 self._state.leave()
         if len(made) > 1:

@@ -36,8 +36,8 @@ _UNKNOWN = object()
 PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
 
 
-Prepared: TypeAlias = Callable[[Sequence[int], Sequence[int], int], None]
-"""A call on the CPU's cores, by the addresses of the inputs, of the results, and of init or 0."""
+Prepared: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
+"""A call on the CPU's cores: inputs, before they are broadcast, results, and init's address or 0."""
 
 
 class Result(NamedTuple):

@@ -14,7 +14,12 @@ def entry(name: str, *options: int | str) -> int:
 
 def invoke() -> Kernel:
     """Return the kernel that Python calls: it runs any other without the GIL."""
-    return get_kernel(("radix_sort", "invoke"), lambda: _write("invoke"))
+    return kernel("invoke")
+
+
+def kernel(name: str, *options: int | str) -> Kernel:
+    """Return the same as Python calls it."""
+    return get_kernel(("radix_sort", name, *options), lambda: _write(name, *options))
 
 
 def _write(name: str, *options: int | str) -> Callable[..., None]:

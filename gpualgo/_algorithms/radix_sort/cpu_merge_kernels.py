@@ -58,7 +58,7 @@ def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
                 for j in range(i, stop):
                     falls |= _comes_first(load(key, j), load(key, j - 1))
             i = stop
-        store(p, SORTED, 0 if falls else 1)
+        store(rk.words(load(p, SORTED)), 0, 0 if falls else 1)
 
     return kernel
 
@@ -152,9 +152,9 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
 
 
 def mend_kernel(size: int) -> Callable[..., None]:
-    """Write the kernel that puts zeros and NaNs into sorted rows as they came in SOURCE.
+    """Write the kernel that puts zeros and NaNs into a sorted row as they came in SOURCE.
 
-    TURNED: what comes first is put last, as rows are to be turned round.
+    TURNED: what comes first is put last, as the row is to be turned round.
     """
     as_key = _pointer("f", size)
 
@@ -179,9 +179,9 @@ def mend_kernel(size: int) -> Callable[..., None]:
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = rk.words(table)
         length, is_turned = load(p, LENGTH), load(p, TURNED)
-        for index in range(first, last):
-            row = load(p, SORTED) + index * length * size
-            source, target = as_key(load(p, SOURCE) + index * length * size), as_key(row)
+        for _ in range(first, last):
+            row = load(p, SORTED)
+            source, target = as_key(load(p, SOURCE)), as_key(row)
             zero, above = count(row, length, 0), count(row, length, 1)
             nan = count(row, length, 2)
             zeros = above - zero if above - zero > 1 else 0  # one zero alone has kept its sign
@@ -212,16 +212,15 @@ def mend_kernel(size: int) -> Callable[..., None]:
 
 
 def turn_kernel(size: int) -> Callable[..., None]:
-    """Write the kernel that turns rows round, each in so many PIECES."""
+    """Write the kernel that turns a row round, in so many PIECES."""
     as_key = pointer_to(rk.word(size))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = rk.words(table)
         length, pieces = load(p, LENGTH), load(p, PIECES)
         for task in range(first, last):
-            row = as_key(load(p, SORTED) + task // pieces * length * size)
-            piece, half = task % pieces, length // 2
-            for i in range(half * piece // pieces, half * (piece + 1) // pieces):
+            row, half = as_key(load(p, SORTED)), length // 2
+            for i in range(half * task // pieces, half * (task + 1) // pieces):
                 key = load(row, i)
                 store(row, i, load(row, length - 1 - i))
                 store(row, length - 1 - i, key)

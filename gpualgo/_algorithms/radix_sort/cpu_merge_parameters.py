@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-# SOURCE: where keys, or runs of them, are read; SORTED: where sorted ones are. ENTRY is where
-# `invoke` looks for the kernel, as in the other table.
+# SOURCE: where keys, or runs of them, are read; SORTED: where sorted ones are, or an answer goes.
 SOURCE, SORTED, LENGTH, RUNS, PIECES, TURNED = range(6)
-ENTRY = 10
-SIZE = 11
 
 BLOCK = 256  # keys that are looked at together
 LANES = 4  # of a piece, merged abreast

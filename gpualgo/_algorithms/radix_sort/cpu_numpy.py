@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
 from gpualgo._algorithms.radix_sort import cpu_ways as ways
-from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
+from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.kernels import scratch
+from gpualgo._cpu.launch import Launch
 
 _LOOK = 1 << 15  # keys from which a row may be worth asking whether it is in order
 _TURN_KEYS = 1 << 15  # of a piece that is turned round
@@ -36,21 +37,27 @@ def sort(keys: Array, out: Array, descending: bool) -> None:
     num_rows = prod(outer)
     if num_rows > 1 and (length < ways.LONG_ROW or num_rows >= threads.num_threads()):
         _sort_rows(keys.reshape(num_rows, length), out.reshape(num_rows, length), descending)
-        return
-    for row, target in zip(keys.reshape(-1, length), out.reshape(-1, length), strict=True):
-        _sort_row(row, target, descending)
+    elif num_rows == 1:
+        row_sort(length, keys.dtype, descending)(keys.reshape(-1), out.reshape(-1))
+    else:
+        for row, target in zip(keys.reshape(-1, length), out.reshape(-1, length), strict=True):
+            row_sort(length, keys.dtype, descending)(row, target)
 
 
 def _sort_rows(keys: Array, out: Array, descending: bool) -> None:
     """Sort rows, each by one thread."""
-    source = _source(keys, out)
+    length = keys.shape[1]
+    source, is_float = _source(keys, out), keys.dtype.kind == "f"
+    settle = _Settle(length, keys.dtype, descending)
 
     def body(first: int, last: int) -> None:
         rows, targets = source[first:last], out[first:last]
         if source is not out:
             np.copyto(targets, rows)
         targets.sort()
-        _settle(rows, targets, descending)
+        if is_float or descending:
+            for row, target in zip(rows, targets, strict=True):
+                settle(row, target)
 
     threads.run(body, len(keys), 8 * keys.nbytes)
 
@@ -73,97 +80,103 @@ def _copied(keys: Array) -> Array:
     return copy
 
 
-def _settle(keys: Array, sorted_keys: Array, descending: bool) -> None:
-    """Put zeros and NaNs as they came, and turn rows round, in this thread."""
-    length, size = keys.shape[-1], keys.itemsize
-    rows = prod(keys.shape[:-1])
-    if keys.dtype.kind == "f":
-        table = _table(address(keys), address(sorted_keys), length, turned=descending)
-        _call("mend", (size,), table, 0, rows)
-    if descending:
-        _call("turn", (size,), _table(0, address(sorted_keys), length, pieces=1), 0, rows)
+class _Settle:
+    """What follows NumPy's sort of a row: zeros and NaNs as they came, and descent."""
+
+    def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
+        size, pieces = dtype.itemsize, max(1, length // _TURN_KEYS)
+        self.mend = self.turn = None
+        if dtype.kind == "f":
+            table = _table(length, turned=descending)
+            self.mend = _launch("mend", (size,), table, (mk.SOURCE, mk.SORTED), 1, 0)
+        if descending:
+            table, work = _table(length, pieces=pieces), length * size
+            self.turn = _launch("turn", (size,), table, (mk.SORTED,), pieces, work)
+
+    def __call__(self, keys: Array, out: Array) -> None:
+        if self.mend is not None:
+            self.mend((address(keys), address(out)))
+        if self.turn is not None:
+            self.turn((address(out),))
 
 
-def _sort_row(keys: Array, out: Array, descending: bool) -> None:
-    length = len(keys)
-    if length >= _LOOK and _is_ordered(keys, descending):
-        if address(keys) != address(out):
-            np.copyto(out, keys)
-        return
-    source = _source(keys, out)
-    runs = 1
-    if length >= ways.LONG_ROW:
-        runs = ways.num_runs(length, threads.num_threads())
-    if runs == 1:
-        if source is not out:
-            np.copyto(out, source)
-        out.sort()
-        _settle(source, out, descending)
-        return
-    rounds = runs.bit_length() - 1
+class _RowSort:
+    """The sort of one row of so many keys."""
+
+    def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
+        self.length, self.settle = length, _Settle(length, dtype, descending)
+        self.is_settled = dtype.kind != "f" and not descending
+        self.ordered: Launch | None = None
+        if length >= _LOOK:
+            table, places = _table(length, turned=descending), (mk.SOURCE, mk.SORTED)
+            self.ordered = _launch("ordered", (dtype.kind, dtype.itemsize), table, places, 1, 0)
+
+    def __call__(self, keys: Array, out: Array) -> None:
+        if self.ordered is not None and self._is_ordered(keys):
+            if address(keys) != address(out):
+                np.copyto(out, keys)
+            return
+        source = _source(keys, out)
+        runs = 1
+        if self.length >= ways.LONG_ROW:
+            runs = ways.num_runs(self.length, threads.num_threads())
+        if runs > 1:
+            _sort_runs(source, out, runs)
+        else:
+            if source is not out:
+                np.copyto(out, source)
+            out.sort()
+        if not self.is_settled:
+            self.settle(source, out)
+
+    def _is_ordered(self, keys: Array) -> bool:
+        answer = np.empty(1, np.int64)
+        assert self.ordered is not None
+        self.ordered((address(keys), address(answer)))
+        return bool(answer[0])
+
+
+row_sort = lru_cache(256)(_RowSort)
+
+
+def _sort_runs(source: Array, out: Array, runs: int) -> None:
+    """Sort a row in runs, each by one thread, and merge them on all cores."""
+    length, rounds = len(out), runs.bit_length() - 1
     places = [out, np.empty(length, out.dtype)]
     here = rounds % 2
     begins = [length * run // runs for run in range(runs + 1)]
+    is_copied = address(source) != address(places[here])
 
     def body(first: int, last: int) -> None:
         for run in range(first, last):
             part = slice(begins[run], begins[run + 1])
             target = places[here][part]
-            if address(source) != address(places[here]):
+            if is_copied:
                 np.copyto(target, source[part])
             target.sort()
 
-    threads.run(body, runs, 64 * keys.nbytes)
+    threads.run(body, runs, 64 * out.nbytes)
     while runs > 1:
-        _merge(places[here], places[1 - here], runs)
+        merge(places[here], places[1 - here], runs)
         here, runs = 1 - here, runs // 2
-    if out.dtype.kind == "f":
-        table = _table(address(source), address(out), length, turned=descending)
-        _call("mend", (out.itemsize,), table, 0, 1)
-    if descending:
-        pieces = length // _TURN_KEYS
-        table = _table(0, address(out), length, pieces=pieces)
-        _run("turn", (out.itemsize,), table, pieces, out.nbytes)
 
 
-def _merge(source: Array, target: Array, runs: int) -> None:
-    """Merge neighbours of so many runs."""
+def merge(source: Array, target: Array, runs: int) -> None:
+    """Merge neighbours of so many runs, which are of one length or nearly."""
     pairs = runs // 2
     pieces = max(1, _PIECES_PER_THREAD * threads.num_threads() // pairs)
-    table = _table(address(source), address(target), len(source), runs, pieces)
-    options = source.dtype.kind, source.itemsize
-    _run("merge", options, table, pairs * pieces, source.nbytes)
+    options, table = (source.dtype.kind, source.itemsize), _table(len(source), runs, pieces)
+    work, places = 64 * source.nbytes, (mk.SOURCE, mk.SORTED)
+    launch = _launch("merge", options, table, places, pairs * pieces, work)
+    launch((address(source), address(target)))
 
 
-def _is_ordered(keys: Array, descending: bool) -> bool:
-    table = _table(address(keys), 0, len(keys), turned=descending)
-    _call("ordered", (keys.dtype.kind, keys.itemsize), table, 0, 1)
-    return bool(table[mk.SORTED])
+def _table(length: int, runs: int = 0, pieces: int = 1, turned: bool = False) -> Array:
+    return np.array((0, 0, length, runs, pieces, turned), np.int64)
 
 
-def _table(
-    source: int, place: int, length: int, runs: int = 0, pieces: int = 0, turned: bool = False
-) -> Array:
-    table = np.zeros(mk.SIZE, np.int64)
-    table[: mk.TURNED + 1] = source, place, length, runs, pieces, turned
-    return table
-
-
-def _call(name: str, options: tuple[int | str, ...], table: Array, first: int, last: int) -> None:
-    """Run a kernel in this thread."""
-    table[mk.ENTRY] = entry(name, *options)
-    invoke()(address(table), 0, first, last)
-
-
-def _run(
-    name: str, options: tuple[int | str, ...], table: Array, tasks: int, num_bytes: int
-) -> None:
-    """Run a kernel on all cores."""
-    table[mk.ENTRY] = entry(name, *options)
-    at, kernel = address(table), invoke()
-
-    def body(first: int, last: int) -> None:
-        memory = scratch(mk.SCRATCH_BYTES)
-        kernel(at, address(memory), first, last)
-
-    threads.run(body, tasks, 64 * num_bytes)
+def _launch(
+    name: str, options: tuple[int | str, ...], table: Array, places: tuple[int, ...], tasks: int,
+    work: int,
+) -> Launch:  # fmt: skip
+    return Launch(kernel(name, *options), table, places, mk.SCRATCH_BYTES, tasks, work)

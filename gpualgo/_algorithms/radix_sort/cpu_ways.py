@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-_DTYPES = frozenset(("int32", "uint32", "float32", "int64", "uint64", "float64"))
+_DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 
 LONG_ROW = 1 << 17  # keys from which threads share a row: each sorts runs, which are merged
 _RUN_KEYS = 1 << 15  # of a run at least
@@ -19,7 +19,7 @@ _RUN_KEYS = 1 << 15  # of a run at least
 
 def is_by_numpy(dtype: np.dtype[Any]) -> bool:
     """Return whether NumPy's sort is the faster way for rows of keys of a dtype."""
-    return dtype.name in _DTYPES and is_vectorised()
+    return dtype in _DTYPES and is_vectorised()
 
 
 def num_runs(length: int, threads: int) -> int:

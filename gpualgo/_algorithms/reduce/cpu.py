@@ -117,8 +117,8 @@ def prepared(
         layout = between
     last, numbers = _launch(_kernel(op, acc, layout), _pass(layout, None, acc)), records.leaves(acc)
 
-    def run(starts: Sequence[int], outs: Sequence[int], init: int) -> None:
-        starts = [at + shift for at, shift in zip(starts, shifts, strict=True)]
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        starts = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
         partials = []  # kept until they have been read
         for launch, count in zip(passes, counts, strict=True):
             written = [np.empty(count, number) for number in numbers]
@@ -126,7 +126,7 @@ def prepared(
             at = [address(partial) for partial in written]
             launch((0, *starts, *at))
             starts = at
-        last((init, *starts, *outs))
+        last((init, *starts, *[address(out) for out in outs]))
 
     return run
 

@@ -49,9 +49,9 @@ def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -
     shifts = [at - address(array) for at, array in zip(starts, operands, strict=True)]
     launch = _launch(applied, operands, starts, dims, len(outs))
     if not any(shifts):
-        return lambda starts, outs, _: launch((*outs, *starts))
-    return lambda starts, outs, _: launch(
-        [at + shift for at, shift in zip((*outs, *starts), shifts, strict=True)]
+        return lambda arrays, outs, _: launch([address(array) for array in (*outs, *arrays)])
+    return lambda arrays, outs, _: launch(
+        [address(array) + by for array, by in zip((*outs, *arrays), shifts, strict=True)]
     )
 
 
