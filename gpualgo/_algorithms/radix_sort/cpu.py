@@ -105,8 +105,8 @@ def prepared(
     if out_keys is not None and out_values is None and _is_by_numpy(keys, out_keys, axis, order):
         if keys.ndim > 1:
             return None
-        by_numpy = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
-        return lambda arrays, results, _: by_numpy(arrays[0].reshape(-1), results[0])
+        by_numpy = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending).fresh
+        return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
     if keys.shape[axis] >= _LONG_ROW:
         return None
     if out_values is not None and out_values.itemsize not in WORD_SIZES:
@@ -121,6 +121,11 @@ def prepared(
     return lambda arrays, results, _: launch(
         [address(array) for array in (*arrays, *results)]
     )
+
+
+def _row(array: Array) -> Array:
+    """Return an array that is flattened without a copy."""
+    return array if array.ndim == 1 else array.reshape(-1)
 
 
 def _is_by_numpy(keys: Array, out: Array, axis: int, order: Order) -> bool:

@@ -20,7 +20,6 @@ from gpualgo._algorithms.radix_sort.cpu_merge_parameters import (
     RUNS,
     SORTED,
     SOURCE,
-    TURNED,
 )
 from gpualgo._cpu.elements import storage
 from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
@@ -39,26 +38,25 @@ def _comes_first(b: Any, a: Any) -> Any:
 
 
 def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
-    """Write the kernel that says whether a row is in order, or if TURNED in the one turned round.
+    """Write f(keys, answer, length, is_turned): whether a row is in order, or in the one turned round.
 
     It stops at the first key that is not: keys in no order cost next to nothing.
     """
     as_key = _pointer(kind, size)
 
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p = rk.words(table)
-        key, length, falls = as_key(load(p, SOURCE)), load(p, LENGTH), False
+    def kernel(keys: int, answer: int, length: int, is_turned: int) -> None:
+        key, falls = as_key(keys), False
         i = 1
         while i < length and not falls:
             stop = min(length, i + BLOCK)
-            if load(p, TURNED):
+            if is_turned:
                 for j in range(i, stop):
                     falls |= _comes_first(load(key, j - 1), load(key, j))
             else:
                 for j in range(i, stop):
                     falls |= _comes_first(load(key, j), load(key, j - 1))
             i = stop
-        store(rk.words(load(p, SORTED)), 0, 0 if falls else 1)
+        store(rk.words(answer), 0, 0 if falls else 1)
 
     return kernel
 
@@ -152,9 +150,9 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
 
 
 def mend_kernel(size: int) -> Callable[..., None]:
-    """Write the kernel that puts zeros and NaNs into a sorted row as they came in SOURCE.
+    """Write f(keys, row, length, is_turned): zeros and NaNs of a sorted row, put as keys have them.
 
-    TURNED: what comes first is put last, as the row is to be turned round.
+    is_turned: what comes first is put last, as the row is to be turned round.
     """
     as_key = _pointer("f", size)
 
@@ -176,37 +174,31 @@ def mend_kernel(size: int) -> Callable[..., None]:
                 high = middle
         return low
 
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p = rk.words(table)
-        length, is_turned = load(p, LENGTH), load(p, TURNED)
-        for _ in range(first, last):
-            row = load(p, SORTED)
-            source, target = as_key(load(p, SOURCE)), as_key(row)
-            zero, above = count(row, length, 0), count(row, length, 1)
-            nan = count(row, length, 2)
-            zeros = above - zero if above - zero > 1 else 0  # one zero alone has kept its sign
-            nans = length - nan
-            step = 1
-            if is_turned:
-                zero, nan, step = above - 1, length - 1, -1
-            i = 0
-            while zeros + nans > 0 and i < length:
-                stop, found = min(length, i + BLOCK), False
+    def kernel(keys: int, row: int, length: int, is_turned: int) -> None:
+        source, target = as_key(keys), as_key(row)
+        zero, above, nan = count(row, length, 0), count(row, length, 1), count(row, length, 2)
+        zeros = above - zero if above - zero > 1 else 0  # one zero alone has kept its sign
+        nans, step = length - nan, 1
+        if is_turned:
+            zero, nan, step = above - 1, length - 1, -1
+        i = 0
+        while zeros + nans > 0 and i < length:
+            stop, found = min(length, i + BLOCK), False
+            for j in range(i, stop):
+                key = load(source, j)
+                found |= (key == 0.0) | (key != key)
+            if found:
                 for j in range(i, stop):
                     key = load(source, j)
-                    found |= (key == 0.0) | (key != key)
-                if found:
-                    for j in range(i, stop):
-                        key = load(source, j)
-                        if key != key:
-                            store(target, nan, key)
-                            nan += step
-                            nans -= 1
-                        elif (key == 0.0) & (zeros > 0):
-                            store(target, zero, key)
-                            zero += step
-                            zeros -= 1
-                i = stop
+                    if key != key:
+                        store(target, nan, key)
+                        nan += step
+                        nans -= 1
+                    elif (key == 0.0) & (zeros > 0):
+                        store(target, zero, key)
+                        zero += step
+                        zeros -= 1
+            i = stop
 
     return kernel
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# SOURCE: where keys, or runs of them, are read; SORTED: where sorted ones are, or an answer goes.
-SOURCE, SORTED, LENGTH, RUNS, PIECES, TURNED = range(6)
+# SOURCE: where keys, or runs of them, are read; SORTED: where sorted ones are.
+SOURCE, SORTED, LENGTH, RUNS, PIECES = range(5)
 
 BLOCK = 256  # keys that are looked at together
 LANES = 4  # of a piece, merged abreast

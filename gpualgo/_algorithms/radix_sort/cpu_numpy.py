@@ -13,6 +13,7 @@ from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
+from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 
 _LOOK = 1 << 15  # keys from which a row may be worth asking whether it is in order
@@ -84,18 +85,19 @@ class _Settle:
     """What follows NumPy's sort of a row: zeros and NaNs as they came, and descent."""
 
     def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
-        size, pieces = dtype.itemsize, max(1, length // _TURN_KEYS)
-        self.mend = self.turn = None
+        self.length, self.descending = length, descending
+        self.mend: Kernel | None = None
+        self.turn: Launch | None = None
         if dtype.kind == "f":
-            table = _table(length, turned=descending)
-            self.mend = _launch("mend", (size,), table, (mk.SOURCE, mk.SORTED), 1, 0)
+            self.mend = kernel("mend", dtype.itemsize)
         if descending:
-            table, work = _table(length, pieces=pieces), length * size
-            self.turn = _launch("turn", (size,), table, (mk.SORTED,), pieces, work)
+            pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
+            table, options = _table(length, pieces=pieces), (dtype.itemsize,)
+            self.turn = _launch("turn", options, table, (mk.SORTED,), pieces, work)
 
     def __call__(self, keys: Array, out: Array) -> None:
         if self.mend is not None:
-            self.mend((address(keys), address(out)))
+            self.mend(address(keys), address(out), self.length, self.descending)
         if self.turn is not None:
             self.turn((address(out),))
 
@@ -104,19 +106,32 @@ class _RowSort:
     """The sort of one row of so many keys."""
 
     def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
-        self.length, self.settle = length, _Settle(length, dtype, descending)
+        self.length, self.descending = length, descending
+        self.settle = _Settle(length, dtype, descending)
         self.is_settled = dtype.kind != "f" and not descending
-        self.ordered: Launch | None = None
+        self.ordered: Kernel | None = None
         if length >= _LOOK:
-            table, places = _table(length, turned=descending), (mk.SOURCE, mk.SORTED)
-            self.ordered = _launch("ordered", (dtype.kind, dtype.itemsize), table, places, 1, 0)
+            self.ordered = kernel("ordered", dtype.kind, dtype.itemsize)
 
     def __call__(self, keys: Array, out: Array) -> None:
-        if self.ordered is not None and self._is_ordered(keys):
+        """Write keys to out, which may be the same row, sorted."""
+        if self._is_ordered(keys):
             if address(keys) != address(out):
                 np.copyto(out, keys)
+        else:
+            self._sort(_source(keys, out), out)
+
+    def fresh(self, keys: Array, out: Array) -> None:
+        """Write keys to another row, sorted."""
+        if self.ordered is not None:
+            self(keys, out)
             return
-        source = _source(keys, out)
+        np.copyto(out, keys)
+        out.sort()
+        if not self.is_settled:
+            self.settle(keys, out)
+
+    def _sort(self, source: Array, out: Array) -> None:
         runs = 1
         if self.length >= ways.LONG_ROW:
             runs = ways.num_runs(self.length, threads.num_threads())
@@ -130,9 +145,10 @@ class _RowSort:
             self.settle(source, out)
 
     def _is_ordered(self, keys: Array) -> bool:
+        if self.ordered is None:
+            return False
         answer = np.empty(1, np.int64)
-        assert self.ordered is not None
-        self.ordered((address(keys), address(answer)))
+        self.ordered(address(keys), address(answer), self.length, self.descending)
         return bool(answer[0])
 
 
@@ -171,8 +187,8 @@ def merge(source: Array, target: Array, runs: int) -> None:
     launch((address(source), address(target)))
 
 
-def _table(length: int, runs: int = 0, pieces: int = 1, turned: bool = False) -> Array:
-    return np.array((0, 0, length, runs, pieces, turned), np.int64)
+def _table(length: int, runs: int = 0, pieces: int = 1) -> Array:
+    return np.array((0, 0, length, runs, pieces), np.int64)
 
 
 def _launch(
