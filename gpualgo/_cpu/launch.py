@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,10 @@ _put = struct.Struct("q").pack_into
 class _Memory:
     """Memory that begins at a cache line, with its address."""
 
-    __slots__ = ("address", "array", "words")
+    __slots__ = ("address", "array", "num_bytes", "words")
 
     def __init__(self, num_bytes: int) -> None:
+        self.num_bytes = num_bytes
         self.array = np.empty(num_bytes + 64, np.uint8)
         start = -address(self.array) % 64
         self.address = address(self.array) + start
@@ -40,7 +42,7 @@ class Launch:
     """A kernel and its table of arguments but for some words, which each call brings."""
 
     __slots__ = (
-        "_kernel", "_places", "_scratch_at", "_size", "_table", "_table_bytes", "_tasks", "_work",
+        "_is_light", "_kernel", "_places", "_scratch_at", "_size", "_table", "_table_bytes", "_tasks", "_work",
     )  # fmt: skip
 
     def __init__(
@@ -54,33 +56,40 @@ class Launch:
         self._scratch_at = -(-self._table_bytes // 64) * 64
         self._size = self._scratch_at + scratch_bytes
         self._tasks, self._work = tasks, work
+        self._is_light = False  # the last call was over before another thread would have helped
 
     def __call__(self, words: Sequence[int]) -> None:
         """Run the kernel with these words in their places."""
-        memory = self._lent()
-        table, at = memory.words, memory.address
+        memory = _lent(self._size)
+        table, at, work = memory.words, memory.address, self._work
         table[: self._table_bytes] = self._table
         for place, word in zip(self._places, words, strict=True):
             _put(table, place, word)
-        if self._work <= threads.SMALL_BYTES:
+        if work <= threads.SMALL_BYTES:
             self._kernel(at, at + self._scratch_at, 0, self._tasks)
+        elif self._is_light and work < threads.LARGE_BYTES:
+            start = perf_counter()
+            self._kernel(at, at + self._scratch_at, 0, self._tasks)
+            self._is_light = perf_counter() - start < 2 * threads.WAKE_SECONDS
         else:
-            threads.run(partial(self._run, at), self._tasks, self._work)
-        self._give_back(memory)
+            self._is_light = threads.run(partial(self._run, at), self._tasks, work)
+        _give_back(memory)
 
     def _run(self, at: int, first: int, last: int) -> None:
-        memory = self._lent()
+        memory = _lent(self._size)
         self._kernel(at, memory.address + self._scratch_at, first, last)
-        self._give_back(memory)
+        _give_back(memory)
 
-    def _lent(self) -> _Memory:
-        if self._size > _MEMORY_BYTES:
-            return _Memory(self._size)
+
+def _lent(num_bytes: int) -> _Memory:
+    if num_bytes <= _MEMORY_BYTES:
         try:
             return _free.pop()
         except IndexError:
-            return _Memory(_MEMORY_BYTES)
+            pass
+    return _Memory(max(num_bytes, _MEMORY_BYTES))
 
-    def _give_back(self, memory: _Memory) -> None:
-        if self._size <= _MEMORY_BYTES:
-            _free.append(memory)
+
+def _give_back(memory: _Memory) -> None:
+    if memory.num_bytes == _MEMORY_BYTES:
+        _free.append(memory)

@@ -14,7 +14,7 @@ import numpy as np
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._cpu.address import address
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import CapturesChanged, Operator
 from gpualgo._pipeline.problem import PLAIN, Array, Problem
 
 if TYPE_CHECKING:
@@ -54,22 +54,26 @@ class Warm:
             self._state = state_of(op.key)
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any) -> Any:
-        """Return the result; None: arrays are of a class that takes the general path."""
+        """Return the result; None: the general path is to say what it is, or what is wrong."""
         arrays = [view.owner for view in views]
         for array in arrays:
             if type(array) is not np.ndarray:
                 return None
         known, start = self._init
-        if known is not init:
-            start = self._problem.encode(init)
-            if type(init) in PLAIN:
-                self._init = init, start
+        words = b""
+        if known is not init or self._state is not None:
+            try:
+                start = self._encoded(init)
+                if self._state is not None:
+                    words = self._problem.words(op)
+            except (TypeError, ValueError, CapturesChanged):
+                return None
         made = [np.empty(shape, dtype) for shape, dtype in self._results]
         begin = 0 if start is None else address(start)
         if self._state is None:
             self._prepared(arrays, made, begin)
         else:
-            self._state.take(b"", self._problem.words(op))
+            self._state.take(b"", words)
             try:
                 self._prepared(arrays, made, begin)
             finally:
@@ -77,3 +81,12 @@ class Warm:
         if len(made) > 1:
             return tuple([result[()] for result in made] if self._is_scalar else made)
         return made[0][()] if self._is_scalar else made[0]
+
+    def _encoded(self, init: Any) -> Array | None:
+        """Return init as kernels read it; the last one that cannot change is remembered."""
+        known, start = self._init
+        if known is not init:
+            start = self._problem.encode(init)
+            if type(init) in PLAIN:
+                self._init = init, start
+        return start
