@@ -47,7 +47,8 @@ def _num_cores() -> int:
 def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> bool:
     """Call body(first, last) over ranges that cover num_tasks tasks; num_bytes is all their work.
 
-    Returns whether this thread did it all, as it is too little to wake another. Returns, or raises, only when no thread runs body any longer.
+    Returns whether this thread did it all, as it is too little to wake another. It returns, or
+    raises, only when no thread runs body any longer.
     """
     if not num_tasks:
         return True

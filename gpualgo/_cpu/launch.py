@@ -32,7 +32,7 @@ class _Memory:
         self.array = np.empty(num_bytes + 64, np.uint8)
         start = -address(self.array) % 64
         self.address = address(self.array) + start
-        self.words = memoryview(self.array)[start:]
+        self.words = self.array[start:].data
 
 
 _free: list[_Memory] = []  # as many as calls were under way at once
@@ -42,7 +42,8 @@ class Launch:
     """A kernel and its table of arguments but for some words, which each call brings."""
 
     __slots__ = (
-        "_is_light", "_kernel", "_places", "_scratch_at", "_size", "_table", "_table_bytes", "_tasks", "_work",
+        "_is_light", "_kernel", "_places", "_scratch_at", "_size", "_table", "_table_bytes",
+        "_tasks", "_work",
     )  # fmt: skip
 
     def __init__(

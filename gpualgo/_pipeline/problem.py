@@ -37,7 +37,7 @@ PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identit
 
 
 Prepared: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
-"""A call on the CPU's cores: inputs, before they are broadcast, results, and init's address or 0."""
+"""A call on the CPU: inputs, before they are broadcast, new results, and init's address or 0."""
 
 
 class Result(NamedTuple):

@@ -68,7 +68,7 @@ def prepared(x: Array, out: Array, problem: Histogram) -> Prepared | None:
     launch = job.launch()
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-        assert job  # held, as the launch knows addresses of its tables alone
+        assert job.finder is finder  # held: the launch knows addresses of their tables alone
         launch((address(arrays[0]), address(results[0])))
 
     return run

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_numpy
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
-from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import scratch
 from gpualgo._cpu.layout import address
 
-if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Prepared
-
 WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
-_LONG_ROW = 1 << 17  # keys from which all cores work on one row
+LONG_ROW = 1 << 17  # keys from which all cores work on one row
 _LINE_BYTES = 1 << 23  # of keys and values, from which caches are bypassed
 _LINE_BITS, _CACHE_BITS = 11, 8  # the widest digit of a pass, with and without lines
 _PARTS_PER_THREAD = 4
@@ -39,7 +35,7 @@ def radix_sort(
     been checked.
     """
     order = Order(keys.dtype, descending, begin_bit, end_bit)
-    if values is None and _is_by_numpy(keys, out_keys, axis, order):
+    if values is None and cpu_numpy.takes(keys, out_keys, axis, order):
         cpu_numpy.sort(keys, out_keys, descending)
     elif values is None or out_values is None:
         _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
@@ -85,53 +81,13 @@ def sort(
     """Sort rows of plain bytes along the last axis, as `_sort` does."""
     arrays = [keys, values, out_keys, out_values]
     *outer, length = keys.shape
-    if length < _LONG_ROW or (
-        length < 4 * _LONG_ROW and keys.size // length >= threads.num_threads()
+    if length < LONG_ROW or (
+        length < 4 * LONG_ROW and keys.size // length >= threads.num_threads()
     ):
         rows.sort(arrays, order.numbers())
         return
     for index in np.ndindex(*outer):
         _LongRow([a if a is None else a[index] for a in arrays], order).sort()
-
-
-def prepared(
-    keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None, axis: int,
-    order: Order,
-) -> Prepared | None:  # fmt: skip
-    """Return what a sort of arrays of these layouts does, to arrays of their own.
-
-    None: threads share rows, or values do not travel with their keys.
-    """
-    if out_keys is not None and out_values is None and _is_by_numpy(keys, out_keys, axis, order):
-        if keys.ndim > 1:
-            return None
-        by_numpy = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending).fresh
-        return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
-    if keys.shape[axis] >= _LONG_ROW:
-        return None
-    if out_values is not None and out_values.itemsize not in WORD_SIZES:
-        return None
-    given = (keys, values, out_keys, out_values)
-    moved = [a if a is None else np.moveaxis(as_bytes(a), axis, -1) for a in given]
-    launch = rows.launch(moved, order.numbers())
-    if out_keys is None:  # an order
-        return lambda arrays, results, _: launch((address(arrays[0]), 0, 0, address(results[0])))
-    if values is None:
-        return lambda arrays, results, _: launch((address(arrays[0]), 0, address(results[0]), 0))
-    return lambda arrays, results, _: launch(
-        [address(array) for array in (*arrays, *results)]
-    )
-
-
-def _row(array: Array) -> Array:
-    """Return an array that is flattened without a copy."""
-    return array if array.ndim == 1 else array.reshape(-1)
-
-
-def _is_by_numpy(keys: Array, out: Array, axis: int, order: Order) -> bool:
-    """Return whether NumPy sorts keys, which have no values."""
-    is_plain = order.is_whole and axis == keys.ndim - 1 and ways.is_by_numpy(keys.dtype)
-    return is_plain and cpu_numpy.is_ready(keys, out)
 
 
 class _Column:

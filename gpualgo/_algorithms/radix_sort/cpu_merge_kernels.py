@@ -38,7 +38,7 @@ def _comes_first(b: Any, a: Any) -> Any:
 
 
 def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
-    """Write f(keys, answer, length, is_turned): whether a row is in order, or in the one turned round.
+    """Write f(keys, answer, length, is_turned): whether a row is in order, or falls all along.
 
     It stops at the first key that is not: keys in no order cost next to nothing.
     """

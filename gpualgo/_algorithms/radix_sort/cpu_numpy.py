@@ -1,4 +1,4 @@
-"""Keys without values sorted by NumPy: rows by a thread each, or runs of a long row, then merged."""
+"""Keys without values sorted by NumPy: a row by each thread, or runs of a long row, then merged."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
 from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import Kernel
@@ -23,8 +24,10 @@ _PIECES_PER_THREAD = 4
 Array = np.ndarray[Any, Any]
 
 
-def is_ready(keys: Array, out: Array) -> bool:
-    """Return whether keys and out lie as NumPy's way takes them: in C order without gaps."""
+def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
+    """Return whether NumPy sorts such keys, without values: whole ones in C order without gaps."""
+    if not (order.is_whole and axis == keys.ndim - 1 and ways.is_by_numpy(keys.dtype)):
+        return False
     flags, out_flags = keys.flags, out.flags
     return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
 

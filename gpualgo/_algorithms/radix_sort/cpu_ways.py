@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ def is_vectorised() -> bool:
     processors of that family more than 100 cycles.
     """
     try:
-        from numpy._core._multiarray_umath import __cpu_features__ as found
-    except ImportError:
+        found = import_module("numpy._core._multiarray_umath").__cpu_features__
+    except (ImportError, AttributeError):
         return False
     has_avx2 = bool(found.get("X86_V3", found.get("AVX2")))
     has_avx512 = bool(found.get("X86_V4", found.get("AVX512_SKX")))

@@ -88,12 +88,11 @@ class Sort(Problem):
             keys, values, out_keys, out_values, axis, self.descending, self.begin_bit, self.end_bit
         )
 
-
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
     ) -> Prepared | None:
-        from gpualgo._algorithms.radix_sort import cpu
         from gpualgo._algorithms.radix_sort.cpu_orders import Order
+        from gpualgo._algorithms.radix_sort.cpu_prepared import prepared
 
         axis, sources = self.axis, list(arrays)
         if axis is None:
@@ -103,9 +102,11 @@ class Sort(Problem):
             sources = [source.reshape(-1) for source in sources]
         order = Order(self.key_dtype, self.descending, self.begin_bit, self.end_bit)
         keys, values = (*sources, None)[:2]
-        outs = (None, *results) if self.index_dtype is not None else (*results, None)[:2]
         assert keys is not None
-        return cpu.prepared(keys, values, *outs, axis, order)
+        if self.index_dtype is not None:
+            return prepared(keys, None, None, results[0], axis, order)
+        out_keys, out_values = (*results, None)[:2]
+        return prepared(keys, values, out_keys, out_values, axis, order)
 
 
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:
