@@ -154,7 +154,8 @@ def mend_kernel(size: int) -> Callable[..., None]:
 
     is_turned: what comes first is put last, as the row is to be turned round.
     """
-    as_key = _pointer("f", size)
+    as_key, as_bits = _pointer("f", size), pointer_to(rk.word(size))
+    negative_zero = np.uint64(1 << 8 * size - 1)
 
     @rk.inline
     def count(row: int, length: int, is_above: int) -> int:
@@ -174,31 +175,50 @@ def mend_kernel(size: int) -> Callable[..., None]:
                 high = middle
         return low
 
-    def kernel(keys: int, row: int, length: int, is_turned: int) -> None:
-        source, target = as_key(keys), as_key(row)
-        zero, above, nan = count(row, length, 0), count(row, length, 1), count(row, length, 2)
-        zeros = above - zero if above - zero > 1 else 0  # one zero alone has kept its sign
-        nans, step = length - nan, 1
-        if is_turned:
-            zero, nan, step = above - 1, length - 1, -1
-        i = 0
-        while zeros + nans > 0 and i < length:
+    @rk.inline
+    def has_negative_zero(keys: int, length: int) -> Any:
+        i, found = 0, False
+        while i < length and not found:
+            stop = min(length, i + BLOCK)
+            for j in range(i, stop):
+                found |= load(as_bits(keys), j) == negative_zero
+            i = stop
+        return found
+
+    @rk.inline
+    def gather(
+        keys: int, length: int, row: int, at: int, left: int, step: int, wants_nan: bool
+    ) -> None:
+        """Write all zeros, or NaNs, of keys to places of a row; there are `left` of them."""
+        source, target, i = as_key(keys), as_key(row), 0
+        while left > 0:
             stop, found = min(length, i + BLOCK), False
             for j in range(i, stop):
                 key = load(source, j)
-                found |= (key == 0.0) | (key != key)
+                found |= (key != key) if wants_nan else (key == 0.0)
             if found:
                 for j in range(i, stop):
                     key = load(source, j)
-                    if key != key:
-                        store(target, nan, key)
-                        nan += step
-                        nans -= 1
-                    elif (key == 0.0) & (zeros > 0):
-                        store(target, zero, key)
-                        zero += step
-                        zeros -= 1
+                    store(target, at, key)  # the next one comes to its place if it is not wanted
+                    is_wanted = (key != key) if wants_nan else (key == 0.0)
+                    at += step if is_wanted else 0
+                    left -= 1 if is_wanted else 0
+                    if left == 0:
+                        break
             i = stop
+
+    def kernel(keys: int, row: int, length: int, is_turned: int) -> None:
+        zero, above, nan = count(row, length, 0), count(row, length, 1), count(row, length, 2)
+        # One zero alone has kept its sign. Where all are positive there is nothing to tell apart.
+        if above - zero > 1 and has_negative_zero(keys, length):
+            if is_turned:
+                gather(keys, length, row, above - 1, above - zero, -1, False)
+            else:
+                gather(keys, length, row, zero, above - zero, 1, False)
+        if is_turned:
+            gather(keys, length, row, length - 1, length - nan, -1, True)
+        else:
+            gather(keys, length, row, nan, length - nan, 1, True)
 
     return kernel
 

@@ -17,7 +17,7 @@ from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 
-_LOOK = 1 << 15  # keys from which a row may be worth asking whether it is in order
+LOOK = 1 << 15  # keys from which a row may be worth asking whether it is in order
 _TURN_KEYS = 1 << 15  # of a piece that is turned round
 _PIECES_PER_THREAD = 4
 
@@ -113,7 +113,7 @@ class _RowSort:
         self.settle = _Settle(length, dtype, descending)
         self.is_settled = dtype.kind != "f" and not descending
         self.ordered: Kernel | None = None
-        if length >= _LOOK:
+        if length >= LOOK:
             self.ordered = kernel("ordered", dtype.kind, dtype.itemsize)
 
     def __call__(self, keys: Array, out: Array) -> None:
