@@ -11,18 +11,21 @@ import pytest
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu, cpu_numpy, cpu_ways
+from gpualgo._algorithms.radix_sort import cpu_numpy, cpu_ways
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import threads
 
 DTYPES = ("int32", "uint32", "float32", "int64", "uint64", "float64")
-SIZES = (0, 1, 2, 3, 257, 5000, cpu_numpy.LOOK + 1, cpu_ways.LONG_ROW - 1, cpu_ways.LONG_ROW + 77)
+SIZES = (0, 1, 2, 3, 257, 5000, cpu_numpy.LOOK + 1, 100_077)
+LONG = 100_003  # shared by threads here
 
 
 @pytest.fixture(autouse=True)
 def by_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sort by NumPy wherever it can be, whatever this processor is."""
     monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_ways, "SHARED_BYTES", 1 << 18)
+    monkeypatch.setattr(cpu_ways, "_RUN_BYTES", 1 << 16)
     Sort.problems.clear()
     with ga.default_device("cpu"):
         yield
@@ -66,7 +69,7 @@ def test_bits_of_the_stable_sort(dtype: str, count: int, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
-@pytest.mark.parametrize("shape", [(7, 33), (300, 100), (2, cpu_ways.LONG_ROW + 5), (5, 0), (1, 9)])
+@pytest.mark.parametrize("shape", [(7, 33), (300, 100), (2, LONG), (5, 0), (1, 9)])
 def test_rows(dtype: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     _use(monkeypatch, 3)
     for axis, descending in itertools.product((0, 1), (False, True)):
@@ -78,7 +81,7 @@ def test_rows(dtype: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [5000, cpu_ways.LONG_ROW])
+@pytest.mark.parametrize("n", [5000, LONG])
 def test_keys_that_are_in_order(dtype: str, n: int) -> None:
     keys = np.sort(_keys(dtype, n))
     for given, descending in itertools.product((keys, keys[::-1].copy()), (False, True)):
@@ -137,13 +140,11 @@ def test_what_numpy_does_not_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_bits(ga.radix_sort(keys.astype(np.int16)), np.sort(keys.astype(np.int16)))
 
 
-def test_a_fixed_table_says_in_how_many_runs() -> None:
-    assert cpu_ways.num_runs(cpu_ways.LONG_ROW - 1, 16) == 1
-    found = [cpu_ways.num_runs(1 << 20, count) for count in (1, 2, 3, 4, 16, 64)]
-    assert found == [1, 2, 2, 4, 16, 32]
-
-
-FEATURES = "numpy._core._multiarray_umath"
+def test_a_fixed_table_says_in_how_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert cpu_ways.num_runs(cpu_ways.SHARED_BYTES - 1, 16) == 1
+    found = [cpu_ways.num_runs(1 << 23, count) for count in (1, 2, 3, 4, 16, 64)]
+    assert found == [1, 2, 2, 4, 16, 16]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,3 @@ def test_runs_are_merged(runs: int, dtype: str, monkeypatch: pytest.MonkeyPatch)
         cpu_numpy.merge(np.concatenate(parts), merged, runs)
         parts = [np.sort(np.concatenate(parts[i : i + 2])) for i in range(0, runs, 2)]
         np.testing.assert_array_equal(merged, np.concatenate(parts))
-
-
-def test_the_length_of_a_long_row_is_one() -> None:
-    assert cpu.LONG_ROW == cpu_ways.LONG_ROW

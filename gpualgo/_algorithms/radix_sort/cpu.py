@@ -82,7 +82,7 @@ def sort(
     arrays = [keys, values, out_keys, out_values]
     *outer, length = keys.shape
     if length < LONG_ROW or (
-        length < 4 * LONG_ROW and keys.size // length >= threads.num_threads()
+        length < 4 * LONG_ROW and 2 * keys.size // length >= threads.num_threads()
     ):
         rows.sort(arrays, order.numbers())
         return

@@ -39,7 +39,8 @@ def sort(keys: Array, out: Array, descending: bool) -> None:
     """
     *outer, length = keys.shape
     num_rows = prod(outer)
-    if num_rows > 1 and (length < ways.LONG_ROW or num_rows >= threads.num_threads()):
+    is_short = length * keys.itemsize < ways.SHARED_BYTES
+    if num_rows > 1 and (is_short or num_rows >= threads.num_threads()):
         _sort_rows(keys.reshape(num_rows, length), out.reshape(num_rows, length), descending)
     elif num_rows == 1:
         row_sort(length, keys.dtype, descending)(keys.reshape(-1), out.reshape(-1))
@@ -80,7 +81,7 @@ def _copied(keys: Array) -> Array:
     def part(first: int, last: int) -> None:
         np.copyto(flat[first:last], source[first:last])
 
-    threads.run(part, flat.size, 64 * flat.nbytes if flat.size >= ways.LONG_ROW else 0)
+    threads.run(part, flat.size, 64 * flat.nbytes if flat.nbytes >= ways.SHARED_BYTES else 0)
     return copy
 
 
@@ -136,8 +137,8 @@ class _RowSort:
 
     def _sort(self, source: Array, out: Array) -> None:
         runs = 1
-        if self.length >= ways.LONG_ROW:
-            runs = ways.num_runs(self.length, threads.num_threads())
+        if out.nbytes >= ways.SHARED_BYTES:
+            runs = ways.num_runs(out.nbytes, threads.num_threads())
         if runs > 1:
             _sort_runs(source, out, runs)
         else:

@@ -1,6 +1,16 @@
 """Which way keys without values are sorted on the CPU: by digits, or by NumPy's vectorised sort.
 
-The result is the same either way, and on any number of threads.
+The result is the same either way, and on any number of threads. Random keys, one core of a Zen 4
+whose NumPy was kept to AVX2, ms by digits / by NumPy:
+
+    keys                2^12           2^14           2^16           2^20           2^22
+    int32, uint32   0.05 / 0.02    0.11 / 0.06    0.36 / 0.23     8.7 / 5.8      60 / 32
+    float32         0.06 / 0.02    0.12 / 0.06    0.41 / 0.26     8.1 / 6.3      58 / 33
+    int64, uint64   0.07 / 0.03    0.20 / 0.11    0.73 / 0.45    31.4 / 11.7    138 / 64
+    float64         0.08 / 0.03    0.22 / 0.10    0.82 / 0.41    40.8 / 10.8    135 / 51
+
+Narrower keys are counted, or take one pass or two: NumPy's sort of 2^16 int16 keys takes 3 ms where
+digits take 0.3. Without vectors NumPy takes 1.4 to 4 times as long as digits from 2^12 keys on.
 """
 
 from __future__ import annotations
@@ -14,8 +24,8 @@ import numpy as np
 
 _DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 
-LONG_ROW = 1 << 17  # keys from which threads share a row: each sorts runs, which are merged
-_RUN_KEYS = 1 << 15  # of a run at least
+SHARED_BYTES = 1 << 21  # of a row from which on threads share it: each sorts runs, then merged
+_RUN_BYTES = 1 << 19  # of a run at least
 
 
 def is_by_numpy(dtype: np.dtype[Any]) -> bool:
@@ -23,12 +33,11 @@ def is_by_numpy(dtype: np.dtype[Any]) -> bool:
     return dtype in _DTYPES and is_vectorised()
 
 
-def num_runs(length: int, threads: int) -> int:
+def num_runs(num_bytes: int, threads: int) -> int:
     """Return in how many runs, a power of two, a row is sorted before they are merged."""
-    if length < LONG_ROW:
+    if num_bytes < SHARED_BYTES:
         return 1
-    most = min(threads, length // _RUN_KEYS)
-    return 1 << (max(1, most)).bit_length() - 1
+    return 1 << min(threads, num_bytes // _RUN_BYTES).bit_length() - 1
 
 
 @cache
