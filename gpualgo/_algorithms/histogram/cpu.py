@@ -65,10 +65,10 @@ def prepared(x: Array, out: Array, problem: Histogram) -> Prepared | None:
     if finder.dtype != x.dtype and x.dtype.kind != "b":
         return None
     job = _Job(x.reshape(-1), 0, 1, finder, out.shape[-1])
-    launch = job.launch()
+    launch, tables = job.launch(), (finder, job.places)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-        assert job.finder is finder  # held: the launch knows addresses of their tables alone
+        assert tables  # held: the launch knows their addresses alone
         launch((address(arrays[0]), address(results[0])))
 
     return run
