@@ -146,25 +146,31 @@ def test_warm_calls_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_numbers_and_arrays_that_an_operator_captures() -> None:
-    number, table = 2.0, np.arange(3.0)
-    for given in (2.0, 3.0, -1.0, 2.0):
-        number = given
-        np.testing.assert_array_equal(ga.transform(lambda a: a * number, X), X * number)
-        assert ga.reduce(X, 0.0, lambda a, b: max(a, b) * 1.0 + 0 * number) == max(0.0, X.max())
-    places = np.array([0, 2, 1])
-    for _ in range(3):
-        table = table + 1
-        np.testing.assert_array_equal(ga.transform(lambda i: table[i], places), table[places])
+    def scaled(number: Any) -> Any:
+        return ga.transform(lambda a: a * number, X)
+
+    def greatest(number: Any) -> Any:
+        return ga.reduce(X, 0.0, lambda a, b: max(a, b) + 0 * number)
+
+    def looked_up(table: Any) -> Any:
+        return ga.transform(lambda i: table[i], places)
+
+    for number in (2.0, 3.0, -1.0, 2.0):
+        np.testing.assert_array_equal(scaled(number), X * number)
+        assert greatest(number) == max(0.0, X.max())
+    places, table = np.array([0, 2, 1]), np.arange(3.0)
+    for given in (table, table + 1, table - 1, table):
+        np.testing.assert_array_equal(looked_up(given), given[places])
     table[1] = 77.0
-    np.testing.assert_array_equal(ga.transform(lambda i: table[i], places), table[places])
+    np.testing.assert_array_equal(looked_up(table), table[places])
 
 
 def test_a_captured_number_that_becomes_another_type() -> None:
-    holder = [1]
+    def raised(number: Any) -> Any:
+        return ga.transform(lambda a: a + number, np.arange(4))
+
     for value in (1, 2, 2.5, 3, True):
-        holder[0] = value
-        number = holder[0]
-        result = ga.transform(lambda a: a + number, np.arange(4))
+        result = raised(value)
         np.testing.assert_array_equal(result, np.arange(4) + value)
         assert result.dtype == (np.arange(4) + value).dtype
 
@@ -177,7 +183,7 @@ def test_init_is_each_calls_own() -> None:
     for value in (1, 2, 3):
         changing[...] = value
         assert ga.reduce(ints, changing, _add) == 10 + value
-    with pytest.raises(TypeError, match="init 0.5 does not fit"):
+    with pytest.raises(TypeError, match=r"init 0\.5 does not fit"):
         ga.reduce(ints, 0.5, _add)
     with pytest.raises(ValueError, match="out of range"):
         ga.reduce(ints, 1 << 70, _add)
