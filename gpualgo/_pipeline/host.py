@@ -36,7 +36,7 @@ def run(
             _run_on_gpu(problem, arrays, results, operator, init, stream)
     if out is not None:
         return out.owner if type(out) is View else out
-    if problem.warm is None and problem.device == CPU:
+    if problem.device == CPU and not problem.is_asked:
         host_warm.prepare(problem, views, operator, arrays, results)
     made = [library.from_numpy(result, arrays[0]) for result in results]
     if problem.gives_scalars and not results[0].shape:

@@ -13,7 +13,6 @@ import numpy as np
 
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._cpu.address import address
-from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import CapturesChanged, Operator
 from gpualgo._pipeline.problem import PLAIN, Array, Problem
 
@@ -28,7 +27,8 @@ def prepare(
     results: list[Array],
 ) -> None:  # fmt: skip
     """Keep with a problem what its next calls need, where they can do without the general path."""
-    if problem.arrays or problem.is_empty or problem.reads_data or problem.device != CPU:
+    problem.is_asked = True
+    if problem.arrays or problem.is_empty or problem.reads_data:
         return
     if any(view.library not in (NumPy, NumPyOnCPU) for view in views):
         return

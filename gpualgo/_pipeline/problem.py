@@ -74,7 +74,8 @@ class Problem:
     forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
     form: Form | None = None  # of results that are put together to one
     acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
-    warm: Any = None  # `host_warm.Warm`, once a call on the CPU has prepared it
+    warm: Any = None  # `host_warm.Warm`, if the first call on the CPU has prepared it
+    is_asked = False  # whether it has been tried
 
     def __init_subclass__(cls) -> None:
         cls.problems = Memo(cls.max_kept)
