@@ -166,7 +166,7 @@ def reduce_cases(
     cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
     widest = rows.column_items(source, acc, MANY_ROWS)
     items = widest if aligned else 1
-    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items, source.itemsize)
+    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items, rows.packed_size(source))
     is_wide: bool | None = items * records.alignment_of(source) == templates.VECTOR_BYTES
     if leaves > 1 and not is_wide:
         is_wide = None  # whole records are, as partials
@@ -194,10 +194,22 @@ def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool
 
 
 def transform_cases(op: Operator, inputs: list[Dtype], result: Dtype) -> list[Case]:
-    """Return the kernels of a transformation, without gaps and of any strides."""
-    is_wide = None if max(dtype.itemsize for dtype in inputs) == 16 else False
-    strided = elements.strided_spec(elements.Applied(op, tuple(inputs), result))
-    return [flat_case(op, inputs, result), Case(strided, is_wide)]
+    """Return the kernels of a transformation: without gaps, in rows, and turned."""
+    applied = elements.Applied(op, tuple(inputs), result)
+    every = (1 << len(inputs) + 1) - 1
+    items = elements.pack_items([result, inputs[0]], elements.VECTOR_BYTES)
+    loads = elements.loads_in_flight(inputs[:1], items)
+    widths = max(items * dtype.itemsize for dtype in (result, inputs[0]))
+    is_wide = widths >= elements.VECTOR_BYTES and None
+    repeated = elements.Kinds(3, every & ~3)  # but the first input
+    square = elements.SQUARE_ITEMS[max(inputs[-1].itemsize, result.itemsize)]
+    last = 1 << len(inputs) - 1
+    return [
+        flat_case(op, inputs, result),
+        Case(elements.rows_spec(applied, items, loads, repeated, True), is_wide),
+        Case(elements.rows_spec(applied, 1, 4, elements.Kinds(0, 0), False), None),
+        Case(elements.turned_spec(applied, square, last, last - 1, True), None),
+    ]
 
 
 def transformed(

@@ -13,8 +13,10 @@ import sass
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
+from gpualgo._algorithms.extremes.problem import ArgMaximum
+from gpualgo._algorithms.reduce import policy
 from gpualgo._base import dtypes, records
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, known
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
 FLOAT32 = np.dtype("float32")
@@ -149,3 +151,15 @@ def test_records(capability: Capability, names: str, tmp_path: Path) -> None:
     op = _record_operator(dtype)
     cases = sass.reduce_cases(op, dtype, dtype, sass.MANY_BYTES)
     sass.check([*cases, sass.strided_case(op, dtype, dtype)], capability, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sampled(["bool", "uint8", "float16"], ["uint8"]))
+def test_extremes_along_columns_that_lie_apart(name: str, tmp_path: Path) -> None:
+    dtype, many = sass.dtype_of(name), sass.MANY_ROWS
+    source = records.record(("0", "1"), (dtype, records.SHARED_POSITION))
+    acc = records.record(("0", "1"), (dtype, np.dtype(np.int64)))
+    widest, size = policy.column_items(source, acc, many), policy.packed_size(source)
+    cut = policy.cut_columns(1, 1000, many, widest, 1, size)
+    spec = policy.columns_spec(known(ArgMaximum.functor), source, acc, cut, True)
+    sass.check([sass.Case(spec, None)], MAIN, tmp_path)

@@ -2,15 +2,15 @@
 // that returns a tuple fills as many outputs.
 //
 // Algorithm  One tile per block and no loop: a thread loads `loads_in_flight` packs of each input,
-//            applies the operator and stores. With aligned, gapless operands a pack is up to 16
-//            bytes; otherwise it is one element and addresses go through a Layout.
+//            applies the operator and stores. Operands have no gaps, and a pack is up to 16 bytes
+//            where they are aligned. transform/rows.cuh serves operands that are repeated or have
+//            gaps, transform/turned.cuh those whose neighbours lie along different axes.
 // Bytes      the sizes of all operands, per element; launches: one; temporary storage: none.
 // In place   safe where output and input are the same elements: a thread loads before it stores.
 // Operator   nothing is asked of it; each call stands alone, so results do not depend on the cut.
 #ifndef GPUALGO_TRANSFORM_KERNEL_CUH
 #define GPUALGO_TRANSFORM_KERNEL_CUH
 
-#include "parts/layout.cuh"
 #include "parts/leaves.cuh"
 #include "parts/operator.cuh"
 #include "parts/tile_io.cuh"
@@ -35,14 +35,6 @@ template <int outputs, int inputs>
 struct FlatOperands {
   TransformPointers<outputs, inputs> pointers;
   int64 num_items;
-};
-
-// Operands of any strides; those of the layout are the outputs and then the inputs.
-template <int outputs, int inputs>
-struct StridedOperands {
-  TransformPointers<outputs, inputs> pointers;
-  int64 num_items;
-  Layout<outputs + inputs> layout;
 };
 
 // 0, 1, …, N - 1 as a parameter pack.
@@ -137,36 +129,6 @@ __global__ void __launch_bounds__(Policy::block_threads) transform_flat_kernel(
   take_numbers<Op>(operands);
   using Run = FlatTransform<Policy, Op, Output, Inputs...>;
   Run::run(operands, typename MakeIndices<sizeof...(Inputs)>::type{});
-}
-
-template <class Op, class Output, class... Inputs, int count, int... k>
-__device__ inline void transform_item(
-    const TransformPointers<num_leaves<Output>, sizeof...(Inputs)>& pointers,
-    const int64 (&offsets)[count], Indices<k...>) {
-  constexpr int outputs = num_leaves<Output>;
-  Output value =
-      Op::apply(load_element(Sources<Inputs>{pointers.input[k] + offsets[k + outputs]})...);
-  store_element(
-      targets_at<Output>(pointers, [&](auto leaf) { return offsets[decltype(leaf)::value]; }),
-      value);
-}
-
-template <class Policy, class Op, class Output, class... Inputs>
-__global__ void __launch_bounds__(Policy::block_threads) transform_strided_kernel(
-    const __grid_constant__ ParamsFor<Op, StridedOperands<num_leaves<Output>, sizeof...(Inputs)>>
-        operands) {
-  take_numbers<Op>(operands);
-  constexpr int loads = Policy::loads_in_flight;
-  const int64 begin = int64(blockIdx.x) * Policy::block_threads * loads + threadIdx.x;
-#pragma unroll
-  for (int load = 0; load < loads; ++load) {
-    const int64 item = begin + load * Policy::block_threads;
-    if (item >= operands.num_items) return;
-    int64 offsets[num_leaves<Output> + sizeof...(Inputs)];
-    operands.layout.offsets(item, offsets);
-    transform_item<Op, Output, Inputs...>(operands.pointers, offsets,
-                                          typename MakeIndices<sizeof...(Inputs)>::type{});
-  }
 }
 
 }  // namespace gpualgo

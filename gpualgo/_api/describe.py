@@ -9,7 +9,6 @@ from gpualgo._algorithms import ALGORITHMS
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._base.errors import CompileError
-from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._pipeline import outputs, settled
 from gpualgo._pipeline.decide import plan_for
@@ -56,9 +55,9 @@ def _cuda_plan(request: Request) -> Plan | None:
     else:
         library = views[0].library
         targets = tuple(
-            View(0, shape, dense_strides(shape, dtype.itemsize), dtype, problem.device, library,
-                 False, None)
-            for shape, dtype, _ in problem.results
+            View(0, result.shape, result.strides(), result.dtype, problem.device, library, False,
+                 None)
+            for result in problem.results
         )  # fmt: skip
     if all(0 in target.shape for target in targets):
         return None

@@ -59,6 +59,10 @@ class CuPy:
         return functools.partial(CuPy.empty, shape, dtype, device, None)
 
     @staticmethod
+    def transposed(x: Any, axes: tuple[int, ...]) -> Any:
+        return x.transpose(axes)
+
+    @staticmethod
     def stream(device: int) -> int:
         if driver.is_simple:
             handle: int = _current_stream().ptr

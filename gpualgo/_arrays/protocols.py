@@ -36,6 +36,10 @@ class Protocol:
             stream = self.producer_stream
         return device_array.empty(shape, dtype, device, stream)
 
+    @staticmethod
+    def transposed(x: DeviceArray, axes: tuple[int, ...]) -> DeviceArray:
+        return x.transpose(*axes)
+
     def stream(self, device: int) -> int:
         return self.producer_stream
 

@@ -90,6 +90,10 @@ class Torch:
         return functools.partial(torch.empty, shape, dtype=_torch_dtype_of(dtype), device=place)
 
     @staticmethod
+    def transposed(x: Any, axes: tuple[int, ...]) -> Any:
+        return x.permute(axes)
+
+    @staticmethod
     def stream(device: int) -> int:
         torch = sys.modules["torch"]
         return int(torch._C._cuda_getCurrentRawStream(device))

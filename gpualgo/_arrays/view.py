@@ -1,9 +1,9 @@
 """Any array -> a frozen view of its memory; results in the caller's library.
 
 A library is a module with `view(x)`, `empty(shape, dtype, device, stream)`, `stream(device)`,
-`to_numpy(x)` and `from_numpy(a, like)`; the ones for CuPy, torch and the protocols are imported
-when an array of theirs first comes by. Where it `has_producers`, there is one library object for
-each producer stream.
+`transposed(x, axes)`, `to_numpy(x)` and `from_numpy(a, like)`; the ones for CuPy, torch and the
+protocols are imported when an array of theirs first comes by. Where it `has_producers`, there is
+one library object for each producer stream.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ class NumPy:
         return View(
             0, x.shape, x.strides, x.dtype, CPU, NumPy, not x.flags.writeable, x,
         )  # fmt: skip
+
+    @staticmethod
+    def transposed(x: Any, axes: tuple[int, ...]) -> Any:
+        return x.transpose(axes)
 
     @staticmethod
     def to_numpy(x: Any) -> np.ndarray[Any, Any]:

@@ -14,6 +14,43 @@ def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def order_of(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Return the order of axes, outermost first, that arrays of one shape share by their strides.
+
+    Empty where that is C order, or where they have no order in common. Arrays whose elements are
+    repeated along an axis have no say.
+    """
+    axes = [axis for axis, extent in enumerate(shape) if extent > 1]
+    found = axes
+    is_first = True
+    for strides in layouts:
+        if any(strides[axis] == 0 for axis in axes):
+            continue
+        order = sorted(axes, key=lambda axis: -abs(strides[axis]))
+        if not is_first and order != found:
+            return ()
+        found, is_first = order, False
+    if found == axes:
+        return ()
+    return (*(axis for axis, extent in enumerate(shape) if extent <= 1), *found)
+
+
+def ordered(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Return the extents in an order of axes; an empty one is C order."""
+    return tuple(shape[axis] for axis in order) if order else tuple(shape)
+
+
+def inverse(order: Sequence[int]) -> tuple[int, ...]:
+    """Return the axes that put an order back."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def ordered_strides(shape: Sequence[int], itemsize: int, order: Sequence[int]) -> tuple[int, ...]:
+    """Return the byte strides of an array without gaps whose axes lie in an order."""
+    strides = dense_strides(ordered(shape, order), itemsize)
+    return tuple(strides[i] for i in inverse(order)) if order else strides
+
+
 def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
     """Return the first byte and the one past the last, relative to the first element."""
     low = high = 0

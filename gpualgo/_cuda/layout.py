@@ -16,6 +16,16 @@ def divisor(value: int) -> tuple[int, int, int]:
     return value, (1 << (63 + bits)) // value + 1, bits - 1
 
 
+def layout_type(is_even: bool) -> str:
+    """Return what finds offsets: in any dimensions, or (is_even) in one."""
+    return "EvenLayout" if is_even else "Layout"
+
+
+def layout_of(operands: int, is_even: bool) -> Parameters:
+    """Return Layout<operands> or (is_even) EvenLayout<operands>, whose value is dimensions."""
+    return even_layout(operands) if is_even else layout(operands)
+
+
 DIVISOR = Parameters("Divisor", divisor, value=I64, magic=U64, shift=I64)
 
 
@@ -41,3 +51,13 @@ def layout(operands: int) -> Parameters:
         "Layout", numbers,
         num_dims=I64, extents=DIVISOR[MAX_DIMS], strides=I64[MAX_DIMS][operands],
     )  # fmt: skip
+
+
+@cache
+def even_layout(operands: int) -> Parameters:
+    """Return EvenLayout<operands>, whose value is at most one dimension, as of Layout."""
+
+    def numbers(dims: Dims) -> tuple[int, ...]:
+        return dims[0][1] if dims else (0,) * operands
+
+    return Parameters("EvenLayout", numbers, strides=I64[operands])

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from gpualgo._arrays import fill, ordering
 from gpualgo._arrays.view import View, byte_bounds, layout_of
 from gpualgo._base import forks
+from gpualgo._base.extents import inverse, ordered
 from gpualgo._cuda.plan import Plan
 from gpualgo._pipeline import checks, outputs
-from gpualgo._pipeline.problem import Problem, alignment_of
+from gpualgo._pipeline.problem import Problem, Result, alignment_of
 
 _MAX_PLANS = 64  # of a problem: for alignments and outputs
 
@@ -71,10 +72,8 @@ def plan_for(
         if plan is None:
             plan = _new_plan(problem, views, op, targets)
             if problem.is_direct and not problem.makers:  # before the plan is seen
-                problem.makers = [
-                    views[0].library.maker(result.shape, result.dtype, problem.device)
-                    for result in problem.results
-                ]
+                library, device = views[0].library, problem.device
+                problem.makers = [_maker(result, library, device) for result in problem.results]
             _keep(problem.plans, alignment, plan)
         return plan
     parts: list[Any] = []
@@ -92,6 +91,17 @@ def plan_for(
         known = (plan, _extent(targets[0]), extents)
         _keep(problem.plans_into, key, known)
     return known[0]
+
+
+def _maker(result: Result, library: Any, device: int) -> Callable[[], Any]:
+    """Return what makes new arrays for a result."""
+    maker: Callable[[], Any] = library.maker(
+        ordered(result.shape, result.order), result.dtype, device
+    )
+    if not result.order:
+        return maker
+    axes = inverse(result.order)
+    return lambda: library.transposed(maker(), axes)
 
 
 def _extent(view: View) -> tuple[int, int]:

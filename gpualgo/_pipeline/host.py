@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View
+from gpualgo._arrays.view import NumPy, View
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks, host_warm, outputs
 from gpualgo._pipeline.problem import Array, Problem
@@ -20,7 +21,10 @@ def run(
     arrays = [_array_of(view) for view in views]
     encoded = problem.encode(init)
     if out is None:
-        results = [np.empty(result.shape, result.dtype) for result in problem.results]
+        results = [
+            result.made(functools.partial(np.empty, dtype=result.dtype), NumPy)
+            for result in problem.results
+        ]
     else:
         targets = outputs.check(problem, views, init, out)
         results = [library.to_numpy(target.owner) for target in targets]

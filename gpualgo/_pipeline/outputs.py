@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 from gpualgo._arrays.view import View, address_of, as_bytes_view, as_view, is_contiguous, overlap
-from gpualgo._base.extents import dense_strides
 from gpualgo._operators.captured import check_apart
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem
@@ -72,10 +72,11 @@ def new(problem: Problem, like: View, stream: int | None) -> tuple[View, ...]:
     """Return new results on the device of an input, in its library."""
     library, device = like.library, like.device
     made = []
-    for shape, dtype, _ in problem.results:
-        x = library.empty(shape, dtype, device, stream)
-        strides = dense_strides(shape, dtype.itemsize)
-        pointer = library.pointer(x)
+    for result in problem.results:
+        shape, dtype = result.shape, result.dtype
+        make = partial(library.empty, dtype=dtype, device=device, stream=stream)
+        x = result.made(make, library)
+        pointer, strides = library.pointer(x), result.strides()
         made.append(_make(View, (pointer, shape, strides, dtype, device, library, False, x)))
     return tuple(made)
 

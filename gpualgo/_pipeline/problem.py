@@ -10,6 +10,7 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, layout_of
 from gpualgo._base.errors import CompileError
+from gpualgo._base.extents import inverse, ordered, ordered_strides
 from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
@@ -41,11 +42,24 @@ Prepared: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
 
 
 class Result(NamedTuple):
-    """One output: its shape, its dtype, and the inputs in whose place it may be written."""
+    """One output: its shape, its dtype, and the inputs in whose place it may be written.
+
+    `order`: of its axes in memory where it is made anew, outermost first; empty: C order.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     in_place_of: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+
+    def strides(self) -> tuple[int, ...]:
+        """Return the byte strides where it is made anew."""
+        return ordered_strides(self.shape, self.dtype.itemsize, self.order)
+
+    def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:
+        """Return a new array of a library; `make` makes one in C order, of a shape."""
+        made = make(ordered(self.shape, self.order))
+        return library.transposed(made, inverse(self.order)) if self.order else made
 
 
 class Problem:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View, check_items
 from gpualgo._base import dtypes
+from gpualgo._base.extents import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem, Result
@@ -52,14 +53,15 @@ class Sort(Problem):
         size = math.prod(keys.shape)
         self.row_items = size if self.axis is None else keys.shape[self.axis]
         shape = (size,) if self.axis is None else keys.shape
+        orders = [() if self.axis is None else order_of(shape, [view.strides]) for view in views]
         self.index_dtype: np.dtype[Any] | None = None
         if index_dtype is None:
             self.results = tuple(
-                Result(shape, view.dtype, in_place_of=(i,)) for i, view in enumerate(views)
+                Result(shape, view.dtype, (i,), orders[i]) for i, view in enumerate(views)
             )
         else:
             self.index_dtype = index_dtype_of(index_dtype, self.row_items, where)
-            self.results = (Result(shape, self.index_dtype),)
+            self.results = (Result(shape, self.index_dtype, (), orders[0]),)
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.radix_sort import cuda

@@ -12,6 +12,7 @@ from gpualgo._algorithms.radix_sort import words
 from gpualgo._algorithms.radix_sort.problem import bits_of, index_dtype_of, key_dtype_of
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items, view_of
+from gpualgo._base.extents import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
@@ -62,13 +63,15 @@ class TupleSort(Problem):
         size = math.prod(shape)
         self.row_items = size if self.axis is None else shape[self.axis]
         out_shape = (size,) if self.axis is None else shape
+        orders = [() if self.axis is None else order_of(shape, [view.strides]) for view in views]
         self.index_dtype: np.dtype[Any] | None = None
         if index_dtype is not None:
             self.index_dtype = index_dtype_of(index_dtype, self.row_items, where)
-            self.results = (Result(out_shape, self.index_dtype),)
+            order = orders[0] if len(set(orders[: len(keys)])) == 1 else ()
+            self.results = (Result(out_shape, self.index_dtype, (), order),)
             return
         self.results = tuple(
-            Result(out_shape, view.dtype, in_place_of=(i,)) for i, view in enumerate(views)
+            Result(out_shape, view.dtype, (i,), orders[i]) for i, view in enumerate(views)
         )
         self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
 

@@ -135,10 +135,7 @@ def _rows(case: _Case) -> Plan:
         outputs = len(records.leaves(acc))
         is_even = len(outer) <= 1 and len(case.reduced) <= 1
         access = policy.strided(leaves, outputs, is_even=is_even)
-        reached = {
-            "rows": _packed(outer, leaves + outputs, is_even),
-            "elements": _packed(case.reduced, leaves, is_even),
-        }
+        reached = {"rows": outer, "elements": case.reduced}
     pieces = []
     if cut.blocks_per_row > 1:  # blocks join by tagged words, zero at first
         pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
@@ -149,13 +146,6 @@ def _rows(case: _Case) -> Plan:
     )  # fmt: skip
     threads = cut.policy.block_threads
     return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
-
-
-def _packed(dims: Dims, operands: int, is_even: bool) -> Any:
-    """Return what a Layout or (is_even) an EvenLayout of dimensions is packed from."""
-    if not is_even:
-        return dims
-    return {"strides": dims[0][1] if dims else (0,) * operands}
 
 
 def _repeated(case: _Case) -> int | None:
@@ -190,7 +180,7 @@ def _columns(case: _Case) -> Plan:
         num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,
         num_blocks=cut.num_blocks, num_column_tiles=cut.num_column_tiles,
         column_strides=column_strides, output_column_strides=out_strides,
-        rows=_packed(reduced, leaves, is_even), batch=batch,
+        rows=reduced, batch=batch,
     )  # fmt: skip
     blocks = cut.num_column_tiles * num_batches * cut.num_blocks
     pieces = []

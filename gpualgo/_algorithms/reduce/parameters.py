@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo._base import records
 from gpualgo._base.records import Element
-from gpualgo._cuda.layout import DIVISOR, layout
+from gpualgo._cuda.layout import DIVISOR, layout, layout_of
 from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
 
 Dtype = np.dtype[Any]
@@ -32,19 +32,15 @@ def flat_rows(leaves: int) -> Parameters:
 
 
 @cache
-def even_layout(operands: int) -> Parameters:
-    """Return EvenLayout<operands>, whose value is the strides."""
-    return Parameters("EvenLayout", strides=I64[operands])
-
-
-@cache
 def strided_rows(leaves: int, outputs: int, is_even: bool) -> Parameters:
     """Return StridedRows of elements with so many leaves, and results with so many.
 
     is_even: of one dimension of each.
     """
-    dims = even_layout if is_even else layout
-    return Parameters("StridedRows", rows=dims(leaves + outputs), elements=dims(leaves))
+    return Parameters(
+        "StridedRows",
+        rows=layout_of(leaves + outputs, is_even), elements=layout_of(leaves, is_even),
+    )  # fmt: skip
 
 
 @cache
@@ -66,5 +62,5 @@ def columns(source: Element, acc: Dtype, is_even: bool) -> Parameters:
         common=_common(source, acc), num_rows=I64, rows_per_block=I64, num_columns=I64,
         num_blocks=DIVISOR, num_column_tiles=DIVISOR, column_strides=I64[leaves],
         output_column_strides=I64[outputs],
-        rows=even_layout(leaves) if is_even else layout(leaves), batch=layout(leaves + outputs),
+        rows=layout_of(leaves, is_even), batch=layout(leaves + outputs),
     )  # fmt: skip

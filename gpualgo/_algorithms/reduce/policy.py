@@ -15,6 +15,7 @@ from gpualgo._algorithms.reduce import parameters
 from gpualgo._base import records
 from gpualgo._base.records import Element
 from gpualgo._cuda.build import Spec
+from gpualgo._cuda.layout import layout_type
 from gpualgo._cuda.templates import (
     ROWS_PER_WARP,
     VECTOR_BYTES,
@@ -185,11 +186,6 @@ def rows_spec(
     return spec_of("reduce/rows.cuh", expression, takes, op, acc, source)
 
 
-def dims_type(is_even: bool) -> str:
-    """Return what finds offsets in any dimensions, or (is_even) in one (parts/layout.cuh)."""
-    return "EvenLayout" if is_even else "Layout"
-
-
 def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
     """Return the access of rows without gaps; `repeated`: a bit for each leaf of one number."""
     more = f", {repeated}" if repeated else ""
@@ -199,7 +195,7 @@ def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
 def strided(leaves: int = 1, outputs: int = 1, *, is_even: bool = False) -> Access:
     """Return the access of rows of any strides; is_even: in one dimension, as their elements."""
     takes = parameters.strided_rows(leaves, outputs, is_even)
-    return Access(f"StridedRows<T, {outputs}, gpualgo::{dims_type(is_even)}>", takes)
+    return Access(f"StridedRows<T, {outputs}, gpualgo::{layout_type(is_even)}>", takes)
 
 
 @dataclass(frozen=True)
@@ -258,8 +254,13 @@ def columns_spec(
     # Registers might spill else; of one number beside what is counted they do not.
     is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
     is_wide = records.is_record(source) and not is_one
-    policy = cut.policy.cpp(int(is_wide or (source.itemsize == 1 and op.name is None)))
-    rows = f"gpualgo::{dims_type(is_even)}<{len(records.leaves(source))}>"
+    # Nor do those of bytes, but under a lambda, or where columns beside what is counted lie apart;
+    # under a lambda those of 8 bytes do on newer GPUs.
+    is_alone = records.is_record(source) and cut.items == 1
+    size, is_lambda = widest_read(source), op.name is None
+    is_tight = (size == 1 and (is_lambda or is_alone)) or (size == 8 and is_lambda)
+    policy = cut.policy.cpp(int(is_wide or is_tight))
+    rows = f"gpualgo::{layout_type(is_even)}<{len(records.leaves(source))}>"
     expression = (
         f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "
         f"{functor(op, (acc, acc), acc)}, "

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._base.extents import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements
@@ -49,10 +50,12 @@ class Scan(Problem):
         self.shape = view.shape
         self.axis = checks.axis_of(axis, len(view.shape), where)  # None: as if x were flattened
         shape = (math.prod(view.shape),) if self.axis is None else view.shape
+        layouts = [] if self.axis is None else [view.strides for view in views]
+        order = order_of(shape, layouts)
         every = tuple(range(len(views)))  # computed where results are before these are made
         is_computed = isinstance(self.source, records.Computed)
         self.results = tuple(
-            Result(shape, leaf, in_place_of=every if is_computed else (i,))
+            Result(shape, leaf, every if is_computed else (i,), order)
             for i, leaf in enumerate(records.leaves(self.acc))
         )
         if self.is_exclusive and init is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,41 @@ from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.plan import Places, Plan
 
 
+class _Case(NamedTuple):
+    """What a plan is for; dimensions have a stride for each output and then each input."""
+
+    applied: Applied
+    operands: tuple[np.dtype[Any], ...]
+    pointers: tuple[int, ...]
+    dims: Dims
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.applied.outputs)
+
+    @property
+    def num_items(self) -> int:
+        return math.prod(extent for extent, _ in self.dims)
+
+    def alignment(self, dense: int, dims: Dims) -> int:
+        """Return what the first of neighbours are multiples of, in operands that have any."""
+        found = [
+            number
+            for i, dtype in enumerate(self.operands)
+            if dense >> i & 1 and dtype not in (records.POSITION, records.SHARED_POSITION)
+            for number in (self.pointers[i], *(strides[i] for _, strides in dims))
+        ]
+        return math.gcd(16, *found)
+
+
+class _Cut(NamedTuple):
+    """A kernel, how many blocks it takes, and what it is told."""
+
+    spec: build.Spec
+    blocks: int
+    fixed: dict[str, Any]
+
+
 def plan_of(
     applied: Applied, views: Sequence[View], shape: tuple[int, ...], targets: Sequence[View]
 ) -> Plan:
@@ -25,38 +60,110 @@ def plan_of(
     outputs = (target.strides for target in targets)
     strides = zip(*outputs, *(strides_for(v, shape) for v in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
-    fixed: dict[str, Any] = {"num_items": math.prod(shape)}
-    operands = (*applied.outputs, *applied.inputs)
-    if _is_flat(dims, operands):
-        alignment = math.gcd(16, *(view.ptr for view in (*targets, *views) if _is_aligned(view)))
-        items = policy.pack_items(operands, alignment)
-        loads = policy.loads_in_flight(applied.inputs, items)
-        spec = policy.flat_spec(applied, items, loads)
-        tile = policy.BLOCK_THREADS * items * loads
-    else:
-        # Neighbouring threads should write neighbours: the output's order is the walking order.
-        dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
-        spec = policy.strided_spec(applied)
-        tile = policy.BLOCK_THREADS * policy.STRIDED_LOADS
-        fixed["layout"] = dims
+    # Neighbouring threads should write neighbours: the output's order is the walking order.
+    dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
+    pointers = tuple(view.ptr for view in (*targets, *views))
+    case = _Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
+    spec, blocks, fixed = _flat(case) or _turned(case) or _rows(case)
     at, device = Places(len(views), len(targets)), targets[0].device
-    pointers = {
+    places = {
         "output": [at.target(i) for i in range(len(targets))],
         "input": [at.source(i) for i in range(len(views))],
     }
     launch = Launch(
-        build.kernel(spec, device), -(-fixed["num_items"] // tile), policy.BLOCK_THREADS,
-        spec.parameters.pack(**fixed), device, takes={"pointers": pointers},
+        build.kernel(spec, device), blocks, policy.BLOCK_THREADS, spec.parameters.pack(**fixed),
+        device, takes={"pointers": places},
     )  # fmt: skip
     return Plan(device, [launch])
 
 
-def _is_aligned(view: View) -> bool:
-    """Return whether several elements are loaded from a multiple of their bytes."""
-    return view.dtype not in (records.POSITION, records.SHARED_POSITION)
+def _flat(case: _Case) -> _Cut | None:
+    """Return the kernel for operands without gaps, if they have none."""
+    steps = tuple(map(records.step_of, case.operands))
+    if len(case.dims) > 1 or (case.dims and case.dims[0][1] != steps):
+        return None
+    items = policy.pack_items(case.operands, case.alignment(-1, []))
+    loads = policy.loads_in_flight(case.applied.inputs, items)
+    blocks = -(-case.num_items // (policy.BLOCK_THREADS * items * loads))
+    spec = policy.flat_spec(case.applied, items, loads)
+    return _Cut(spec, blocks, {"num_items": case.num_items})
 
 
-def _is_flat(dims: Dims, operands: Sequence[np.dtype[Any]]) -> bool:
-    if not dims:
-        return True
-    return len(dims) == 1 and dims[0][1] == tuple(map(records.step_of, operands))
+def _turned(case: _Case) -> _Cut | None:
+    """Return the kernel for inputs whose neighbours lie along another axis than the outputs'."""
+    if len(case.dims) < 2:
+        return None
+    count, outputs = len(case.operands), case.num_outputs
+    num_columns, across = case.dims[-1]
+    steps = [records.step_of(dtype) for dtype in case.operands]
+    if num_columns < policy.SQUARES or across[:outputs] != tuple(steps[:outputs]):
+        return None
+
+    def turned_along(strides: tuple[int, ...]) -> list[int]:
+        return [
+            k
+            for k in range(outputs, count)
+            if strides[k] == steps[k] and abs(across[k]) > steps[k]
+            if not records.is_position(case.operands[k])
+        ]
+
+    found = [
+        (turned_along(strides), axis)
+        for axis, (extent, strides) in enumerate(case.dims[:-1])
+        if extent >= policy.SQUARES
+    ]
+    turned, axis = max(found, key=lambda pair: len(pair[0]), default=([], 0))
+    num_rows, down = case.dims[axis]
+    batch = [dim for i, dim in enumerate(case.dims[:-1]) if i != axis]
+    while turned:
+        sizes = [steps[k] for k in (*turned, *range(outputs))]
+        items = math.gcd(policy.SQUARE_ITEMS[max(sizes)], num_rows, num_columns)
+        for k in (*turned, *range(outputs)):  # packs begin at multiples of their size
+            line = across[k] if k >= outputs else down[k]
+            apart = [case.pointers[k], line, *(strides[k] for _, strides in batch)]
+            items = min(items, max(1, math.gcd(16, *apart) // steps[k]))
+        while items > 1 and policy.tile_bytes(items, sizes[:-outputs]) > policy.TURNED_BYTES:
+            items //= 2
+        if policy.tile_bytes(items, sizes[:-outputs]) <= policy.TURNED_BYTES:
+            break
+        turned.pop()
+    if not turned:
+        return None
+    packed = sum(
+        1 << k - outputs
+        for k in range(outputs, count)
+        if k not in turned and across[k] == steps[k] and not records.is_position(case.operands[k])
+        for apart in [[case.pointers[k], down[k], *(strides[k] for _, strides in batch)]]
+        if math.gcd(16, *apart) % min(16, items * steps[k]) == 0
+    )
+    tiles = [-(-n // (policy.SQUARES * items)) for n in (num_rows, num_columns)]
+    bits = sum(1 << k - outputs for k in turned)
+    spec = policy.turned_spec(case.applied, items, bits, packed, len(batch) <= 1)
+    fixed = {
+        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": tiles[0],
+        "tiles_across": tiles[1], "row_strides": down, "column_strides": across, "batch": batch,
+    }  # fmt: skip
+    return _Cut(spec, math.prod(tiles) * math.prod(extent for extent, _ in batch), fixed)
+
+
+def _rows(case: _Case) -> _Cut:
+    """Return the kernel for any operands: rows are neighbours of the outputs."""
+    *outer, (extent, steps) = case.dims
+    count = range(len(case.operands))
+    wanted = [records.step_of(dtype) for dtype in case.operands]
+    dense = sum(1 << i for i in count if steps[i] == wanted[i])
+    repeated = sum(1 << i for i in count if steps[i] == 0 != wanted[i])
+    read = [case.operands[i] for i in count if dense >> i & 1]
+    items = 1
+    if dense | repeated == (1 << len(count)) - 1 and not repeated & (1 << case.num_outputs) - 1:
+        items = math.gcd(policy.pack_items(read, case.alignment(dense, outer)), extent)
+    inputs = [case.operands[i] for i in count if i >= case.num_outputs and not repeated >> i & 1]
+    loads = policy.loads_in_flight(inputs, items)
+    num_packs = case.num_items // items
+    kinds = policy.Kinds(dense, repeated)
+    spec = policy.rows_spec(case.applied, items, loads, kinds, len(outer) <= 1)
+    fixed = {
+        "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
+        "rows": outer,
+    }  # fmt: skip
+    return _Cut(spec, -(-num_packs // (policy.BLOCK_THREADS * loads)), fixed)

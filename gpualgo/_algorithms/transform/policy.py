@@ -12,7 +12,7 @@ import numpy as np
 from gpualgo._base import records
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.layout import layout
+from gpualgo._cuda.layout import DIVISOR, layout_of, layout_type
 from gpualgo._cuda.parameters import I64, POINTER, Parameters
 from gpualgo._cuda.templates import VECTOR_BYTES, functor
 from gpualgo._operators.operator import Operator
@@ -22,7 +22,6 @@ BLOCK_THREADS = 256
 BYTES_IN_FLIGHT = 16
 # The widest operand takes at most this many bytes of a pack; the narrowest then fewer.
 MAX_PACK_BYTES = 32
-STRIDED_LOADS = 4
 
 
 @cache
@@ -37,11 +36,25 @@ def flat_operands(outputs: int, inputs: int) -> Parameters:
 
 
 @cache
-def strided_operands(outputs: int, inputs: int) -> Parameters:
-    """Return StridedOperands<outputs, inputs>."""
+def row_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
+    """Return RowOperands<outputs, inputs, Rows>; is_even: rows lie in one dimension."""
+    count = outputs + inputs
     return Parameters(
-        "StridedOperands",
-        pointers=_pointers(outputs, inputs), num_items=I64, layout=layout(outputs + inputs),
+        "RowOperands",
+        pointers=_pointers(outputs, inputs), num_packs=I64, packs_per_row=DIVISOR,
+        steps=I64[count], rows=layout_of(count, is_even),
+    )  # fmt: skip
+
+
+@cache
+def turned_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
+    """Return TurnedOperands<outputs, inputs, Batch>; is_even: of one dimension."""
+    count = outputs + inputs
+    return Parameters(
+        "TurnedOperands",
+        pointers=_pointers(outputs, inputs), num_rows=I64, num_columns=I64, tiles_down=DIVISOR,
+        tiles_across=DIVISOR, row_strides=I64[count], column_strides=I64[count],
+        batch=layout_of(count, is_even),
     )  # fmt: skip
 
 
@@ -88,26 +101,66 @@ def loads_in_flight(inputs: Sequence[np.dtype[Any]], items: int) -> int:
     return min(8, 1 << int(math.log2(loads)))
 
 
+class Kinds(NamedTuple):
+    """How operands lie in a row, as a bit of each: no gaps, or one element for all of it."""
+
+    dense: int
+    repeated: int
+
+
+# Of a tile of inputs that are turned, which has 32 squares along each side: elements along the
+# side of a square, by the bytes of the widest operand that is turned or written. Shared memory has
+# room for so many bytes of tiles.
+SQUARES, SQUARE_ITEMS = 32, {1: 4, 2: 4, 4: 2, 8: 1, 16: 1}
+TURNED_BYTES, SQUARES_IN_FLIGHT = 48 << 10, 2
+
+
+def tile_bytes(items: int, sizes: Sequence[int]) -> int:
+    """Return the shared memory of tiles of inputs with elements of these sizes."""
+    return (SQUARES * items) ** 2 * sum(sizes)
+
+
 def flat_spec(applied: Applied, items: int, loads: int) -> Spec:
     """Return the kernel for operands without gaps."""
     counts = len(applied.outputs), len(applied.inputs)
-    return _spec("flat", (BLOCK_THREADS, loads, items), flat_operands(*counts), applied)
+    policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items)
+    return _spec("kernel.cuh", "flat", [policy], flat_operands(*counts), applied)
 
 
-def strided_spec(applied: Applied) -> Spec:
-    """Return the kernel for operands of any strides."""
+def rows_spec(applied: Applied, items: int, loads: int, kinds: Kinds, is_even: bool) -> Spec:
+    """Return the kernel for operands in rows, which lie in one dimension where is_even."""
     counts = len(applied.outputs), len(applied.inputs)
-    return _spec("strided", (BLOCK_THREADS, STRIDED_LOADS, 1), strided_operands(*counts), applied)
+    policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items)
+    shape = [policy, _policy("RowKinds", *kinds), f"gpualgo::{layout_type(is_even)}"]
+    return _spec("rows.cuh", "rows", shape, row_operands(*counts, is_even), applied)
 
 
-def _spec(name: str, policy: tuple[int, ...], takes: Parameters, applied: Applied) -> Spec:
+def turned_spec(applied: Applied, items: int, turned: int, packed: int, is_even: bool) -> Spec:
+    """Return the kernel for inputs of which some (bits of `turned`) lie along another axis.
+
+    `packed`: those of the others that are loaded in packs; is_even: a batch lies in one dimension.
+    """
+    counts = len(applied.outputs), len(applied.inputs)
+    policy = _policy("TurnedPolicy", BLOCK_THREADS, items, SQUARES_IN_FLIGHT)
+    kinds = _policy("TurnedKinds", turned, packed)
+    shape = [policy, kinds, f"gpualgo::{layout_type(is_even)}"]
+    return _spec("turned.cuh", "turned", shape, turned_operands(*counts, is_even), applied)
+
+
+def _policy(name: str, *values: int) -> str:
+    return f"gpualgo::{name}<{', '.join(map(str, values))}>"
+
+
+def _spec(
+    header: str, name: str, shape: Sequence[str], takes: Parameters, applied: Applied
+) -> Spec:
     op, arguments, result, _ = applied
     types = ", ".join(map(records.cpp_name, (result, *applied.inputs)))
     expression = (
-        f"gpualgo::transform_{name}_kernel<gpualgo::TransformPolicy"
-        f"<{', '.join(map(str, policy))}>, {functor(op, applied.inputs, result)}, {types}>"
+        f"gpualgo::transform_{name}_kernel<{', '.join(shape)}, "
+        f"{functor(op, applied.inputs, result)}, {types}>"
     )
-    header = "transform/kernel.cuh"
+    header = f"transform/{header}"
     if build.is_functor(op, arguments, result):
         return Spec(header, expression, takes)
     return Spec(header, expression, takes, op, arguments, result)

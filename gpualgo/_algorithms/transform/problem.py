@@ -10,6 +10,7 @@ import numpy as np
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._base.extents import order_of
 from gpualgo._base.records import Apart
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs, results
@@ -51,8 +52,10 @@ class Transformation(Problem):
         if records.is_record(self.result):
             self.form = form_of(self.result.names or (), (*forms, *known))
         everywhere = tuple(range(len(views)))
+        layouts = [view.strides for view in views if view.shape == self.shape]
+        order = order_of(self.shape, layouts)
         self.results = tuple(
-            Result(self.shape, leaf, everywhere) for leaf in records.leaves(self.result)
+            Result(self.shape, leaf, everywhere, order) for leaf in records.leaves(self.result)
         )
 
     def _applied(self, op: Operator) -> Applied:
