@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
+from gpualgo._base.extents import inverse, ordered
 from gpualgo._cpu.address import address
 from gpualgo._operators.operator import CapturesChanged, Operator
 from gpualgo._pipeline.problem import PLAIN, Array, Problem
@@ -44,7 +45,9 @@ class Warm:
 
     def __init__(self, problem: Problem, prepared: Prepared, op: Operator | None) -> None:
         self._problem, self._prepared = problem, prepared
-        self._results = [(result.shape, result.dtype) for result in problem.results]
+        self._results = [(ordered(r.shape, r.order), r.dtype) for r in problem.results]
+        self._axes = [inverse(r.order) for r in problem.results]
+        self._is_turned = any(self._axes)
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
         self._init: tuple[Any, Array | None] = (_UNKNOWN, None)
         self._state: Any = None
@@ -69,6 +72,9 @@ class Warm:
             except (TypeError, ValueError, CapturesChanged):
                 return None
         made = [np.empty(shape, dtype) for shape, dtype in self._results]
+        if self._is_turned:  # axes lie in another order than C's
+            pairs = zip(made, self._axes, strict=True)
+            made = [array.transpose(axes) if axes else array for array, axes in pairs]
         begin = 0 if start is None else address(start)
         if self._state is None:
             self._prepared(arrays, made, begin)

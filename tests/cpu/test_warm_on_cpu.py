@@ -134,6 +134,23 @@ def test_no_array_is_kept(name: str) -> None:
         assert not any(reference and reference() is not None for reference in kept)
 
 
+def test_results_lie_as_the_first_one_did() -> None:
+    x = np.asfortranarray(X.reshape(10, 5, 20))
+    calls: list[Callable[[], Any]] = [
+        lambda: ga.transform(_double, x),
+        lambda: ga.inclusive_scan(x, None, max, axis=1),
+        lambda: ga.radix_sort(x, axis=1),
+        lambda: ga.argsort(x, axis=0, dtype=np.int32),
+        lambda: ga.reduce(x, None, max, axis=1),
+        lambda: ga.transform(lambda a: (a * 2, a > 0), x.transpose(1, 0, 2))[1],
+    ]
+    for call in calls:
+        first, *others = (call() for _ in range(3))
+        for other in others:
+            assert other.strides == first.strides
+            np.testing.assert_array_equal(other, first)
+
+
 def test_warm_calls_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = [call for call, _ in CALLS.values()]
     for call in calls:
