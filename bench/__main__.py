@@ -17,6 +17,7 @@ from bench import (
     bench_radix_sort,
     bench_reduce,
     bench_scan,
+    bench_small,
     bench_transform,
     bench_tuples,
     startup,
@@ -27,7 +28,7 @@ from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_histogram, bench_extremes,
-    bench_lazy, bench_tuples,
+    bench_lazy, bench_tuples, bench_small,
 )  # fmt: skip
 
 

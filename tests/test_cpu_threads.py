@@ -26,8 +26,8 @@ from gpualgo._cpu import kernels, layout
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share out the smallest work, so that small tests see every thread."""
-    monkeypatch.setattr(threads, "_SMALL_BYTES", -1)
-    monkeypatch.setattr(threads, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(threads, "SMALL_BYTES", -1)
+    monkeypatch.setattr(threads, "LARGE_BYTES", 0)
 
 
 def _use(monkeypatch: pytest.MonkeyPatch, count: int) -> None:

@@ -13,9 +13,9 @@ from gpualgo._base import forks
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-_SMALL_BYTES = 1 << 16  # not worth looking at the clock
-_LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
-_WAKE_SECONDS = 2e-4  # work left that repays waking a thread
+SMALL_BYTES = 1 << 16  # not worth looking at the clock
+LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
+WAKE_SECONDS = 2e-4  # work left that repays waking a thread
 _PIECE_BYTES = 1 << 26  # the longest a thread works without looking at signals
 _PIECES_PER_THREAD = 4
 
@@ -44,22 +44,28 @@ def _num_cores() -> int:
     return os.cpu_count() or 1
 
 
-def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> None:
+def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> bool:
     """Call body(first, last) over ranges that cover num_tasks tasks; num_bytes is all their work.
 
-    Returns, or raises, only when no thread runs body any longer.
+    Returns whether this thread did it all, as it is too little to wake another. It returns, or
+    raises, only when no thread runs body any longer.
     """
-    threads = 1 if num_bytes <= _SMALL_BYTES else num_threads()
+    if not num_tasks:
+        return True
+    if num_bytes <= SMALL_BYTES:
+        body(0, num_tasks)
+        return True
     probe = 0
-    if threads > 1 and num_bytes < _LARGE_BYTES:
+    if num_bytes < LARGE_BYTES:
         # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
         probe = -(-num_tasks // 8)
         start = time.perf_counter()
         body(0, probe)
-        if (time.perf_counter() - start) * (num_tasks - probe) <= _WAKE_SECONDS * probe:
-            threads = 1
-    if probe == num_tasks:
-        return
+        if (time.perf_counter() - start) * (num_tasks - probe) <= WAKE_SECONDS * probe:
+            if probe < num_tasks:
+                body(probe, num_tasks)
+            return True
+    threads = num_threads()
     pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
     queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe))
     helpers: list[Future[None]] = []
@@ -76,6 +82,7 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> Non
     for helper in helpers:
         if not helper.cancelled():
             helper.result()
+    return False
 
 
 def side_by_side(*makes: Callable[[], Any]) -> list[Any]:

@@ -68,7 +68,8 @@ _states: weakref.WeakKeyDictionary[Key, _State] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()  # a finalizer may come by while it is held
 
 
-def _state_of(key: Key) -> _State:
+def state_of(key: Key) -> _State:
+    """Return the words that an operator's code reads."""
     with _lock:
         found = _states.get(key)
         if found is None:
@@ -78,7 +79,7 @@ def _state_of(key: Key) -> _State:
 
 def words_of(key: Key) -> np.ndarray[Any, Any]:
     """Return the words of an operator's code, which has their address and has to hold them."""
-    return _state_of(key).words
+    return state_of(key).words
 
 
 def bound(op: Operator) -> AbstractContextManager[None]:
@@ -92,7 +93,7 @@ class _Bound(AbstractContextManager[None]):
 
     def __init__(self, key: Key, views: tuple[View, ...], numbers: bytes) -> None:
         captured.check_on_cpu(views)
-        self._state = _state_of(key)
+        self._state = state_of(key)
         self._words = captured.pack(views) if views else b"", numbers
 
     def __enter__(self) -> None:

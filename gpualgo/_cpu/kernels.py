@@ -20,6 +20,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._base.records import Apart, Argument
 from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
+from gpualgo._cpu.address import address
 from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator
 
@@ -145,7 +146,7 @@ def plain(value: Hashable) -> str:
 def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
     """Return scratch memory for one range of tasks, on a cache line's boundary."""
     memory = np.empty(num_bytes + 64, np.uint8)
-    start = -memory.__array_interface__["data"][0] % 64
+    start = -address(memory) % 64
     return memory[start : start + num_bytes]
 
 

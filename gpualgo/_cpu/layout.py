@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import records
+from gpualgo._cpu.address import address as address
 from gpualgo._cpu.kernels import get_entry
 
 Dims = Sequence[tuple[int, ...]]
 """Dimensions, outermost first: (length, stride of each array in bytes, ...)."""
-
-
-def address(array: np.ndarray[Any, Any]) -> int:
-    """Return where the first element of array lies."""
-    return int(array.__array_interface__["data"][0])
 
 
 def merge(dims: Dims) -> list[tuple[int, ...]]:

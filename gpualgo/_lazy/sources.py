@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._arrays.forms import Form, form_of
-from gpualgo._arrays.view import View
+from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import records
 from gpualgo._base.records import Computed
 from gpualgo._lazy import is_lazy
@@ -25,6 +25,8 @@ def taken(
     x: Any, op: Any, where: str, has_names: bool = True
 ) -> tuple[tuple[View, ...], Any, Form | Source | None]:
     """Return the views of an input's arrays, the operator, and how its elements are built."""
+    if type(x) is np.ndarray and x.dtype.names is None:  # most inputs, and in warm calls
+        return (NumPy.view(x),), op, None
     if not is_lazy(x):
         try:
             views, form = inputs.spread(x, f"{where}: x", has_names)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo._arrays.view import NumPy, View
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks, outputs
+from gpualgo._pipeline import checks, host_warm, outputs
 from gpualgo._pipeline.problem import Array, Problem
 
 
@@ -42,6 +42,8 @@ def run(
             _run_on_gpu(problem, arrays, results, operator, init, stream)
     if out is not None:
         return out.owner if type(out) is View else out
+    if problem.device == CPU and not problem.is_asked:
+        host_warm.prepare(problem, views, operator, arrays, results)
     made = [library.from_numpy(result, arrays[0]) for result in results]
     if problem.gives_scalars and not results[0].shape:
         made = [library.scalar(result) for result in made]

@@ -27,7 +27,7 @@ class NumberOnGPU(TypeError):
 def taken(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
     """Return the views of an argument's arrays; with the form of a tuple."""
     if not isinstance(x, tuple):
-        view = view_of(x, where)
+        view = NumPy.view(x) if type(x) is np.ndarray else view_of(x, where)
         if view.dtype.names is None:
             return (view,), None
         if view.library is not NumPy:
@@ -57,6 +57,9 @@ def several(
     arguments: Sequence[Any], where: str, has_names: bool = True
 ) -> tuple[Views, tuple[Form | None, ...]]:
     """Return the views of several arguments' arrays, and the arguments' forms."""
+    if len(arguments) == 1:
+        views, form = taken(arguments[0], where, has_names)
+        return views, (form,)
     pairs = [taken(x, where, has_names) for x in arguments]
     views = tuple([view for found, _ in pairs for view in found])
     return views, tuple([form for _, form in pairs])

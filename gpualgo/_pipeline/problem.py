@@ -36,7 +36,11 @@ Start: TypeAlias = tuple[bytes, int, int, int]
 """What comes before the first element: its bytes, 1 if there are any, its device address, and 0."""
 NO_START: Start = (b"", 0, 0, 0)
 _UNKNOWN = object()
-_PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
+PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
+
+
+Prepared: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
+"""A call on the CPU: inputs, before they are broadcast, new results, and init's address or 0."""
 
 
 class Result(NamedTuple):
@@ -88,6 +92,8 @@ class Problem:
     form: Form | None = None  # of results that are put together to one
     acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
     choice: Choice | None = None  # of the device, where the table has made one
+    warm: Any = None  # `host_warm.Warm`, if the first call on the CPU has prepared it
+    is_asked = False  # whether it has been tried
 
     def __init_subclass__(cls) -> None:
         cls.problems = Memo(cls.max_kept)
@@ -132,6 +138,16 @@ class Problem:
         """Run on the CPU's cores."""
         raise NotImplementedError
 
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        """Return what `cpu` does for arrays of these layouts, wherever they lie, and such results.
+
+        None: each call goes by `cpu`. op captures no arrays; the numbers that it captures are there
+        when it is called.
+        """
+        return None
+
     def taken(
         self, arguments: Sequence[Any], where: str
     ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
@@ -171,7 +187,7 @@ class Problem:
             return b"", 0, init.ptr, 0
         encoded = self.encode(init)
         found: Start = NO_START if encoded is None else (encoded.tobytes(), 1, 0, 0)
-        if type(init) in _PLAIN:
+        if type(init) in PLAIN:
             self.last_start = (init, found)
         return found
 
@@ -272,7 +288,7 @@ def problem_of(
         refusals.name(error, op, where)
         raise
     start: Any = type(init)
-    if start not in _PLAIN:
+    if start not in PLAIN:
         on_device = start is View
         start = (init.dtype, init.device, init.library) if on_device else elements.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])

@@ -11,6 +11,7 @@ import pytest
 from support import REPOSITORY, run_python
 
 import gpualgo as ga
+from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
 from gpualgo._cpu import code, host, image, kernels, operator
@@ -132,6 +133,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in ((kernels, "_kernels"), (kernels, "_shells"), (operator, "_compiled")):
         monkeypatch.setattr(owner, name, type(getattr(owner, name))(8))
+    Reduction.problems.clear()  # which hold the kernels of warm calls
 
 
 def _total(x: Any) -> Any:
@@ -143,6 +145,7 @@ def _total(x: Any) -> Any:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """List the kernels that are compiled."""
     made: list[Any] = []
+    Reduction.problems.clear()
     compile_one = kernels._compile
 
     def counted(*args: Any) -> Any:

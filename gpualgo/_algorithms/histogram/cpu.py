@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,12 @@ from gpualgo._algorithms.histogram import cpu_parameters as hk
 from gpualgo._algorithms.histogram.cpu_finder import Finder, finder_for
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import get_kernel, scratch
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import address, merge, packer, table
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.problem import Histogram
+    from gpualgo._pipeline.problem import Prepared
 
 Array = np.ndarray[Any, Any]
 
@@ -51,6 +54,24 @@ def histogram(x: Array, out: Array, problem: Histogram) -> None:
     turned = (slice(None, None, -1 if stride < 0 else 1) for stride in x.strides[len(kept) :])
     index: Any = (*[slice(None)] * len(kept), *turned, ...)  # of no axes, too, it gives an array
     _count(x[index], len(kept), out, finder)
+
+
+def prepared(x: Array, out: Array, problem: Histogram) -> Prepared | None:
+    """Return what `histogram` does for few samples that lie as x; None where it does more."""
+    is_few = x.nbytes <= threads.SMALL_BYTES and len(problem.axes) == x.ndim
+    finder = finder_for(problem.bins, x.size, problem.finders) if is_few else None
+    if finder is None or not x.flags.c_contiguous or out.dtype.itemsize != 8:
+        return None
+    if finder.dtype != x.dtype and x.dtype.kind != "b":
+        return None
+    job = _Job(x.reshape(-1), 0, 1, finder, out.shape[-1])
+    launch, tables = job.launch(), (finder, job.places)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        assert tables  # held: the launch knows their addresses alone
+        launch((address(arrays[0]), address(results[0])))
+
+    return run
 
 
 def _count(x: Array, kept: int, out: Array, finder: Finder) -> None:
@@ -141,6 +162,13 @@ class _Job:
             return counting_kernel(storage(self.counter))
 
         return get_kernel(("histogram", self.counter), write)
+
+    def launch(self) -> Launch:
+        """Return the launch that counts one row in one thread, into 64-bit counters."""
+        arguments = self._arguments(self.length, 1)
+        size = self.copies * self.finder.slots * self.counter.itemsize
+        places = hk.X, hk.TARGET
+        return Launch(self._kernel(), arguments, places, hk.HEAD_BYTES + size, 1, 0)
 
     def run_rows(self, result: Array) -> None:
         """Count each row in one thread, into its place in an array of 64-bit counters."""

@@ -19,6 +19,7 @@ from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 
 class Histogram(Problem):
@@ -71,3 +72,11 @@ class Histogram(Problem):
 
         (x,), (result,) = arrays, results
         cpu.histogram(x, result, self)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        from gpualgo._algorithms.histogram import cpu
+
+        (x,), (result,) = arrays, results
+        return cpu.prepared(x, result, self)

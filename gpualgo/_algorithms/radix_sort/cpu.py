@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.radix_sort import cpu_numpy
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
@@ -15,7 +16,7 @@ from gpualgo._cpu.kernels import scratch
 from gpualgo._cpu.layout import address
 
 WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
-_LONG_ROW = 1 << 17  # keys from which all cores work on one row
+LONG_ROW = 1 << 17  # keys from which all cores work on one row
 _LINE_BYTES = 1 << 23  # of keys and values, from which caches are bypassed
 _LINE_BITS, _CACHE_BITS = 11, 8  # the widest digit of a pass, with and without lines
 _PARTS_PER_THREAD = 4
@@ -34,7 +35,9 @@ def radix_sort(
     been checked.
     """
     order = Order(keys.dtype, descending, begin_bit, end_bit)
-    if values is None or out_values is None:
+    if values is None and cpu_numpy.takes(keys, out_keys, axis, order):
+        cpu_numpy.sort(keys, out_keys, descending)
+    elif values is None or out_values is None:
         _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
     elif values.itemsize in WORD_SIZES:
         _sort(
@@ -78,8 +81,8 @@ def sort(
     """Sort rows of plain bytes along the last axis, as `_sort` does."""
     arrays = [keys, values, out_keys, out_values]
     *outer, length = keys.shape
-    if length < _LONG_ROW or (
-        length < 4 * _LONG_ROW and keys.size // length >= threads.num_threads()
+    if length < LONG_ROW or (
+        length < 4 * LONG_ROW and 2 * keys.size // length >= threads.num_threads()
     ):
         rows.sort(arrays, order.numbers())
         return

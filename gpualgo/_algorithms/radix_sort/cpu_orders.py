@@ -19,7 +19,7 @@ class Order:
     """What decides between two keys: their dtype, the direction and the bits that count."""
 
     def __init__(self, dtype: np.dtype[Any], descending: bool, begin: int, end: int) -> None:
-        self.size = dtype.itemsize
+        self.size, self.descending = dtype.itemsize, descending
         self.is_float = dtypes.kind(dtype) == "f"
         self.full = (1 << 8 * self.size) - 1
         self.begin, self.end = begin, end

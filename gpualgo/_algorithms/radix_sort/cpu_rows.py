@@ -10,8 +10,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
-from gpualgo._base import threads
-from gpualgo._cpu.kernels import scratch
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import address, is_dense, merge, packer, table
 
 
@@ -20,6 +19,11 @@ def sort(arrays: Sequence[np.ndarray[Any, Any] | None], numbers: Sequence[int]) 
 
     Without values, positions in the row are moved. All are of plain bytes, and any strides.
     """
+    launch(arrays, numbers)([0 if a is None else address(a) for a in arrays])
+
+
+def launch(arrays: Sequence[np.ndarray[Any, Any] | None], numbers: Sequence[int]) -> Launch:
+    """Return the launch that sorts rows of these layouts, by the arrays' addresses, 0 if None."""
     keys, _, _, out_values = arrays
     assert keys is not None
     *outer, length = keys.shape
@@ -33,20 +37,15 @@ def sort(arrays: Sequence[np.ndarray[Any, Any] | None], numbers: Sequence[int]) 
     ]
     sizes = (keys.itemsize, 0 if out_values is None else out_values.itemsize)
     head = [0] * rk.CODES
-    head[: rk.LENGTH + 1] = [*(0 if a is None else address(a) for a in arrays), length]
+    head[rk.LENGTH] = length
     head[rk.ENTRY] = entry("row")
     arguments = table(
         head, numbers, _entries(*sizes), [sizes[1]], packs, [s[-1] for s in strides], [len(dims)],
         *zip(*dims, strict=True),
     )  # fmt: skip
-    kernel = invoke()
-    at, num_bytes = address(arguments), rk.BUFFERS + 2 * length * sum(sizes) + 4 * 64
-
-    def body(first: int, last: int) -> None:
-        memory = scratch(num_bytes)
-        kernel(at, address(memory), first, last)
-
-    threads.run(body, prod(outer), keys.size * sum(sizes))
+    num_bytes = rk.BUFFERS + 2 * length * sum(sizes) + 4 * 64
+    places = rk.KEYS, rk.VALUES, rk.OUT_KEYS, rk.OUT_VALUES
+    return Launch(invoke(), arguments, places, num_bytes, prod(outer), keys.size * sum(sizes))
 
 
 def _entries(size: int, value_size: int) -> list[int]:

@@ -17,6 +17,7 @@ from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 
@@ -89,6 +90,26 @@ class Sort(Problem):
         cpu.radix_sort(
             keys, values, out_keys, out_values, axis, self.descending, self.begin_bit, self.end_bit
         )
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        from gpualgo._algorithms.radix_sort.cpu_orders import Order
+        from gpualgo._algorithms.radix_sort.cpu_prepared import prepared
+
+        axis, sources = self.axis, list(arrays)
+        if axis is None:
+            axis = 0
+            if not all(source.flags.c_contiguous for source in sources):
+                return None
+            sources = [source.reshape(-1) for source in sources]
+        order = Order(self.key_dtype, self.descending, self.begin_bit, self.end_bit)
+        keys, values = (*sources, None)[:2]
+        assert keys is not None
+        if self.index_dtype is not None:
+            return prepared(keys, None, None, results[0], axis, order)
+        out_keys, out_values = (*results, None)[:2]
+        return prepared(keys, values, out_keys, out_values, axis, order)
 
 
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:

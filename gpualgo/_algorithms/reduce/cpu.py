@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,10 +19,14 @@ from gpualgo._base import records, threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, computing, get_kernel, scratch
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
+
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Prepared
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
@@ -39,6 +43,8 @@ class _Pass(NamedTuple):
     num_bytes: int  # of scratch memory
     num_tasks: int
     work: int  # bytes
+    reads: int  # numbers of an element
+    writes: int
 
 
 def reduce(
@@ -89,6 +95,51 @@ def _fold(
     start = 0 if init is None else address(init)
     places = [address(out) for out in outs]
     _run(_kernel(op, acc, layout), _pass(layout, None, acc), starts, places, start, compute)
+
+
+def prepared(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
+    source: Element, acc: Dtype,
+) -> Prepared | None:  # fmt: skip
+    """Return what `reduce` does for arrays of these layouts; None: it is more than passes."""
+    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
+    if isinstance(source, records.Computed):
+        return None
+    if not op.commutative and inner_axes(shape, strides, source, axes):
+        return None
+    out_strides = tuple([out.strides for out in outs])
+    shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
+    passes, counts = [], []
+    while (parts := _num_parts(layout, acc)) > 1:
+        between = _between(layout, parts, acc)
+        passes.append(_launch(_kernel(op, acc, layout), _pass(layout, between, acc)))
+        counts.append(prod(dim[0] for dim in layout.kept) * parts)
+        layout = between
+    last, numbers = _launch(_kernel(op, acc, layout), _pass(layout, None, acc)), records.leaves(acc)
+
+    if not passes and len(shifts) == len(numbers) == 1:
+        shift = shifts[0]
+        return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        starts = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
+        partials = []  # kept until they have been read
+        for launch, count in zip(passes, counts, strict=True):
+            written = [np.empty(count, number) for number in numbers]
+            partials.append(written)
+            at = [address(partial) for partial in written]
+            launch((0, *starts, *at))
+            starts = at
+        last((init, *starts, *[address(out) for out in outs]))
+
+    return run
+
+
+def _launch(kernel: Kernel, which: _Pass) -> Launch:
+    """Return a pass whose words are those of init, of what it reads and of what it writes."""
+    every = range(len(which.words))
+    places = (rk.INIT, *every[which.starts][: which.reads], *every[which.outs][: which.writes])
+    return Launch(kernel, which.words, places, which.num_bytes, which.num_tasks, which.work)
 
 
 def _num_parts(layout: Layout, acc: Dtype) -> int:
@@ -201,7 +252,8 @@ def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
     first, size = sum(map(len, head)), sum(leaf.itemsize for leaf in records.leaves(layout.dtype))
     starts, outs = (slice(first + at, None, len(numbers[0])) for at in (START, rk.OUT))
     work = layout.length * outputs * width * size
-    return _Pass(table(*head, *numbers), starts, outs, num_bytes, parts * strips * outputs, work)
+    num_tasks, words = parts * strips * outputs, table(*head, *numbers)
+    return _Pass(words, starts, outs, num_bytes, num_tasks, work, inputs, count)
 
 
 def _number(

@@ -17,6 +17,7 @@ from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 
 class Reduction(Problem):
@@ -62,6 +63,16 @@ class Reduction(Problem):
         if len(results[0].shape) > len(self.shape):  # keepdims
             results = [np.squeeze(result, self.axes) for result in results]
         cpu.reduce(arrays, results, op, init, self.axes, self.source, self.acc)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        from gpualgo._algorithms.reduce import cpu
+
+        assert op is not None
+        if len(results[0].shape) > len(self.shape):  # keepdims
+            results = [np.squeeze(result, self.axes) for result in results]
+        return cpu.prepared(arrays, results, op, self.axes, self.source, self.acc)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,

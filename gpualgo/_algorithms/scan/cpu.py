@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from gpualgo._base import records, threads
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import address, merge
 from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator
+
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Prepared
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -69,6 +73,46 @@ def scan(
                 copy = Applied(_COPY, (x.dtype,), out.dtype)
                 transform(copy, [x], [out.reshape(x.shape)])  # a view: out has one dimension
         _run(links, arguments, num_bytes, functions)
+
+
+def prepared(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axis: int | None,
+    is_exclusive: bool, is_reverse: bool, source: Dtype, acc: Dtype,
+) -> Prepared | None:  # fmt: skip
+    """Return what `scan` does for arrays of these layouts, into others; None: it copies or cuts."""
+    if axis is None:
+        if any(_flat(x, out) is out for x, out in zip(leaves, outs, strict=True)):
+            return None
+        leaves, axis = [x.reshape(-1) for x in leaves], 0
+    strides, outs_strides = _strides_of(leaves), _strides_of(outs)
+    shifts = [0] * (len(leaves) + len(outs))
+    if is_reverse:
+        last, along = leaves[0].shape[axis] - 1, axis
+        shifts = [last * by[along] for by in (*strides, *outs_strides)]
+        strides, outs_strides = _reversed(strides, axis), _reversed(outs_strides, axis)
+    apart = (False,) * len(leaves)
+    links = cut(leaves[0].shape, strides, outs_strides, axis, apart, source, acc)
+    if links.is_cut:
+        return None
+    functions = _functions(links, op, is_exclusive, source, acc)
+    arguments, every = links.arguments.copy(), range(len(links.arguments))
+    arguments[parameters.EMIT] = functions[0].address
+    arguments[[parameters.TASKS, parameters.CHAINS]] = links.chains * links.links, links.chains
+    arguments[[parameters.LINKS, parameters.LINK_MAJOR]] = links.links, links.near
+    arguments[parameters.SCRATCH_BYTES] = links.scratch_bytes
+    launch = Launch(
+        emit_all(), arguments,
+        (parameters.CHAIN_TAIL + parameters.INIT, *every[links.starts], *every[links.outs]),
+        links.scratch_bytes, links.chains * links.links,
+        sum([array.nbytes for array in (*leaves, *outs)]),
+    )  # fmt: skip
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+        assert functions  # held, as the launch knows the address alone
+        arrays = (*arrays, *results)
+        launch((init, *[address(a) + by for a, by in zip(arrays, shifts, strict=True)]))
+
+    return run
 
 
 def compute(

@@ -18,6 +18,7 @@ from gpualgo._pipeline.problem import Array, Problem, Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
 
@@ -75,6 +76,17 @@ class Scan(Problem):
             cpu.compute(arrays, outs, op, source, self.acc)
             arrays, source = outs, self.acc
         cpu.scan(arrays, results, op, init, *ways, source, self.acc)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        from gpualgo._algorithms.scan import cpu
+
+        assert op is not None
+        if isinstance(self.source, records.Computed):
+            return None
+        ways = (self.axis, self.is_exclusive, self.is_reverse)
+        return cpu.prepared(arrays, results, op, *ways, self.source, self.acc)
 
 
 class ExclusiveScan(Scan):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, ROWS
-from gpualgo._base import records, threads
+from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, HEAD, RECORD, ROWS
+from gpualgo._base import records
 from gpualgo._cpu.captured import bound
-from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
+from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, address, counter, is_dense, merge, packer, table
 from gpualgo._cpu.operator import Applied
 
-_LONG_ROW = 256  # elements of an innermost row from which it is read where it lies
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Prepared
 
+_LONG_ROW = 256  # elements of an innermost row from which it is read where it lies
 
 Array = np.ndarray[Any, Any]
 
@@ -34,8 +37,29 @@ def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) 
 
 
 def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
-    operands, count, out = [*outs, *arrays], len(outs), outs[0]
+    operands = [*outs, *arrays]
     starts, dims = _canonical(operands)
+    _launch(applied, operands, starts, dims, len(outs))(starts)
+
+
+def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> Prepared:
+    """Return what `transform` does for arrays of these layouts, and outs in memory of their own."""
+    operands = [*outs, *arrays]
+    starts, dims = _canonical(operands)
+    shifts = [at - address(array) for at, array in zip(starts, operands, strict=True)]
+    launch = _launch(applied, operands, starts, dims, len(outs))
+    if not any(shifts):
+        return lambda arrays, outs, _: launch([address(array) for array in (*outs, *arrays)])
+    return lambda arrays, outs, _: launch(
+        [address(array) + by for array, by in zip((*outs, *arrays), shifts, strict=True)]
+    )
+
+
+def _launch(
+    applied: Applied, operands: Sequence[Array], starts: Sequence[int], dims: Dims, count: int
+) -> Launch:
+    """Return the launch for operands of these dimensions, by where each of them starts."""
+    out = operands[0]
     modes = [_mode(dims, i, array.dtype) for i, array in enumerate(operands)]
     places = list(zip(starts, modes, strict=True))
     # Where each array lies: in the place of an out that is written where it lies, or by itself.
@@ -43,24 +67,17 @@ def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array])
         places[:count].index(place) if place in places[:count] and place[1] <= ROWS else k
         for k, place in enumerate(places[count:], count)
     )
-    kernel = _kernel(applied, slots)
     step = CHUNK if max(modes) > ROWS else out.size
     row = dims[-1][0] if ROWS in modes else out.size
-    placed = [
-        (start, array.itemsize, mode)
-        for start, array, mode in zip(starts, operands, modes, strict=True)
-    ]
+    placed = [(0, array.itemsize, mode) for array, mode in zip(operands, modes, strict=True)]
     lengths = [dim[0] for dim in dims]
     strides = [[dim[1 + i] for dim in dims] for i in range(len(operands))]
     arguments = table((out.size, step, row, len(dims)), *placed, lengths, *strides)
-    at = address(arguments)
     num_bytes = len(operands) * (64 + CHUNK * max(array.itemsize for array in operands))
-
-    def body(first: int, last: int) -> None:
-        memory = scratch(num_bytes)
-        kernel(at, address(memory), first, last)
-
-    threads.run(body, -(-out.size // CHUNK), out.size * sum(array.itemsize for array in operands))
+    return Launch(
+        _kernel(applied, slots), arguments, [HEAD + RECORD * k for k in range(len(operands))],
+        num_bytes, -(-out.size // CHUNK), out.size * sum(array.itemsize for array in operands),
+    )  # fmt: skip
 
 
 def _canonical(operands: Sequence[np.ndarray[Any, Any]]) -> tuple[list[int], Dims]:

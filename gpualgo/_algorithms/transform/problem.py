@@ -19,6 +19,7 @@ from gpualgo._pipeline.problem import Array, Problem, Result
 if TYPE_CHECKING:
     from gpualgo._algorithms.transform.policy import Applied
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 
 MAX_ARRAYS = 16  # that all arguments hold together
@@ -73,6 +74,16 @@ class Transformation(Problem):
 
         spread = [np.broadcast_to(a, self.shape) for a in arrays]
         cpu.transform(Applied(op, self.arguments, self.result), spread, results)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        from gpualgo._algorithms.transform import cpu
+        from gpualgo._cpu.operator import Applied
+
+        assert op is not None
+        spread = [np.broadcast_to(a, self.shape) for a in arrays]
+        return cpu.prepared(Applied(op, self.arguments, self.result), spread, results)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,

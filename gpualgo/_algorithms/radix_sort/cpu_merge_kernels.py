@@ -1,0 +1,240 @@
+"""Kernels around NumPy's sort: runs are merged, zeros and NaNs put as they came, rows turned round.
+
+NumPy orders numbers, not their bits: of zeros of either sign, and of NaNs, any may come first, and
+their bits may be lost. All others that are equal are the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort import cpu_kernels as rk
+from gpualgo._algorithms.radix_sort.cpu_merge_parameters import (
+    BLOCK,
+    LANES,
+    LENGTH,
+    PIECES,
+    RUNS,
+    SORTED,
+    SOURCE,
+)
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
+
+_KINDS = {"i": "int", "u": "uint", "f": "float"}
+
+
+def _pointer(kind: str, size: int) -> Any:
+    return pointer_to(storage(np.dtype(f"{_KINDS[kind]}{8 * size}")))
+
+
+@rk.inline
+def _comes_first(b: Any, a: Any) -> Any:
+    """Return whether b comes before a, which came earlier: NaN is last."""
+    return (b < a) | (a != a)
+
+
+def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
+    """Write f(keys, answer, length, is_turned): whether a row is in order, or falls all along.
+
+    It stops at the first key that is not: keys in no order cost next to nothing.
+    """
+    as_key = _pointer(kind, size)
+
+    def kernel(keys: int, answer: int, length: int, is_turned: int) -> None:
+        key, falls = as_key(keys), False
+        i = 1
+        while i < length and not falls:
+            stop = min(length, i + BLOCK)
+            if is_turned:
+                for j in range(i, stop):
+                    falls |= _comes_first(load(key, j - 1), load(key, j))
+            else:
+                for j in range(i, stop):
+                    falls |= _comes_first(load(key, j), load(key, j - 1))
+            i = stop
+        store(rk.words(answer), 0, 0 if falls else 1)
+
+    return kernel
+
+
+def merge_kernel(kind: str, size: int) -> Callable[..., None]:
+    """Write the kernel that merges neighbouring runs of SOURCE to SORTED, piece by piece.
+
+    Runs begin at LENGTH · i // RUNS; each pair of them is written in so many PIECES. A piece is cut
+    into lanes that are merged abreast, as each step of one waits for the step before it.
+    """
+    as_key = _pointer(kind, size)
+
+    @rk.inline
+    def split(a: int, na: int, b: int, nb: int, place: int) -> int:
+        """Return how many of a are among the first `place` of both."""
+        low, high = max(0, place - nb), min(place, na)
+        while low < high:
+            middle = (low + high) // 2
+            if _comes_first(load(as_key(b), place - middle - 1), load(as_key(a), middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    @rk.inline
+    def finish(a: int, a_stop: int, b: int, b_stop: int, out: int) -> None:
+        """Merge what is left between addresses."""
+        while a < a_stop and b < b_stop:
+            x, y = load(as_key(a), 0), load(as_key(b), 0)
+            takes_b = _comes_first(y, x)
+            store(as_key(out), 0, y if takes_b else x)
+            b += size if takes_b else 0
+            a += 0 if takes_b else size
+            out += size
+        copy_bytes(out, a, max(0, a_stop - a))
+        copy_bytes(out + max(0, a_stop - a), b, max(0, b_stop - b))
+
+    def kernel(table: int, scratch: int, first: int, last: int) -> None:
+        p = rk.words(table)
+        source, target, length = load(p, SOURCE), load(p, SORTED), load(p, LENGTH)
+        runs, pieces = load(p, RUNS), load(p, PIECES)
+        lanes = rk.words(scratch)  # of each: where it is in a and in b, and where it writes
+        for task in range(first, last):
+            run, piece = task // pieces * 2, task % pieces
+            start, middle = length * run // runs, length * (run + 1) // runs
+            stop = length * (run + 2) // runs
+            a, b, na, nb = source + start * size, source + middle * size, middle - start, 0
+            nb = stop - middle
+            low, high = (stop - start) * piece // pieces, (stop - start) * (piece + 1) // pieces
+            for lane in range(LANES + 1):
+                place = low + (high - low) * lane // LANES
+                i = split(a, na, b, nb, place)
+                store(lanes, 3 * lane, a + i * size)
+                store(lanes, 3 * lane + 1, b + (place - i) * size)
+                store(lanes, 3 * lane + 2, target + (start + place) * size)
+            a0, b0, out0 = load(lanes, 0), load(lanes, 1), load(lanes, 2)
+            a1, b1, out1 = load(lanes, 3), load(lanes, 4), load(lanes, 5)
+            a2, b2, out2 = load(lanes, 6), load(lanes, 7), load(lanes, 8)
+            a3, b3, out3 = load(lanes, 9), load(lanes, 10), load(lanes, 11)
+            a_end, b_end = load(lanes, 12), load(lanes, 13)
+            a1_start, a2_start, a3_start = a1, a2, a3
+            b1_start, b2_start, b3_start = b1, b2, b3
+            while True:
+                left = min(
+                    min(min(a1_start - a0, b1_start - b0), min(a2_start - a1, b2_start - b1)),
+                    min(min(a3_start - a2, b3_start - b2), min(a_end - a3, b_end - b3)),
+                )
+                if left < 16 * size:
+                    break
+                for _ in range(left // size):
+                    x0, y0 = load(as_key(a0), 0), load(as_key(b0), 0)
+                    x1, y1 = load(as_key(a1), 0), load(as_key(b1), 0)
+                    x2, y2 = load(as_key(a2), 0), load(as_key(b2), 0)
+                    x3, y3 = load(as_key(a3), 0), load(as_key(b3), 0)
+                    t0, t1 = _comes_first(y0, x0), _comes_first(y1, x1)
+                    t2, t3 = _comes_first(y2, x2), _comes_first(y3, x3)
+                    store(as_key(out0), 0, y0 if t0 else x0)
+                    store(as_key(out1), 0, y1 if t1 else x1)
+                    store(as_key(out2), 0, y2 if t2 else x2)
+                    store(as_key(out3), 0, y3 if t3 else x3)
+                    b0, a0, out0 = b0 + size * t0, a0 + size * (1 - t0), out0 + size
+                    b1, a1, out1 = b1 + size * t1, a1 + size * (1 - t1), out1 + size
+                    b2, a2, out2 = b2 + size * t2, a2 + size * (1 - t2), out2 + size
+                    b3, a3, out3 = b3 + size * t3, a3 + size * (1 - t3), out3 + size
+            finish(a0, a1_start, b0, b1_start, out0)
+            finish(a1, a2_start, b1, b2_start, out1)
+            finish(a2, a3_start, b2, b3_start, out2)
+            finish(a3, a_end, b3, b_end, out3)
+
+    return kernel
+
+
+def mend_kernel(size: int) -> Callable[..., None]:
+    """Write f(keys, row, length, is_turned): zeros and NaNs of a sorted row, put as keys have them.
+
+    is_turned: what comes first is put last, as the row is to be turned round.
+    """
+    as_key, as_bits = _pointer("f", size), pointer_to(rk.word(size))
+    negative_zero = np.uint64(1 << 8 * size - 1)
+
+    @rk.inline
+    def count(row: int, length: int, is_above: int) -> int:
+        """Return how many keys come before zero, or also the zeros (1), or all NaNs (2)."""
+        low, high = 0, length
+        while low < high:
+            middle = (low + high) // 2
+            key = load(as_key(row), middle)
+            comes = key < 0.0
+            if is_above == 1:
+                comes = key <= 0.0
+            elif is_above == 2:
+                comes = key == key
+            if comes:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    @rk.inline
+    def has_negative_zero(keys: int, length: int) -> Any:
+        i, found = 0, False
+        while i < length and not found:
+            stop = min(length, i + BLOCK)
+            for j in range(i, stop):
+                found |= load(as_bits(keys), j) == negative_zero
+            i = stop
+        return found
+
+    @rk.inline
+    def gather(
+        keys: int, length: int, row: int, at: int, left: int, step: int, wants_nan: bool
+    ) -> None:
+        """Write all zeros, or NaNs, of keys to places of a row; there are `left` of them."""
+        source, target, i = as_key(keys), as_key(row), 0
+        while left > 0:
+            stop, found = min(length, i + BLOCK), False
+            for j in range(i, stop):
+                key = load(source, j)
+                found |= (key != key) if wants_nan else (key == 0.0)
+            if found:
+                for j in range(i, stop):
+                    key = load(source, j)
+                    store(target, at, key)  # the next one comes to its place if it is not wanted
+                    is_wanted = (key != key) if wants_nan else (key == 0.0)
+                    at += step if is_wanted else 0
+                    left -= 1 if is_wanted else 0
+                    if left == 0:
+                        break
+            i = stop
+
+    def kernel(keys: int, row: int, length: int, is_turned: int) -> None:
+        zero, above, nan = count(row, length, 0), count(row, length, 1), count(row, length, 2)
+        # One zero alone has kept its sign. Where all are positive there is nothing to tell apart.
+        if above - zero > 1 and has_negative_zero(keys, length):
+            if is_turned:
+                gather(keys, length, row, above - 1, above - zero, -1, False)
+            else:
+                gather(keys, length, row, zero, above - zero, 1, False)
+        if is_turned:
+            gather(keys, length, row, length - 1, length - nan, -1, True)
+        else:
+            gather(keys, length, row, nan, length - nan, 1, True)
+
+    return kernel
+
+
+def turn_kernel(size: int) -> Callable[..., None]:
+    """Write the kernel that turns a row round, in so many PIECES."""
+    as_key = pointer_to(rk.word(size))
+
+    def kernel(table: int, scratch: int, first: int, last: int) -> None:
+        p = rk.words(table)
+        length, pieces = load(p, LENGTH), load(p, PIECES)
+        for task in range(first, last):
+            row, half = as_key(load(p, SORTED)), length // 2
+            for i in range(half * task // pieces, half * (task + 1) // pieces):
+                key = load(row, i)
+                store(row, i, load(row, length - 1 - i))
+                store(row, length - 1 - i, key)
+
+    return kernel

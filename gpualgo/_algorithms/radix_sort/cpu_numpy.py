@@ -1,0 +1,202 @@
+"""Keys without values sorted by NumPy: a row by each thread, or runs of a long row, then merged."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
+from gpualgo._algorithms.radix_sort import cpu_ways as ways
+from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+from gpualgo._algorithms.radix_sort.cpu_orders import Order
+from gpualgo._base import threads
+from gpualgo._cpu.address import address
+from gpualgo._cpu.kernels import Kernel
+from gpualgo._cpu.launch import Launch
+
+LOOK = 1 << 15  # keys from which a row may be worth asking whether it is in order
+_TURN_KEYS = 1 << 15  # of a piece that is turned round
+_PIECES_PER_THREAD = 4
+
+Array = np.ndarray[Any, Any]
+
+
+def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
+    """Return whether NumPy sorts such keys, without values: whole ones in C order without gaps."""
+    if not (order.is_whole and axis == keys.ndim - 1 and ways.is_by_numpy(keys.dtype)):
+        return False
+    flags, out_flags = keys.flags, out.flags
+    return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
+
+
+def sort(keys: Array, out: Array, descending: bool) -> None:
+    """Write keys to out, which may be the same array, sorted along the last axis.
+
+    Both lie in C order. Zeros and NaNs come as they came, as all keys that are equal.
+    """
+    *outer, length = keys.shape
+    num_rows = prod(outer)
+    is_short = length * keys.itemsize < ways.SHARED_BYTES
+    if num_rows > 1 and (is_short or num_rows >= threads.num_threads()):
+        _sort_rows(keys.reshape(num_rows, length), out.reshape(num_rows, length), descending)
+    elif num_rows == 1:
+        row_sort(length, keys.dtype, descending)(keys.reshape(-1), out.reshape(-1))
+    else:
+        for row, target in zip(keys.reshape(-1, length), out.reshape(-1, length), strict=True):
+            row_sort(length, keys.dtype, descending)(row, target)
+
+
+def _sort_rows(keys: Array, out: Array, descending: bool) -> None:
+    """Sort rows, each by one thread."""
+    length = keys.shape[1]
+    source, is_float = _source(keys, out), keys.dtype.kind == "f"
+    settle = _Settle(length, keys.dtype, descending)
+
+    def body(first: int, last: int) -> None:
+        rows, targets = source[first:last], out[first:last]
+        if source is not out:
+            np.copyto(targets, rows)
+        targets.sort()
+        if is_float or descending:
+            for row, target in zip(rows, targets, strict=True):
+                settle(row, target)
+
+    threads.run(body, len(keys), 8 * keys.nbytes)
+
+
+def _source(keys: Array, out: Array) -> Array:
+    """Return keys that last until out is sorted: floats' zeros and NaNs are looked up there."""
+    if address(keys) != address(out):
+        return keys
+    return _copied(keys) if keys.dtype.kind == "f" else out
+
+
+def _copied(keys: Array) -> Array:
+    copy = np.empty(keys.shape, keys.dtype)
+    flat, source = copy.reshape(-1), keys.reshape(-1)
+
+    def part(first: int, last: int) -> None:
+        np.copyto(flat[first:last], source[first:last])
+
+    threads.run(part, flat.size, 64 * flat.nbytes if flat.nbytes >= ways.SHARED_BYTES else 0)
+    return copy
+
+
+class _Settle:
+    """What follows NumPy's sort of a row: zeros and NaNs as they came, and descent."""
+
+    def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
+        self.length, self.descending = length, descending
+        self.mend: Kernel | None = None
+        self.turn: Launch | None = None
+        if dtype.kind == "f":
+            self.mend = kernel("mend", dtype.itemsize)
+        if descending:
+            pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
+            table, options = _table(length, pieces=pieces), (dtype.itemsize,)
+            self.turn = _launch("turn", options, table, (mk.SORTED,), pieces, work)
+
+    def __call__(self, keys: Array, out: Array) -> None:
+        if self.mend is not None:
+            self.mend(address(keys), address(out), self.length, self.descending)
+        if self.turn is not None:
+            self.turn((address(out),))
+
+
+class _RowSort:
+    """The sort of one row of so many keys."""
+
+    def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
+        self.length, self.descending = length, descending
+        self.settle = _Settle(length, dtype, descending)
+        self.is_settled = dtype.kind != "f" and not descending
+        self.ordered: Kernel | None = None
+        if length >= LOOK:
+            self.ordered = kernel("ordered", dtype.kind, dtype.itemsize)
+
+    def __call__(self, keys: Array, out: Array) -> None:
+        """Write keys to out, which may be the same row, sorted."""
+        if self._is_ordered(keys):
+            if address(keys) != address(out):
+                np.copyto(out, keys)
+        else:
+            self._sort(_source(keys, out), out)
+
+    def fresh(self, keys: Array, out: Array) -> None:
+        """Write keys to another row, sorted."""
+        if self.ordered is not None:
+            self(keys, out)
+            return
+        np.copyto(out, keys)
+        out.sort()
+        if not self.is_settled:
+            self.settle(keys, out)
+
+    def _sort(self, source: Array, out: Array) -> None:
+        runs = 1
+        if out.nbytes >= ways.SHARED_BYTES:
+            runs = ways.num_runs(out.nbytes, threads.num_threads())
+        if runs > 1:
+            _sort_runs(source, out, runs)
+        else:
+            if source is not out:
+                np.copyto(out, source)
+            out.sort()
+        if not self.is_settled:
+            self.settle(source, out)
+
+    def _is_ordered(self, keys: Array) -> bool:
+        if self.ordered is None:
+            return False
+        answer = np.empty(1, np.int64)
+        self.ordered(address(keys), address(answer), self.length, self.descending)
+        return bool(answer[0])
+
+
+row_sort = lru_cache(256)(_RowSort)
+
+
+def _sort_runs(source: Array, out: Array, runs: int) -> None:
+    """Sort a row in runs, each by one thread, and merge them on all cores."""
+    length, rounds = len(out), runs.bit_length() - 1
+    places = [out, np.empty(length, out.dtype)]
+    here = rounds % 2
+    begins = [length * run // runs for run in range(runs + 1)]
+    is_copied = address(source) != address(places[here])
+
+    def body(first: int, last: int) -> None:
+        for run in range(first, last):
+            part = slice(begins[run], begins[run + 1])
+            target = places[here][part]
+            if is_copied:
+                np.copyto(target, source[part])
+            target.sort()
+
+    threads.run(body, runs, 64 * out.nbytes)
+    while runs > 1:
+        merge(places[here], places[1 - here], runs)
+        here, runs = 1 - here, runs // 2
+
+
+def merge(source: Array, target: Array, runs: int) -> None:
+    """Merge neighbours of so many runs, which are of one length or nearly."""
+    pairs = runs // 2
+    pieces = max(1, _PIECES_PER_THREAD * threads.num_threads() // pairs)
+    options, table = (source.dtype.kind, source.itemsize), _table(len(source), runs, pieces)
+    work, places = 64 * source.nbytes, (mk.SOURCE, mk.SORTED)
+    launch = _launch("merge", options, table, places, pairs * pieces, work)
+    launch((address(source), address(target)))
+
+
+def _table(length: int, runs: int = 0, pieces: int = 1) -> Array:
+    return np.array((0, 0, length, runs, pieces), np.int64)
+
+
+def _launch(
+    name: str, options: tuple[int | str, ...], table: Array, places: tuple[int, ...], tasks: int,
+    work: int,
+) -> Launch:  # fmt: skip
+    return Launch(kernel(name, *options), table, places, mk.SCRATCH_BYTES, tasks, work)

@@ -1,0 +1,49 @@
+"""A sort on the CPU, prepared once for arrays of known layouts, as they come again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort import cpu, cpu_numpy
+from gpualgo._algorithms.radix_sort import cpu_rows as rows
+from gpualgo._algorithms.radix_sort.cpu_orders import Order
+from gpualgo._cpu.address import address
+
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Prepared
+
+Array = np.ndarray[Any, Any]
+
+
+def prepared(
+    keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None, axis: int,
+    order: Order,
+) -> Prepared | None:  # fmt: skip
+    """Return what a sort of arrays of these layouts does, to arrays of their own.
+
+    None: threads share rows, or values do not travel with their keys.
+    """
+    if out_keys is not None and out_values is None and cpu_numpy.takes(keys, out_keys, axis, order):
+        if keys.ndim > 1:
+            return None
+        by_numpy = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending).fresh
+        return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
+    if keys.shape[axis] >= cpu.LONG_ROW:
+        return None
+    if out_values is not None and out_values.itemsize not in cpu.WORD_SIZES:
+        return None
+    given = (keys, values, out_keys, out_values)
+    moved = [a if a is None else np.moveaxis(cpu.as_bytes(a), axis, -1) for a in given]
+    launch = rows.launch(moved, order.numbers())
+    if out_keys is None:  # an order
+        return lambda arrays, results, _: launch((address(arrays[0]), 0, 0, address(results[0])))
+    if values is None:
+        return lambda arrays, results, _: launch((address(arrays[0]), 0, address(results[0]), 0))
+    return lambda arrays, results, _: launch([address(array) for array in (*arrays, *results)])
+
+
+def _row(array: Array) -> Array:
+    """Return an array that is flattened without a copy."""
+    return array if array.ndim == 1 else array.reshape(-1)

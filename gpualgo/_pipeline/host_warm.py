@@ -1,0 +1,98 @@
+"""Warm calls on the CPU: NumPy arrays of a known layout, new results, a kernel that is at hand.
+
+What the first call has decided is kept with its problem, but for memory: addresses, and the values
+that the operator captures or that the scan begins with, are each call's own. All else goes by
+`host.run`: `out=`, arrays of other classes, and what problems do not prepare.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
+from gpualgo._base.extents import inverse, ordered
+from gpualgo._cpu.address import address
+from gpualgo._operators.operator import CapturesChanged, Operator
+from gpualgo._pipeline.problem import PLAIN, Array, Problem
+
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Prepared
+
+_UNKNOWN = object()
+
+
+def prepare(
+    problem: Problem, views: tuple[View, ...], op: Operator | None, arrays: list[Array],
+    results: list[Array],
+) -> None:  # fmt: skip
+    """Keep with a problem what its next calls need, where they can do without the general path."""
+    problem.is_asked = True
+    if problem.arrays or problem.is_empty or problem.reads_data:
+        return
+    if any(view.library not in (NumPy, NumPyOnCPU) for view in views):
+        return
+    if not any(result.size for result in results):
+        return
+    prepared = problem.prepared(op, arrays, results)
+    if prepared is not None:
+        problem.warm = Warm(problem, prepared, op)
+
+
+class Warm:
+    """A warm call."""
+
+    def __init__(self, problem: Problem, prepared: Prepared, op: Operator | None) -> None:
+        self._problem, self._prepared = problem, prepared
+        self._results = [(ordered(r.shape, r.order), r.dtype) for r in problem.results]
+        self._axes = [inverse(r.order) for r in problem.results]
+        self._is_turned = any(self._axes)
+        self._is_scalar = problem.gives_scalars and not problem.results[0].shape
+        self._init: tuple[Any, Array | None] = (_UNKNOWN, None)
+        self._state: Any = None
+        if problem.has_numbers and op is not None:
+            from gpualgo._cpu.captured import state_of
+
+            self._state = state_of(op.key)
+
+    def __call__(self, views: tuple[View, ...], op: Any, init: Any) -> Any:
+        """Return the result; None: the general path is to say what it is, or what is wrong."""
+        arrays = [view.owner for view in views]
+        for array in arrays:
+            if type(array) is not np.ndarray:
+                return None
+        known, start = self._init
+        words = b""
+        if known is not init or self._state is not None:
+            try:
+                start = self._encoded(init)
+                if self._state is not None:
+                    words = self._problem.words(op)
+            except (TypeError, ValueError, CapturesChanged):
+                return None
+        made = [np.empty(shape, dtype) for shape, dtype in self._results]
+        if self._is_turned:  # axes lie in another order than C's
+            pairs = zip(made, self._axes, strict=True)
+            made = [array.transpose(axes) if axes else array for array, axes in pairs]
+        begin = 0 if start is None else address(start)
+        if self._state is None:
+            self._prepared(arrays, made, begin)
+        else:
+            self._state.take(b"", words)
+            try:
+                self._prepared(arrays, made, begin)
+            finally:
+                self._state.leave()
+        if len(made) > 1:
+            return tuple([result[()] for result in made] if self._is_scalar else made)
+        return made[0][()] if self._is_scalar else made[0]
+
+    def _encoded(self, init: Any) -> Array | None:
+        """Return init as kernels read it; the last one that cannot change is remembered."""
+        known, start = self._init
+        if known is not init:
+            start = self._problem.encode(init)
+            if type(init) in PLAIN:
+                self._init = init, start
+        return start
