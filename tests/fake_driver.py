@@ -274,8 +274,8 @@ class FakeLibrary:
         ordinal = x.data.device_id
         return View(x.data.ptr, x.shape, x.strides, x.dtype, ordinal, self, False, x)
 
-    def empty(self, shape: Any, dtype: Any, ordinal: int, stream: int | None) -> FakeArray:
-        return FakeArray(shape, dtype, ordinal)
+    def empty(self, shape: Any, dtype: Any, device: int, stream: int | None) -> FakeArray:
+        return FakeArray(shape, dtype, device)
 
     def maker(self, shape: Any, dtype: Any, ordinal: int) -> Callable[[], FakeArray]:
         return functools.partial(FakeArray, shape, dtype, ordinal)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
@@ -43,6 +43,16 @@ Layout: TypeAlias = tuple[
     tuple[int, ...], tuple[int, ...], np.dtype[Any], int, Any
 ]  # shape, strides, dtype, device, library
 layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
+
+
+def alignment_of(views: Sequence[View]) -> int:
+    """Return where arrays lie, modulo 16, as one number."""
+    if len(views) == 1:
+        return views[0].ptr & 15
+    alignment = 0
+    for view in views:
+        alignment = alignment << 4 | view.ptr & 15
+    return alignment
 
 
 def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:

@@ -11,7 +11,6 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, layout_of
 from gpualgo._base.errors import CompileError
-from gpualgo._base.extents import inverse, ordered, ordered_strides
 from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
@@ -28,6 +27,7 @@ from gpualgo._pipeline import checks, elements, refusals, settled
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.auto import Choice
+    from gpualgo._pipeline.results import Result
 
 Array = np.ndarray[Any, Any]
 
@@ -41,27 +41,6 @@ PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identit
 
 Prepared: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
 """A call on the CPU: inputs, before they are broadcast, new results, and init's address or 0."""
-
-
-class Result(NamedTuple):
-    """One output: its shape, its dtype, and the inputs in whose place it may be written.
-
-    `order`: of its axes in memory where it is made anew, outermost first; empty: C order.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    in_place_of: tuple[int, ...] = ()
-    order: tuple[int, ...] = ()
-
-    def strides(self) -> tuple[int, ...]:
-        """Return the byte strides where it is made anew."""
-        return ordered_strides(self.shape, self.dtype.itemsize, self.order)
-
-    def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:
-        """Return a new array of a library; `make` makes one in C order, of a shape."""
-        made = make(ordered(self.shape, self.order))
-        return library.transposed(made, inverse(self.order)) if self.order else made
 
 
 class Problem:
@@ -207,7 +186,7 @@ class Problem:
         return [content] * len(self.results) if names is None else [content[n] for n in names]
 
     def again(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
-        """Return the same call's problem for other arrays, and for op as it is now."""
+        """Return the same call's problem for op as it is now."""
         return self.like(views, op, init, self.rest)
 
     def like(self, views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...]) -> Problem:
@@ -233,16 +212,6 @@ class Problem:
         if not self.num_arguments:
             return None
         return as_operator(op, self.where, self.num_arguments, self.hot)
-
-
-def alignment_of(views: Sequence[View]) -> int:
-    """Return where arrays lie, modulo 16, as one number."""
-    if len(views) == 1:
-        return views[0].ptr & 15
-    alignment = 0
-    for view in views:
-        alignment = alignment << 4 | view.ptr & 15
-    return alignment
 
 
 class Request(NamedTuple):

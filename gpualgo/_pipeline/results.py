@@ -1,15 +1,38 @@
-"""The dtype of what an operator returns, which compiling it tells."""
+"""Results: what a call makes, and the dtype of what an operator returns, which compiling tells."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._base import dtypes, records
+from gpualgo._base.extents import inverse, ordered, ordered_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import elements
+
+
+class Result(NamedTuple):
+    """One output: its shape, its dtype, and the inputs in whose place it may be written.
+
+    `order`: of its axes in memory where it is made anew, outermost first; empty: C order.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    in_place_of: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+
+    def strides(self) -> tuple[int, ...]:
+        """Return the byte strides where it is made anew."""
+        return ordered_strides(self.shape, self.dtype.itemsize, self.order)
+
+    def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:
+        """Return a new array of a library; `make` makes one in C order, of a shape."""
+        made = make(ordered(self.shape, self.order))
+        return library.transposed(made, inverse(self.order)) if self.order else made
 
 
 def dtype_of(

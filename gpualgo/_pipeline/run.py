@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._arrays.view import View, layout_of, view_of
+from gpualgo._arrays.view import View, alignment_of, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.operator import CapturesChanged
 from gpualgo._pipeline import refusals, settled
-from gpualgo._pipeline.problem import Problem, Request, alignment_of
+from gpualgo._pipeline.problem import Problem, Request
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

@@ -94,7 +94,7 @@ def problem_for(
 def target_of(
     problem: Histogram, strides: tuple[int, ...] | None = None, library: Any = Library
 ) -> View:
-    ((shape, dtype, _),) = problem.results
+    ((shape, dtype, *_),) = problem.results
     found = problem.strides if strides is None else strides
     return View(TARGET, shape, found, dtype, 0, library, False, None)
 

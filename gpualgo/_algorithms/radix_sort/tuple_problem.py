@@ -16,7 +16,8 @@ from gpualgo._base.extents import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import Array, Problem, Result
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

@@ -13,7 +13,8 @@ from gpualgo._base.extents import without_axes
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements
-from gpualgo._pipeline.problem import Array, Problem, Result
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

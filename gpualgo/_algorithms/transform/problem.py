@@ -14,7 +14,8 @@ from gpualgo._base.extents import order_of
 from gpualgo._base.records import Apart
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs, results
-from gpualgo._pipeline.problem import Array, Problem, Result
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.transform.policy import Applied
