@@ -13,6 +13,7 @@ import time
 from bench import (
     bench_extremes,
     bench_histogram,
+    bench_layouts,
     bench_lazy,
     bench_radix_sort,
     bench_reduce,
@@ -28,7 +29,7 @@ from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_histogram, bench_extremes,
-    bench_lazy, bench_tuples, bench_small,
+    bench_lazy, bench_tuples, bench_layouts, bench_small,
 )  # fmt: skip
 
 
