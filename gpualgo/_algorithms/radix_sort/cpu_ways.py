@@ -24,8 +24,9 @@ import numpy as np
 
 _DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 
-SHARED_BYTES = 1 << 21  # of a row from which on threads share it: each sorts runs, then merged
-_RUN_BYTES = 1 << 19  # of a run at least
+# Of a row from which on threads share it, each sorting runs, and of a run at least: to wake 16
+# threads takes as long as one sorts 2 MB.
+SHARED_BYTES, _RUN_BYTES = 1 << 23, 1 << 21
 
 
 def is_by_numpy(dtype: np.dtype[Any]) -> bool:
