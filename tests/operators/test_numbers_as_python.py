@@ -81,7 +81,9 @@ def test_integers_become_floats_by_way_of_a_double(backend: Backend, name: str) 
     for value in (2**54 + 1, 2**54 + 2**30 + 1, 2**62 + 2**38 + 1, 2**40 + 2**32 + 1):
         found = backend.to_host(ga.transform(make(value), backend.to_device(np.ones(2, dtype))))
         assert found.dtype == dtype  # older ml_dtypes and NumPy make float32 of bfloat16 here
-        np.testing.assert_array_equal(found, np.full(2, np.float64(value)).astype(dtype))
+        with np.errstate(over="ignore"):  # of float16
+            want = np.full(2, np.float64(value)).astype(dtype)
+        np.testing.assert_array_equal(found, want)
 
 
 def ga_dtype(name: str) -> np.dtype[Any]:
