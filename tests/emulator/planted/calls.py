@@ -79,6 +79,18 @@ def sums_of_two(size: int, step: int) -> Any:
     return calls
 
 
+def sums_beside(shape: tuple[int, int], is_turned: bool) -> Any:
+    """Of an array and one whose rows are its columns, or all its first."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        a, b = _numbers(rng, shape), _numbers(rng, shape)
+        other = gpu.to_device(np.ascontiguousarray(b.T)).T if is_turned else gpu.to_device(b[:1])
+        got = ga.transform(operator.add, gpu.to_device(a), other)
+        yield got, a + (b if is_turned else b[:1])
+
+    return calls
+
+
 def with_numbers(gpu: Backend, rng: np.random.Generator) -> Results:
     a = _numbers(rng, 2103)
     for k in (np.int64(3), np.int64(7), np.int64(11)):

@@ -6,7 +6,7 @@ from emulator.planted.bug import WRONG, Bug, bug
 
 _ROWS = "reduce/rows.cuh"
 _COLUMNS = "reduce/columns.cuh"
-_TRANSFORM = "transform/kernel.cuh"
+_TRANSFORM, _TURNED = "transform/kernel.cuh", "transform/turned.cuh"
 _OPERATOR = "parts/operator.cuh"
 _LEAVES = "parts/leaves.cuh"
 
@@ -230,11 +230,54 @@ BUGS: tuple[Bug, ...] = (
         WRONG,
     ),
     bug(
-        "transform: an item past the last, of any strides",
-        _TRANSFORM,
-        "if (item >= operands.num_items) return;",
-        "if (item > operands.num_items) return;",
-        "transform steps",
+        "transform: a pack past the last, in rows",
+        "transform/rows.cuh",
+        "if (!is_whole && pack >= operands.num_packs) break;",
+        "if (!is_whole && pack > operands.num_packs) break;",
+        "transform rows",
+        "OUT OF BOUNDS",
+    ),
+    bug(
+        "transform: rows that are too long",
+        "transform/rows.cuh",
+        "(pack - row * operands.packs_per_row.value) * items;",
+        "(pack - row * operands.packs_per_row.value + 1) * items;",
+        "transform rows",
+        WRONG,
+        "OUT OF BOUNDS",
+    ),
+    bug(
+        "transform: no barrier between the columns and the rows of a tile",
+        _TURNED,
+        "    ptx::syncthreads();\n",
+        "",
+        "transform turned",
+        "RACE",
+        "UNINITIALISED",
+        WRONG,
+    ),
+    bug(
+        "transform: squares that are not turned",
+        _TURNED,
+        "turned.items[j] = held[i].lines[j].items[line];",
+        "turned.items[j] = held[i].lines[line].items[j];",
+        "transform turned",
+        WRONG,
+    ),
+    bug(
+        "transform: a tile's squares past the last row",
+        _TURNED,
+        "return rest < side ? int(rest) / items : squares;",
+        "return rest + items < side ? int(rest) / items : squares;",
+        "transform turned",
+        "OUT OF BOUNDS",
+    ),
+    bug(
+        "reduce: whole rows of one group less",
+        _ROWS,
+        "int64(blockIdx.x + 1) * groups * rows <= params.num_rows",
+        "int64(blockIdx.x) * groups * rows <= params.num_rows",
+        "reduce short rows",
         "OUT OF BOUNDS",
     ),
 )
