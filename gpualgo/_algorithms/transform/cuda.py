@@ -89,61 +89,84 @@ def _flat(case: _Case) -> _Cut | None:
     return _Cut(spec, blocks, {"num_items": case.num_items})
 
 
+class _Tiles(NamedTuple):
+    """A transformation in tiles: rows down, along which turned inputs lie, and columns across."""
+
+    case: _Case
+    axis: int  # of the rows, among the case's dimensions
+    turned: list[int]  # operands
+
+    @property
+    def batch(self) -> Dims:
+        return [dim for i, dim in enumerate(self.case.dims[:-1]) if i != self.axis]
+
+    def unit(self, operand: int) -> int:
+        """Return what an operand's packs begin at multiples of: 16 bytes, or less."""
+        is_turned = operand in self.turned
+        _, lines = self.case.dims[-1 if is_turned else self.axis]
+        others = [strides[operand] for _, strides in self.batch]
+        return math.gcd(16, self.case.pointers[operand], lines[operand], *others)
+
+    def items(self) -> int:
+        """Return the side of a square; 0: shared memory has no room for the inputs' tiles."""
+        case = self.case
+        steps = {k: case.operands[k].itemsize for k in (*range(case.num_outputs), *self.turned)}
+        extents = case.dims[self.axis][0], case.dims[-1][0]
+        items: int = math.gcd(policy.SQUARE_ITEMS[max(steps.values())], *extents)
+        items = min(items, *(max(1, self.unit(k) // step) for k, step in steps.items()))
+        sizes = [steps[k] for k in self.turned]
+        while items > 0 and policy.tile_bytes(items, sizes) > policy.TURNED_BYTES:
+            items //= 2
+        return items
+
+    def packed(self, items: int) -> int:
+        """Return a bit for each input that is not turned and can be loaded in packs."""
+        case, (_, across) = self.case, self.case.dims[-1]
+        return sum(
+            1 << k - case.num_outputs
+            for k in range(case.num_outputs, len(case.operands))
+            if k not in self.turned and not records.is_position(case.operands[k])
+            if across[k] == (step := case.operands[k].itemsize)
+            if self.unit(k) % min(16, items * step) == 0
+        )
+
+
 def _turned(case: _Case) -> _Cut | None:
     """Return the kernel for inputs whose neighbours lie along another axis than the outputs'."""
-    if len(case.dims) < 2:
-        return None
-    count, outputs = len(case.operands), case.num_outputs
-    num_columns, across = case.dims[-1]
-    steps = [records.step_of(dtype) for dtype in case.operands]
-    if num_columns < policy.SQUARES or across[:outputs] != tuple(steps[:outputs]):
+    steps = tuple(map(records.step_of, case.operands))
+    num_columns, across = case.dims[-1] if len(case.dims) > 1 else (0, ())
+    count = case.num_outputs
+    if num_columns < policy.SQUARES or across[:count] != steps[:count]:
         return None
 
     def turned_along(strides: tuple[int, ...]) -> list[int]:
         return [
             k
-            for k in range(outputs, count)
+            for k in range(count, len(case.operands))
             if strides[k] == steps[k] and abs(across[k]) > steps[k]
             if not records.is_position(case.operands[k])
         ]
 
     found = [
-        (turned_along(strides), axis)
+        _Tiles(case, axis, turned_along(strides))
         for axis, (extent, strides) in enumerate(case.dims[:-1])
         if extent >= policy.SQUARES
     ]
-    turned, axis = max(found, key=lambda pair: len(pair[0]), default=([], 0))
-    num_rows, down = case.dims[axis]
-    batch = [dim for i, dim in enumerate(case.dims[:-1]) if i != axis]
-    while turned:
-        sizes = [steps[k] for k in (*turned, *range(outputs))]
-        items = math.gcd(policy.SQUARE_ITEMS[max(sizes)], num_rows, num_columns)
-        for k in (*turned, *range(outputs)):  # packs begin at multiples of their size
-            line = across[k] if k >= outputs else down[k]
-            apart = [case.pointers[k], line, *(strides[k] for _, strides in batch)]
-            items = min(items, max(1, math.gcd(16, *apart) // steps[k]))
-        while items > 1 and policy.tile_bytes(items, sizes[:-outputs]) > policy.TURNED_BYTES:
-            items //= 2
-        if policy.tile_bytes(items, sizes[:-outputs]) <= policy.TURNED_BYTES:
-            break
-        turned.pop()
-    if not turned:
+    tiles = max(found, key=lambda each: len(each.turned), default=None)
+    while tiles is not None and tiles.turned and not tiles.items():
+        tiles.turned.pop()  # it is read element by element
+    if tiles is None or not tiles.turned:
         return None
-    packed = sum(
-        1 << k - outputs
-        for k in range(outputs, count)
-        if k not in turned and across[k] == steps[k] and not records.is_position(case.operands[k])
-        for apart in [[case.pointers[k], down[k], *(strides[k] for _, strides in batch)]]
-        if math.gcd(16, *apart) % min(16, items * steps[k]) == 0
-    )
-    tiles = [-(-n // (policy.SQUARES * items)) for n in (num_rows, num_columns)]
-    bits = sum(1 << k - outputs for k in turned)
-    spec = policy.turned_spec(case.applied, items, bits, packed, len(batch) <= 1)
+    items, (num_rows, down) = tiles.items(), case.dims[tiles.axis]
+    cut = [-(-n // (policy.SQUARES * items)) for n in (num_rows, num_columns)]
+    bits = sum(1 << k - count for k in tiles.turned)
+    batch = tiles.batch
+    spec = policy.turned_spec(case.applied, items, bits, tiles.packed(items), len(batch) <= 1)
     fixed = {
-        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": tiles[0],
-        "tiles_across": tiles[1], "row_strides": down, "column_strides": across, "batch": batch,
+        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": cut[0],
+        "tiles_across": cut[1], "row_strides": down, "column_strides": across, "batch": batch,
     }  # fmt: skip
-    return _Cut(spec, math.prod(tiles) * math.prod(extent for extent, _ in batch), fixed)
+    return _Cut(spec, math.prod(cut) * math.prod(extent for extent, _ in batch), fixed)
 
 
 def _rows(case: _Case) -> _Cut:
