@@ -38,25 +38,29 @@ class _State:
         self._lock = threading.RLock()  # a finalizer may come by while it is held
         self._changed = threading.Condition(self._lock)
         self._arrays = self._numbers = b""
-        self._num_users = 0
+        self._users: set[object] = set()
 
-    def take(self, arrays: bytes, numbers: bytes) -> None:
+    def take(self, user: object, arrays: bytes, numbers: bytes) -> None:
         """Write words once no call reads others; calls that read the same run side by side."""
         with self._lock:
             while self._arrays != arrays or self._numbers != numbers:
-                if self._num_users:
+                if self._users:
                     self._changed.wait()
                     continue
                 self._arrays, self._numbers = arrays, numbers
                 self._bytes[: len(arrays)] = arrays
                 self._bytes[_AT_NUMBERS : _AT_NUMBERS + len(numbers)] = numbers
-            self._num_users += 1
+            self._users.add(user)
 
-    def leave(self) -> None:
-        """End a call."""
+    def leave(self, user: object) -> None:
+        """End a call; once more, or without a take, does no harm.
+
+        A signal's handler may raise on the way in and out of both: callers that do not know how far
+        they came leave again, or the next call with other words would wait for ever.
+        """
         with self._lock:
-            self._num_users -= 1
-            if not self._num_users:
+            self._users.discard(user)
+            if not self._users:
                 self._changed.notify_all()
 
 
@@ -97,10 +101,18 @@ class _Bound(AbstractContextManager[None]):
         self._words = captured.pack(views) if views else b"", numbers
 
     def __enter__(self) -> None:
-        self._state.take(*self._words)
+        try:
+            self._state.take(self, *self._words)
+        except BaseException:
+            self._state.leave(self)
+            raise
 
     def __exit__(self, *exc: object) -> None:
-        self._state.leave()
+        try:
+            self._state.leave(self)
+        except BaseException:
+            self._state.leave(self)
+            raise
 
 
 @forks.in_child

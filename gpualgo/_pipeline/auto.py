@@ -121,7 +121,7 @@ def where_they_lie(views: Sequence[View]) -> int:
             is_locked = _ask(view)
         if is_locked:
             found = PAGE_LOCKED
-        elif is_locked is not None:
+        elif is_locked is not None and view.shape and 0 not in view.shape:
             return PAGEABLE
     return found
 

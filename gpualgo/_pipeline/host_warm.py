@@ -79,11 +79,16 @@ class Warm:
         if self._state is None:
             self._prepared(arrays, made, begin)
         else:
-            self._state.take(b"", words)
+            user = object()
             try:
+                self._state.take(user, b"", words)
                 self._prepared(arrays, made, begin)
             finally:
-                self._state.leave()
+                try:
+                    self._state.leave(user)
+                except BaseException:  # of a signal's handler
+                    self._state.leave(user)
+                    raise
         if len(made) > 1:
             return tuple([result[()] for result in made] if self._is_scalar else made)
         return made[0][()] if self._is_scalar else made[0]

@@ -75,6 +75,9 @@ def test_numbers_and_empty_arrays_go_with_others(fake: FakeDriver) -> None:
     x, number = locked(fake, np.arange(100.0)), np.array(2.0)
     assert where(ga.transform, np.multiply, x, 2.0) == "cuda:0"
     assert where(ga.transform, np.multiply, x, number) == "cuda:0"
+    of_others = np.arange(5.0)[1:2].reshape(())
+    assert where(ga.transform, np.multiply, x, of_others) == "cuda:0"
+    assert where(ga.transform, np.multiply, of_others, of_others) == "cpu"
     assert where(ga.reduce, (x, 2.0), None, lambda a, b: a) == "cuda:0"
     assert where(ga.transform, np.multiply, number, number) == where(ga.reduce, number) == "cpu"
     assert where(ga.reduce, locked(fake, number)) == "cuda:0"
