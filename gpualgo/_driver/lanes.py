@@ -46,15 +46,26 @@ class Slot:
     def record(self, stream: int) -> None:
         check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
 
+    def free(self) -> None:
+        """Give it back; nothing may use it any more."""
+        check(driver.api().cuEventDestroy(self.event), "cuEventDestroy")
+        check(driver.api().cuMemFreeHost(self.address), "cuMemFreeHost")
+
 
 class Lane:
     """A stream and two page-locked buffers: one is filled or emptied while the other travels."""
 
     __slots__ = ("index", "slots", "stream")
 
-    def __init__(self, index: int, stream: int) -> None:
-        self.index, self.stream = index, stream
-        self.slots = Slot(), Slot()
+    def __init__(self, index: int, new_stream: Callable[[], int]) -> None:
+        first = Slot()
+        try:
+            second = Slot()
+        except BaseException:
+            first.free()
+            raise
+        self.index, self.stream = index, new_stream()
+        self.slots = first, second
 
 
 class Lanes:
@@ -84,6 +95,6 @@ class Lanes:
             if self._idle:
                 return self._idle.pop()
             # Made under the lock: where that fails there is one lane less to number.
-            lane = Lane(self._count, self._new_stream())
+            lane = Lane(self._count, self._new_stream)
             self._count += 1
             return lane

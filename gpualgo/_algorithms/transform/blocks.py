@@ -88,7 +88,7 @@ class _Blocks:
     def run(self) -> None:
         found = gpu.get(self.device)
         stream = found.copy_stream
-        num_lanes = min(MOST_LANES, threads.num_threads(), len(self.indices))
+        num_lanes = min(MOST_LANES, len(self.indices))
         sizes = [self.share * len(self.operands)] * num_lanes
         with staging.device_buffers(self.device, stream, sizes) as memories:
             driver.synchronize(stream)  # the memory is there for the lanes, too
