@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import signal
 import threading
 import time
 import weakref
@@ -259,35 +258,6 @@ def test_operators_become_vector_code(
         else:
             ga.reduce(x, None, lambda a, b: a + b, axis=0 if call == "column" else None)
     assert re.search(r"\bv?addps\b", found[-1])
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that signal here")
-@pytest.mark.usefixtures("eager")
-def test_what_a_signal_raises_waits_for_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They write to memory of the caller, who may give it up then."""
-    _use(monkeypatch, 2)
-    caller, is_running, has_ended = threading.get_ident(), threading.Event(), threading.Event()
-
-    def body(first: int, last: int) -> None:
-        if threading.get_ident() == caller:
-            assert is_running.wait(30)
-        elif not is_running.is_set():
-            is_running.set()
-            time.sleep(0.5)  # while the caller waits for it and the signal comes
-            has_ended.set()
-
-    def late(*_: Any) -> None:
-        raise TimeoutError("the signal's own")
-
-    before = signal.signal(signal.SIGALRM, late)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(TimeoutError, match="the signal's own"):
-            threads.run(body, 8, 1 << 30)
-        assert has_ended.is_set()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.usefixtures("eager")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gpualgo as ga
+from gpualgo._base import threads
 from gpualgo._cpu import captured
 
 X = np.arange(5.0)
@@ -55,3 +58,33 @@ def test_numbers_that_a_call_has_taken(monkeypatch: pytest.MonkeyPatch, out: Any
         other.join(20)
         assert not other.is_alive(), "it waits for ever"
         np.testing.assert_array_equal(_scaled(1.5), X * 1.5)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that signal here")
+def test_what_a_signal_raises_waits_for_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They write to memory of the caller, who may give it up then."""
+    monkeypatch.setattr(threads, "num_threads", lambda: 2)
+    monkeypatch.setattr(threads, "_num_cores", lambda: 2)
+    monkeypatch.setattr(threads, "_pool", None)
+    caller, is_running, has_ended = threading.get_ident(), threading.Event(), threading.Event()
+
+    def body(first: int, last: int) -> None:
+        if threading.get_ident() == caller:
+            assert is_running.wait(30)
+        elif not is_running.is_set():
+            is_running.set()
+            time.sleep(0.5)  # while the caller waits for it and the signal comes
+            has_ended.set()
+
+    def late(*_: Any) -> None:
+        raise TimeoutError("the signal's own")
+
+    before = signal.signal(signal.SIGALRM, late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(TimeoutError, match="the signal's own"):
+            threads.run(body, 8, 1 << 30)
+        assert has_ended.is_set()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -56,6 +56,18 @@ def test_results_lie_as_the_inputs(cuda: Backend, way: str) -> None:
     assert_same(ga.inclusive_scan(x, axis=1), np.cumsum(x, 1, dtype=np.int32))
 
 
+def test_bits_are_those_of_device_arrays(cuda: Backend, way: str) -> None:
+    x = np.random.default_rng(0).standard_normal((70, 90)).astype(np.float32)
+    turned = cuda.to_device(np.ascontiguousarray(x.T)).T
+    for host, device in ((x, cuda.to_device(x)), (np.asfortranarray(x), turned)):
+        assert device.strides == host.strides
+        for run in (lambda a: ga.reduce(a), lambda a: ga.reduce(a, axis=0),
+                    lambda a: ga.inclusive_scan(a, axis=0), lambda a: ga.inclusive_scan(a, axis=1),
+                    lambda a: ga.reduce(a, None, lambda p, q: p + q, axis=1)):  # fmt: skip
+            with ga.default_device("cuda"):
+                assert_same(run(host), cuda.to_host(run(device)))
+
+
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut transformations and reductions of all sizes into small blocks."""

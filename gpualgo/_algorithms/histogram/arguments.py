@@ -61,9 +61,9 @@ def bins_of(
     is_number = type(bins) is int and 0 < bins <= MAX_BINS
     counts = bins if is_number else parse_bins(bins, stream)
     if isinstance(counts, int):
-        if range is None:
-            return even_bins(counts, *detect_range(view, stream, "x", computed), True)
-        return even_bins(counts, *parse_range(range))
+        is_own = range is None
+        ends = detect_range(view, stream, "x", computed) if is_own else parse_range(range)
+        return even_bins(counts, *ends, is_own)
     if range is not None:
         raise ValueError("histogram: range= is for a number of bins; leave it out beside edges")
     return Edges(counts)
@@ -281,10 +281,8 @@ def to_host(view: View, stream: Any) -> Array:
     driver.refuse_capture(handle, "histogram: the host reads edges or a range that lie on the GPU")
     if raw.size:
         with gpu.get(view.device).current():
-            staging.download(low, raw, view.device, handle)
-            driver.synchronize(handle)
-    first = address_of(view) - low
-    return np.ndarray(view.shape, view.dtype, raw, first, view.strides).copy()
+            staging.download(low, raw, view.device, handle)  # into pageable memory: it waits
+    return np.ndarray(view.shape, view.dtype, raw, address_of(view) - low, view.strides).copy()
 
 
 def counter_dtype(dtype: Any, num_samples: int) -> np.dtype[Any]:
