@@ -243,7 +243,8 @@ def _access(case: Case) -> tuple[Access, dict[str, Any]]:
         return policy.computed(source, acc), {"steps": steps, "lines": case.lines}
     if case.is_of_records and len(case.elements) <= 1:
         steps = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
-        return policy.stepped(source, acc), {"steps": steps, "lines": case.lines}
+        access = policy.stepped(source, acc, case.is_whole(0), case.is_whole(1))
+        return access, {"steps": steps, "lines": case.lines}
     if case.is_of_records:  # a line of several dimensions is the only one
         return policy.winding(source, acc), {"elements": case.elements}
     if not case.is_flat:

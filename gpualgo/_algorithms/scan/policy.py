@@ -162,9 +162,13 @@ def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> Access:
     return Access(cpp, parameters.STRIDED_LINES)
 
 
-def stepped(source: Dtype, acc: Dtype) -> Access:
-    """Return the access to lines of records whose elements lie in even steps."""
-    cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
+def stepped(source: Dtype, acc: Dtype, reads: bool = False, writes: bool = False) -> Access:
+    """Return the access to lines of records whose elements lie in even steps.
+
+    `reads`, `writes`: whole, as the bytes that they are in memory.
+    """
+    whole = f", {str(reads).lower()}, {str(writes).lower()}" if reads or writes else ""
+    cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}{whole}>"
     return Access(cpp, parameters.stepped_lines(parameters.both_leaves(acc)))
 
 
