@@ -185,6 +185,22 @@ __device__ inline void store_leaves(const Targets<A>& to, const Pack<A, items>& 
   }
 }
 
+// The same of records that are to lie in one piece without gaps: all their bytes at once.
+template <class Record, int size, int... offsets, int items>
+__device__ inline void store_leaves(const Targets<Interleaved<Record, size, offsets...>>& to,
+                                    const Pack<Record, items>& pack) {
+  constexpr int at[] = {offsets...};
+  Pack<uint8, items * size> bytes;
+#pragma unroll
+  for (int k = 0; k < items; ++k) {
+    for_each_leaf<Record>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      memcpy(bytes.items + k * size + at[i], &leaf_of<i>(pack.items[k]), sizeof(Leaf<Record, i>));
+    });
+  }
+  store_pack(to.at[0], bytes);
+}
+
 // Starts copying an element from its leaves to shared memory, where it lies in one piece: past the
 // registers (see copy_to_shared) what is as wide as that takes.
 template <bool is_async, class T>
@@ -193,6 +209,16 @@ __device__ inline void copy_element(T* element, const Sources<T>& from) {
     constexpr int i = decltype(leaf)::value;
     constexpr int bytes = sizeof(Leaf<T, i>);
     copy_to_shared<(is_async && bytes >= 4), bytes>(&leaf_of<i>(*element), from.at[i]);
+  });
+}
+
+template <class Record, int size, int... offsets>
+__device__ inline void store_element(const Targets<Interleaved<Record, size, offsets...>>& to,
+                                     const Record& element) {
+  constexpr int at[] = {offsets...};
+  for_each_leaf<Record>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    *reinterpret_cast<Leaf<Record, i>*>(to.at[0] + at[i]) = leaf_of<i>(element);
   });
 }
 

@@ -80,8 +80,10 @@ class Interleaved:
         return self.record.itemsize
 
 
-Element: TypeAlias = Dtype | Computed | Interleaved
-"""What kernels read: numbers, records, or what is computed of several numbers."""
+Source: TypeAlias = Dtype | Computed
+"""What is read: numbers, records, or what is computed of several numbers."""
+Element: TypeAlias = Source | Interleaved
+"""The same as kernels read it."""
 
 
 def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:
@@ -108,12 +110,13 @@ def is_record(dtype: Element) -> bool:
     return isinstance(dtype, (Computed, Interleaved)) or dtype.names is not None
 
 
-def leaves(dtype: Element) -> tuple[Any, ...]:
+def leaves(dtype: Element) -> tuple[Dtype, ...]:
     """Return the dtypes of an element's numbers, as they are read."""
     if isinstance(dtype, Computed):
         return dtype.numbers
     if isinstance(dtype, Interleaved):
-        return (dtype,)
+        whole: Any = dtype
+        return (whole,)
     return (dtype,) if dtype.names is None else tuple(dtype[name] for name in dtype.names)
 
 
@@ -159,9 +162,9 @@ def slots(arguments: Iterable[Argument]) -> tuple[Dtype, ...]:
     return tuple(found)
 
 
-def alignment_of(dtype: Dtype) -> int:
+def alignment_of(dtype: Element) -> int:
     """Return what an element's address has to be a multiple of."""
-    return max(field.itemsize for field in leaves(dtype))
+    return max(field.itemsize for field in leaves(held(dtype)))
 
 
 # --- how a tuple is built of them -------------------------------------------------------------

@@ -14,8 +14,8 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.interleaved import fitting, interleaved
+from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
