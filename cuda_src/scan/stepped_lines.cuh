@@ -69,6 +69,13 @@ struct SteppedLines {
     if (reads_whole && count == S::warp_items) {
       constexpr int bytes = S::warp_items * sizeof(T);
       const unsigned char* source = line.at[0] + begin * int64(sizeof(T));
+      if constexpr (transfer == Transfer::bulk) {
+        if (lane == 0) {
+          barrier.announce(bytes);
+          barrier.load(stretch, source, bytes);
+        }
+        return;
+      }
       auto* target = reinterpret_cast<unsigned char*>(stretch);
 #pragma unroll
       for (int i = 0; i < bytes; i += warp_threads * vector_bytes) {
@@ -100,6 +107,13 @@ struct SteppedLines {
     if (writes_whole && count == S::warp_items) {
       constexpr int bytes = S::warp_items * sizeof(A);
       unsigned char* target = line.at[0] + begin * int64(sizeof(A));
+      if constexpr (transfer == Transfer::bulk) {
+        if (lane == 0) {
+          ptx::cp_async_bulk_global_shared(target, stretch, bytes);
+          ptx::cp_async_bulk_commit_group();
+        }
+        return;
+      }
       const auto* source = reinterpret_cast<const unsigned char*>(stretch);
 #pragma unroll
       for (int i = 0; i < bytes; i += warp_threads * vector_bytes) {

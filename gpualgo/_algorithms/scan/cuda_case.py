@@ -73,6 +73,17 @@ class Case:
     def is_async(self) -> bool:
         return gpu.get(self.device).capability >= (8, 0)
 
+    @property
+    def is_apart(self) -> bool:
+        """Return whether records' leaves have no gaps and begin, as their lines, where vectors do.
+
+        So do no reversed lines.
+        """
+        if not records.is_record(self.acc) or self.source != self.acc:
+            return False
+        starts = [*self.addresses, *(stride for _, strides in self.lines for stride in strides)]
+        return is_dense(self.elements, self.sizes) and math.gcd(*starts) % VECTOR_BYTES == 0
+
     def is_whole(self, side: int) -> bool:
         """Return whether records lie in memory as in a kernel's, where vectors do: in (0) or out.
 

@@ -137,11 +137,12 @@ def policy_of(num_bytes: int, source: Element, acc: Dtype) -> Policy | WavePolic
     return tiles_policy(num_bytes, max(source.itemsize, acc.itemsize))
 
 
-def transfer(capability: tuple[int, int], source: Element, acc: Dtype) -> str:
+def transfer(capability: tuple[int, int], source: Element, acc: Dtype, access: Access) -> str:
     """Return how elements travel (Transfer of scan/lines.cuh)."""
     if capability < (8, 0) or isinstance(source, records.Computed):
         return "direct"
-    return "asynchronous" if capability < (9, 0) or records.is_record(acc) else "bulk"
+    by_numbers = records.is_record(acc) and not access.in_bytes
+    return "asynchronous" if capability < (9, 0) or by_numbers else "bulk"
 
 
 def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int], is_reversed: bool
@@ -169,7 +170,13 @@ def stepped(source: Dtype, acc: Dtype, reads: bool = False, writes: bool = False
     """
     whole = f", {str(reads).lower()}, {str(writes).lower()}" if reads or writes else ""
     cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}{whole}>"
-    return Access(cpp, parameters.stepped_lines(parameters.both_leaves(acc)))
+    return Access(cpp, parameters.stepped_lines(parameters.both_leaves(acc)), in_bytes=reads)
+
+
+def apart(source: Dtype, acc: Dtype) -> Access:
+    """Return the access to lines of records whose leaves have no gaps, at multiples of vectors."""
+    cpp = f"gpualgo::ApartLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
+    return Access(cpp, parameters.apart_lines(parameters.both_leaves(acc)), in_bytes=True)
 
 
 def computed(source: records.Computed, acc: Dtype) -> Access:
@@ -190,7 +197,7 @@ def tiles_spec(
     is_exclusive: bool, capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines."""
-    way = transfer(capability, source, acc)
+    way = transfer(capability, source, acc, access)
     arguments = (
         policy.block_threads, policy.vectors, f"gpualgo::Transfer::{way}", policy.stages,
         policy.blocks_per_sm, policy.shared_bytes(source, acc),
