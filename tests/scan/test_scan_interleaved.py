@@ -124,3 +124,36 @@ def test_one_problem_for_results_that_lie_together_and_apart(cuda: Backend) -> N
         ga.inclusive_scan((x[:, 0], x[:, 1]), None, mixed, out=out)
         assert_same(cuda.to_host(out[0]), np.cumsum(whole[:, 0], dtype="i4"))
         assert_same(cuda.to_host(out[1]), np.maximum.accumulate(whole[:, 1]))
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("names", sampled(["f4 f4", "u1 u1", "i2 f8", "f8 f8"], ["i2 f8"]))
+@pytest.mark.parametrize("n", sampled([191, 6144, 20_001], [20_001]))
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_arrays_without_gaps(
+    cuda: Backend, kinds: list[str], names: str, n: int, exclusive: bool
+) -> None:
+    x = tuple(numbers((n,), name) for name in names.split())
+    function = ga.exclusive_scan if exclusive else ga.inclusive_scan
+    init = (1, 2) if exclusive else None
+    for op in (mixed, latest):
+        got = function(tuple(map(cuda.to_device, x)), init, op)
+        want = scanned(x, op, 0, False)
+        if exclusive:  # what precedes the first is (1, 2)
+            start = [np.full(1, i, leaf.dtype) for i, leaf in zip((1, 2), x, strict=True)]
+            rest = [np.concatenate(pair)[:-1] for pair in zip(start, x, strict=True)]
+            want = scanned(tuple(rest), op, 0, False)
+        for a, b in zip(got, want, strict=True):
+            assert_same(cuda.to_host(a), b)
+    assert all("ApartLines" in one for one in kinds)
+
+
+@pytest.mark.usefixtures("small_tiles")
+@pytest.mark.parametrize("n", [6144, 6150])
+def test_lines_without_gaps(cuda: Backend, kinds: list[str], n: int) -> None:
+    """Of 6150 the second line begins where no vector does."""
+    x = numbers((3, n), "i4"), numbers((3, n), "f4")
+    got = ga.inclusive_scan(tuple(map(cuda.to_device, x)), None, mixed, axis=1)
+    for a, b in zip(got, scanned(x, mixed, 1, False), strict=True):
+        assert_same(cuda.to_host(a), b)
+    assert ("ApartLines" in kinds[-1]) == (n == 6144)
