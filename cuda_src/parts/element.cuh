@@ -1,6 +1,6 @@
 // The numbers of an element: a record has several, each in an array of its own, its leaves; a plain
-// number is its own one leaf, and so is a record whose numbers lie together in memory. In registers,
-// in shared memory and in what blocks hand each other an element is one piece.
+// number is its own one leaf, and so is a record whose numbers lie together in memory. In
+// registers, in shared memory and in what blocks hand each other an element is one piece.
 #ifndef GPUALGO_PARTS_ELEMENT_CUH
 #define GPUALGO_PARTS_ELEMENT_CUH
 

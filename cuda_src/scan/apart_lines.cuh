@@ -1,5 +1,5 @@
-// Lines of records whose leaves have no gaps: each leaf's numbers travel as the bytes that they are,
-// and stay apart in shared memory.
+// Lines of records whose leaves have no gaps: each leaf's numbers travel as the bytes that they
+// are, and stay apart in shared memory.
 #ifndef GPUALGO_SCAN_APART_LINES_CUH
 #define GPUALGO_SCAN_APART_LINES_CUH
 
@@ -9,8 +9,8 @@
 
 namespace gpualgo {
 
-// All leaves and their lines begin at multiples of a vector; none is reversed. Input and output have
-// leaves of the same sizes.
+// All leaves and their lines begin at multiples of a vector; none is reversed. Input and output
+// have leaves of the same sizes.
 template <class A, class T>
 struct ApartLines {
   static constexpr bool is_reversed = false;

@@ -84,8 +84,7 @@ __device__ inline Pack<U, count> load_items(const ApartStretch<U, items>& stretc
   Pack<U, count> result;
   for_each_leaf<U>([&](auto leaf) {
     constexpr int i = decltype(leaf)::value;
-    const auto numbers =
-        load_pack<Leaf<U, i>, count>(stretch.template numbers<i>() + first);
+    const auto numbers = load_pack<Leaf<U, i>, count>(stretch.template numbers<i>() + first);
 #pragma unroll
     for (int k = 0; k < count; ++k) leaf_of<i>(result.items[k]) = numbers.items[k];
   });

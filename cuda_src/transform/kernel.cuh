@@ -15,7 +15,9 @@
 
 #include "parts/leaves.cuh"
 #include "parts/operator.cuh"
+#include "parts/ptx.cuh"
 #include "parts/tile_io.cuh"
+#include "parts/warp.cuh"
 
 namespace gpualgo {
 
@@ -87,6 +89,31 @@ __device__ inline Output apply_to_numbers(const First& first, const Rest&... res
   }
 }
 
+// Stores a warp's packs of records, all of which are there: past a vector each, through shared
+// memory, so that neighbouring lanes write neighbouring vectors. `first`: where this lane's begin.
+template <int warps, class Memory, class Record, int items>
+__device__ inline void store_records(unsigned char* first, const Pack<Record, items>& pack) {
+  constexpr int own = items * int(detail::leaf_stride<Memory>), all = warp_threads * own;
+  if constexpr (own <= vector_bytes) {
+    store_leaves(Targets<Memory>{first}, pack);
+  } else {
+    struct Staged {
+      alignas(vector_bytes) unsigned char bytes[warps][all];
+    };
+    const int lane = threadIdx.x % warp_threads;
+    unsigned char* staged = ptx::shared_memory<Staged>().bytes[threadIdx.x / warp_threads];
+    store_leaves(Targets<Memory>{staged + lane * own}, pack);
+    ptx::syncwarp();
+    unsigned char* to = first - lane * own;
+#pragma unroll
+    for (int begin = 0; begin < all; begin += warp_threads * vector_bytes) {
+      const int at = begin + lane * vector_bytes;
+      if (at < all) store_pack(to + at, load_pack<uint8, vector_bytes>(staged + at));
+    }
+    ptx::syncwarp();  // before the next packs take their place
+  }
+}
+
 template <class Policy, class Op, class Output, class... Inputs>
 struct FlatTransform {
   static constexpr int items = Policy::items;
@@ -145,7 +172,12 @@ struct FlatTransform {
 #pragma unroll
       for (int i = 0; i < items; ++i) result.items[i] = apply(helds.packs[load].items[i]...);
       const int64 first = begin + int64(load) * Policy::block_threads * items;
-      store_leaves(dense_targets_at<Output>(pointers, first), result);
+      const auto to = dense_targets_at<Output>(pointers, first);
+      if constexpr (is_interleaved<Output>) {
+        store_records<Policy::block_threads / warp_threads, Output>(to.at[0], result);
+      } else {
+        store_leaves(to, result);
+      }
     }
   }
 };

@@ -82,6 +82,9 @@ def pack_items(operands: Sequence[Element], alignment: int) -> int:
     """Return how many elements of every operand one aligned pack holds."""
     read = [leaf.itemsize for operand in operands for leaf in records.memory_leaves(operand)]
     most = max(1, min(VECTOR_BYTES // min(read), MAX_PACK_BYTES // max(read)))
+    for operand in operands:  # records travel in one vector, where they fill it
+        if isinstance(operand, records.Interleaved) and VECTOR_BYTES % operand.size == 0:
+            most = min(most, VECTOR_BYTES // operand.size)
     steps = [
         records.step_of(operand)
         for operand in operands
