@@ -108,8 +108,10 @@ def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
     return LARGE if widest <= 4 else LARGE_WIDE
 
 
-# Of records: blocks have fewer threads where those are wide, and stages of about as many bytes.
+# Of records: blocks have fewer threads where those are wide, and stages of about as many bytes; of
+# narrow ones as those of numbers: tiles are found one after the other, so few large ones are faster.
 WIDE_RECORD, STAGE_BYTES, SHARED_BYTES = 32, 27 << 10, 113 << 10
+NARROW_STAGE_BYTES = 36 << 10
 WAVE_BYTES = 2 << 20  # of records of more than a vector
 WAVE_REGISTERS = 64  # bytes of a thread's elements
 
@@ -121,6 +123,8 @@ def records_policy(num_bytes: int, source: Element, acc: Dtype) -> Policy | Wave
         policy = tiles_policy(num_bytes, widest)
         if isinstance(policy, WavePolicy):
             return WIDE_WAVE if policy.blocks_per_sm > 1 else policy
+        warps = NARROW_STAGE_BYTES // (policy.lane_items(widest) * widest * WARP)
+        policy = replace(policy, block_threads=min(LARGE.block_threads, warps * WARP))
     elif num_bytes <= WAVE_BYTES:
         return WavePolicy(256, min(2, max(1, WAVE_REGISTERS // widest)), 1)
     else:
