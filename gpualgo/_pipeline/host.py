@@ -39,7 +39,7 @@ def run(
         elif problem.device == CPU:
             problem.cpu(arrays, results, operator, encoded)
         else:
-            _run_on_gpu(problem, arrays, results, operator, init, stream)
+            _run_on_gpu(problem, arrays, results, operator, init, stream, out is None)
     if out is not None:
         return out.owner if type(out) is View else out
     if problem.device == CPU and not problem.is_asked:
@@ -71,13 +71,21 @@ def _fill(
 
 
 def _run_on_gpu(
-    problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any
-) -> None:
-    """Bring the arrays to the problem's device, block by block where it can be, and back."""
+    problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any,
+    is_new: bool,
+) -> None:  # fmt: skip
+    """Bring the arrays to the problem's device, block by block where it can be, and back.
+
+    `is_new`: nobody else has the results.
+    """
     from gpualgo._driver import device as gpu
-    from gpualgo._pipeline import host_captured, host_whole
+    from gpualgo._pipeline import host_captured, host_small, host_whole
 
     device, where = problem.device, problem.where
+    if is_new and stream is None:
+        with gpu.get(device).current():
+            if host_small.run(problem, arrays, results, op, init, problem.encode(init)):
+                return
     if op is not None:
         op = host_captured.on_device(op, device, stream, where)
     with gpu.get(device).current():

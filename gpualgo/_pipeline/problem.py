@@ -73,6 +73,7 @@ class Problem:
     choice: Choice | None = None  # of the device, where the table has made one
     warm: Any = None  # `host_warm.Warm`, if the first call on the CPU has prepared it
     is_asked = False  # whether it has been tried
+    small: Any = None  # `host_small.Small`, once small arrays of the host were on a GPU
 
     def __init_subclass__(cls) -> None:
         cls.problems = Memo(cls.max_kept)

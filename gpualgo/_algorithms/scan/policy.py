@@ -109,7 +109,7 @@ def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
 
 
 # Of records: blocks have fewer threads where those are wide, and stages of about as many bytes; of
-# narrow ones as those of numbers: tiles are found one after the other, so few large ones are faster.
+# narrow ones as those of numbers. Prefixes are found one after the other: few tiles are faster.
 WIDE_RECORD, STAGE_BYTES, SHARED_BYTES = 32, 27 << 10, 113 << 10
 NARROW_STAGE_BYTES = 36 << 10
 WAVE_BYTES = 2 << 20  # of records of more than a vector

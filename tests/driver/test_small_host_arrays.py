@@ -1,0 +1,98 @@
+"""Small pageable arrays on a GPU: later calls use what the first decided, wherever they lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, assert_same
+
+import gpualgo as ga
+from gpualgo._pipeline import host_small
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each call on arrays of the host was one of small ones."""
+    found: list[bool] = []
+    run = host_small.run
+
+    def spied(*args: Any) -> bool:
+        found.append(run(*args))
+        return found[-1]
+
+    monkeypatch.setattr(host_small, "run", spied)
+    return found
+
+
+def calls(x: np.ndarray[Any, Any], k: float) -> list[tuple[Any, Any]]:
+    scaled = np.float64(k)
+    return [
+        (ga.reduce(x), x.sum()),
+        (ga.reduce(x, 5), x.sum() + 5),
+        (ga.inclusive_scan(x), np.cumsum(x)),
+        (ga.transform(lambda a: a * scaled, x), x * k),
+        (ga.transform(lambda a, b: a + b, x, 2.0), x + 2),
+        (ga.radix_sort(x), np.sort(x)),
+        (ga.argsort(x), np.argsort(x, kind="stable")),
+        (ga.histogram(x, 7, (0, 50)), np.histogram(x, 7, (0, 50))[0]),
+        (ga.reduce((x, x), None, lambda a, b: (a[0] + b[0], max(a[1], b[1])))[1], x.max()),
+    ]
+
+
+def test_again_and_elsewhere(cuda: Backend, small: list[bool]) -> None:
+    random = np.random.default_rng(0)
+    with ga.default_device("cuda"):
+        for n, k in ((1, 2.0), (1000, 2.0), (1000, 3.0), (1001, 3.0), (1000, 2.0)):
+            memory = random.integers(0, 50, n + 3).astype("f8")
+            for x in (memory[:n], memory[3:]):
+                for got, want in calls(x, k):
+                    assert_same(np.asarray(got), np.asarray(want))
+    assert all(small)
+
+
+def test_what_is_not_small(
+    cuda: Backend, small: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, table = np.arange(3000.0), np.arange(5.0)
+    pinned = ga.empty_pinned(3000, np.float64)
+    pinned[:] = x
+    with ga.default_device("cuda"):
+        assert ga.reduce(x[::2]) == x[::2].sum()
+        assert ga.reduce(pinned) == x.sum()
+        assert ga.reduce(ga.lazy.arange(3000)) == 3000 * 2999 // 2
+        assert_same(ga.transform(lambda a: table[int(a) % 5], x), table[np.arange(3000) % 5])
+        assert not any(small)
+        monkeypatch.setattr(host_small, "MOST_BYTES", 24_000)
+        assert_same(ga.inclusive_scan(x), np.cumsum(x))
+        assert not any(small)
+        out = np.zeros(3000)
+        ga.inclusive_scan(x, out=out)
+        assert_same(out, np.cumsum(x))
+        assert ga.reduce(x[:2000]) == x[:2000].sum()
+    assert small[-1]
+
+
+def test_memory_is_given_back(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in the middle leaves nothing behind, and the next call works."""
+    from gpualgo._driver import device, staging
+
+    x = np.arange(1000.0)
+    lent = []
+    gpu = device.get(0)
+    free = gpu.free
+    monkeypatch.setattr(gpu, "free", lambda *given: (lent.append(given[0]), free(*given)))
+    with ga.default_device("cuda"):
+        assert ga.reduce(x) == x.sum()
+        count = len(lent)
+
+        def fails(*args: Any) -> None:
+            raise RuntimeError("planted")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(staging, "fetch", fails)
+            with pytest.raises(RuntimeError, match="planted"):
+                ga.reduce(x)
+        assert ga.reduce(x) == x.sum()
+    assert len(lent) == count + 2
