@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
     from gpualgo._pipeline.problem import Array, Problem
 
-MOST_BYTES = 4 << 20  # of all arrays
+MOST_BYTES = staging.DIRECT_BYTES  # of all arrays
 
 
 class Small(NamedTuple):

@@ -133,7 +133,7 @@ def _join(operands: Sequence[_Operand]) -> None:
             continue
         record = _Operand(found.records, None, False)
         for operand, offset in zip(operands[begin:end], found.offsets, strict=True):
-            operand.record, operand.offset = record, offset
+            operand.within, operand.offset = record, offset
         begin = end
 
 
@@ -144,7 +144,8 @@ class _Operand:
         self.array, self.place = array, place
         self.is_lent = place is None
         self.address = 0  # of the memory lent
-        self.record, self.offset = self, 0  # what it travels in, and where in that
+        self.within: _Operand | None = None  # what it travels in, if that is another
+        self.offset = 0  # in that
         # Memory without gaps travels as it lies, in whichever order of axes that is.
         self.order = () if place is not None else order_of(array.shape, [array.strides])
         if self.order and not array.transpose(self.order).flags.c_contiguous:
@@ -163,6 +164,11 @@ class _Operand:
         if self.is_lent:
             return self.place._replace(ptr=self.address + self.place.ptr - self.first, owner=None)
         return self.place
+
+    @property
+    def record(self) -> _Operand:
+        """What it travels in."""
+        return self if self.within is None else self.within
 
     @property
     def _memory(self) -> np.ndarray[Any, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -96,3 +98,27 @@ def test_memory_is_given_back(cuda: Backend, monkeypatch: pytest.MonkeyPatch) ->
                 ga.reduce(x)
         assert ga.reduce(x) == x.sum()
     assert len(lent) == count + 2
+
+
+@pytest.mark.parametrize("most", [0, 1 << 20], ids=["whole", "small"])
+@pytest.mark.parametrize("step", [1, 2])
+def test_arrays_are_let_go(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch, most: int, step: int
+) -> None:
+    """Without the garbage collector: fresh memory for each result would cost what it takes."""
+    monkeypatch.setattr(host_small, "MOST_BYTES", most)
+    x, out = np.arange(3000.0), np.zeros(1500)
+
+    def scaled(a: Any) -> Any:
+        return a * 2
+
+    gc.disable()
+    try:
+        with ga.default_device("cuda"):
+            results = [ga.transform(scaled, x[::step]), ga.inclusive_scan(x[::step])]
+            ga.transform(scaled, x[::2], out=out)
+        alive = [weakref.ref(each) for each in (*results, x, out)]
+        del results, x, out
+        assert [each() for each in alive] == [None] * 4
+    finally:
+        gc.enable()
