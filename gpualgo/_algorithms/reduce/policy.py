@@ -54,9 +54,12 @@ ORDERED = Policy(512, 4, 8)  # 4330
 # Elements of 8 bytes and more: with 4 loads, so much is in flight that DRAM pages thrash.
 WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
 WIDE_ORDERED = Policy(512, 2, 64)  # 4466 (float64), 4291 as ORDERED
-# Up to SMALL_BYTES latency counts: more blocks, smaller tiles.
+# Up to SMALL_BYTES latency counts: more blocks, smaller tiles. µs of 2^16 float32, sum and lambda:
+# 4.5, 4.5 as SMALLEST, 4.8, 5.0 as SMALL; of 2^22 7.2, 7.4 as MIDDLE, 7.7, 7.7 as what is larger.
+SMALLEST, SMALLEST_BYTES = Policy(256, 1, 16), 256 << 10
 SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20
+MIDDLE, MIDDLE_BYTES = Policy(256, 4, 16), 32 << 20  # of elements of less than 8 bytes
 ROWS = Policy(256, 4, 1)
 SHORT_ROWS = 4  # of a group of less than a warp
 COLUMNS = Policy(256, 4, 1)
@@ -73,7 +76,9 @@ TARGET_BLOCKS = 1056  # of reduce_columns_kernel
 def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
     """Return the policy of reduce_blocks_kernel."""
     if num_bytes <= SMALL_BYTES:
-        policy = SMALL
+        policy = SMALLEST if num_bytes <= SMALLEST_BYTES else SMALL
+    elif num_bytes <= MIDDLE_BYTES and widest_read(dtype) < 8:
+        policy = MIDDLE
     elif widest_read(dtype) < 8:
         policy = COMMUTATIVE if op.commutative else ORDERED
     else:

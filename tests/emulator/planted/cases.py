@@ -49,7 +49,7 @@ class Case:
 
 
 _REDUCE = (
-    (reduce, "SMALL", reduce.Policy(64, 2, 4)),
+    (reduce, "SMALLEST", reduce.Policy(64, 2, 4)),
     (reduce, "MIN_BLOCKS", 3),
     (reduce, "COLUMNS", reduce.Policy(64, 2, 1)),
 )
@@ -73,7 +73,8 @@ _PASSES = (
 )
 _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
-    *((histogram, name, _SMALL) for name in ("SMALL", "ROOMY", "ROOMIEST", "LARGE")),
+    (histogram, "SMALL", {}),
+    *((histogram, name, _SMALL) for name in ("SMALL_OF_MANY", "ROOMY", "ROOMIEST", "LARGE")),
     (histogram, "STRIDED", histogram.Policy(64, 4, 2)),
 )
 _JOINT = (
