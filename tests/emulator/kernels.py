@@ -11,7 +11,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from emulator import machine, operators, toolchain, trial
+from emulator import control, machine, operators, toolchain, trial
 from emulator.control import Settings
 from gpualgo._cuda import kept
 from gpualgo._cuda.build import Spec
@@ -52,6 +52,7 @@ class Library:
         self.has_numbers = bool(int(has_numbers))
         self.functions = [one for one in (self.operator, self.source) if one is not None]
         self.has_own_state = any(one.words is not None for one in self.functions)
+        control.machine()  # whose symbols the code needs, though nothing may have run yet
         self._code = _own_copy(path) if self.has_own_state else _shared(path)
         self.entry = int(ctypes.cast(self._code.emu_entry, ctypes.c_void_p).value or 0)
         self.num_bytes = ctypes.c_uint64.in_dll(self._code, "emu_params_size").value

@@ -112,6 +112,14 @@ class Sort(Problem):
         out_keys, out_values = (*results, None)[:2]
         return prepared(keys, values, out_keys, out_values, axis, order)
 
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.radix_sort import blocks
+
+        return blocks.sort(self, arrays, results, stream)
+
 
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:
     """Return the dtype of keys once it is one that has an order here."""

@@ -100,6 +100,14 @@ class TupleSort(Problem):
         else:
             cpu_tuples.radix_sort(self, arrays, results)
 
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.radix_sort import blocks
+
+        return blocks.sort(self, arrays, results, stream)
+
 
 def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
     """Return the views of keys, and of values if given, and how each is built."""

@@ -1,0 +1,58 @@
+"""What calls share that bring arrays of the host to a GPU block by block: memory, and its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gpualgo._arrays.view import View, dense_view
+from gpualgo._cuda.plan import Plan
+from gpualgo._driver import device as gpu
+from gpualgo._driver import staging, workspace
+from gpualgo._pipeline import host_whole
+from gpualgo._pipeline.problem import NO_START, Array, Problem, Start
+
+ALLOWED = 3, 4  # of the GPU's memory: what one call may take of it, arrays and storage together
+
+Queue: TypeAlias = Callable[..., None]
+
+
+def allowed_bytes(device: int) -> int:
+    """Return how much memory a call may take: a part of all that there is, whoever uses it."""
+    share, of = ALLOWED
+    return gpu.get(device).memory_bytes * share // of
+
+
+def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
+    """Return the stream of a call that the host takes part in; what was queued there has run."""
+    handle = host_whole.handle_on(problem.device, stream, array, problem.where)
+    if stream is not None:
+        host_whole.before_host(handle, f"{problem.where}: {reason}")
+    return handle
+
+
+def dense(dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...], device: int) -> list[View]:
+    """Return views of arrays without gaps, as plans are made for them before there is memory."""
+    return [dense_view(0, shape, dtype, device) for dtype in dtypes]
+
+
+@contextmanager
+def memory(
+    device: int, stream: int, sizes: Sequence[int], plans: Sequence[Plan]
+) -> Iterator[tuple[list[int], Queue]]:
+    """Take the memory of a whole call at once, before it writes anything.
+
+    Gives an address for each size, and what queues one of the plans: its sources and targets, and
+    what it starts from. Plans share their temporary storage, as they follow each other.
+    """
+    storage = max((plan.temp_storage_bytes for plan in plans), default=0)
+    with staging.device_buffers(device, stream, [*sizes, storage]) as (*addresses, last):
+
+        def queue(plan: Plan, *operands: int, words: bytes = b"", start: Start = NO_START) -> None:
+            with workspace.supplied(workspace.Given(last, workspace.aligned(storage))):
+                plan.queue(stream, (*start, words, *operands))
+
+        yield addresses, queue
