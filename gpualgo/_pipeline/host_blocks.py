@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._arrays.view import View, dense_view
+from gpualgo._arrays.view import NumPy, View, dense_view
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import staging, workspace
+from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import host_whole
 from gpualgo._pipeline.problem import NO_START, Array, Problem, Start
 
@@ -37,6 +38,12 @@ def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
 def dense(dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...], device: int) -> list[View]:
     """Return views of arrays without gaps, as plans are made for them before there is memory."""
     return [dense_view(0, shape, dtype, device) for dtype in dtypes]
+
+
+def host(dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...]) -> tuple[View, ...]:
+    """Return views of such arrays of the host, for whom a problem is looked up."""
+    views = dense(dtypes, shape, CPU)
+    return tuple([view._replace(library=NumPy) for view in views])
 
 
 @contextmanager

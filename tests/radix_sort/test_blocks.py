@@ -15,16 +15,23 @@ Host = np.ndarray[Any, Any]
 
 
 @pytest.fixture
-def small(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
     """Let calls take so few bytes that a row of some hundred keys does not fit."""
+    from gpualgo._algorithms.radix_sort import blocks
     from gpualgo._driver import device as gpu
     from gpualgo._driver import staging
 
     monkeypatch.setitem(gpu.get(0).__dict__, "memory_bytes", 8000)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
+    ran: list[Any] = []
+    usual = blocks.host_blocks.begin
+    monkeypatch.setattr(blocks.host_blocks, "begin", lambda *args: ran.append(1) or usual(*args))
     with ga.default_device("cuda"):
         yield
+    assert ran or "as_a_whole" in request.node.name, "nothing went by blocks"
 
 
 def _on_cpu(function: Any, *arguments: Any, **options: Any) -> Any:

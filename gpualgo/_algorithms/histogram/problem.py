@@ -81,3 +81,11 @@ class Histogram(Problem):
 
         (x,), (result,) = arrays, results
         return cpu.prepared(x, result, self)
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.histogram import blocks
+
+        return blocks.histogram(self, arrays, results[0], None, stream, places)

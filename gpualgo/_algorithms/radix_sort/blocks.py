@@ -21,12 +21,11 @@ from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._algorithms.radix_sort.ranks import ranks_of
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.policy import Applied
-from gpualgo._arrays.view import NumPy, View, dense_view
+from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.splitting import cuts
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
-from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import host_blocks
 from gpualgo._pipeline.problem import Array, problem_of
@@ -55,8 +54,8 @@ def sort(problem: Sort | TupleSort, arrays: list[Array], results: list[Array], s
         work.sort_rows(sources, targets, stream, allowed)
         return True
     for index in np.ndindex(sources[0].shape[:-1]):
-        row = [[x[index] for x in side] for side in (sources, targets)]
-        work.sort_row(*row, stream, allowed)
+        row, out = ([x[index] for x in side] for side in (sources, targets))
+        work.sort_row(row, out, stream, allowed)
     return True
 
 
@@ -163,8 +162,7 @@ class _Work:
         problem, dtypes = self.problem, self.dtypes
         if index is not None:
             dtypes = dtypes[:-1]
-        # As host arrays, for the look-up; the plan is that of device arrays.
-        views = tuple(v._replace(library=NumPy) for v in host_blocks.dense(dtypes, shape, CPU))
+        views = host_blocks.host(dtypes, shape)
         rest: Any = (*problem.rest[:3], axis, index)
         if not isinstance(problem, Sort):
             forms = problem.forms

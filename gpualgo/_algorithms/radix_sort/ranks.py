@@ -1,4 +1,4 @@
-"""Keys as Python's integers in the order of a sort: what is compared where few keys are looked at."""
+"""Keys as integers of Python's in the order of a sort: to compare a few of them on the host."""
 
 from __future__ import annotations
 
