@@ -35,9 +35,15 @@ def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
     return handle
 
 
-def dense(dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...], device: int) -> list[View]:
-    """Return views of arrays without gaps, as plans are made for them before there is memory."""
-    return [dense_view(0, shape, dtype, device) for dtype in dtypes]
+def dense(
+    dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...], device: int, first: int = 0
+) -> list[View]:
+    """Return views of arrays without gaps, as plans are made for them before there is memory.
+
+    Each has an address of its own, those of outputs from the number of inputs on: plans ask whether
+    arrays are the same.
+    """
+    return [dense_view(first + i + 1 << 44, shape, dtype, device) for i, dtype in enumerate(dtypes)]
 
 
 def host(dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...]) -> tuple[View, ...]:

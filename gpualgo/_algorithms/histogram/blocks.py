@@ -15,7 +15,6 @@ import numpy as np
 
 from gpualgo._algorithms.histogram import joint_policy
 from gpualgo._algorithms.histogram.cuda_sums import place_bytes
-from gpualgo._algorithms.histogram.joint_problem import JointHistogram
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import order_of
 from gpualgo._cuda.plan import Plan
@@ -24,6 +23,7 @@ from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.problem import NO_START, Array
 
 if TYPE_CHECKING:
+    from gpualgo._algorithms.histogram.joint_problem import JointHistogram
     from gpualgo._algorithms.histogram.problem import Histogram
 
 BLOCK_BYTES = 256 << 20  # what is smaller goes to the GPU as a whole
@@ -62,7 +62,7 @@ class _Histogram:
         self.shape = arrays[0].shape
         self.cells = problem.results[0].shape[len(self.shape) - len(problem.axes) :]
         self.sum_bytes = 0  # of a kept place, where there are weights
-        if isinstance(problem, JointHistogram) and problem.has_weights:
+        if problem.has_weights:
             self.sum_bytes = place_bytes(problem)
         self.item_bytes = sum(dtype.itemsize for dtype in self.dtypes)
         self.kept = [i for i in range(len(self.shape)) if i not in problem.axes]
@@ -104,9 +104,8 @@ class _Histogram:
         )
         out = self._result_shape(shape)
         views = host_blocks.dense(self.dtypes, shape, self.device)
-        plan: Plan = same.cuda(
-            views, None, host_blocks.dense([self.problem.dtype], out, self.device)
-        )
+        targets = host_blocks.dense([self.problem.dtype], out, self.device, len(views))
+        plan: Plan = same.cuda(views, None, targets)
         return plan
 
     def _result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:

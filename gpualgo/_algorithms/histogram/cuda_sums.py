@@ -19,6 +19,7 @@ from gpualgo._driver import workspace
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.joint_problem import JointHistogram
+    from gpualgo._algorithms.histogram.problem import Histogram
 
 _HEAD_BYTES = 256  # of SumsHead, and what aligns the sums
 
@@ -40,7 +41,7 @@ def plan_of(case: Case, views: Sequence[View], bins: dict[str, Any], table: Any)
     return Plan(case.device, steps, [piece], table)
 
 
-def place_bytes(problem: JointHistogram) -> int:
+def place_bytes(problem: Histogram | JointHistogram) -> int:
     """Return what the sums of a kept place take."""
     sums = sum_of(problem.dtype)
     planes = sums.parts * (sums.digits // 2 + (sums.format is not None))

@@ -29,6 +29,7 @@ class Histogram(Problem):
     `rest` holds the bins (see `arguments.bins_of`), the axis and the dtype.
     """
 
+    has_weights = False
     max_kept = 256  # fewer than elsewhere: a range taken from the data makes a call of its own
 
     def __init__(

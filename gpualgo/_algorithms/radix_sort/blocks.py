@@ -10,14 +10,13 @@ is, whatever the runs are: keys and values cross the bus twice each way.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._algorithms.radix_sort import policy
 from gpualgo._algorithms.radix_sort.ranks import ranks_of
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.policy import Applied
@@ -31,6 +30,7 @@ from gpualgo._pipeline import host_blocks
 from gpualgo._pipeline.problem import Array, problem_of
 
 if TYPE_CHECKING:
+    from gpualgo._algorithms.radix_sort.problem import Sort
     from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 
 _COPIES = 4  # of keys and values: as they come and go, and those of a sort of rows with gaps
@@ -44,18 +44,21 @@ def sort(problem: Sort | TupleSort, arrays: list[Array], results: list[Array], s
     if arrays[0].size * work.item_bytes <= allowed:
         return False
     reason = "its arrays do not fit the GPU together, so the host takes part"
-    stream = host_blocks.begin(problem, arrays[0], stream, reason)
-    axis, row_items = problem.axis, problem.row_items
-    if axis is None:
-        work.sort_row(arrays, [result.reshape(-1) for result in results], stream, allowed)
-        return True
-    sources, targets = ([np.moveaxis(x, axis, -1) for x in side] for side in (arrays, results))
-    if row_items * work.item_bytes <= allowed:
-        work.sort_rows(sources, targets, stream, allowed)
-        return True
-    for index in np.ndindex(sources[0].shape[:-1]):
-        row, out = ([x[index] for x in side] for side in (sources, targets))
-        work.sort_row(row, out, stream, allowed)
+    handle = host_blocks.begin(problem, arrays[0], stream, reason)
+    for room in (allowed, allowed // 2, allowed // 4, allowed // 8):
+        try:
+            work.sort(arrays, results, handle, room)
+            break
+        except MemoryError:  # others have the rest: the result does not depend on the runs
+            if work.has_written or room == allowed // 8:
+                raise
+        except Exception as error:
+            if not work.has_written or not work.is_in_place:
+                raise
+            raise RuntimeError(
+                f"{problem.where}: out was sorted in place and is half written: what it held is "
+                f"lost ({error})"
+            ) from error
     return True
 
 
@@ -65,14 +68,28 @@ class _Work:
     def __init__(self, problem: Sort | TupleSort, arrays: Sequence[Array]) -> None:
         self.problem, self.device, self.index = problem, problem.device, problem.index_dtype
         self.dtypes = [array.dtype for array in arrays]
-        self.num_keys = 1 if isinstance(problem, Sort) else problem.num_keys
         if self.index is not None:
             self.dtypes.append(self.index)  # positions travel along as values
-        is_plain = isinstance(problem, Sort) and all(
-            d.itemsize in (1, 2, 4, 8, 16) for d in self.dtypes
-        )
+        has_words = all(dtype.itemsize in policy.WORDS for dtype in self.dtypes)
+        is_plain = has_words and not problem.is_of_tuples
         moved = sum(dtype.itemsize for dtype in self.dtypes)
         self.item_bytes = _COPIES * moved + (0 if is_plain else _WORDS_BYTES)
+        self.has_written = self.is_in_place = False  # any of the results; over its own input
+
+    def sort(self, arrays: list[Array], results: list[Array], stream: int, allowed: int) -> None:
+        """Sort arrays of the host, by so many bytes of the device."""
+        self.is_in_place = any(np.may_share_memory(x, y) for x in arrays for y in results)
+        axis, row_items = self.problem.axis, self.problem.row_items
+        if axis is None:
+            self.sort_row(arrays, [result.reshape(-1) for result in results], stream, allowed)
+            return
+        sources, targets = ([np.moveaxis(x, axis, -1) for x in side] for side in (arrays, results))
+        if row_items * self.item_bytes <= allowed:
+            self.sort_rows(sources, targets, stream, allowed)
+            return
+        for index in np.ndindex(sources[0].shape[:-1]):
+            row, out = ([x[index] for x in side] for side in (sources, targets))
+            self.sort_row(row, out, stream, allowed)
 
     # --- rows that fit ------------------------------------------------------------------------
 
@@ -92,6 +109,7 @@ class _Work:
                 for x, address in zip(sources, memory, strict=False):
                     staging.upload(x[index], address, self.device, stream)
                 queue(plans[sources[0][index].shape], *memory)
+                self.has_written = True
                 for x, address in zip(targets, memory[len(sources) :], strict=True):
                     staging.download(address, x[index], self.device, stream)
             driver.synchronize(stream)
@@ -125,25 +143,22 @@ class _Work:
             driver.synchronize(stream)
             pieces = pairwise(self._cuts(runs, ends))
             arrivals = list(zip(targets, outputs[-len(targets) :], strict=True))
-            is_in_place = any(np.may_share_memory(x, y) for x in sources for y in targets)
-            with _told_as(f"{self.problem.where}: out", is_in_place):
-                for (start, end), (first, last) in zip(ends, pieces, strict=True):
-                    for x, address in zip(runs, inputs, strict=True):
-                        parts = [x[a:b] for a, b in zip(first, last, strict=True)]
-                        staging.upload_all(parts, address, self.device, stream)
-                    queue(plans[end - start], *inputs, *outputs)
-                    for x, address in arrivals:
-                        staging.download(address, x[start:end], self.device, stream)
-                driver.synchronize(stream)
+            self.has_written = True
+            for (start, end), (first, last) in zip(ends, pieces, strict=True):
+                for x, address in zip(runs, inputs, strict=True):
+                    parts = [x[a:b] for a, b in zip(first, last, strict=True)]
+                    staging.upload_all(parts, address, self.device, stream)
+                queue(plans[end - start], *inputs, *outputs)
+                for x, address in arrivals:
+                    staging.download(address, x[start:end], self.device, stream)
+            driver.synchronize(stream)
 
     def _cuts(self, runs: Sequence[Array], ends: Sequence[tuple[int, int]]) -> list[list[int]]:
         """Return where the pieces of each block begin in the runs, and where the last ones end."""
         problem = self.problem
-        ways = problem.descending if isinstance(problem, Sort) else problem.rest[0]
-        ways = (ways,) if isinstance(ways, bool) else ways
         bits = None if problem.end_bit is None else (problem.begin_bit, problem.end_bit)
-        rank = ranks_of(self.dtypes[: self.num_keys], ways, bits)
-        keys = [x.view(f"u{x.dtype.itemsize}") for x in runs[: self.num_keys]]
+        rank = ranks_of(self.dtypes[: problem.num_keys], problem.ways, bits)
+        keys = [x.view(f"u{x.dtype.itemsize}") for x in runs[: problem.num_keys]]
 
         def read(run: int, place: int) -> tuple[int, ...]:
             at = ends[run][0] + place
@@ -163,17 +178,12 @@ class _Work:
         if index is not None:
             dtypes = dtypes[:-1]
         views = host_blocks.host(dtypes, shape)
-        rest: Any = (*problem.rest[:3], axis, index)
-        if not isinstance(problem, Sort):
-            forms = problem.forms
-            if index is None and self.index is not None:
-                forms = (forms[0], None)
-            rest = (*rest, forms)
+        rest = problem.rest_along(axis, index)
         same = problem_of(type(problem), views, None, None, rest, problem.where, 0, self.device)
         outs = [target.dtype for target in targets]
         return same.cuda(
             host_blocks.dense(dtypes, shape, self.device), None,
-            host_blocks.dense(outs, shape, self.device),
+            host_blocks.dense(outs, shape, self.device, len(dtypes)),
         )  # fmt: skip
 
     def _positions(self, count: int, dtype: np.dtype[Any]) -> Plan:
@@ -191,16 +201,3 @@ class _Work:
 
 def _same(a: Any) -> Any:
     return a
-
-
-@contextmanager
-def _told_as(name: str, is_in_place: bool) -> Iterator[None]:
-    """Say of an error that what was sorted in place is lost: it holds a part of the result."""
-    try:
-        yield
-    except Exception as error:
-        if is_in_place:
-            raise RuntimeError(
-                f"{name} was sorted in place and is half written: what it held is lost ({error})"
-            ) from error
-        raise

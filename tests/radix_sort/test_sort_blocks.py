@@ -68,6 +68,19 @@ def test_every_kind_of_keys(dtype: Any) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_equal_keys_and_long_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that are too long for one block of threads; none of their digits may differ."""
+    from gpualgo._algorithms.radix_sort import cuda_builder
+
+    monkeypatch.setattr(cuda_builder.block_sort, "launch_of", lambda *_: None)
+    values = np.arange(700, dtype=np.int32)
+    for x in (np.full(700, 7, np.int32), np.arange(700, dtype=np.int32)[::-1].copy()):
+        order = np.argsort(x, kind="stable")
+        assert_same(ga.radix_sort(x), x[order])
+        assert_same(ga.radix_sort(x, values)[1], values[order])
+
+
+@pytest.mark.usefixtures("small")
 def test_index_dtypes_and_bits() -> None:
     x = _keys(900, np.int16)
     order = np.argsort(x, kind="stable")
@@ -176,11 +189,26 @@ def test_without_memory_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> N
 
     x = _keys(900, np.int32)
     same = x.copy()
+    usual = gpu.get(0).allocate
     with monkeypatch.context() as patch:
         patch.setattr(gpu.get(0), "allocate", none_left)
         with pytest.raises(MemoryError, match="no memory"):
             ga.radix_sort(same, out=same)
     assert_same(same, x)
+    left = [0]
+
+    def some_left(size: int, stream: int) -> int:
+        if left[0] + size > 3000:  # others have the rest
+            raise MemoryError("no memory")
+        left[0] += size
+        return usual(size, stream)
+
+    def free(address: int, stream: int, free: Any = gpu.get(0).free) -> None:
+        left[0] = 0  # all is given back at once
+        free(address, stream)
+
+    monkeypatch.setattr(gpu.get(0), "allocate", some_left)
+    monkeypatch.setattr(gpu.get(0), "free", free)
     assert_same(ga.radix_sort(same), np.sort(x))
 
 
