@@ -69,3 +69,25 @@ def memory(
                 plan.queue(stream, (*start, words, *operands))
 
         yield addresses, queue
+
+
+class Written:
+    """Whether a call has begun to write its results."""
+
+    has_begun = False
+
+
+@contextmanager
+def told(where: str, arrays: Sequence[Array], results: Sequence[Array]) -> Iterator[Written]:
+    """Say of errors on the way what they leave behind: in place, what there was is lost."""
+    written = Written()
+    try:
+        yield written
+    except Exception as error:
+        is_in_place = any(np.may_share_memory(x, y) for x in arrays for y in results)
+        if not (written.has_begun and is_in_place):
+            raise
+        kind = MemoryError if isinstance(error, MemoryError) else RuntimeError
+        raise kind(
+            f"{where}: out is its input and half written, so that what it held is lost: {error}"
+        ) from error

@@ -28,6 +28,12 @@ def in_place(arrays: Arrays, device: int, where: str, is_aligned: bool = True) -
     return [page_locked.view(NumPy.view(a), device, where, is_aligned) for a in arrays]
 
 
+def as_seen(arrays: Arrays, places: Sequence[View | None], device: int) -> list[View]:
+    """Return views as kernels would see arrays that come whole, but for their addresses."""
+    operands = zip(arrays, places, strict=True)
+    return [_Operand(array, place, is_copied=False).view(0, device) for array, place in operands]
+
+
 @contextmanager
 def on_device(
     device: int, stream: Any, inputs: Arrays, outputs: Arrays, where: str,

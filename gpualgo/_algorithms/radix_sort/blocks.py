@@ -45,20 +45,14 @@ def sort(problem: Sort | TupleSort, arrays: list[Array], results: list[Array], s
         return False
     reason = "its arrays do not fit the GPU together, so the host takes part"
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
-    for room in (allowed, allowed // 2, allowed // 4, allowed // 8):
-        try:
-            work.sort(arrays, results, handle, room)
-            break
-        except MemoryError:  # others have the rest: the result does not depend on the runs
-            if work.has_written or room == allowed // 8:
-                raise
-        except Exception as error:
-            if not work.has_written or not work.is_in_place:
-                raise
-            raise RuntimeError(
-                f"{problem.where}: out was sorted in place and is half written: what it held is "
-                f"lost ({error})"
-            ) from error
+    with host_blocks.told(problem.where, arrays, results) as work.written:
+        for room in (allowed, allowed // 2, allowed // 4, allowed // 8):
+            try:
+                work.sort(arrays, results, handle, room)
+                break
+            except MemoryError:  # others have the rest: the result does not depend on the runs
+                if work.written.has_begun or room == allowed // 8:
+                    raise
     return True
 
 
@@ -74,11 +68,10 @@ class _Work:
         is_plain = has_words and not problem.is_of_tuples
         moved = sum(dtype.itemsize for dtype in self.dtypes)
         self.item_bytes = _COPIES * moved + (0 if is_plain else _WORDS_BYTES)
-        self.has_written = self.is_in_place = False  # any of the results; over its own input
+        self.written = host_blocks.Written()
 
     def sort(self, arrays: list[Array], results: list[Array], stream: int, allowed: int) -> None:
         """Sort arrays of the host, by so many bytes of the device."""
-        self.is_in_place = any(np.may_share_memory(x, y) for x in arrays for y in results)
         axis, row_items = self.problem.axis, self.problem.row_items
         if axis is None:
             self.sort_row(arrays, [result.reshape(-1) for result in results], stream, allowed)
@@ -109,7 +102,7 @@ class _Work:
                 for x, address in zip(sources, memory, strict=False):
                     staging.upload(x[index], address, self.device, stream)
                 queue(plans[sources[0][index].shape], *memory)
-                self.has_written = True
+                self.written.has_begun = True
                 for x, address in zip(targets, memory[len(sources) :], strict=True):
                     staging.download(address, x[index], self.device, stream)
             driver.synchronize(stream)
@@ -143,7 +136,7 @@ class _Work:
             driver.synchronize(stream)
             pieces = pairwise(self._cuts(runs, ends))
             arrivals = list(zip(targets, outputs[-len(targets) :], strict=True))
-            self.has_written = True
+            self.written.has_begun = True
             for (start, end), (first, last) in zip(ends, pieces, strict=True):
                 for x, address in zip(runs, inputs, strict=True):
                     parts = [x[a:b] for a, b in zip(first, last, strict=True)]
