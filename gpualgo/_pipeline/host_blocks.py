@@ -18,6 +18,7 @@ from gpualgo._pipeline.problem import NO_START, Array, Problem, Start
 
 ALLOWED = 3, 4  # of the GPU's memory: what one call may take of it, arrays and storage together
 
+Index: TypeAlias = tuple[slice, ...]
 Queue: TypeAlias = Callable[..., None]
 
 
@@ -31,7 +32,7 @@ def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
     """Return the stream of a call that the host takes part in; what was queued there has run."""
     handle = host_whole.handle_on(problem.device, stream, array, problem.where)
     if stream is not None:
-        host_whole.before_host(handle, f"{problem.where}: {reason}")
+        host_whole.before_host(handle, reason)
     return handle
 
 
@@ -69,6 +70,18 @@ def memory(
                 plan.queue(stream, (*start, words, *operands))
 
         yield addresses, queue
+
+
+def indices(shape: tuple[int, ...], axes: Sequence[int], size: int, limit: int) -> Iterator[Index]:
+    """Yield slices of all axes, of which some are cut: a block has `limit` bytes, or one element.
+
+    The axes are cut in their order, an element along them has `size` bytes.
+    """
+    for cut in staging.pieces(tuple(shape[axis] for axis in axes), size, limit):
+        index = [slice(0, extent) for extent in shape]
+        for axis, item in zip(axes, cut, strict=False):
+            index[axis] = item if isinstance(item, slice) else slice(item, item + 1)
+        yield tuple(index)
 
 
 class Written:

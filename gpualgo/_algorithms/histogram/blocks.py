@@ -20,6 +20,7 @@ from gpualgo._base.extents import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging, workspace
 from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._pipeline.host_blocks import Index
 from gpualgo._pipeline.problem import NO_START, Array
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 256 << 20  # what is smaller goes to the GPU as a whole
 RESULT_BYTES = 1 << 30  # of the counters that are added to by one run through the samples
-
-Index = tuple[slice, ...]
 
 
 def histogram(
@@ -75,28 +74,18 @@ class _Histogram:
         else:
             room = RESULT_BYTES // (self.problem.dtype.itemsize * self.problem.num_bins)
         room = max(1, min(room, BLOCK_BYTES // self.item_bytes))
-        return self._indices(self.kept, 1, room)
+        return list(host_blocks.indices(self.shape, self.kept, 1, room))
 
     def _blocks(self, group: Index) -> list[Index]:
         """Return the blocks of samples of a group of kept places."""
         num_places = math.prod(_length(group[axis]) for axis in self.kept)
-        blocks = self._indices(self.problem.axes, num_places * self.item_bytes, BLOCK_BYTES)
+        size = num_places * self.item_bytes
+        blocks = host_blocks.indices(self.shape, self.problem.axes, size, BLOCK_BYTES)
         kept = set(self.kept)
         return [
             tuple(group[i] if i in kept else block[i] for i in range(len(self.shape)))
             for block in blocks
         ]
-
-    def _indices(self, axes: Sequence[int], size: int, limit: int) -> list[Index]:
-        """Return slices of all axes, of which some are cut so that a block has `limit` at most."""
-        found = []
-        extents = tuple(self.shape[axis] for axis in axes)
-        for cut in staging.pieces(extents, size, limit):
-            index = [slice(0, extent) for extent in self.shape]
-            for axis, item in zip(axes, cut, strict=False):
-                index[axis] = item if isinstance(item, slice) else slice(item, item + 1)
-            found.append(tuple(index))
-        return found
 
     def _plan(self, shape: tuple[int, ...]) -> Plan:
         same: Any = self.problem.like(

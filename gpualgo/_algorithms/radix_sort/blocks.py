@@ -43,7 +43,7 @@ def sort(problem: Sort | TupleSort, arrays: list[Array], results: list[Array], s
     work = _Work(problem, arrays)
     if arrays[0].size * work.item_bytes <= allowed:
         return False
-    reason = "its arrays do not fit the GPU together, so the host takes part"
+    reason = f"{problem.where}: the arrays do not fit the GPU together, so the host takes part"
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
     with host_blocks.told(problem.where, arrays, results) as work.written:
         for room in (allowed, allowed // 2, allowed // 4, allowed // 8):

@@ -92,7 +92,7 @@ def _run(work: Work, way: Way) -> None:
 
 def _whole_lines(work: Work, way: Way, line_bytes: int, limit: int) -> None:
     axes = [axis for axis in work.order if axis != way.axis]
-    blocks = list(work.blocks(axes, line_bytes, limit))
+    blocks = list(host_blocks.indices(work.shape, axes, line_bytes, limit))
     shapes = {work.arrays[0][block].shape for block in blocks}
     plans = {}
     for shape in shapes:

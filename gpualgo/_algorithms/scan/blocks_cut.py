@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.scan import blocks_work, cuda, policy
-from gpualgo._algorithms.scan.blocks_work import Index, Work
+from gpualgo._algorithms.scan.blocks_work import Work
 from gpualgo._algorithms.scan.cuda_layout import Way
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._pipeline import host_blocks
+from gpualgo._pipeline.host_blocks import Index
 from gpualgo._pipeline.problem import Array, Start
 
 MOST_LINES = 64  # that lie side by side and come together
@@ -71,8 +72,8 @@ class _Cut:
             yield tuple(slice(0, extent) for extent in work.shape)
             return
         at = work.order.index(self.axis)
-        for outer in work.blocks(work.order[:at], 1, 1):
-            for inner in work.blocks(work.order[at + 1 :], 1, MOST_LINES):
+        for outer in host_blocks.indices(work.shape, work.order[:at], 1, 1):
+            for inner in host_blocks.indices(work.shape, work.order[at + 1 :], 1, MOST_LINES):
                 yield tuple(
                     one if work.order.index(i) < at else other
                     for i, (one, other) in enumerate(zip(outer, inner, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +16,6 @@ from gpualgo._pipeline.problem import Array, Start
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
 
-Index = tuple[slice, ...]
 BLOCK_BYTES = 256 << 20  # of elements and results; what is smaller goes to the GPU as a whole
 
 
@@ -53,14 +52,6 @@ class Work(NamedTuple):
     def widest(self) -> int:
         """The bytes of an element or of a result, whichever has more."""
         return int(max(self.problem.source.itemsize, self.problem.acc.itemsize))
-
-    def blocks(self, axes: Sequence[int], size: int, limit: int) -> Iterator[Index]:
-        """Yield slices of all axes, of which some are cut so that a block has `limit` at most."""
-        for cut in staging.pieces(tuple(self.shape[axis] for axis in axes), size, limit):
-            index = [slice(0, extent) for extent in self.shape]
-            for axis, item in zip(axes, cut, strict=False):
-                index[axis] = item if isinstance(item, slice) else slice(item, item + 1)
-            yield tuple(index)
 
     def memory(
         self, items: int, plans: Sequence[Plan]
