@@ -1,4 +1,4 @@
-"""Pageable host memory to the GPU and back: small arrays by the driver, others down several lanes.
+"""Host memory to the GPU and back: small and page-locked arrays by the driver, others by lanes.
 
 What arrives is as the host has it in C order; the device's memory has no gaps.
 """
@@ -58,7 +58,10 @@ def pieces(
 
 
 def upload(source: Array, target: int, device: int, stream: int) -> None:
-    """Copy an array to the device: it is there for what is queued on the stream from now on."""
+    """Copy an array to the device: it is there for what is queued on the stream from now on.
+
+    Page-locked memory is read when the stream comes to it.
+    """
     upload_all([source], target, device, stream)
 
 
@@ -129,16 +132,16 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
 
 
 def _direct(array: Array) -> Array | None:
-    """Return what the driver may copy by itself: an array, or room for it; None if it is large.
+    """Return what the driver may copy by itself: an array, or room for it; None: by lanes.
 
-    The driver refuses memory of which a part is page-locked.
+    Page-locked memory is copied as it is. The driver refuses memory of which a part is page-locked.
     """
-    if array.nbytes >= DIRECT_BYTES:
-        return None
-    if not array.flags.c_contiguous:
-        return np.empty(array.shape, array.dtype)
-    is_pageable = addresses.is_pageable(array.ctypes.data, array.nbytes)
-    return array if is_pageable else None
+    if array.flags.c_contiguous:
+        place = array.ctypes.data, array.nbytes
+        if array.nbytes < DIRECT_BYTES and addresses.is_pageable(*place):
+            return array
+        return array if addresses.is_page_locked(*place) else None
+    return np.empty(array.shape, array.dtype) if array.nbytes < DIRECT_BYTES else None
 
 
 def land(slot: Any, target: Array) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from gpualgo._arrays.view import NumPy, View, dense_view
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
-from gpualgo._driver import staging, workspace
+from gpualgo._driver import driver, staging, workspace
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import host_whole
 from gpualgo._pipeline.problem import NO_START, Array, Problem, Start
@@ -63,13 +63,25 @@ def memory(
     what it starts from. Plans share their temporary storage, as they follow each other.
     """
     storage = max((plan.temp_storage_bytes for plan in plans), default=0)
-    with staging.device_buffers(device, stream, [*sizes, storage]) as (*addresses, last):
+    buffers = staging.device_buffers(device, stream, [*sizes, storage])
+    with buffers as (*addresses, last), settled(stream):
 
         def queue(plan: Plan, *operands: int, words: bytes = b"", start: Start = NO_START) -> None:
             with workspace.supplied(workspace.Given(last, workspace.aligned(storage))):
                 plan.queue(stream, (*start, words, *operands))
 
         yield addresses, queue
+
+
+@contextmanager
+def settled(stream: int) -> Iterator[None]:
+    """Wait, after an error, for copies from and to arrays that the caller may free."""
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            driver.synchronize(stream)
+        raise
 
 
 def indices(shape: tuple[int, ...], axes: Sequence[int], size: int, limit: int) -> Iterator[Index]:

@@ -68,7 +68,8 @@ class _Reduction:
         ]
         started: set[int] = set()
         start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
-        with staging.device_buffers(self.device, self.stream, sizes) as memory:
+        buffers = staging.device_buffers(self.device, self.stream, sizes)
+        with buffers as memory, host_blocks.settled(self.stream):
             sources, rest = memory[: len(arrays)], memory[len(arrays) :]
             totals, parts = rest[: len(outs)], rest[len(outs) :]
             for index in blocks:
