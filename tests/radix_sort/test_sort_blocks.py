@@ -181,6 +181,14 @@ def test_page_locked_arrays_and_streams(cuda: Backend) -> None:
 
 
 @pytest.mark.usefixtures("small")
+def test_what_cannot_be_recorded() -> None:
+    locked = ga.empty_pinned(1000, np.float32)
+    locked[...] = _keys(1000, np.float32)
+    with pytest.raises(RuntimeError, match="do not fit the GPU together"), ga.graph():
+        ga.radix_sort(locked, out=ga.empty_pinned(1000, np.float32))
+
+
+@pytest.mark.usefixtures("small")
 def test_without_memory_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpualgo._driver import device as gpu
 

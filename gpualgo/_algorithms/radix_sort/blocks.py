@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.radix_sort.problem import Sort
     from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 
+# Longer runs would be counted in 8 bytes; but for many of them, as each is looked at for each cut.
+_RUN_ITEMS, _MOST_RUNS = 1 << 31, 32
 _COPIES = 4  # of keys and values: as they come and go, and those of a sort of rows with gaps
 _WORDS_BYTES = 48  # of what moves in place of an element of several numbers, twice, and its index
 
@@ -114,7 +116,7 @@ class _Work:
     ) -> None:
         """Sort all elements of arrays in C order; the targets have one dimension."""
         size = sources[0].size
-        run = max(1, allowed // self.item_bytes)
+        run = min(allowed // self.item_bytes, max(_RUN_ITEMS, -(-size // _MOST_RUNS))) or 1
         starts = range(0, size, run)
         runs = [np.empty(size, dtype) for dtype in self.dtypes]
         ends = [(start, min(start + run, size)) for start in starts]
