@@ -161,6 +161,16 @@ def test_tuples(limits: Limits) -> None:
     assert limits.ran == ["scan", "scan", "_whole_lines"]
 
 
+def test_what_operators_capture(limits: Limits) -> None:
+    limits.set(4000)
+    x, table, sign = np.arange(1500), np.array([0, 1]), 1
+    for options in ({}, {"axis": 0}):
+        y = x.reshape(-1, 30) if options else x
+        got = ga.inclusive_scan(y, None, lambda a, b: (a + b) * table[1] * sign, **options)
+        assert_same(got, np.cumsum(y, 0))
+    assert limits.ran == ["scan", "_whole_lines"]
+
+
 def test_outputs_streams_and_page_locked_arrays(cuda: Backend, limits: Limits) -> None:
     limits.set(4000)
     x = np.random.default_rng(1).integers(-99, 99, (40, 50))
