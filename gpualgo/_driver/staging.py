@@ -68,11 +68,11 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
     """Copy arrays to the device, one behind the other."""
     rest = list[Block]()
-    offset = 0
+    offset, is_small = 0, _is_small(sources)
     for source in sources:
         if not source.nbytes:
             continue
-        plain = _direct(source)
+        plain = _direct(source, is_small)
         if plain is None:
             rest.append((offset, source))
         else:
@@ -103,11 +103,11 @@ def download(source: int, target: Array, device: int, stream: int) -> None:
 def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
     """Copy device memory into arrays that lie there one behind the other."""
     rest = list[Block]()
-    offset = 0
+    offset, is_small = 0, _is_small(targets)
     for target in targets:
         if not target.nbytes:
             continue
-        plain = _direct(target)
+        plain = _direct(target, is_small)
         if plain is None:
             rest.append((offset, target))
         else:
@@ -131,17 +131,21 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
     _by_lanes(move, rest, device, stream)
 
 
-def _direct(array: Array) -> Array | None:
+def _is_small(arrays: Sequence[Array]) -> bool:
+    return sum(array.nbytes for array in arrays) < DIRECT_BYTES
+
+
+def _direct(array: Array, is_small: bool) -> Array | None:
     """Return what the driver may copy by itself: an array, or room for it; None: by lanes.
 
     Page-locked memory is copied as it is. The driver refuses memory of which a part is page-locked.
     """
     if array.flags.c_contiguous:
         place = array.ctypes.data, array.nbytes
-        if array.nbytes < DIRECT_BYTES and addresses.is_pageable(*place):
+        if is_small and addresses.is_pageable(*place):
             return array
         return array if addresses.is_page_locked(*place) else None
-    return np.empty(array.shape, array.dtype) if array.nbytes < DIRECT_BYTES else None
+    return np.empty(array.shape, array.dtype) if is_small else None
 
 
 def land(slot: Any, target: Array) -> None:

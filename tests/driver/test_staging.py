@@ -68,6 +68,19 @@ def test_bits_are_those_of_device_arrays(cuda: Backend, way: str) -> None:
                 assert_same(run(host), cuda.to_host(run(device)))
 
 
+def test_a_stretch_of_an_array() -> None:
+    from gpualgo._driver import staging
+
+    whole = np.arange(3 * 4 * 5).reshape(3, 4, 5)
+    for x in (whole, whole.T, whole[::-1, ::2], np.broadcast_to(whole[:1], whole.shape), whole[0]):
+        flat = x.ravel()
+        for first in range(flat.size + 1):
+            for end in range(first, flat.size + 1):
+                parts = staging.stretch(x, first, end)
+                assert [i for part in parts for i in part.ravel()] == flat[first:end].tolist()
+                assert len(parts) < 2 * x.ndim
+
+
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut transformations and reductions of all sizes into small blocks."""
