@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpualgo._base.splitting import cuts
@@ -22,6 +22,7 @@ def _cuts(runs: list[list[Any]], ranks: list[int]) -> list[list[int]]:
     return cuts([len(run) for run in runs], ranks, lambda r, i: runs[r][i])
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 6), max_size=12).map(sorted), max_size=6), st.data())
 def test_every_rank(runs: list[list[int]], data: st.DataObject) -> None:
     total = sum(map(len, runs))
