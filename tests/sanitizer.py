@@ -3,12 +3,14 @@
 compute-sanitizer --tool memcheck --report-api-errors no python tests/sanitizer.py
 compute-sanitizer --tool racecheck --report-api-errors no python tests/sanitizer.py --small
 
+Names of functions below, such as `layouts`, leave out the others.
 An array is allocated by itself, so that memcheck knows its ends. Without a GPU it runs on the CPU.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ else:
     xp, to_host = np, np.asarray  # type: ignore[assignment]
 
 IS_SMALL = "--small" in sys.argv
+ONLY = [name for name in sys.argv[1:] if not name.startswith("-")]
 RNG = np.random.default_rng(0)
 checked = 0
 
@@ -161,6 +164,37 @@ def _cumsum(a: np.ndarray[Any, Any], is_reverse: bool) -> np.ndarray[Any, Any]:
     return np.cumsum(a[::-1])[::-1] if is_reverse else np.cumsum(a)
 
 
+def layouts() -> None:
+    """Many short rows, inputs that are repeated or lie across, records in one piece."""
+    h = RNG.integers(-100, 100, (300_000, 3)).astype(np.int32)
+    x = xp.asarray(h)
+    same(ga.reduce(x, axis=1), h.sum(1, dtype=np.int32))
+    same(ga.transform(lambda a, b: a + b, x, x[:1]), h + h[:1])
+    same(ga.transform(lambda a, b: a + b, x[:, :1], x), h + h[:, :1])
+    for dtype in (np.int8, np.int32, np.complex128):
+        square = h[:30_000].reshape(300, 300).astype(dtype)
+        y = xp.asarray(square)
+        same(ga.transform(lambda a, b: a + b, y, y.T), square + square.T)
+        same(ga.transform(lambda a: a, y.T, out=y.copy()), square.T)
+    for dtype, n in ((np.uint8, 3), (np.int32, 2), (np.float64, 2), (np.int16, 3)):
+        fields = abs(h[:, :n]).astype(dtype)
+        z = xp.asarray(fields)
+        for m in (33, 5000, 300_000):
+            columns = tuple(z[:m, i] for i in range(n))
+            want = fields[:m]
+            sums, most = ga.reduce(columns[:2] if n == 2 else columns[::2], None, _summed)
+            same(sums, want[:, 0].sum(dtype=dtype))
+            same(most, want[:, n - 1].max())
+            into = xp.zeros_like(z[:m])
+            outs = tuple(into[:, i] for i in range(n))
+            ga.inclusive_scan(columns, None, lambda a, b: b, out=outs)
+            same(into, want)
+        wide = z[:299_520].reshape(-1, 64, n)
+        sums, most = ga.reduce((wide[..., 0], wide[..., n - 1]), None, _summed, axis=0)
+        same(sums, fields[:299_520].reshape(-1, 64, n)[..., 0].sum(0, dtype=dtype))
+        same(most, fields[:299_520].reshape(-1, 64, n)[..., n - 1].max(0))
+
+
 def tuple_sorts(n: int) -> None:
     """Sorts of tuples, packed into a word and wider."""
     first, second = RNG.integers(0, 9, n).astype(np.int32), RNG.random(n).astype(np.float32)
@@ -260,20 +294,24 @@ def surroundings(n: int) -> None:
     same(xp.asarray(ga.inclusive_scan(view)), calls[ga.inclusive_scan])
 
 
+def run(checks: Callable[..., None], *args: Any) -> None:
+    """Run checks, or leave them out where others are asked for by their names."""
+    if not ONLY or checks.__name__ in ONLY:
+        checks(*args)
+
+
 for n in (1, 33, 4097, 50_000, 900_001 if IS_SMALL else 4_300_001):
-    lines(n)
-tuples((1 if IS_SMALL else 3, 300_001))
+    run(lines, n)
+run(layouts)
+run(tuples, (1 if IS_SMALL else 3, 300_001))
 for shape in ((7, 5), (300, 300), (3000, 3), (3, 30_000), (40, 33, 17), (12, 70_001)):
-    axes(shape)
-    numbers(shape)
-    tuples(shape)
-    computed(shape)
+    for checks in (axes, numbers, tuples, computed):
+        run(checks, shape)
 for n in (1, 33, 4097, 50_000):
-    tuple_sorts(n)
-    joint_histograms(n)
+    run(tuple_sorts, n)
+    run(joint_histograms, n)
 if xp is not np:
     for n in (1, 4097, 900_001):
-        counted(n)
-        long_lines(n)
-        surroundings(n)
+        for checks in (counted, long_lines, surroundings):
+            run(checks, n)
 print("checked", checked)

@@ -154,7 +154,7 @@ WIDTHS = (1, 8, 32)  # lanes to a row
 
 
 def reduce_cases(
-    op: Operator, source: Dtype, acc: Dtype, num_bytes: int, *, aligned: bool = True
+    op: Operator, source: records.Element, acc: Dtype, num_bytes: int, *, aligned: bool = True
 ) -> list[Case]:
     """Return the kernels of a reduction: blocks, rows, and columns, of neighbouring elements."""
     rows_wide = aligned or (None if source.itemsize == 16 else False)

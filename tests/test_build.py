@@ -154,6 +154,22 @@ def test_records(capability: Capability, names: str, tmp_path: Path) -> None:
 
 
 @needs_cuobjdump
+@pytest.mark.parametrize(
+    "names",
+    sampled(["uint8 uint8 uint8", "float32 float32", "float64 float64", "int32 uint8"],
+            ["uint8 uint8 uint8"]),
+)  # fmt: skip
+def test_interleaved_records(names: str, tmp_path: Path) -> None:
+    fields = [sass.dtype_of(name) for name in names.split()]
+    dtype = records.record([str(i) for i in range(len(fields))], fields)
+    ends = np.cumsum([field.itemsize for field in fields]).tolist()
+    source = records.Interleaved(dtype, ends[-1], (0, *ends[:-1]))
+    op = _record_operator(dtype)
+    for case in sass.reduce_cases(op, source, dtype, sass.MANY_BYTES):
+        assert not sass.read(case.spec, MAIN, tmp_path).local_bytes, case.spec.expression
+
+
+@needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(["bool", "uint8", "float16"], ["uint8"]))
 def test_extremes_along_columns_that_lie_apart(name: str, tmp_path: Path) -> None:
     dtype, many = sass.dtype_of(name), sass.MANY_ROWS

@@ -124,6 +124,11 @@ inline constexpr bool is_in_blocks<Ordinal<step, true>> = true;
 template <class Result, class... Numbers>
 struct Computed;
 
+// A record that lies in one piece in memory: its numbers `offsets` bytes behind the first byte of
+// `size`, in any order, perhaps with gaps (parts/leaves.cuh). The last byte belongs to a number.
+template <class Record, int size, int... offsets>
+struct Interleaved;
+
 // 16-bit floats: computed in float, rounded to nearest even (parts/convert.cuh).
 template <class T>
 inline constexpr bool is_narrow = is_same<T, float16> || is_same<T, bfloat16>;

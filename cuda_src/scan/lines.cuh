@@ -52,6 +52,78 @@ __device__ inline A read_init(const ScanCommon<A, T>& common) {
   return value;
 }
 
+// A warp's stretch of `items` records that keeps their numbers apart: the first ones of all, then
+// the second ones, and so on. Any other is a pointer.
+template <class U, int items>
+struct ApartStretch {
+  unsigned char* bytes;
+
+  template <int i>
+  __device__ Leaf<U, i>* numbers() const {
+    return reinterpret_cast<Leaf<U, i>*>(bytes + items * bytes_before<i>());
+  }
+
+ private:
+  template <int i>
+  __device__ static constexpr int bytes_before() {
+    if constexpr (i == 0) {
+      return 0;
+    } else {
+      return bytes_before<i - 1>() + int(sizeof(Leaf<U, i - 1>));
+    }
+  }
+};
+
+// Neighbours of a stretch, from number `first` on, a multiple of their count.
+template <int count, class U>
+__device__ inline Pack<U, count> load_items(const U* stretch, int first) {
+  return load_pack<U, count>(stretch + first);
+}
+template <int count, class U, int items>
+__device__ inline Pack<U, count> load_items(const ApartStretch<U, items>& stretch, int first) {
+  Pack<U, count> result;
+  for_each_leaf<U>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    const auto numbers = load_pack<Leaf<U, i>, count>(stretch.template numbers<i>() + first);
+#pragma unroll
+    for (int k = 0; k < count; ++k) leaf_of<i>(result.items[k]) = numbers.items[k];
+  });
+  return result;
+}
+template <int count, class U>
+__device__ inline void store_items(U* stretch, int first, const Pack<U, count>& pack) {
+  store_pack(stretch + first, pack);
+}
+template <int count, class U, int items>
+__device__ inline void store_items(const ApartStretch<U, items>& stretch, int first,
+                                   const Pack<U, count>& pack) {
+  for_each_leaf<U>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    Pack<Leaf<U, i>, count> numbers;
+#pragma unroll
+    for (int k = 0; k < count; ++k) numbers.items[k] = leaf_of<i>(pack.items[k]);
+    store_pack(stretch.template numbers<i>() + first, numbers);
+  });
+}
+
+// One element of a stretch.
+template <class U>
+__device__ inline const U& item_of(const U* stretch, int slot) {
+  return stretch[slot];
+}
+template <class U, int items>
+__device__ inline U item_of(const ApartStretch<U, items>& stretch, int slot) {
+  return load_items<1>(stretch, slot).items[0];
+}
+template <class U>
+__device__ inline void put_item(U* stretch, int slot, const U& item) {
+  stretch[slot] = item;
+}
+template <class U, int items>
+__device__ inline void put_item(const ApartStretch<U, items>& stretch, int slot, const U& item) {
+  store_items(stretch, slot, Pack<U, 1>{{item}});
+}
+
 // How a warp's stretch lies in shared memory: in the order of memory, which a reversed scan walks
 // from its end.
 template <class A, class T, int vectors, bool is_reversed>
@@ -71,18 +143,18 @@ struct Stretch {
   }
 
   // This lane's vector number `v`, in the order of the scan.
-  template <class U>
-  __device__ static Pack<U, vector_items> load(const U* stretch, int v) {
+  template <class Items>
+  __device__ static auto load(const Items& stretch, int v) {
     const int first = int(threadIdx.x % warp_threads) * lane_items + v * vector_items;
-    Pack<U, vector_items> raw = load_pack<U, vector_items>(
-        stretch + (is_reversed ? slot(first + vector_items - 1) : first));
+    const auto raw =
+        load_items<vector_items>(stretch, is_reversed ? slot(first + vector_items - 1) : first);
     return is_reversed ? reverse(raw) : raw;
   }
-  template <class U>
-  __device__ static void store(U* stretch, int v, const Pack<U, vector_items>& pack) {
+  template <class Items, class U>
+  __device__ static void store(const Items& stretch, int v, const Pack<U, vector_items>& pack) {
     const int first = int(threadIdx.x % warp_threads) * lane_items + v * vector_items;
-    store_pack(stretch + (is_reversed ? slot(first + vector_items - 1) : first),
-               is_reversed ? reverse(pack) : pack);
+    store_items(stretch, is_reversed ? slot(first + vector_items - 1) : first,
+                is_reversed ? reverse(pack) : pack);
   }
   template <class U>
   __device__ static Pack<U, vector_items> reverse(const Pack<U, vector_items>& pack) {
@@ -103,8 +175,8 @@ struct Stretch {
 };
 
 // Folds this lane's `count` elements (at least one).
-template <class S, class Op, class A, class T>
-__device__ inline A fold_lane(const T* stretch, int count) {
+template <class S, class Op, class A, class Items>
+__device__ inline A fold_lane(const Items& stretch, int count) {
   if (count == S::lane_items) {
     A value = fold_pack<Op, A>(S::load(stretch, 0));
 #pragma unroll 4
@@ -114,19 +186,20 @@ __device__ inline A fold_lane(const T* stretch, int count) {
     return value;
   }
   const int first = int(threadIdx.x % warp_threads) * S::lane_items;
-  A value = convert<A>(stretch[S::slot(first)]);
+  A value = convert<A>(item_of(stretch, S::slot(first)));
 #pragma unroll 1
   for (int i = 1; i < count; ++i) {
-    value = Op::apply(value, convert<A>(stretch[S::slot(first + i)]));
+    value = Op::apply(value, convert<A>(item_of(stretch, S::slot(first + i))));
   }
   return value;
 }
 
 // Writes the scan of this lane's `count` elements, which starts from `before`, to `result`; that
 // may be where the elements lie, if both types have one size.
-template <class S, bool is_exclusive, class Op, class A, class T>
-__device__ inline void scan_lane(const T* stretch, A* result, int count, Running<Op, A> before) {
-  auto step = [&](const T& item) {
+template <class S, bool is_exclusive, class Op, class A, class Items, class Results>
+__device__ inline void scan_lane(const Items& stretch, const Results& result, int count,
+                                 Running<Op, A> before) {
+  auto step = [&](const auto& item) {
     const A old = before.total;
     before.append(convert<A>(item));
     return is_exclusive ? old : before.total;
@@ -135,7 +208,7 @@ __device__ inline void scan_lane(const T* stretch, A* result, int count, Running
   if (count == S::lane_items && !before.is_empty) {
 #pragma unroll 3
     for (int v = 0; v < S::lane_items / S::vector_items; ++v) {
-      Pack<T, S::vector_items> pack = S::load(stretch, v);
+      const auto pack = S::load(stretch, v);
       Pack<A, S::vector_items> scanned;
 #pragma unroll
       for (int i = 0; i < S::vector_items; ++i) {
@@ -150,11 +223,16 @@ __device__ inline void scan_lane(const T* stretch, A* result, int count, Running
 #pragma unroll 1
   for (int i = 0; i < count; ++i) {
     const int slot = S::slot(first + i);
-    result[slot] = step(stretch[slot]);
+    put_item(result, slot, step(item_of(stretch, slot)));
   }
 }
 
 // --- from global memory and back ------------------------------------------------------------
+
+// Whether a way to lines keeps the numbers of records apart in shared memory, as they are in
+// memory.
+template <class Access>
+inline constexpr bool keeps_apart = false;
 
 // How stretches travel: by loads and stores; loaded past the registers (sm_80); or both ways in
 // bulk (sm_90).

@@ -10,7 +10,9 @@ namespace gpualgo {
 
 // A reversed scan is one whose steps are. Neighbouring lanes take neighbouring elements, a number
 // at a time, so that what a warp reads or writes of a leaf without gaps is without gaps.
-template <class A, class T>
+// reads_whole, writes_whole: records lie in memory as in shared memory, without gaps, at multiples
+// of a vector: they travel as the bytes that they are.
+template <class A, class T, bool reads_whole = false, bool writes_whole = false>
 struct SteppedLines {
   static constexpr bool is_reversed = false, is_flat = true, stores_vectors = true;
   static constexpr int leaves = num_leaves<T>;
@@ -32,6 +34,9 @@ struct SteppedLines {
   template <class S>
   __device__ Pack<T, S::vector_items> load_vector(const Sources<T>& line, int64 begin) const {
     const int64 first = begin + int(threadIdx.x % warp_threads) * S::vector_items;
+    if constexpr (reads_whole) {
+      return load_pack<T, S::vector_items>(line.at[0] + first * int64(sizeof(T)));
+    }
     Pack<T, S::vector_items> pack;
 #pragma unroll
     for (int k = 0; k < S::vector_items; ++k) {
@@ -44,6 +49,10 @@ struct SteppedLines {
   __device__ void store_vector(const Targets<A>& line, int64 begin,
                                const Pack<A, S::vector_items>& pack) const {
     const int64 first = begin + int(threadIdx.x % warp_threads) * S::vector_items;
+    if constexpr (writes_whole) {
+      store_pack(line.at[0] + first * int64(sizeof(A)), pack);
+      return;
+    }
 #pragma unroll
     for (int k = 0; k < S::vector_items; ++k) {
       const auto to = moved(
@@ -57,6 +66,28 @@ struct SteppedLines {
   __device__ void load(T* stretch, const Sources<T>& line, int64 begin, int count,
                        CopyBarrier& barrier) const {
     const int lane = threadIdx.x % warp_threads;
+    if (reads_whole && count == S::warp_items) {
+      constexpr int bytes = S::warp_items * sizeof(T);
+      const unsigned char* source = line.at[0] + begin * int64(sizeof(T));
+      if constexpr (transfer == Transfer::bulk) {
+        if (lane == 0) {
+          barrier.announce(bytes);
+          barrier.load(stretch, source, bytes);
+        }
+        return;
+      }
+      auto* target = reinterpret_cast<unsigned char*>(stretch);
+#pragma unroll
+      for (int i = 0; i < bytes; i += warp_threads * vector_bytes) {
+        const int at = i + lane * vector_bytes;
+        if (at < bytes) {
+          copy_to_shared<transfer == Transfer::asynchronous, vector_bytes>(target + at,
+                                                                           source + at);
+        }
+      }
+      end_load<transfer>(barrier);
+      return;
+    }
     for_each_leaf<T>([&](auto leaf) {
       constexpr int i = decltype(leaf)::value;
       const unsigned char* source = line.at[i] + (begin + lane) * steps[i];
@@ -73,6 +104,24 @@ struct SteppedLines {
   template <class S, Transfer transfer>
   __device__ void store(const A* stretch, const Targets<A>& line, int64 begin, int count) const {
     const int lane = threadIdx.x % warp_threads;
+    if (writes_whole && count == S::warp_items) {
+      constexpr int bytes = S::warp_items * sizeof(A);
+      unsigned char* target = line.at[0] + begin * int64(sizeof(A));
+      if constexpr (transfer == Transfer::bulk) {
+        if (lane == 0) {
+          ptx::cp_async_bulk_global_shared(target, stretch, bytes);
+          ptx::cp_async_bulk_commit_group();
+        }
+        return;
+      }
+      const auto* source = reinterpret_cast<const unsigned char*>(stretch);
+#pragma unroll
+      for (int i = 0; i < bytes; i += warp_threads * vector_bytes) {
+        const int at = i + lane * vector_bytes;
+        if (at < bytes) store_pack(target + at, load_pack<uint8, vector_bytes>(source + at));
+      }
+      return;
+    }
     Targets<A> to = moved(
         line, [&](auto leaf) { return (begin + lane) * steps[leaves + decltype(leaf)::value]; });
 #pragma unroll 4

@@ -10,8 +10,8 @@
 //            each other, one does not. scan/wave.cuh serves lines that are small together,
 //            scan/rows.cuh serves many lines of neighbours, scan/columns.cuh lines that lie side
 //            by side.
-//            An element that is a record lies in several arrays, its leaves, and in shared memory
-//            as one piece (parts/leaves.cuh).
+//            An element that is a record lies in several arrays, its leaves (parts/leaves.cuh),
+//            and in shared memory as one piece or (scan/apart_lines.cuh) as it does there.
 // Bytes      sizeof(T) + sizeof(A) per element; launches: one. Temporary storage: 8 bytes per tile
 //            for each 32 bits of A, and 256.
 // Operator   Associative. Elements are combined in order; it is never called on anything but
@@ -25,6 +25,7 @@
 #include "parts/intrinsics.cuh"
 #include "parts/lookback.cuh"
 #include "parts/ptx.cuh"
+#include "scan/apart_lines.cuh"
 #include "scan/computed_lines.cuh"
 #include "scan/lines.cuh"
 #include "scan/stepped_lines.cuh"
@@ -119,7 +120,7 @@ struct ScanTiles {
     CopyBarrier& arrival = shared.arrivals[number % stages][warp];
     if (count > 0) {
       params.access.template load<S, Policy::transfer>(
-          shared.stages[number % stages][warp],
+          items(shared.stages[number % stages][warp]),
           params.access.source(params.common.input, tile.line), tile.begin + warp * S::warp_items,
           count, arrival);
     } else {
@@ -139,7 +140,7 @@ struct ScanTiles {
     if (count > 0 || is_record<E>) {
       await_load<Policy::transfer>(shared.arrivals[number % stages][warp], number / stages, later);
     }
-    if (mine > 0) value = fold_lane<S, Op, A>(shared.stages[number % stages][warp], mine);
+    if (mine > 0) value = fold_lane<S, Op, A>(items(shared.stages[number % stages][warp]), mine);
     const int active = S::active_lanes(count);
     value = scan_group<warp_threads, Op>(value, active);
     if (int(threadIdx.x % warp_threads) == active - 1) shared.totals[warp] = value;
@@ -168,7 +169,7 @@ struct ScanTiles {
     const int count = count_of_warp(tile);
     if (count == 0) return;
     E* stretch = shared.stages[number % stages][warp];
-    A* results = result_stretch(stretch);
+    const auto results = items(result_stretch(stretch));
     const int mine = S::items_of_lane(count);
     Running<Op, A> before;
     if (mine > 0) {  // else what precedes this lane is not known
@@ -176,12 +177,22 @@ struct ScanTiles {
       if (threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);
     }
     if (sizeof(A) != sizeof(E)) release();
-    if (mine > 0) scan_lane<S, is_exclusive>(stretch, results, mine, before);
+    if (mine > 0) scan_lane<S, is_exclusive>(items(stretch), results, mine, before);
     if constexpr (Policy::transfer == Transfer::bulk) ptx::fence_proxy_async_shared_cta();
     ptx::syncwarp();
     params.access.template store<S, Policy::transfer>(
         results, params.access.target(params.common.output, tile.line),
         tile.begin + warp * S::warp_items, count);
+  }
+
+  // A stretch as its elements lie in it.
+  template <class U>
+  __device__ static auto items(U* stretch) {
+    if constexpr (keeps_apart<Access>) {
+      return ApartStretch<U, S::warp_items>{reinterpret_cast<unsigned char*>(stretch)};
+    } else {
+      return stretch;
+    }
   }
 
   // Waits until a stretch that was written may be loaded anew.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -61,8 +62,28 @@ class Computed(NamedTuple):
         return self.result.itemsize
 
 
-Element: TypeAlias = Dtype | Computed
-"""What kernels read: numbers, records, or what is computed of several numbers."""
+@dataclass(frozen=True)
+class Interleaved:
+    """A record that lies in one piece of `size` bytes, its numbers at these offsets in it.
+
+    To whoever reads it, it is one leaf. Its last byte belongs to a number: behind it no other is
+    read.
+    """
+
+    record: Dtype
+    size: int
+    offsets: tuple[int, ...]
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element in registers."""
+        return self.record.itemsize
+
+
+Source: TypeAlias = Dtype | Computed
+"""What is read: numbers, records, or what is computed of several numbers."""
+Element: TypeAlias = Source | Interleaved
+"""The same as kernels read it."""
 
 
 def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:
@@ -86,22 +107,27 @@ def _record(names: tuple[str, ...], fields: tuple[Dtype, ...]) -> Dtype:
 
 def is_record(dtype: Element) -> bool:
     """Return whether elements are made of numbers that lie apart."""
-    return isinstance(dtype, Computed) or dtype.names is not None
+    return isinstance(dtype, (Computed, Interleaved)) or dtype.names is not None
 
 
 def leaves(dtype: Element) -> tuple[Dtype, ...]:
     """Return the dtypes of an element's numbers, as they are read."""
     if isinstance(dtype, Computed):
         return dtype.numbers
+    if isinstance(dtype, Interleaved):
+        whole: Any = dtype
+        return (whole,)
     return (dtype,) if dtype.names is None else tuple(dtype[name] for name in dtype.names)
 
 
 def held(dtype: Element) -> Dtype:
     """Return what is held of an element that has been read."""
+    if isinstance(dtype, Interleaved):
+        return dtype.record
     return dtype.result if isinstance(dtype, Computed) else dtype
 
 
-def is_position(dtype: Dtype) -> bool:
+def is_position(dtype: Element) -> bool:
     """Return whether numbers are counted, and not read."""
     return dtype in _POSITIONS
 
@@ -123,6 +149,8 @@ def with_leaves(dtype: Element, fields: Sequence[Dtype]) -> Any:
     """Return what holds numbers of other dtypes in the same places of a tuple."""
     if isinstance(dtype, Computed):
         return Computed(tuple(fields), dtype.result)
+    if isinstance(dtype, Interleaved):
+        return dtype
     return fields[0] if dtype.names is None else record(dtype.names, fields)
 
 
@@ -134,9 +162,9 @@ def slots(arguments: Iterable[Argument]) -> tuple[Dtype, ...]:
     return tuple(found)
 
 
-def alignment_of(dtype: Dtype) -> int:
+def alignment_of(dtype: Element) -> int:
     """Return what an element's address has to be a multiple of."""
-    return max(field.itemsize for field in leaves(dtype))
+    return max(field.itemsize for field in leaves(held(dtype)))
 
 
 # --- how a tuple is built of them -------------------------------------------------------------
@@ -198,8 +226,10 @@ def label(dtype: Argument | None) -> str:
     return "{" + ";".join(f"{n}:{dtypes.name_of(dtype[n])}" for n in dtype.names) + "}"
 
 
-def step_of(leaf: Dtype) -> int:
+def step_of(leaf: Element) -> int:
     """Return how far neighbours lie apart in an array without gaps."""
+    if isinstance(leaf, Interleaved):
+        return leaf.size
     if leaf in _POSITIONS:
         return 0 if leaf == SHARED_POSITION else 1
     return leaf.itemsize
@@ -212,6 +242,8 @@ def read_bytes(dtype: Element) -> tuple[int, ...]:
 
 def memory_leaves(dtype: Element) -> tuple[Dtype, ...]:
     """Return the dtypes of an element's numbers that are read from memory."""
+    if isinstance(dtype, Interleaved):
+        return leaves(dtype.record)
     return tuple(leaf for leaf in leaves(dtype) if leaf not in _POSITIONS)
 
 
@@ -229,6 +261,9 @@ def cpp_name(dtype: Element) -> str:
     """Return the C++ spelling of an element's type."""
     if isinstance(dtype, Computed):
         return f"gpualgo::Computed<{', '.join(map(cpp_name, (dtype.result, *dtype.numbers)))}>"
+    if isinstance(dtype, Interleaved):
+        values = ", ".join(map(str, (dtype.size, *dtype.offsets)))
+        return f"gpualgo::Interleaved<{cpp_name(dtype.record)}, {values}>"
     if dtype.names is None:
         return _POSITIONS.get(dtype) or dtypes.cpp_name(dtype)
     return f"gpualgo::Tuple<{', '.join(map(cpp_name, leaves(dtype)))}>"

@@ -49,6 +49,7 @@ class Access(NamedTuple):
 
     cpp: str
     fields: Parameters
+    in_bytes: bool = False  # records travel as the bytes that they are
 
 
 def spec_of(

@@ -58,7 +58,7 @@ def arguments_of(
 
 def elements_of(
     op: Operator, views: tuple[View, ...], form: Form | Source | None, device: int, where: str
-) -> tuple[records.Element, Form | None, tuple[View, ...]]:
+) -> tuple[records.Source, Form | None, tuple[View, ...]]:
     """Return the elements that are read or computed, and how their tuples are built.
 
     Besides views of the elements' numbers, as if in arrays where they are computed, for checks.

@@ -77,11 +77,10 @@ def plan_for(
                 problem.makers = [_maker(result, library, device) for result in problem.results]
             _keep(problem.plans, alignment, plan)
         return plan
-    parts: list[Any] = []
+    parts: list[Any] = [alignment_of(views), alignment_of(targets)]
     for target in targets:
-        parts += (layout_of(target), target.ptr & 15)
-        for view in views:
-            parts += (view.ptr & 15, view.ptr == target.ptr)
+        parts.append(layout_of(target))
+        parts += [view.ptr == target.ptr for view in views]
     if problem.views_on_host:  # kernels see them in place, or copies without gaps
         parts += [view.strides for view in views]
     key = tuple(parts)

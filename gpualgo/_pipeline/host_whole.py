@@ -19,6 +19,7 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, staging
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.together import together
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -28,10 +29,17 @@ def in_place(arrays: Arrays, device: int, where: str, is_aligned: bool = True) -
     return [page_locked.view(NumPy.view(a), device, where, is_aligned) for a in arrays]
 
 
-def as_seen(arrays: Arrays, places: Sequence[View | None], device: int) -> list[View]:
+def as_seen(
+    inputs: Arrays, outputs: Arrays, places: Sequence[View | None], device: int
+) -> tuple[list[View], list[View]]:
     """Return views as kernels would see arrays that come whole, but for their addresses."""
-    operands = zip(arrays, places, strict=True)
-    return [_Operand(array, place, is_copied=False).view(0, device) for array, place in operands]
+    operands = [
+        _Operand(array, place, is_copied=False)
+        for array, place in zip((*inputs, *outputs), places, strict=True)
+    ]
+    _join(operands[: len(inputs)])
+    views = [operand.view(device) for operand in operands]
+    return views[: len(inputs)], views[len(inputs) :]
 
 
 @contextmanager
@@ -57,6 +65,7 @@ def on_device(
         operands = [
             _Operand(array, place, is_copied) for array, place in zip(arrays, places, strict=True)
         ]
+        _join(operands[: len(inputs)])
         is_done = False
         try:
             with _lend(operands, len(inputs), device, handle) as views:
@@ -74,12 +83,14 @@ def _lend(
     operands: list[_Operand], num_inputs: int, device: int, stream: int
 ) -> Iterator[list[View]]:
     """Give what kernels see of the operands, and bring inputs there and outputs back."""
-    sizes = [operand.array.nbytes for operand in operands if operand.is_lent]
+    lent = [one for one in dict.fromkeys(operand.record for operand in operands) if one.is_lent]
+    sizes = [one.array.nbytes for one in lent]
     with staging.device_buffers(device, stream, sizes) as addresses:
-        rest = iter(addresses)
-        views = [operand.view(next(rest) if operand.is_lent else 0, device) for operand in operands]
-        for operand in operands[:num_inputs]:
-            operand.upload(device, stream)
+        for one, address in zip(lent, addresses, strict=True):
+            one.address = address
+        views = [operand.view(device) for operand in operands]
+        for one in dict.fromkeys(operand.record for operand in operands[:num_inputs]):
+            one.upload(device, stream)
         yield views
         for operand in operands[num_inputs:]:
             operand.download(device, stream)
@@ -119,6 +130,26 @@ def pageable(is_input: bool, where: str) -> str:
     return f"{where}: the result is pageable host memory; pass out= made with gpualgo.empty_pinned"
 
 
+def _join(operands: Sequence[_Operand]) -> None:
+    """Have pageable arrays that follow each other and lie together travel as one."""
+    begin = 0
+    while begin < len(operands):
+        end = begin
+        while end < len(operands) and operands[end].place is None:
+            end += 1
+        found = None
+        while end > begin + 1 and found is None:
+            found = together([operand.array for operand in operands[begin:end]])
+            end -= found is None
+        if found is None:
+            begin += 1
+            continue
+        record = _Operand(found.records, None, False)
+        for operand, offset in zip(operands[begin:end], found.offsets, strict=True):
+            operand.record, operand.offset = record, offset
+        begin = end
+
+
 class _Operand:
     """A host array, and where kernels see it: in place, or in memory of the device."""
 
@@ -126,6 +157,7 @@ class _Operand:
         self.array, self.place = array, place
         self.is_lent = place is None
         self.address = 0  # of the memory lent
+        self.record, self.offset = self, 0  # what it travels in, and where in that
         # Memory without gaps travels as it lies, in whichever order of axes that is.
         self.order = () if place is not None else order_of(array.shape, [array.strides])
         if self.order and not array.transpose(self.order).flags.c_contiguous:
@@ -134,15 +166,15 @@ class _Operand:
             self.first, past = byte_bounds(place)
             self.is_lent = past - self.first == array.nbytes  # no gaps: one copy brings it over
 
-    def view(self, address: int, device: int) -> View:
-        """Return what kernels see, given the address of device memory where that is lent."""
-        self.address = address
+    def view(self, device: int) -> View:
+        """Return what kernels see; what is lent has its address."""
         if self.place is None:
-            array = self.array
-            strides = ordered_strides(array.shape, array.itemsize, self.order)
-            return View(address, array.shape, strides, array.dtype, device, None, False, None)
+            array, record = self.array, self.record
+            strides = ordered_strides(array.shape, record.array.itemsize, record.order)
+            pointer = record.address + self.offset
+            return View(pointer, array.shape, strides, array.dtype, device, None, False, None)
         if self.is_lent:
-            return self.place._replace(ptr=address + self.place.ptr - self.first, owner=None)
+            return self.place._replace(ptr=self.address + self.place.ptr - self.first, owner=None)
         return self.place
 
     @property

@@ -92,10 +92,9 @@ def known_plan(
         return None
     target: View = out if type(out) is View else view_of(out, problem.out_name)
     pointer = target.ptr
-    key: list[Any] = [layout_of(target), pointer & 15]
-    for view in views:
-        key += (view.ptr & 15, view.ptr == pointer)
-    found = problem.plans_into.get(tuple(key))
+    places = [view.ptr == pointer for view in views]
+    key = (alignment_of(views), pointer & 15, layout_of(target), *places)
+    found = problem.plans_into.get(key)
     if found is None or target.readonly:
         return None
     plan, (low, high), extents = found

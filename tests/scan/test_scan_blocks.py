@@ -161,6 +161,23 @@ def test_tuples(limits: Limits) -> None:
     assert limits.ran == ["scan", "scan", "_whole_lines"]
 
 
+def test_fields_of_one_array(limits: Limits) -> None:
+    both = np.zeros((30, 50), [("a", np.float32), ("b", np.float32)])
+    both["a"], both["b"] = _floats(30, 50), _floats(50, 30).T
+
+    def add(p: Any, q: Any) -> Any:
+        return p[0] + q[0], p[1] + q[1]
+
+    for x, axis in ((both.reshape(-1), None), (both, 0), (both, 1), (both.T, 0)):
+        limits.set(WHOLE)
+        want = ga.inclusive_scan(x, None, add, axis=axis)
+        limits.set(4000)
+        got = ga.inclusive_scan(x, None, add, axis=axis)
+        for name in ("a", "b"):
+            assert_same(got[name], want[name])
+    assert limits.ran == ["scan", *["_whole_lines"] * 3]
+
+
 def test_what_operators_capture(limits: Limits) -> None:
     limits.set(4000)
     x, table, sign = np.arange(1500), np.array([0, 1]), 1

@@ -14,6 +14,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
+from gpualgo._cuda.interleaved import fitting, interleaved
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
@@ -64,7 +65,7 @@ class _Case:
         numbers = enumerate(zip(units, records.leaves(self.source), strict=True))
         return min(
             (
-                unit // records.step_of(leaf)
+                fitting(leaf, unit)
                 for i, (unit, leaf) in numbers
                 if not repeated >> i & 1 and leaf not in _ANYWHERE
             ),
@@ -107,8 +108,13 @@ def plan_of(
         inputs = [at.source(i) for i in range(len(views))]
         leaves = Leaves(at, inputs, [at.target(i) for i in outputs])
     case = _Case(op, source, acc, pointers, reduced, outer, device, leaves)
+    whole = _interleaved(case)
     if not _is_columns(case):
+        if whole is not None and _is_flat(whole, 0) and _is_aligned(whole, 0):
+            case = whole
         return _rows(case)
+    if whole is not None and _column_items(whole) > 0:
+        return _columns(whole)
     # Neighbouring columns have one position where only rows are counted.
     counted = [
         records.SHARED_POSITION if records.is_position(leaf) and stride == 0 else leaf
@@ -123,14 +129,9 @@ def _rows(case: _Case) -> Plan:
     num_rows = math.prod(extent for extent, _ in outer)
     cut = policy.cut_rows(case.op, num_rows, num_items, source)
     repeated = _repeated(case)
-    is_flat = len(case.reduced) <= 1 and repeated is not None and (
-        not outer or (len(outer) == 1 and outer[0][1][leaves:] == records.read_bytes(acc))
-    )  # fmt: skip
-    if is_flat:
-        row_strides = outer[0][1][:leaves] if outer else (0,) * leaves
-        is_aligned = case.fitting([row_strides], repeated or 0) >= policy.row_items(source)
-        access = policy.flat(is_aligned, leaves, repeated or 0)
-        reached: dict[str, Any] = {"row_strides": row_strides}
+    if _is_flat(case, repeated):
+        access = policy.flat(_is_aligned(case, repeated), leaves, repeated or 0)
+        reached: dict[str, Any] = {"row_strides": _row_strides(case)}
     else:
         outputs = len(records.leaves(acc))
         is_even = len(outer) <= 1 and len(case.reduced) <= 1
@@ -146,6 +147,43 @@ def _rows(case: _Case) -> Plan:
     )  # fmt: skip
     threads = cut.policy.block_threads
     return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
+
+
+def _is_flat(case: _Case, repeated: int | None) -> bool:
+    """Return whether rows have no gaps and lie at fixed distances, as their results do."""
+    outer = case.outer
+    return len(case.reduced) <= 1 and repeated is not None and (
+        not outer
+        or (len(outer) == 1 and outer[0][1][case.num_leaves :] == records.read_bytes(case.acc))
+    )  # fmt: skip
+
+
+def _row_strides(case: _Case) -> tuple[int, ...]:
+    return case.outer[0][1][: case.num_leaves] if case.outer else (0,) * case.num_leaves
+
+
+def _is_aligned(case: _Case, repeated: int | None) -> bool:
+    """Return whether the lanes' vectors of flat rows can be loaded at once."""
+    return case.fitting([_row_strides(case)], repeated or 0) >= policy.row_items(case.source)
+
+
+def _interleaved(case: _Case) -> _Case | None:
+    """Return the same reduction of records that lie in one piece; None if these do not."""
+    inner = case.outer if _is_columns(case) else case.reduced
+    leaves = case.num_leaves
+    if not inner or leaves == 1:
+        return None
+    dims = [strides[:leaves] for _, strides in (*case.reduced, *case.outer)]
+    source = interleaved(case.source, case.pointers, dims, inner[-1][1][0])
+    if source is None:
+        return None
+    first = case.pointers.index(min(case.pointers))
+    at = case.leaves._replace(inputs=[case.leaves.inputs[first]])
+    return replace(
+        case, source=source, pointers=(case.pointers[first],), leaves=at,
+        reduced=[(extent, strides[:1]) for extent, strides in case.reduced],
+        outer=[(extent, strides[leaves - 1 :]) for extent, strides in case.outer],
+    )  # fmt: skip
 
 
 def _repeated(case: _Case) -> int | None:
@@ -167,10 +205,7 @@ def _columns(case: _Case) -> Plan:
     batch = case.outer[:-1]
     num_rows = math.prod(extent for extent, _ in reduced)
     num_batches = math.prod(extent for extent, _ in batch)
-    items = 1
-    if column_strides == records.read_bytes(source):
-        offsets = [s for _, s in reduced] + [s[:leaves] for _, s in batch]
-        items = policy.column_items(source, acc, num_columns, case.fitting(offsets))
+    items = _column_items(case)
     widest = policy.column_items(source, acc, num_columns)
     size = policy.packed_size(source)
     is_even = len(reduced) == 1
@@ -190,6 +225,16 @@ def _columns(case: _Case) -> Plan:
         pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, kept)]
     threads = cut.policy.block_threads
     return case.plan(spec, blocks, threads, packed, pieces, partials=1, tickets=0)
+
+
+def _column_items(case: _Case) -> int:
+    """Return how many neighbouring columns are loaded at once; 0: not even one record."""
+    (num_columns, strides), leaves = case.outer[-1], case.num_leaves
+    if strides[:leaves] != records.read_bytes(case.source):
+        return 1
+    offsets = [s for _, s in case.reduced] + [s[:leaves] for _, s in case.outer[:-1]]
+    fitting = case.fitting(offsets)
+    return fitting and policy.column_items(case.source, case.acc, num_columns, fitting)
 
 
 def _is_columns(case: _Case) -> bool:

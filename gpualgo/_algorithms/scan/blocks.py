@@ -44,14 +44,14 @@ def scan(
         return False
     if sum(x.nbytes for x in (*arrays, *results)) <= blocks_work.BLOCK_BYTES:
         return False
-    views = host_whole.as_seen([*arrays, *results], places, problem.device)
-    way = way_of(problem, problem.source, views[: len(arrays)], views[len(arrays) :])
+    sources, targets = host_whole.as_seen(arrays, results, places, problem.device)
+    way = way_of(problem, problem.source, sources, targets)
     order: tuple[int, ...] = ()
     if way.axis is not None:
-        orders = {_order_of(view) for view in views}
+        orders = {_order_of(view) for view in (*sources, *targets)}
         if None in orders or (way.kernel == "columns" and len(orders) > 1):
             return False  # lines that lie side by side in one array, and not in another
-        order = _order_of(views[0]) or ()
+        order = _order_of(sources[0]) or ()
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
     start = NO_START if init is None else (init.tobytes(), 1, 0, 0)

@@ -114,7 +114,7 @@ def _tiles(case: Case) -> Plan:
     tiles_per_line = -(-num_items // cut.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
-    access, reached = _access(case)
+    access, reached = _access(case, isinstance(cut, policy.WavePolicy))
     fixed = {
         "num_tiles": num_tiles, "num_items": num_items, "num_words": num_words,
         "tiles_per_line": tiles_per_line, "access": reached,
@@ -241,15 +241,20 @@ def _plan(
     return Plan(case.device, [launch], [states] if states else [])
 
 
-def _access(case: Case) -> tuple[Access, dict[str, Any]]:
-    """Return how scan_tiles_kernel reaches elements, and the parameters that it needs for that."""
+def _access(case: Case, is_wave: bool) -> tuple[Access, dict[str, Any]]:
+    """Return how scan_tiles_kernel or (is_wave) scan_wave_kernel reaches elements, and what it
+    is told for that.
+    """
     source, acc = case.source, case.acc
     if isinstance(source, records.Computed):
         steps = case.elements[0][1] if case.elements else (0,) * len(case.addresses)
         return policy.computed(source, acc), {"steps": steps, "lines": case.lines}
+    if case.is_apart and not is_wave:
+        return policy.apart(source, acc), {"lines": case.lines}
     if case.is_of_records and len(case.elements) <= 1:
         steps = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
-        return policy.stepped(source, acc), {"steps": steps, "lines": case.lines}
+        access = policy.stepped(source, acc, case.is_whole(0), case.is_whole(1))
+        return access, {"steps": steps, "lines": case.lines}
     if case.is_of_records:  # a line of several dimensions is the only one
         return policy.winding(source, acc), {"elements": case.elements}
     if not case.is_flat:

@@ -12,6 +12,7 @@ import numpy as np
 from gpualgo._algorithms.scan.cuda_layout import Way, is_dense
 from gpualgo._base import records
 from gpualgo._base.extents import Dims
+from gpualgo._cuda.interleaved import MOST_BYTES
 from gpualgo._cuda.plan import Places
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
@@ -77,6 +78,40 @@ class Case:
     @property
     def is_async(self) -> bool:
         return gpu.get(self.device).capability >= (8, 0)
+
+    @property
+    def is_apart(self) -> bool:
+        """Return whether records' leaves have no gaps and begin, as their lines, where vectors do.
+
+        So do no reversed lines.
+        """
+        if not records.is_record(self.acc) or self.source != self.acc:
+            return False
+        starts = [*self.addresses, *(stride for _, strides in self.lines for stride in strides)]
+        return is_dense(self.elements, self.sizes) and math.gcd(*starts) % VECTOR_BYTES == 0
+
+    def is_whole(self, side: int) -> bool:
+        """Return whether records lie in memory as in a kernel's, where vectors do: in (0) or out.
+
+        So do no reversed lines, and no records with gaps.
+        """
+        leaves = self.num_inputs
+        own = slice(leaves) if side == 0 else slice(leaves, None)
+        numbers = records.leaves(self.acc)
+        if len(numbers) != leaves or self.acc.itemsize != sum(one.itemsize for one in numbers):
+            return False
+        first = self.addresses[own][0]
+        offsets = tuple(address - first for address in self.addresses[own])
+        steps = {stride for _, strides in self.elements for stride in strides[own]}
+        lines = [strides[own] for _, strides in self.lines]
+        return (
+            records.leaves(self.source) == numbers
+            and offsets == records.offsets(self.acc)
+            and self.acc.itemsize <= MOST_BYTES
+            and steps <= {self.acc.itemsize}
+            and all(len(set(strides)) == 1 for strides in lines)
+            and math.gcd(VECTOR_BYTES, first, *(strides[0] for strides in lines)) == VECTOR_BYTES
+        )
 
     def unit(self, side: int, offsets: Iterable[int], start: int = 0) -> int:
         """Return the widest access, up to 16 bytes, at all multiples of offsets from a start."""

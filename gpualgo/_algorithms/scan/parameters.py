@@ -34,6 +34,12 @@ def stepped_lines(both: int) -> Parameters:
 
 
 @cache
+def apart_lines(both: int) -> Parameters:
+    """Return ApartLines of elements with so many leaves in input and output."""
+    return Parameters("ApartLines", lines=layout(both))
+
+
+@cache
 def winding_line(both: int) -> Parameters:
     """Return WindingLine of elements with so many leaves in input and output."""
     return Parameters("WindingLine", elements=layout(both))

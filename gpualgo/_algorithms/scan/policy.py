@@ -108,8 +108,10 @@ def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
     return LARGE if widest <= 4 else LARGE_WIDE
 
 
-# Of records: blocks have fewer threads where those are wide, and stages of about as many bytes.
+# Of records: blocks have fewer threads where those are wide, and stages of about as many bytes; of
+# narrow ones as those of numbers: tiles are found one after the other, so few large ones are faster.
 WIDE_RECORD, STAGE_BYTES, SHARED_BYTES = 32, 27 << 10, 113 << 10
+NARROW_STAGE_BYTES = 36 << 10
 WAVE_BYTES = 2 << 20  # of records of more than a vector
 WAVE_REGISTERS = 64  # bytes of a thread's elements
 
@@ -121,6 +123,8 @@ def records_policy(num_bytes: int, source: Element, acc: Dtype) -> Policy | Wave
         policy = tiles_policy(num_bytes, widest)
         if isinstance(policy, WavePolicy):
             return WIDE_WAVE if policy.blocks_per_sm > 1 else policy
+        warps = NARROW_STAGE_BYTES // (policy.lane_items(widest) * widest * WARP)
+        policy = replace(policy, block_threads=min(LARGE.block_threads, warps * WARP))
     elif num_bytes <= WAVE_BYTES:
         return WavePolicy(256, min(2, max(1, WAVE_REGISTERS // widest)), 1)
     else:
@@ -137,11 +141,12 @@ def policy_of(num_bytes: int, source: Element, acc: Dtype) -> Policy | WavePolic
     return tiles_policy(num_bytes, max(source.itemsize, acc.itemsize))
 
 
-def transfer(capability: tuple[int, int], source: Element, acc: Dtype) -> str:
+def transfer(capability: tuple[int, int], source: Element, acc: Dtype, access: Access) -> str:
     """Return how elements travel (Transfer of scan/lines.cuh)."""
     if capability < (8, 0) or isinstance(source, records.Computed):
         return "direct"
-    return "asynchronous" if capability < (9, 0) or records.is_record(acc) else "bulk"
+    by_numbers = records.is_record(acc) and not access.in_bytes
+    return "asynchronous" if capability < (9, 0) or by_numbers else "bulk"
 
 
 def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int], is_reversed: bool
@@ -162,10 +167,20 @@ def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> Access:
     return Access(cpp, parameters.STRIDED_LINES)
 
 
-def stepped(source: Dtype, acc: Dtype) -> Access:
-    """Return the access to lines of records whose elements lie in even steps."""
-    cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
-    return Access(cpp, parameters.stepped_lines(parameters.both_leaves(acc)))
+def stepped(source: Dtype, acc: Dtype, reads: bool = False, writes: bool = False) -> Access:
+    """Return the access to lines of records whose elements lie in even steps.
+
+    `reads`, `writes`: whole, as the bytes that they are in memory.
+    """
+    whole = f", {str(reads).lower()}, {str(writes).lower()}" if reads or writes else ""
+    cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}{whole}>"
+    return Access(cpp, parameters.stepped_lines(parameters.both_leaves(acc)), in_bytes=reads)
+
+
+def apart(source: Dtype, acc: Dtype) -> Access:
+    """Return the access to lines of records whose leaves have no gaps, at multiples of vectors."""
+    cpp = f"gpualgo::ApartLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
+    return Access(cpp, parameters.apart_lines(parameters.both_leaves(acc)), in_bytes=True)
 
 
 def computed(source: records.Computed, acc: Dtype) -> Access:
@@ -186,7 +201,7 @@ def tiles_spec(
     is_exclusive: bool, capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
     """Return the kernel that scans few long lines."""
-    way = transfer(capability, source, acc)
+    way = transfer(capability, source, acc, access)
     arguments = (
         policy.block_threads, policy.vectors, f"gpualgo::Transfer::{way}", policy.stages,
         policy.blocks_per_sm, policy.shared_bytes(source, acc),

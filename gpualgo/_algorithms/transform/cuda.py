@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from gpualgo._algorithms.transform import cuda_whole as whole
 from gpualgo._algorithms.transform import policy
+from gpualgo._algorithms.transform.cuda_case import Case, Cut
 from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base import records
@@ -16,41 +16,6 @@ from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.plan import Places, Plan
-
-
-class _Case(NamedTuple):
-    """What a plan is for; dimensions have a stride for each output and then each input."""
-
-    applied: Applied
-    operands: tuple[np.dtype[Any], ...]
-    pointers: tuple[int, ...]
-    dims: Dims
-
-    @property
-    def num_outputs(self) -> int:
-        return len(self.applied.outputs)
-
-    @property
-    def num_items(self) -> int:
-        return math.prod(extent for extent, _ in self.dims)
-
-    def alignment(self, dense: int, dims: Dims) -> int:
-        """Return what the first of neighbours are multiples of, in operands that have any."""
-        found = [
-            number
-            for i, dtype in enumerate(self.operands)
-            if dense >> i & 1 and dtype not in (records.POSITION, records.SHARED_POSITION)
-            for number in (self.pointers[i], *(strides[i] for _, strides in dims))
-        ]
-        return math.gcd(16, *found)
-
-
-class _Cut(NamedTuple):
-    """A kernel, how many blocks it takes, and what it is told."""
-
-    spec: build.Spec
-    blocks: int
-    fixed: dict[str, Any]
 
 
 def plan_of(
@@ -63,12 +28,13 @@ def plan_of(
     # Neighbouring threads should write neighbours: the output's order is the walking order.
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     pointers = tuple(view.ptr for view in (*targets, *views))
-    case = _Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
-    spec, blocks, fixed = _flat(case) or _turned(case) or _rows(case)
+    case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
+    cut = _flat(case) or whole.cut(case) or _turned(case) or _rows(case)
+    spec, blocks, fixed, (outs, inputs) = cut
     at, device = Places(len(views), len(targets)), targets[0].device
     places = {
-        "output": [at.target(i) for i in range(len(targets))],
-        "input": [at.source(i) for i in range(len(views))],
+        "output": [at.target(i) for i in outs or range(len(targets))],
+        "input": [at.source(i) for i in inputs or range(len(views))],
     }
     launch = Launch(
         build.kernel(spec, device), blocks, policy.BLOCK_THREADS, spec.parameters.pack(**fixed),
@@ -77,7 +43,7 @@ def plan_of(
     return Plan(device, [launch])
 
 
-def _flat(case: _Case) -> _Cut | None:
+def _flat(case: Case) -> Cut | None:
     """Return the kernel for operands without gaps, if they have none."""
     steps = tuple(map(records.step_of, case.operands))
     if len(case.dims) > 1 or (case.dims and case.dims[0][1] != steps):
@@ -86,13 +52,13 @@ def _flat(case: _Case) -> _Cut | None:
     loads = policy.loads_in_flight(case.applied.inputs, items)
     blocks = -(-case.num_items // (policy.BLOCK_THREADS * items * loads))
     spec = policy.flat_spec(case.applied, items, loads)
-    return _Cut(spec, blocks, {"num_items": case.num_items})
+    return Cut(spec, blocks, {"num_items": case.num_items})
 
 
 class _Tiles(NamedTuple):
     """A transformation in tiles: rows down, along which turned inputs lie, and columns across."""
 
-    case: _Case
+    case: Case
     axis: int  # of the rows, among the case's dimensions
     turned: list[int]  # operands
 
@@ -131,7 +97,7 @@ class _Tiles(NamedTuple):
         )
 
 
-def _turned(case: _Case) -> _Cut | None:
+def _turned(case: Case) -> Cut | None:
     """Return the kernel for inputs whose neighbours lie along another axis than the outputs'."""
     steps = tuple(map(records.step_of, case.operands))
     num_columns, across = case.dims[-1] if len(case.dims) > 1 else (0, ())
@@ -166,10 +132,10 @@ def _turned(case: _Case) -> _Cut | None:
         "num_rows": num_rows, "num_columns": num_columns, "tiles_down": cut[0],
         "tiles_across": cut[1], "row_strides": down, "column_strides": across, "batch": batch,
     }  # fmt: skip
-    return _Cut(spec, math.prod(cut) * math.prod(extent for extent, _ in batch), fixed)
+    return Cut(spec, math.prod(cut) * math.prod(extent for extent, _ in batch), fixed)
 
 
-def _rows(case: _Case) -> _Cut:
+def _rows(case: Case) -> Cut:
     """Return the kernel for any operands: rows are neighbours of the outputs."""
     *outer, (extent, steps) = case.dims
     count = range(len(case.operands))
@@ -189,4 +155,4 @@ def _rows(case: _Case) -> _Cut:
         "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
         "rows": outer,
     }  # fmt: skip
-    return _Cut(spec, -(-num_packs // (policy.BLOCK_THREADS * loads)), fixed)
+    return Cut(spec, -(-num_packs // (policy.BLOCK_THREADS * loads)), fixed)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._base import records
+from gpualgo._base.records import Element
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.layout import DIVISOR, layout_of, layout_type
@@ -77,18 +78,19 @@ class Applied(NamedTuple):
         return records.leaves(self.result)
 
 
-def pack_items(dtypes: Sequence[np.dtype[Any]], alignment: int) -> int:
+def pack_items(operands: Sequence[Element], alignment: int) -> int:
     """Return how many elements of every operand one aligned pack holds."""
-    read = [dtype for dtype in dtypes if not records.is_position(dtype)]
-    narrowest = min(dtype.itemsize for dtype in read)
-    widest = max(dtype.itemsize for dtype in read)
-    most = max(1, min(VECTOR_BYTES // narrowest, MAX_PACK_BYTES // widest))
+    read = [leaf.itemsize for operand in operands for leaf in records.memory_leaves(operand)]
+    most = max(1, min(VECTOR_BYTES // min(read), MAX_PACK_BYTES // max(read)))
+    for operand in operands:  # records travel in one vector, where they fill it
+        if isinstance(operand, records.Interleaved) and VECTOR_BYTES % operand.size == 0:
+            most = min(most, VECTOR_BYTES // operand.size)
     steps = [
-        records.step_of(dtype)
-        for dtype in dtypes
-        if dtype not in (records.POSITION, records.SHARED_POSITION)
+        records.step_of(operand)
+        for operand in operands
+        if operand not in (records.POSITION, records.SHARED_POSITION)
     ]
-    while most > 1 and any(alignment % min(VECTOR_BYTES, most * step) for step in steps):
+    while most > 1 and any(alignment % math.gcd(VECTOR_BYTES, most * step) for step in steps):
         most //= 2
     return most
 
@@ -120,11 +122,15 @@ def tile_bytes(items: int, sizes: Sequence[int]) -> int:
     return (SQUARES * items) ** 2 * sum(sizes)
 
 
-def flat_spec(applied: Applied, items: int, loads: int) -> Spec:
-    """Return the kernel for operands without gaps."""
-    counts = len(applied.outputs), len(applied.inputs)
+def flat_spec(
+    applied: Applied, items: int, loads: int, operands: Sequence[Element] | None = None
+) -> Spec:
+    """Return the kernel for operands without gaps; `operands`: where numbers lie together."""
+    outputs, *inputs = operands or (applied.result, *applied.inputs)
+    counts = len(records.leaves(outputs)), len(inputs)
     policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items)
-    return _spec("kernel.cuh", "flat", [policy], flat_operands(*counts), applied)
+    takes = flat_operands(*counts)
+    return _spec("kernel.cuh", "flat", [policy], takes, applied, (outputs, *inputs))
 
 
 def rows_spec(applied: Applied, items: int, loads: int, kinds: Kinds, is_even: bool) -> Spec:
@@ -152,10 +158,11 @@ def _policy(name: str, *values: int) -> str:
 
 
 def _spec(
-    header: str, name: str, shape: Sequence[str], takes: Parameters, applied: Applied
-) -> Spec:
+    header: str, name: str, shape: Sequence[str], takes: Parameters, applied: Applied,
+    operands: Sequence[Element] = (),
+) -> Spec:  # fmt: skip
     op, arguments, result, _ = applied
-    types = ", ".join(map(records.cpp_name, (result, *applied.inputs)))
+    types = ", ".join(map(records.cpp_name, operands or (result, *applied.inputs)))
     expression = (
         f"gpualgo::transform_{name}_kernel<{', '.join(shape)}, "
         f"{functor(op, applied.inputs, result)}, {types}>"

@@ -58,16 +58,43 @@ def reductions_of_records(shape: Any, axis: int | None, step: int = 1) -> Any:
     return calls
 
 
-def scans_of_records(name: str, size: int) -> Any:
+def scans_of_records(name: str, size: int, step: int = 1) -> Any:
     def calls(gpu: Backend, rng: np.random.Generator) -> Results:
         kind = KINDS[name]
-        x = kind.random(size, int(rng.integers(1 << 30)))
-        got = ga.inclusive_scan(tuple(map(gpu.to_device, x)), None, kind.fn)
+        x = kind.random(size * step, int(rng.integers(1 << 30)))
+        given = tuple(gpu.to_device(leaf)[::step] for leaf in x)
+        got = ga.inclusive_scan(given, None, kind.fn)
         with np.errstate(over="ignore"):
-            want = scanned(kind, x, 0, None, exclusive=False, reverse=False)
+            rest = tuple(leaf[::step] for leaf in x)
+            want = scanned(kind, rest, 0, None, exclusive=False, reverse=False)
         yield from zip(got, want, strict=True)
 
     return calls
+
+
+def of_pairs(function: Any, size: int) -> Any:
+    """Of the columns of one array, into those of another one where the function fills arrays."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        h = rng.integers(0, 1000, (size, 2)).astype(np.int32)
+        x, y = gpu.to_device(h), gpu.to_device(np.zeros_like(h))
+        pair, out = (x[:, 0], x[:, 1]), (y[:, 0], y[:, 1])
+        if function is ga.transform:
+            function(lambda p: (p[1] + 1, p[0]), pair, out=out)
+            yield from ((y[:, 0], h[:, 1] + 1), (y[:, 1], h[:, 0]))
+        elif function is ga.inclusive_scan:
+            function(pair, None, _sum_and_most, out=out)
+            yield y[:, 0], np.cumsum(h[:, 0], dtype=np.int32)
+            yield y[:, 1], np.maximum.accumulate(h[:, 1])
+        else:
+            total, most = function(pair, None, _sum_and_most)
+            yield from ((total, h[:, 0].sum(dtype=np.int32)), (most, h[:, 1].max()))
+
+    return calls
+
+
+def _sum_and_most(p: Any, q: Any) -> Any:
+    return p[0] + q[0], max(p[1], q[1])
 
 
 def sums_of_two(size: int, step: int) -> Any:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from support import Backend
 
+import gpualgo as ga
 from emulator.planted.calls import (
     Results,
     greatest,
     histograms,
     joint_histograms,
+    of_pairs,
     reductions,
     reductions_in_order,
     reductions_of_records,
@@ -98,7 +100,11 @@ CASES = {
     "reduce blocks of records": Case(reductions_of_records(3001, None), _REDUCE),
     "reduce rows of records in steps": Case(reductions_of_records((37, 42), -1, step=2), _REDUCE),
     "tiles of records": Case(scans_of_records("affine", 2450), _TILES),
-    "tiles of mixed records": Case(scans_of_records("mixed", 1201), _RECORD_TILES),
+    "tiles of records in steps": Case(scans_of_records("affine", 2450, 2), _TILES),
+    "tiles of mixed records": Case(scans_of_records("mixed", 1201, 2), _RECORD_TILES),
+    "reduce pairs": Case(of_pairs(ga.reduce, 3001), _REDUCE),
+    "tiles of pairs": Case(of_pairs(ga.inclusive_scan, 2450), _TILES),
+    "transform pairs": Case(of_pairs(ga.transform, 2103)),
     "transform": Case(sums_of_two(2103, 1)),
     "transform with numbers": Case(with_numbers),
     "transform steps": Case(sums_of_two(2005, 2)),
