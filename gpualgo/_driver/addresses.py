@@ -75,6 +75,15 @@ def is_pageable(address: int, size: int) -> bool:
     return not any(_attribute("MEMORY_TYPE", end) for end in (address, address + size - 1))
 
 
+def is_page_locked(address: int, size: int) -> bool:
+    """Return whether memory of the host, which is not empty, is page-locked from end to end."""
+    kind = _attribute("MEMORY_TYPE", address)
+    if not kind or int(kind) != 1:  # CU_MEMORYTYPE_HOST
+        return False
+    start, room = _attribute("RANGE_START_ADDR", address), _attribute("RANGE_SIZE", address)
+    return bool(start and room) and address + size <= int(start) + int(room)
+
+
 def _ordinal(pointer: int) -> int | None:
     """Return the device of an address, negative if it has none, None if no GPU knows it."""
     ordinal = _attribute("DEVICE_ORDINAL", pointer)

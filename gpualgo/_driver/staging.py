@@ -1,4 +1,4 @@
-"""Pageable host memory to the GPU and back: small arrays by the driver, others down several lanes.
+"""Host memory to the GPU and back: small and page-locked arrays by the driver, others by lanes.
 
 What arrives is as the host has it in C order; the device's memory has no gaps.
 """
@@ -58,12 +58,29 @@ def pieces(
 
 
 def upload(source: Array, target: int, device: int, stream: int) -> None:
-    """Copy an array to the device: it is there for what is queued on the stream from now on."""
-    plain = _direct(source)
-    if plain is not None:
-        if plain is not source:
-            plain[...] = source
-        send(plain.ctypes.data, target, plain.nbytes, stream)
+    """Copy an array to the device: it is there for what is queued on the stream from now on.
+
+    Page-locked memory is read when the stream comes to it.
+    """
+    upload_all([source], target, device, stream)
+
+
+def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
+    """Copy arrays to the device, one behind the other."""
+    rest = list[Block]()
+    offset, is_small = 0, _is_small(sources)
+    for source in sources:
+        if not source.nbytes:
+            continue
+        plain = _direct(source, is_small)
+        if plain is None:
+            rest.append((offset, source))
+        else:
+            if plain is not source:
+                plain[...] = source
+            send(plain.ctypes.data, target + offset, plain.nbytes, stream)
+        offset += source.nbytes
+    if not rest:
         return
 
     def move(lane: Lane, blocks: Sequence[Block]) -> None:
@@ -75,17 +92,31 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
             send(slot.address, target + offset, block.nbytes, lane.stream)
             slot.record(lane.stream)
 
-    _by_lanes(move, source, device, stream)
+    _by_lanes(move, rest, device, stream)
 
 
 def download(source: int, target: Array, device: int, stream: int) -> None:
     """Copy device memory into an array, which may be looked at once the stream has run."""
-    plain = _direct(target)
-    if plain is not None:
-        fetch(source, plain.ctypes.data, plain.nbytes, stream)
-        if plain is not target:
-            driver.synchronize(stream)
-            target[...] = plain
+    download_all(source, [target], device, stream)
+
+
+def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
+    """Copy device memory into arrays that lie there one behind the other."""
+    rest = list[Block]()
+    offset, is_small = 0, _is_small(targets)
+    for target in targets:
+        if not target.nbytes:
+            continue
+        plain = _direct(target, is_small)
+        if plain is None:
+            rest.append((offset, target))
+        else:
+            fetch(source + offset, plain.ctypes.data, plain.nbytes, stream)
+            if plain is not target:
+                driver.synchronize(stream)
+                target[...] = plain
+        offset += target.nbytes
+    if not rest:
         return
 
     def move(lane: Lane, blocks: Sequence[Block]) -> None:
@@ -97,20 +128,24 @@ def download(source: int, target: Array, device: int, stream: int) -> None:
                 land(lane.slots[1 - number % 2], blocks[number - 1][1])
         land(lane.slots[(len(blocks) - 1) % 2], blocks[-1][1])
 
-    _by_lanes(move, target, device, stream)
+    _by_lanes(move, rest, device, stream)
 
 
-def _direct(array: Array) -> Array | None:
-    """Return what the driver may copy by itself: an array, or room for it; None if it is large.
+def _is_small(arrays: Sequence[Array]) -> bool:
+    return sum(array.nbytes for array in arrays) < DIRECT_BYTES
 
-    The driver refuses memory of which a part is page-locked.
+
+def _direct(array: Array, is_small: bool) -> Array | None:
+    """Return what the driver may copy by itself: an array, or room for it; None: by lanes.
+
+    Page-locked memory is copied as it is. The driver refuses memory of which a part is page-locked.
     """
-    if array.nbytes >= DIRECT_BYTES:
-        return None
-    if not array.flags.c_contiguous:
-        return np.empty(array.shape, array.dtype)
-    is_pageable = addresses.is_pageable(array.ctypes.data, array.nbytes)
-    return array if is_pageable else None
+    if array.flags.c_contiguous:
+        place = array.ctypes.data, array.nbytes
+        if is_small and addresses.is_pageable(*place):
+            return array
+        return array if addresses.is_page_locked(*place) else None
+    return np.empty(array.shape, array.dtype) if is_small else None
 
 
 def land(slot: Any, target: Array) -> None:
@@ -120,10 +155,12 @@ def land(slot: Any, target: Array) -> None:
 
 
 def _by_lanes(
-    move: Callable[[Lane, Sequence[Block]], None], array: Array, device: int, stream: int
+    move: Callable[[Lane, Sequence[Block]], None], arrays: Sequence[Block], device: int, stream: int
 ) -> None:
-    """Move all blocks of an array, threads a share of neighbours each."""
-    blocks = list(_blocks(array))
+    """Move all blocks of arrays, threads a share of neighbours each."""
+    blocks = [
+        (offset + inner, block) for offset, array in arrays for inner, block in _blocks(array)
+    ]
     shares = min(len(blocks), 2 * MOST_LANES)
     driver.synchronize(stream)  # lanes wait for nothing that is queued there
     found = gpu.get(device)
@@ -133,7 +170,7 @@ def _by_lanes(
         with found.current(), found.lanes.lend() as lane:
             move(lane, blocks[begin:end])
 
-    threads.run(body, shares, array.nbytes)
+    threads.run(body, shares, sum(array.nbytes for _, array in arrays))
 
 
 def _blocks(array: Array) -> Iterator[Block]:
@@ -145,6 +182,25 @@ def _blocks(array: Array) -> Iterator[Block]:
         block = array[(*index, ...)]
         yield offset, block
         offset += block.nbytes
+
+
+def stretch(array: Array, first: int, end: int) -> list[Array]:
+    """Return the parts that hold the elements [first, end) of an array in C order."""
+    if array.flags.c_contiguous:
+        array = array.reshape(-1)
+    if first == end:
+        return []
+    if array.ndim < 2:
+        return [array.reshape(-1)[first:end]]
+    inner = array[0].size
+    (row, begin), (last, rest) = divmod(first, inner), divmod(end, inner)
+    if row == last:
+        return stretch(array[row], begin, rest)
+    found = stretch(array[row], begin, inner) if begin else []
+    row += begin > 0
+    if row < last:
+        found.append(array[row:last])
+    return found + (stretch(array[last], 0, rest) if rest else [])
 
 
 def send(host: int, target: int, size: int, stream: int) -> None:

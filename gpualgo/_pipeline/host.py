@@ -92,7 +92,7 @@ def _run_on_gpu(
         places = host_whole.in_place(
             [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked
         )
-        if None in places and problem.in_blocks(
+        if (None in places or problem.copies_page_locked) and problem.in_blocks(
             arrays, results, op, problem.encode(init), stream, places
         ):
             return

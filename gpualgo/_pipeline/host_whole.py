@@ -29,6 +29,19 @@ def in_place(arrays: Arrays, device: int, where: str, is_aligned: bool = True) -
     return [page_locked.view(NumPy.view(a), device, where, is_aligned) for a in arrays]
 
 
+def as_seen(
+    inputs: Arrays, outputs: Arrays, places: Sequence[View | None], device: int
+) -> tuple[list[View], list[View]]:
+    """Return views as kernels would see arrays that come whole, but for their addresses."""
+    operands = [
+        _Operand(array, place, is_copied=False)
+        for array, place in zip((*inputs, *outputs), places, strict=True)
+    ]
+    _join(operands[: len(inputs)])
+    views = [operand.view(device) for operand in operands]
+    return views[: len(inputs)], views[len(inputs) :]
+
+
 @contextmanager
 def on_device(
     device: int, stream: Any, inputs: Arrays, outputs: Arrays, where: str,

@@ -68,6 +68,19 @@ def test_bits_are_those_of_device_arrays(cuda: Backend, way: str) -> None:
                 assert_same(run(host), cuda.to_host(run(device)))
 
 
+def test_a_stretch_of_an_array() -> None:
+    from gpualgo._driver import staging
+
+    whole = np.arange(3 * 4 * 5).reshape(3, 4, 5)
+    for x in (whole, whole.T, whole[::-1, ::2], np.broadcast_to(whole[:1], whole.shape), whole[0]):
+        flat = x.ravel()
+        for first in range(flat.size + 1):
+            for end in range(first, flat.size + 1):
+                parts = staging.stretch(x, first, end)
+                assert [i for part in parts for i in part.ravel()] == flat[first:end].tolist()
+                assert len(parts) < 2 * x.ndim
+
+
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut transformations and reductions of all sizes into small blocks."""
@@ -150,3 +163,17 @@ def test_lanes_are_given_back_after_an_error(
                 with pytest.raises(OSError, match="no plan"):
                     ga.transform(lambda a: a - 1, x)
         assert_same(ga.transform(lambda a: a - 1, x), x - 1)
+
+
+@pytest.mark.usefixtures("blocks")
+def test_blocks_of_tuples(cuda: Backend) -> None:
+    wide = np.random.default_rng(0).integers(-9, 9, (60, 70)).astype(np.int32)
+    with ga.default_device("cuda"):
+        for x in (wide, wide.T):
+            y = np.arange(x.size, dtype=np.int64).reshape(x.shape)
+            for axis in (None, 0, 1):
+                total, last = ga.reduce((x, y), (5, 0), lambda p, q: (p[0] + q[0], q[1]), axis=axis)
+                assert_same(total, 5 + x.sum(axis, dtype=np.int32))
+                assert_same(last, y.max(axis))
+            first = ga.reduce((x, x, x), None, lambda p, q: p, axis=1)
+            assert_same(first[2], x[:, 0])

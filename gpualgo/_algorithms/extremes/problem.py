@@ -25,6 +25,7 @@ class Extremes(Problem):
 
     gives_scalars = True
     functor: ClassVar[str]  # its name in parts/operator.cuh, in lower case
+    are_least: ClassVar[tuple[bool, ...]]  # of each result, else greatest
     has_index = True  # the results are indices of elements, else elements
 
     def __init__(
@@ -64,21 +65,35 @@ class Extremes(Problem):
             results = [np.squeeze(result, self.axes) for result in results]
         cpu.find(self.functor, arrays[0], results, self.axes)
 
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.extremes import blocks
+
+        if op is not None or places[0] is not None or arrays[0].nbytes <= blocks.BLOCK_BYTES:
+            return False
+        blocks.find(self, arrays[0], results, stream)
+        return True
+
 
 class ArgMinimum(Extremes):
     """What equal calls of `argmin` share."""
 
     functor = "arg_minimum"
+    are_least = (True,)
 
 
 class ArgMaximum(Extremes):
     """What equal calls of `argmax` share."""
 
     functor = "arg_maximum"
+    are_least = (False,)
 
 
 class MinimumMaximum(Extremes):
     """What equal calls of `minmax` share."""
 
     functor = "minimum_maximum"
+    are_least = True, False
     has_index = False

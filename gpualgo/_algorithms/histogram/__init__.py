@@ -114,7 +114,8 @@ def histogram(
     but 64 KB that a stream keeps, more at most 8 bytes each. Counts do not depend on order, so the
     same input gives the same result on every device. Nor do sums of weights: they are exact and
     rounded once, so that they have the same bits on every device; integers wrap. Weights are read
-    once, too, with two launches. See docs/histogram.md.
+    once, too, with two launches. Host arrays may be larger than the GPU's memory. See
+    docs/histogram.md.
 
     Examples
     --------

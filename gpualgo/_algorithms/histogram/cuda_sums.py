@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.histogram import joint_parameters, joint_policy
 from gpualgo._algorithms.histogram.cuda_case import Case
@@ -17,18 +17,20 @@ from gpualgo._cuda.plan import Plan
 from gpualgo._cuda.templates import START
 from gpualgo._driver import workspace
 
+if TYPE_CHECKING:
+    from gpualgo._algorithms.histogram.joint_problem import JointHistogram
+    from gpualgo._algorithms.histogram.problem import Histogram
+
 _HEAD_BYTES = 256  # of SumsHead, and what aligns the sums
 
 
 def plan_of(case: Case, views: Sequence[View], bins: dict[str, Any], table: Any) -> Plan:
     """Return the plan of sums: two launches for as many kept places as have room at once."""
-    problem, sums = case.problem, sum_of(case.problem.dtype)
-    planes = sums.parts * (sums.digits // 2 + (sums.format is not None))
+    sums, size = sum_of(case.problem.dtype), place_bytes(case.problem)
     channels = case.channels(joint_policy.slot_words(sums))
-    place_bytes = 8 * planes * problem.num_bins
-    group = max(1, joint_policy.SUMS_BYTES // (place_bytes * channels)) * channels
+    group = max(1, joint_policy.SUMS_BYTES // (size * channels)) * channels
     group = min(group, case.num_places)
-    piece_bytes = _HEAD_BYTES + group * place_bytes
+    piece_bytes = _HEAD_BYTES + group * size
     is_kept = piece_bytes <= workspace.TICKET_BYTES
     piece = Piece(piece_bytes, TICKETS if is_kept else None, is_zeroed=True)
     steps: list[Launch] = []
@@ -37,6 +39,13 @@ def plan_of(case: Case, views: Sequence[View], bins: dict[str, Any], table: Any)
         steps.append(_adding(case, sums, views, bins, channels, first, count))
         steps.append(_rounding(case, sums, first, count))
     return Plan(case.device, steps, [piece], table)
+
+
+def place_bytes(problem: Histogram | JointHistogram) -> int:
+    """Return what the sums of a kept place take."""
+    sums = sum_of(problem.dtype)
+    planes = sums.parts * (sums.digits // 2 + (sums.format is not None))
+    return 8 * planes * problem.num_bins
 
 
 def _adding(

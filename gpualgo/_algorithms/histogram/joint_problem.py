@@ -130,3 +130,13 @@ class JointHistogram(Problem):
         if init is not None:  # weights that are one number
             arrays = [*arrays, np.broadcast_to(init, arrays[0].shape)]
         cpu_joint.histogram(arrays, results[0], self, op)
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        if op is not None:  # samples are computed of what may be counted, and lie nowhere
+            return False
+        from gpualgo._algorithms.histogram import blocks
+
+        return blocks.histogram(self, arrays, results[0], init, stream, places)

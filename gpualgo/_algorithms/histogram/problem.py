@@ -29,6 +29,7 @@ class Histogram(Problem):
     `rest` holds the bins (see `arguments.bins_of`), the axis and the dtype.
     """
 
+    has_weights = False
     max_kept = 256  # fewer than elsewhere: a range taken from the data makes a call of its own
 
     def __init__(
@@ -81,3 +82,11 @@ class Histogram(Problem):
 
         (x,), (result,) = arrays, results
         return cpu.prepared(x, result, self)
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.histogram import blocks
+
+        return blocks.histogram(self, arrays, results[0], None, stream, places)

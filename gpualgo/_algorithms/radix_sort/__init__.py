@@ -134,7 +134,8 @@ def radix_sort(
     packed into one key, sorted by once, and unpacked; wider ones take a sort for each 8 bytes, the
     last first, by which the order of the tuples travels. Page-locked arrays of the
     host are copied to the GPU and back, not read in place: the passes would cross the bus again and
-    again. See docs/radix_sort.md.
+    again. Host arrays may be larger than the GPU's memory: a row that does not fit crosses the bus
+    twice each way, and takes a copy of itself on the host. See docs/radix_sort.md.
 
     Examples
     --------

@@ -31,6 +31,8 @@ class Sort(Problem):
     copies_page_locked = True  # passes would cross the bus again and again
     takes_any_items = True
     row = "sort"
+    num_keys = 1
+    is_of_tuples = False
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
@@ -43,7 +45,7 @@ class Sort(Problem):
         for view in views[1:]:
             check_items(view, f"{where}: values")
         checks.same_place(list(views), where)
-        self.descending = descending
+        self.descending, self.ways = descending, (descending,)
         self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, self.key_dtype, where)
         self.axis = checks.axis_of(axis, len(keys.shape), where)  # None: flattened
         for values in views[1:]:
@@ -111,6 +113,18 @@ class Sort(Problem):
             return prepared(keys, None, None, results[0], axis, order)
         out_keys, out_values = (*results, None)[:2]
         return prepared(keys, values, out_keys, out_values, axis, order)
+
+    def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
+        """Return what decides a sort of other rows; without an index dtype positions are values."""
+        return (*self.rest[:3], axis, index_dtype)
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.radix_sort import blocks
+
+        return blocks.sort(self, arrays, results, stream)
 
 
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:

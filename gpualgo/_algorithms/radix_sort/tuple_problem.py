@@ -32,6 +32,7 @@ class TupleSort(Problem):
     copies_page_locked = True
     takes_any_items = True
     row = "sort"
+    is_of_tuples = True
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
@@ -39,7 +40,8 @@ class TupleSort(Problem):
     ) -> None:  # fmt: skip
         ways, begin_bit, end_bit, axis, index_dtype, self.forms = rest
         keys_form, values_form = (*self.forms, None)[:2]
-        self.num_keys = count = len(ways)
+        self.ways, self.num_keys = ways, len(ways)
+        count = len(ways)
         keys, values = views[:count], views[count:]
         key_names = inputs.names(keys, keys_form, "keys")
         value_names = inputs.names(values, values_form, "values") if values else ()
@@ -99,6 +101,20 @@ class TupleSort(Problem):
             cpu_tuples.argsort(self, arrays, results[0])
         else:
             cpu_tuples.radix_sort(self, arrays, results)
+
+    def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
+        """Return what decides a sort of other rows; without an index dtype positions are values."""
+        are_values = index_dtype is None and self.index_dtype is not None
+        forms = (self.forms[0], None) if are_values else self.forms
+        return (*self.rest[:3], axis, index_dtype, forms)
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.radix_sort import blocks
+
+        return blocks.sort(self, arrays, results, stream)
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:

@@ -11,11 +11,13 @@ from gpualgo._algorithms.reduce import cuda
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import dense_view
+from gpualgo._base import records
 from gpualgo._base.extents import dense_strides
+from gpualgo._base.records import Apart
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import host_whole
+from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.problem import NO_START
 
 if TYPE_CHECKING:
@@ -27,21 +29,22 @@ BLOCK_BYTES = 256 << 20  # what is smaller goes to the GPU as a whole
 
 
 def reduce(
-    problem: Reduction, x: Array, out: Array, op: Operator, init: Array | None, stream: Any
-) -> None:
-    """Reduce a pageable array of at least one element into out, which has at least one."""
-    handle = host_whole.handle_on(problem.device, stream, x, "reduce")
-    if stream is not None:
-        host_whole.before_host(handle, host_whole.pageable(True, "reduce"))
+    problem: Reduction, arrays: list[Array], results: list[Array], op: Operator,
+    init: Array | None, stream: Any,
+) -> None:  # fmt: skip
+    """Reduce arrays, of which one is pageable, of at least one element into at least one."""
+    where = problem.where
+    handle = host_blocks.begin(problem, arrays[0], stream, host_whole.pageable(True, where))
     axes = problem.axes
-    if len(axes) == x.ndim and x.flags.c_contiguous:
-        x, axes = x.reshape(-1), (0,)
-    elif not x.flags.aligned:
-        x = x.copy()
-    flat = np.empty(problem.shape, problem.acc)
-    blocks = list(staging.pieces(x.shape, x.dtype.itemsize, BLOCK_BYTES))
-    _Reduction(problem, op, handle).run(x, axes, blocks, init, flat)
-    out[...] = flat.reshape(out.shape)
+    if len(axes) == arrays[0].ndim and all(x.flags.c_contiguous for x in arrays):
+        arrays, axes = [x.reshape(-1) for x in arrays], (0,)
+    arrays = [x if x.flags.aligned else x.copy() for x in arrays]
+    flat = [np.empty(problem.shape, leaf) for leaf in records.leaves(problem.acc)]
+    size = sum(x.dtype.itemsize for x in arrays)
+    blocks = list(staging.pieces(arrays[0].shape, size, BLOCK_BYTES))
+    _Reduction(problem, op, handle).run(arrays, axes, blocks, init, flat)
+    for result, found in zip(results, flat, strict=True):
+        result[...] = found.reshape(result.shape)
 
 
 class _Reduction:
@@ -49,47 +52,64 @@ class _Reduction:
 
     def __init__(self, problem: Reduction, op: Operator, stream: int) -> None:
         self.acc, self.device, self.op, self.stream = problem.acc, problem.device, op, stream
+        self.source, self.leaves = problem.source, records.leaves(problem.acc)
         self.plans: dict[Any, Plan] = {}
 
     def run(
-        self, x: Array, axes: tuple[int, ...], blocks: list[Any], init: Array | None, out: Array
-    ) -> None:
-        size = self.acc.itemsize
-        block_bytes = max(x[(*index, ...)].nbytes for index in blocks)
-        sizes = [block_bytes, out.nbytes, min(out.nbytes, block_bytes * size)]
+        self, arrays: list[Array], axes: tuple[int, ...], blocks: list[Any], init: Array | None,
+        outs: list[Array],
+    ) -> None:  # fmt: skip
+        items = max(arrays[0][(*index, ...)].size for index in blocks)
+        places = outs[0].size
+        sizes = [
+            *(items * x.dtype.itemsize for x in arrays),
+            *(out.nbytes for out in outs),
+            *(min(places, items) * leaf.itemsize for leaf in self.leaves),
+        ]
         started: set[int] = set()
         start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
         buffers = staging.device_buffers(self.device, self.stream, sizes)
-        with buffers as (source, total, piece):
+        with buffers as memory, host_blocks.settled(self.stream):
+            sources, rest = memory[: len(arrays)], memory[len(arrays) :]
+            totals, parts = rest[: len(outs)], rest[len(outs) :]
             for index in blocks:
-                block = x[(*index, ...)]
-                staging.upload(block, source, self.device, self.stream)  # after what reads the last
-                offset, shape, inner = _outputs_of(x.shape, axes, index)
-                target = total + offset * size
-                plan = self._plan(block.shape, x.dtype, inner)
+                for x, source in zip(arrays, sources, strict=True):  # after what reads the last
+                    staging.upload(x[(*index, ...)], source, self.device, self.stream)
+                offset, shape, inner = _outputs_of(arrays[0].shape, axes, index)
+                targets = [
+                    total + offset * leaf.itemsize
+                    for total, leaf in zip(totals, self.leaves, strict=True)
+                ]
+                plan = self._plan(arrays[0][(*index, ...)].shape, inner)
                 if offset not in started:
                     started.add(offset)
-                    plan.queue(self.stream, (*start, self.op.words, source, target))
+                    plan.queue(self.stream, (*start, self.op.words, *sources, *targets))
                 else:
-                    plan.queue(self.stream, (*NO_START, self.op.words, source, piece))
-                    self._join(target, piece, shape)
-            staging.download(total, out, self.device, self.stream)
+                    plan.queue(self.stream, (*NO_START, self.op.words, *sources, *parts))
+                    self._join(targets, parts, shape)
+            for total, out in zip(totals, outs, strict=True):
+                staging.download(total, out, self.device, self.stream)
             driver.synchronize(self.stream)
 
-    def _join(self, target: int, piece: int, shape: tuple[int, ...]) -> None:
+    def _join(self, targets: list[int], parts: list[int], shape: tuple[int, ...]) -> None:
         """Put a block's results behind what its outputs hold already."""
-        views = [dense_view(pointer, shape, self.acc, self.device) for pointer in (target, piece)]
-        applied = Applied(self.op, (self.acc, self.acc), self.acc)
-        join = elementwise.plan_of(applied, views, shape, views[:1])
-        join.queue(self.stream, (*NO_START, self.op.words, target, piece, target))
+        acc = Apart(self.acc) if records.is_record(self.acc) else self.acc
+        views = [
+            dense_view(pointer, shape, leaf, self.device)
+            for side in (targets, parts)
+            for pointer, leaf in zip(side, self.leaves, strict=True)
+        ]
+        applied = Applied(self.op, (acc, acc), self.acc)
+        join = elementwise.plan_of(applied, views, shape, views[: len(targets)])
+        join.queue(self.stream, (*NO_START, self.op.words, *targets, *parts, *targets))
 
-    def _plan(self, shape: tuple[int, ...], dtype: np.dtype[Any], axes: tuple[int, ...]) -> Plan:
+    def _plan(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Plan:
         key = (shape, axes)
         if key not in self.plans:
             kept = tuple(n for i, n in enumerate(shape) if i not in axes)
-            strides = dense_strides(kept, self.acc.itemsize)
-            view = dense_view(0, shape, dtype, self.device)
-            self.plans[key] = cuda.plan_of([view], self.op, axes, dtype, self.acc, [strides])
+            strides = [dense_strides(kept, leaf.itemsize) for leaf in self.leaves]
+            views = host_blocks.dense(records.leaves(self.source), shape, self.device)
+            self.plans[key] = cuda.plan_of(views, self.op, axes, self.source, self.acc, strides)
         return self.plans[key]
 
 

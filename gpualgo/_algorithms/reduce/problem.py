@@ -79,11 +79,13 @@ class Reduction(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        if places[0] is not None or records.is_record(self.source):
+        numbers = records.leaves(self.source)
+        if isinstance(self.source, records.Computed) or any(map(records.is_position, numbers)):
             return False
         from gpualgo._algorithms.reduce import blocks
 
-        if arrays[0].nbytes <= blocks.BLOCK_BYTES:
+        are_there = None not in places[: len(arrays)]
+        if are_there or sum(x.nbytes for x in arrays) <= blocks.BLOCK_BYTES:
             return False
-        blocks.reduce(self, arrays[0], results[0], op, init, stream)
+        blocks.reduce(self, arrays, results, op, init, stream)
         return True

@@ -109,7 +109,8 @@ def inclusive_scan(
     bytes of temporary storage for each 32 bits of the accumulator and tile of 10 to 40 KB, kept for
     each stream. The same input gives the same bits on every run and every GPU, float sums included:
     aggregates of tiles are folded strictly from left to right (single-pass scan with decoupled
-    look-back: Merrill and Garland, NVIDIA NVR-2016-002, 2016). See docs/scan.md.
+    look-back: Merrill and Garland, NVIDIA NVR-2016-002, 2016). Host arrays may be larger than the
+    GPU's memory (docs/memory.md). See docs/scan.md.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 from gpualgo._algorithms.scan import policy
 from gpualgo._algorithms.scan import policy_lines as lines_policy
 from gpualgo._algorithms.scan.cuda_case import Case, sizes_of
-from gpualgo._algorithms.scan.cuda_layout import canonical, is_dense
+from gpualgo._algorithms.scan.cuda_layout import Way, canonical, is_dense, way_of
 from gpualgo._algorithms.transform import cuda as transformation
 from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import View
@@ -34,15 +34,22 @@ Dtype = np.dtype[Any]
 _CONTROL_BYTES = 256  # LookbackControl
 
 
-def plan_of(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-    """Return the plan of a scan of leaves into targets that may have strides."""
+def plan_of(
+    problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View],
+    way: Way | None = None,
+) -> Plan:  # fmt: skip
+    """Return the plan of a scan of leaves into targets that may have strides.
+
+    `way`: of larger arrays, of whose lines these are a part.
+    """
     source, at = problem.source, Places(len(views), len(targets))
+    if way is None:
+        way = way_of(problem, source, views, targets)
     if isinstance(source, records.Computed):
-        elements, lines = canonical(problem, views, targets)
-        kernel = lines_policy.kernel_of(elements, lines, source.result, problem.acc)
-        if kernel != "tiles" or len(elements) > 1:
+        elements, _ = canonical(way.axis, views, targets)
+        if way.kernel != "tiles" or len(elements) > 1:
             return _of_computed(problem, source, views, op, targets)
-    return _plan_of(problem, source, views, op, targets, at)
+    return _plan_of(problem, source, views, op, targets, at, way)
 
 
 def _of_computed(
@@ -60,20 +67,19 @@ def _of_computed(
     ]  # fmt: skip
     first = transformation.plan_of(applied, views, shape, made)
     at = Places(len(views), len(targets))
-    plan = _plan_of(problem, problem.acc, made, op, targets, at, is_in_place=True)
+    way = way_of(problem, problem.acc, made, targets)
+    plan = _plan_of(problem, problem.acc, made, op, targets, at, way, is_in_place=True)
     plan.steps[:0] = first.steps  # which take no temporary storage
     return plan
 
 
 def _plan_of(
     problem: Scan, source: Any, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: Places, is_in_place: bool = False,
+    at: Places, way: Way, is_in_place: bool = False,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan; of what stands in its results' places, if it is in place."""
-    acc, device = problem.acc, views[0].device
-    elements, lines = canonical(problem, views, targets)
-    held = records.held(source)
-    kernel = lines_policy.kernel_of(elements, lines, held, acc)
+    acc, device, kernel = problem.acc, views[0].device, way.kernel
+    elements, lines = canonical(way.axis, views, targets)
     is_plain = (
         not records.is_record(acc)
         and not records.is_record(source)
@@ -83,15 +89,15 @@ def _plan_of(
     is_plain = is_plain and is_dense(elements, sizes_of(source, acc))
     pointers = [view.ptr for view in (*views, *targets)]
     starts = [0] * len(pointers)
-    if problem.is_reverse and not is_plain:
+    if way.is_reverse and not is_plain:
         # The scan's first element is the last in memory order; a dense one is turned round by the
         # kernel.
         starts = [_ends(elements, side) for side in range(len(pointers))]
         elements = [(extent, tuple(-s for s in strides)) for extent, strides in elements]
     addresses = tuple(pointer + start for pointer, start in zip(pointers, starts, strict=True))
     case = Case(
-        op, source, acc, elements, lines, addresses, tuple(starts), problem.is_exclusive,
-        problem.is_reverse and is_plain, device, at, is_in_place,
+        op, source, acc, elements, lines, addresses, tuple(starts), way.is_exclusive,
+        way.is_reverse and is_plain, device, at, is_in_place, way,
     )  # fmt: skip
     return _KERNELS[kernel](case)
 
@@ -104,7 +110,7 @@ def _ends(elements: Dims, side: int) -> int:
 def _tiles(case: Case) -> Plan:
     """Few long lines."""
     source, acc, num_items, widest = case.source, case.acc, case.num_items, case.widest
-    cut = policy.policy_of(num_items * case.num_lines * widest, source, acc)
+    cut = policy.policy_of(case.way.num_bytes, source, acc)
     tiles_per_line = -(-num_items // cut.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
@@ -159,7 +165,7 @@ def _rows(case: Case) -> Plan:
 def _walks(case: Case) -> Plan:
     """Very many or short lines side by side."""
     source, acc = case.source, case.acc
-    num_columns, column_strides = case.lines[-1]
+    num_columns, column_strides = case.inner_lines
     fitting = 1
     if column_strides == case.sizes:
         dims = [*case.elements, *case.lines[:-1]]
@@ -182,10 +188,10 @@ def _walks(case: Case) -> Plan:
 def _columns(case: Case) -> Plan:
     """Lines side by side, fewer and longer."""
     source, acc = case.source, case.acc
-    num_columns, column_strides = case.lines[-1]
+    num_columns, column_strides = case.inner_lines
     row_strides, batches = case.elements[0][1], case.lines[:-1]
     num_batches = math.prod(extent for extent, _ in batches)
-    cut = lines_policy.cut_columns(case.num_items, num_columns, num_batches, source, acc)
+    cut = lines_policy.cut_columns(*case.way.columns, source, acc).covering(num_columns)
     units, is_flipped = _column_units(case, cut)
     per_chunk = cut.strips * num_batches
     num_tiles = per_chunk * cut.chunks
@@ -270,7 +276,7 @@ def _column_units(case: Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, 
 
     A narrow tile without gaps travels as a whole: it stands in shared memory as it does in memory.
     """
-    num_columns, column_strides = case.lines[-1]
+    num_columns, column_strides = case.inner_lines
     num_rows, row_strides = case.elements[0]
     units = [0, 0]
     is_flipped = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.scan.cuda_layout import is_dense
+from gpualgo._algorithms.scan.cuda_layout import Way, is_dense
 from gpualgo._base import records
 from gpualgo._base.extents import Dims
 from gpualgo._cuda.interleaved import MOST_BYTES
@@ -37,6 +37,7 @@ class Case:
     device: int
     at: Places
     is_in_place: bool
+    way: Way
 
     @property
     def num_items(self) -> int:
@@ -45,6 +46,11 @@ class Case:
     @property
     def num_lines(self) -> int:
         return math.prod(extent for extent, _ in self.lines)
+
+    @property
+    def inner_lines(self) -> tuple[int, tuple[int, ...]]:
+        """The lines that lie closest together; of a part of all it may be one."""
+        return self.lines[-1] if self.lines else (1, self.sizes)
 
     @property
     def num_inputs(self) -> int:

@@ -2,30 +2,63 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from gpualgo._algorithms.scan.policy_lines import kernel_of
 from gpualgo._arrays.view import View
+from gpualgo._base import records
 from gpualgo._base.extents import Dims, dense_strides, merge
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
 
 
-def canonical(problem: Scan, views: Sequence[View], targets: Sequence[View]) -> tuple[Dims, Dims]:
+class Way(NamedTuple):
+    """How lines are scanned: what decides the bits but the elements, operator and types.
+
+    Lines that come a part at a time are scanned as all of them would be.
+    """
+
+    kernel: str
+    num_bytes: int  # of all lines, in the wider type
+    columns: tuple[int, int, int]  # rows, columns and batches, where columns are scanned
+    axis: int | None
+    is_exclusive: bool
+    is_reverse: bool
+
+
+def way_of(
+    problem: Scan, source: records.Element, views: Sequence[View], targets: Sequence[View]
+) -> Way:
+    """Return how elements in arrays of these layouts are scanned."""
+    elements, lines = canonical(problem.axis, views, targets)
+    held, acc = records.held(source), problem.acc
+    num_items, *extents = (math.prod(n for n, _ in elements), *(n for n, _ in lines))
+    columns = num_items, (extents or [1])[-1], math.prod(extents[:-1])
+    num_bytes = num_items * math.prod(extents) * max(held.itemsize, acc.itemsize)
+    kernel = kernel_of(elements, lines, held, acc)
+    ways = problem.is_exclusive, problem.is_reverse
+    return Way(kernel, num_bytes, columns, problem.axis, *ways)
+
+
+def canonical(
+    axis: int | None, views: Sequence[View], targets: Sequence[View]
+) -> tuple[Dims, Dims]:
     """Return the dimensions of a line and those of all lines, with byte strides: inputs', outputs'.
 
     Lines come in any order: here in that of memory.
     """
-    shape = problem.shape
+    shape = views[0].shape
     strides = [view.strides for view in views]
     for target in targets:
         out = target.strides
         strides.append(out if len(out) == len(shape) else dense_strides(shape, out[0]))  # flattened
     dims = list(zip(shape, zip(*strides, strict=True), strict=True))
-    if problem.axis is None:
+    if axis is None:
         return merge(dims), []
-    line = [dims.pop(problem.axis)]
+    line = [dims.pop(axis)]
     dims.sort(key=lambda dim: -sum(map(abs, dim[1])))
     return merge(line), merge(dims)
 

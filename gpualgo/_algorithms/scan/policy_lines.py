@@ -7,7 +7,7 @@ or on the GPU, so that neither do the bits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -203,6 +203,10 @@ class ColumnsCut:
     def rows(self) -> int:
         """Return how many rows a tile has."""
         return self.segments * self.segment_rows
+
+    def covering(self, num_columns: int) -> ColumnsCut:
+        """Return the same tiles for some of the columns; narrow ones have all."""
+        return replace(self, strips=-(-num_columns // (self.width * self.items)))
 
     def shared_bytes(self, source: Dtype, acc: Dtype) -> int:
         """Return the size of ScanColumnsShared, which the kernel checks, with its padding."""

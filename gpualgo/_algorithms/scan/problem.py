@@ -89,6 +89,14 @@ class Scan(Problem):
         ways = (self.axis, self.is_exclusive, self.is_reverse)
         return cpu.prepared(arrays, results, op, *ways, self.source, self.acc)
 
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.scan import blocks
+
+        return blocks.scan(self, arrays, results, op, init, stream, places)
+
 
 class ExclusiveScan(Scan):
     """What equal calls of `exclusive_scan` share: an element is no part of its own result."""

@@ -1,0 +1,44 @@
+"""Keys as integers of Python's in the order of a sort: to compare a few of them on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort.words import Dtype
+from gpualgo._base import dtypes
+
+
+def rank_of(dtype: Dtype, descending: bool, bits: tuple[int, int]) -> Callable[[int], int]:
+    """Return what makes a rank of a key's bits, of which a range decides."""
+    first, end = bits
+    width = 8 * dtype.itemsize
+    mask = (1 << end - first) - 1
+    flip = mask if descending else 0
+    sign, full = 1 << width - 1, (1 << width) - 1
+    if dtypes.kind(dtype) != "f":
+        moved = sign if dtypes.kind(dtype) == "i" else 0
+        return lambda key: ((key ^ moved) >> first & mask) ^ flip
+    infinity = int(np.array(np.inf).astype(dtype).view(f"u{dtype.itemsize}"))
+
+    def rank(key: int) -> int:
+        size = key & ~sign
+        if size > infinity:  # NaN comes last, whatever its sign
+            return full ^ flip
+        if size == 0:  # zeros are equal
+            return sign ^ flip
+        return (full ^ key if key & sign else key | sign) ^ flip
+
+    return rank
+
+
+def ranks_of(
+    keys: Sequence[Dtype], ways: Sequence[bool], bits: tuple[int, int] | None
+) -> Callable[[Sequence[int]], tuple[int, ...]]:
+    """Return the same for keys of several numbers, of which all bits decide without `bits`."""
+    each = [
+        rank_of(dtype, way, bits or (0, 8 * dtype.itemsize))
+        for dtype, way in zip(keys, ways, strict=True)
+    ]
+    return lambda numbers: tuple(rank(n) for rank, n in zip(each, numbers, strict=True))

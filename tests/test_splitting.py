@@ -1,0 +1,68 @@
+"""Exact cuts of sorted runs, against sorting all elements by key, run and place."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpualgo._base.splitting import cuts
+
+
+def _wanted(runs: list[list[Any]], rank: int) -> list[int]:
+    everything = sorted((key, r, i) for r, run in enumerate(runs) for i, key in enumerate(run))
+    least = [r for _, r, _ in everything[:rank]]
+    return [least.count(r) for r in range(len(runs))]
+
+
+def _cuts(runs: list[list[Any]], ranks: list[int]) -> list[list[int]]:
+    return cuts([len(run) for run in runs], ranks, lambda r, i: runs[r][i])
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(0, 6), max_size=12).map(sorted), max_size=6), st.data())
+def test_every_rank(runs: list[list[int]], data: st.DataObject) -> None:
+    total = sum(map(len, runs))
+    ranks = sorted(data.draw(st.lists(st.integers(0, total), max_size=6)))
+    assert _cuts(runs, ranks) == [_wanted(runs, rank) for rank in ranks]
+    if runs:
+        assert _cuts(runs, [*range(total + 1)]) == [_wanted(runs, k) for k in range(total + 1)]
+
+
+def test_ties_go_by_run_and_then_by_place() -> None:
+    runs = [[5] * 4, [5] * 3, [1, 5, 9]]
+    assert _cuts(runs, [1, 3, 6, 9, 10]) == [[0, 0, 1], [2, 0, 1], [4, 1, 1], [4, 3, 2], [4, 3, 3]]
+
+
+def test_keys_of_several_numbers() -> None:
+    runs = [[(0, 2), (1, 0)], [(0, 1), (0, 3)]]
+    assert _cuts(runs, [1, 2, 3]) == [[0, 1], [1, 1], [1, 2]]
+
+
+def test_what_runs_are_asked() -> None:
+    """Runs that count themselves are asked within what is not known yet, and not often."""
+    runs = [sorted(i * 7919 % 100003 for i in range(r, 30000, 3)) for r in range(3)]
+    asked = [0, 0]
+
+    def read(r: int, i: int) -> int:
+        asked[0] += 1
+        return runs[r][i]
+
+    def count(r: int, key: int, has_equal: bool, low: int, high: int) -> int:
+        asked[1] += 1
+        found = (bisect_right if has_equal else bisect_left)(runs[r], key)
+        assert low <= found <= high
+        return found
+
+    lengths = [len(run) for run in runs]
+    assert cuts(lengths, [15000], read, count) == [_wanted(runs, 15000)]
+    assert max(asked) < 3 * 3 * 15  # log2 of 30000
+
+
+@pytest.mark.parametrize("ranks", [[-1], [4], [2, 1]])
+def test_ranks_that_are_none(ranks: list[int]) -> None:
+    with pytest.raises(ValueError, match="ranks must not fall"):
+        cuts([2, 1], ranks, lambda r, i: i)
