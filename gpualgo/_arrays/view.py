@@ -48,18 +48,19 @@ layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
 def alignment_of(views: Sequence[View]) -> int:
     """Return where arrays lie, modulo 16, and which lie within each other's elements, as a number.
 
-    Those less than 64 bytes from the first one may be fields of one array of records.
+    Those less than 64 bytes from the one before may be fields of one array of records.
     """
-    first = views[0].ptr
-    alignment = first & 15
+    before = views[0].ptr
+    alignment = before & 15
     if len(views) == 1:
         return alignment
     for view in views[1:]:
         pointer = view.ptr
-        distance = pointer - first
+        distance = pointer - before
         if not -64 < distance < 64:
             distance = 64 + (pointer & 15)
         alignment = alignment << 8 | distance + 64
+        before = pointer
     return alignment
 
 

@@ -79,6 +79,17 @@ class Interleaved:
         """The bytes of an element in registers."""
         return self.record.itemsize
 
+    @property
+    def is_tight(self) -> bool:
+        """Whether each of its bytes is one number's."""
+        sizes = [leaf.itemsize for leaf in leaves(self.record)]
+        end = 0
+        for offset, size in sorted(zip(self.offsets, sizes, strict=True)):
+            if offset != end:
+                return False
+            end += size
+        return end == self.size
+
 
 Source: TypeAlias = Dtype | Computed
 """What is read: numbers, records, or what is computed of several numbers."""

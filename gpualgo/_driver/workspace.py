@@ -40,7 +40,7 @@ class Given:
         address, self._next = self._next, self._next + aligned(size)
         if address + size > self._end:
             raise ValueError(
-                "temp_storage is too small for arrays of this alignment; prepare with such arrays"
+                "temp_storage is too small for arrays that lie as these; prepare with such arrays"
             )
         return address
 

@@ -28,10 +28,11 @@ def cut(case: Case) -> Cut | None:
     places = (*told, *(place for _, place in inputs))
     if [steps[i] for i in places] != [n for one in operands for n in records.read_bytes(one)]:
         return None
-    read = [i for i in places if not records.is_position(case.operands[i])]
-    alignment = math.gcd(VECTOR_BYTES, *(case.pointers[i] for i in read))
-    items = policy.pack_items(operands, alignment)
-    if items < policy.pack_items(operands, VECTOR_BYTES):
+    anywhere = records.POSITION, records.SHARED_POSITION
+    found = [case.pointers[i] for i in places if case.operands[i] not in anywhere]
+    alignment = math.gcd(VECTOR_BYTES, *found)
+    items = policy.pack_items(operands, VECTOR_BYTES)
+    if not policy.is_aligned(operands, items, alignment):
         return None
     loads = policy.loads_in_flight(case.applied.inputs, items)
     spec = policy.flat_spec(case.applied, items, loads, operands)
@@ -44,8 +45,7 @@ def _outputs(case: Case) -> tuple[Element, list[int]]:
     """Return what is written, and which outputs' addresses tell where."""
     count, result = case.num_outputs, case.applied.result
     found = _together(case, 0, count)
-    # What lies between the numbers is another's.
-    if found is None or found.size > sum(one.itemsize for one in case.applied.outputs):
+    if found is None or not found.is_tight:  # what lies between the numbers is another's
         return result, list(range(count))
     return Interleaved(result, found.size, found.offsets), [found.offsets.index(0)]
 

@@ -23,6 +23,8 @@ BLOCK_THREADS = 256
 BYTES_IN_FLIGHT = 16
 # The widest operand takes at most this many bytes of a pack; the narrowest then fewer.
 MAX_PACK_BYTES = 32
+# A pack of records, of which a block has all in shared memory before it writes them.
+MAX_RECORD_PACK_BYTES = 128
 
 
 @cache
@@ -82,17 +84,24 @@ def pack_items(operands: Sequence[Element], alignment: int) -> int:
     """Return how many elements of every operand one aligned pack holds."""
     read = [leaf.itemsize for operand in operands for leaf in records.memory_leaves(operand)]
     most = max(1, min(VECTOR_BYTES // min(read), MAX_PACK_BYTES // max(read)))
-    for operand in operands:  # records travel in one vector, where they fill it
-        if isinstance(operand, records.Interleaved) and VECTOR_BYTES % operand.size == 0:
-            most = min(most, VECTOR_BYTES // operand.size)
-    steps = [
-        records.step_of(operand)
-        for operand in operands
-        if operand not in (records.POSITION, records.SHARED_POSITION)
-    ]
-    while most > 1 and any(alignment % math.gcd(VECTOR_BYTES, most * step) for step in steps):
+    for operand in operands:
+        if isinstance(operand, records.Interleaved):
+            # One vector, where records fill it; else what a block has shared memory for.
+            fills = VECTOR_BYTES % operand.size == 0
+            room = (VECTOR_BYTES if fills else MAX_RECORD_PACK_BYTES) // operand.size
+            most = min(most, 1 << max(1, room).bit_length() - 1)
+    while most > 1 and not is_aligned(operands, most, alignment):
         most //= 2
     return most
+
+
+def is_aligned(operands: Sequence[Element], items: int, alignment: int) -> bool:
+    """Return whether packs of so many elements can be loaded at once from multiples of it."""
+    return all(
+        alignment % math.gcd(VECTOR_BYTES, items * records.step_of(operand)) == 0
+        for operand in operands
+        if operand not in (records.POSITION, records.SHARED_POSITION)
+    )
 
 
 def loads_in_flight(inputs: Sequence[np.dtype[Any]], items: int) -> int:
