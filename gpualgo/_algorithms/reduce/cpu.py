@@ -18,6 +18,7 @@ from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of,
 from gpualgo._base import records, threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
+from gpualgo._cpu.interleaved import Offsets, may_be, offsets_of, together
 from gpualgo._cpu.kernels import Kernel, computing, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
@@ -72,6 +73,9 @@ def reduce(
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     starts = [address(array) + shift for array, shift in zip(leaves, shifts, strict=True)]
+    offsets = offsets_of(starts, strides, records.leaves(source), leaves[0].size)
+    if offsets is not None:
+        layout = layout._replace(offsets=offsets)
     with bound(op):
         _fold(starts, layout, outs, op, init, acc)
 
@@ -109,30 +113,41 @@ def prepared(
         return None
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
-    passes, counts = [], []
-    while (parts := _num_parts(layout, acc)) > 1:
-        between = _between(layout, parts, acc)
-        passes.append(_launch(_kernel(op, acc, layout), _pass(layout, between, acc)))
-        counts.append(prod(dim[0] for dim in layout.kept) * parts)
-        layout = between
-    last, numbers = _launch(_kernel(op, acc, layout), _pass(layout, None, acc)), records.leaves(acc)
-
-    if not passes and len(shifts) == len(numbers) == 1:
-        shift = shifts[0]
+    numbers, size = records.leaves(source), leaves[0].size
+    if len(shifts) == len(outs) == 1 and _num_parts(layout, acc) <= 1:
+        shift, last = shifts[0], _launches(layout, op, acc)[0][0]
         return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
+    known: dict[Offsets | None, Any] = {None: _launches(layout, op, acc)}
+    is_close = may_be(strides, numbers, size)
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         starts = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
+        offsets = offsets_of(starts, strides, numbers, size) if is_close else None
+        if offsets not in known:
+            known[offsets] = _launches(layout._replace(offsets=offsets), op, acc)
         partials = []  # kept until they have been read
-        for launch, count in zip(passes, counts, strict=True):
-            written = [np.empty(count, number) for number in numbers]
+        for launch, count in known[offsets]:
+            if not count:
+                launch((init, *starts, *[address(out) for out in outs]))
+                break
+            written = [np.empty(count, number) for number in records.leaves(acc)]
             partials.append(written)
             at = [address(partial) for partial in written]
             launch((0, *starts, *at))
             starts = at
-        last((init, *starts, *[address(out) for out in outs]))
 
     return run
+
+
+def _launches(layout: Layout, op: Operator, acc: Dtype) -> list[tuple[Launch, int]]:
+    """Return the passes, each with how many partials it leaves: of the last one none."""
+    passes = []
+    while (parts := _num_parts(layout, acc)) > 1:
+        between = _between(layout, parts, acc)
+        launch = _launch(_kernel(op, acc, layout), _pass(layout, between, acc))
+        passes.append((launch, prod(dim[0] for dim in layout.kept) * parts))
+        layout = between
+    return [*passes, (_launch(_kernel(op, acc, layout), _pass(layout, None, acc)), 0)]
 
 
 def _launch(kernel: Kernel, which: _Pass) -> Launch:
@@ -213,8 +228,11 @@ def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
     fixed = room.size
     targets = [(*by, *(0,) * (inputs - count)) for by in targets]
     part_strides = (*part_strides, *(0,) * (inputs - count))
+    inner = layout.kept[-1:] if column else layout.reduced[-1:]
+    capacity = rk.columns_of(acc) if column else rk.tile_of(acc)
+    apart = together(layout.offsets, inner, records.leaves(layout.dtype), capacity, room)
     numbers = [
-        _number(layout, acc, k, [by[k] for by in targets], part_strides[k], room)
+        _number(layout, acc, k, [by[k] for by in targets], part_strides[k], room, apart.get(k))
         for k in range(max(inputs, count))
     ]
     computed = 0
@@ -257,8 +275,9 @@ def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
 
 
 def _number(
-    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room
-) -> list[int]:
+    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room,
+    apart: tuple[int, int] | None,
+) -> list[int]:  # fmt: skip
     """Return what the kernel's table has about number k of an element; addresses are to follow."""
     read, written = records.leaves(layout.dtype), records.leaves(acc)
     a = written[min(k, len(written) - 1)]  # of a number that is read alone, any
@@ -275,6 +294,6 @@ def _number(
     else:
         is_direct, capacity = is_dense(reduced, k, x.itemsize), rk.tile_of(acc)
     return [
-        *leaf(0, x, wanted, is_direct, capacity, room), 0, part_stride, *run, pack,
+        *leaf(0, x, wanted, is_direct, capacity, room, apart), 0, part_stride, *run, pack,
         *(dim[1 + k] for dim in kept), *strides, *(dim[1 + k] for dim in reduced),
     ]  # fmt: skip
