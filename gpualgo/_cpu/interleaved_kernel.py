@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._cpu.interleaved import Field
 from gpualgo._cpu.packing import offset
 from gpualgo._cpu.pointers import load, pointer_to
+
+if TYPE_CHECKING:
+    from gpualgo._cpu.interleaved import Field
 
 _VECTOR_BYTES = 64  # of one field's words, at least
 _words = pointer_to(types.intp)

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 # Numbers that a kernel needs one after another, in the type that it computes with: where they lie
 # and how large one is; whether they lie so already, else who packs them, and where in scratch
-# memory (PACK 0: a number before it has brought this one along); who converts them, if anyone does, and where to. See `layout.leaf` and `packing.fetched`.
+# memory (PACK 0: a number before them has brought them along); who converts them, if anyone does,
+# and where to. See `layout.leaf` and `packing.fetched`.
 START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)

@@ -45,8 +45,12 @@ class Warm:
 
     def __init__(self, problem: Problem, prepared: Prepared, op: Operator | None) -> None:
         self._problem, self._prepared = problem, prepared
-        self._results = [(ordered(r.shape, r.order), r.dtype) for r in problem.results]
-        self._axes = [inverse(r.order) for r in problem.results]
+        self._names = None if problem.structure is None else problem.structure.names
+        results = problem.results
+        if problem.structure is not None:
+            results = (results[0]._replace(dtype=problem.structure),)
+        self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
+        self._axes = [inverse(r.order) for r in results]
         self._is_turned = any(self._axes)
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
         self._init: tuple[Any, Array | None] = (_UNKNOWN, None)
@@ -75,14 +79,15 @@ class Warm:
         if self._is_turned:  # axes lie in another order than C's
             pairs = zip(made, self._axes, strict=True)
             made = [array.transpose(axes) if axes else array for array, axes in pairs]
+        outs = made if self._names is None else [made[0][name] for name in self._names]
         begin = 0 if start is None else address(start)
         if self._state is None:
-            self._prepared(arrays, made, begin)
+            self._prepared(arrays, outs, begin)
         else:
             user = object()
             try:
                 self._state.take(user, b"", words)
-                self._prepared(arrays, made, begin)
+                self._prepared(arrays, outs, begin)
             finally:
                 try:
                     self._state.leave(user)

@@ -129,7 +129,9 @@ def _offsets(
     read = offsets_of(starts[count:], strides[count:], dtypes[count:], size)
     if outs is None and read is None:
         return None
-    moved = [pair and (pair[0] + count, pair[1]) for pair in read or (None,) * len(operands[count:])]
+    moved = [
+        pair and (pair[0] + count, pair[1]) for pair in read or (None,) * len(operands[count:])
+    ]
     return *(outs or (None,) * count), *moved
 
 
