@@ -40,10 +40,18 @@ class Group(NamedTuple):
     members: tuple[int, ...]
     fields: tuple[Field, ...]
 
+    @property
+    def is_all(self) -> bool:
+        """Whether no bytes lie between that are of none of the arrays."""
+        ordered = sorted(self.fields)
+        ends = [field.offset + field.size for field in ordered]
+        follow = all(end == field.offset for end, field in zip(ends, ordered[1:], strict=False))
+        return follow and ends[-1] - ordered[0].offset == abs(self.step)
+
 
 def may_be(strides: Sequence[Strides], dtypes: Sequence[Dtype], size: int) -> bool:
     """Return whether some of such arrays may lie in turn, which depends on their addresses."""
-    return any(
+    return bool(strides) and any(
         _step_of(by, dtype, size) and by in strides[k + 1 :]
         for k, (by, dtype) in enumerate(zip(strides, dtypes, strict=True))
     )
@@ -66,8 +74,11 @@ def offsets_of(
             if strides[k] == by and -step < starts[k] - at < step and found[k] is None
             and not records.is_position(dtypes[k])
         ]  # fmt: skip
-        for k in group if len(group) > 1 else ():
-            found[k] = first, starts[k] - at
+        low = min(starts[k] for k in group)
+        group = [k for k in group if starts[k] + dtypes[k].itemsize - low <= step]
+        if len(group) > 1 and group[0] == first:
+            for k in group:
+                found[k] = first, starts[k] - at
     return tuple(found) if any(found) else None
 
 
@@ -125,7 +136,10 @@ def splitter(group: Group) -> int:
 
 
 def joiner(group: Group) -> int:
-    """Return the address of what brings numbers that lie apart to where they lie in turn."""
+    """Return the address of what brings numbers that lie apart to where they lie in turn.
+
+    The group `is_all` of its elements: bytes between would be written, too.
+    """
     return _entry("joiner", group)
 
 

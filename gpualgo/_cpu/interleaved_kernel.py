@@ -49,13 +49,11 @@ class _Layout(NamedTuple):
         return [row * self.words + first + k for row in rows for k in range(size)]
 
 
-def interleaved_kernel(
-    step: int, fields: Sequence[Field], is_joined: bool
-) -> Callable[..., None]:  # fmt: skip
+def interleaved_kernel(step: int, fields: Sequence[Field], is_joined: bool) -> Callable[..., None]:
     """Write the function of a packer's arguments."""
     unit = min(8, math.gcd(step, *(n for field in fields for n in (field.offset, field.size))))
     layout = _Layout(step, fields, unit, is_joined)
-    one, most = _one(layout), _VECTOR_BYTES // unit if _has_permutations(layout) else 0
+    one, most = _one(layout), _VECTOR_BYTES // unit if _is_permuted(layout) else 0
     many = _many(layout, most) if most else None
     # Of the last element, and of the first where the way is backwards, bytes behind its numbers
     # may be nobody's.
@@ -89,14 +87,9 @@ def interleaved_kernel(
     return run
 
 
-def _has_permutations(layout: _Layout) -> bool:
-    """Return whether the CPU permutes words of that width across vectors."""
-    features = binding.get_host_cpu_features()
-    if not layout.is_joined:
-        return layout.unit >= 4 or bool(features.get("avx512vbmi"))
-    covered = sum(field.size for field in layout.fields) == abs(layout.step)
-    is_wide = layout.unit >= 4 or bool(features.get("avx512vbmi"))
-    return is_wide and (covered or bool(features.get("avx512bw") and features.get("avx512vl")))
+def _is_permuted(layout: _Layout) -> bool:
+    """Return whether vectors are read or written, of words that the CPU permutes across them."""
+    return layout.unit >= 4 or bool(binding.get_host_cpu_features().get("avx512vbmi"))
 
 
 def _one(layout: _Layout) -> Any:
@@ -138,31 +131,18 @@ def _many(layout: _Layout, count: int) -> Any:
             for run, places in runs:
                 builder.store(builder.shuffle_vector(value, undefined, _mask(places)), run, align=1)
             return
-        made, written = undefined, [False] * whole.count
+        made = undefined
         for run, places in runs:
             wide, chosen = [0] * whole.count, list(range(whole.count))
             for k, place in enumerate(places):
-                wide[place], chosen[place], written[place] = k, whole.count + place, True
+                wide[place], chosen[place] = k, whole.count + place
             part = builder.load(run, align=1)
             empty = ir.Constant(part.type, ir.Undefined)
             spread = builder.shuffle_vector(part, empty, _mask(wide))
             made = builder.shuffle_vector(made, spread, _mask(chosen))
-        if all(written):
-            builder.store(made, at, align=1)
-        else:
-            _store_some(builder, made, at, written)
+        builder.store(made, at, align=1)
 
     return _mover(layout, generate)
-
-
-def _store_some(builder: Any, value: Any, at: Any, written: list[bool]) -> None:
-    """Write words of a vector: the others are not the caller's."""
-    flags = ir.VectorType(ir.IntType(1), len(written))
-    kind = ir.FunctionType(ir.VoidType(), [value.type, at.type, _I32, flags])
-    name = f"llvm.masked.store.v{len(written)}i{value.type.element.width}.p0"
-    module = builder.module
-    store = module.globals.get(name) or ir.Function(module, kind, name)
-    builder.call(store, [value, at, ir.Constant(_I32, 1), ir.Constant(flags, written)])
 
 
 def _mover(layout: _Layout, move: Callable[..., None]) -> Any:

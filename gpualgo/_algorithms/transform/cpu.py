@@ -106,11 +106,11 @@ def _take_together(
     room = CHUNK * max(dtype.itemsize for dtype in dtypes)
     places = [room * k for k in range(len(operands))]
     for group in groups_of(offsets, dims[-1][1:], dtypes, places):
-        if min(modes[k] for k in group.members) > ROWS:
+        first = group.members[0]
+        if min(modes[k] for k in group.members) > ROWS and (first >= count or group.is_all):
             for k in group.members:
                 modes[k] = TAKEN
-            first = group.members[0]
-            modes[first] = joiner(group) if first < count else splitter(group)
+            modes[first] = splitter(group) if first >= count else joiner(group)
 
 
 def _strides(dims: Dims) -> list[tuple[int, ...]]:
