@@ -7,3 +7,6 @@ from __future__ import annotations
 # memory (PACK 0: a number before them has brought them along); who converts them, if anyone does,
 # and where to. See `layout.leaf` and `packing.fetched`.
 START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)
+
+# Launches that follow one another: of each the code's address, its table's, and how many tasks.
+ENTRY, TABLE, TASKS, STEP = range(4)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,16 +18,12 @@ from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of,
 from gpualgo._base import records, threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
-from gpualgo._cpu.interleaved import Offsets, may_be, offsets_of, together
+from gpualgo._cpu.interleaved import offsets_of, together
 from gpualgo._cpu.kernels import Kernel, computing, get_kernel, scratch
-from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
-
-if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Prepared
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
@@ -35,7 +31,7 @@ Element: TypeAlias = records.Element
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-class _Pass(NamedTuple):
+class Pass(NamedTuple):
     """What a pass is but for addresses, and where in its table of arguments these go."""
 
     words: Array
@@ -89,79 +85,23 @@ def _fold(
         code = computing(op.source, layout.dtype, acc, _capacity(layout, acc))
         compute = code.address  # it is held until the end
     partials: list[Array] = []  # kept until they have been read
-    while (parts := _num_parts(layout, acc)) > 1:
+    while (parts := num_parts(layout, acc)) > 1:
         count = prod(dim[0] for dim in layout.kept) * parts
         written = [np.empty(count, number) for number in records.leaves(acc)]
         partials += written
-        at, between = [address(partial) for partial in written], _between(layout, parts, acc)
-        _run(_kernel(op, acc, layout), _pass(layout, between, acc), starts, at, 0, compute)
-        starts, layout, compute = at, between, 0
+        at, after = [address(partial) for partial in written], between(layout, parts, acc)
+        _run(kernel(op, acc, layout), pass_of(layout, after, acc), starts, at, 0, compute)
+        starts, layout, compute = at, after, 0
     start = 0 if init is None else address(init)
     places = [address(out) for out in outs]
-    _run(_kernel(op, acc, layout), _pass(layout, None, acc), starts, places, start, compute)
+    _run(kernel(op, acc, layout), pass_of(layout, None, acc), starts, places, start, compute)
 
 
-def prepared(
-    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
-    source: Element, acc: Dtype,
-) -> Prepared | None:  # fmt: skip
-    """Return what `reduce` does for arrays of these layouts; None: it is more than passes."""
-    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
-    if isinstance(source, records.Computed):
-        return None
-    if not op.commutative and inner_axes(shape, strides, source, axes):
-        return None
-    out_strides = tuple([out.strides for out in outs])
-    shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
-    numbers, size = records.leaves(source), leaves[0].size
-    if len(shifts) == len(outs) == 1 and _num_parts(layout, acc) <= 1:
-        shift, last = shifts[0], _launches(layout, op, acc)[0][0]
-        return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
-    known: dict[Offsets | None, Any] = {None: _launches(layout, op, acc)}
-    is_close = may_be(strides, numbers, size)
-
-    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        starts = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
-        offsets = offsets_of(starts, strides, numbers, size) if is_close else None
-        if offsets not in known:
-            known[offsets] = _launches(layout._replace(offsets=offsets), op, acc)
-        partials = []  # kept until they have been read
-        for launch, count in known[offsets]:
-            if not count:
-                launch((init, *starts, *[address(out) for out in outs]))
-                break
-            written = [np.empty(count, number) for number in records.leaves(acc)]
-            partials.append(written)
-            at = [address(partial) for partial in written]
-            launch((0, *starts, *at))
-            starts = at
-
-    return run
-
-
-def _launches(layout: Layout, op: Operator, acc: Dtype) -> list[tuple[Launch, int]]:
-    """Return the passes, each with how many partials it leaves: of the last one none."""
-    passes = []
-    while (parts := _num_parts(layout, acc)) > 1:
-        between = _between(layout, parts, acc)
-        launch = _launch(_kernel(op, acc, layout), _pass(layout, between, acc))
-        passes.append((launch, prod(dim[0] for dim in layout.kept) * parts))
-        layout = between
-    return [*passes, (_launch(_kernel(op, acc, layout), _pass(layout, None, acc)), 0)]
-
-
-def _launch(kernel: Kernel, which: _Pass) -> Launch:
-    """Return a pass whose words are those of init, of what it reads and of what it writes."""
-    every = range(len(which.words))
-    places = (rk.INIT, *every[which.starts][: which.reads], *every[which.outs][: which.writes])
-    return Launch(kernel, which.words, places, which.num_bytes, which.num_tasks, which.work)
-
-
-def _num_parts(layout: Layout, acc: Dtype) -> int:
+def num_parts(layout: Layout, acc: Dtype) -> int:
     return -(-layout.length // (rk.ROWS if layout.column else rk.tile_of(acc)))
 
 
-def _between(layout: Layout, parts: int, acc: Dtype) -> Layout:
+def between(layout: Layout, parts: int, acc: Dtype) -> Layout:
     """Return where partials lie: next to each other for tiles, whole rows for columns."""
     lengths, numbers = [dim[0] for dim in layout.kept], records.leaves(acc)
     inputs = len(records.leaves(layout.dtype))
@@ -182,7 +122,7 @@ def _capacity(layout: Layout, acc: Dtype) -> int:
     return rk.columns_of(acc) if layout.column else rk.CHUNK
 
 
-def _kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
+def kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
     column, is_computed = layout.column, isinstance(layout.dtype, records.Computed)
 
     def write(fn: Any) -> Any:
@@ -195,7 +135,7 @@ def _kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
 
 
 def _run(
-    kernel: Kernel, which: _Pass, starts: list[int], outs: list[int], init: int, compute: int
+    kernel: Kernel, which: Pass, starts: list[int], outs: list[int], init: int, compute: int
 ) -> None:
     arguments = which.words.copy()
     starts = starts + [0] * (len(arguments[which.starts]) - len(starts))
@@ -212,7 +152,7 @@ def _run(
 
 
 @lru_cache(256)
-def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
+def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     """Return the pass that reads one layout and writes partials in another, or else results."""
     kept, reduced, column = layout.kept, layout.reduced, layout.column
     inputs, count = len(records.leaves(layout.dtype)), len(records.leaves(acc))
@@ -222,7 +162,7 @@ def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
     if into is not None:
         targets = [dim[1 : 1 + count] for dim in into.kept]
         part_strides = into.reduced[0][1:]
-    parts, width, strips = _num_parts(layout, acc), 1, 1
+    parts, width, strips = num_parts(layout, acc), 1, 1
     room = Room()
     room.take(rk.scratch_bytes(acc, column))
     fixed = room.size
@@ -271,7 +211,7 @@ def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
     starts, outs = (slice(first + at, None, len(numbers[0])) for at in (START, rk.OUT))
     work = layout.length * outputs * width * size
     num_tasks, words = parts * strips * outputs, table(*head, *numbers)
-    return _Pass(words, starts, outs, num_bytes, num_tasks, work, inputs, count)
+    return Pass(words, starts, outs, num_bytes, num_tasks, work, inputs, count)
 
 
 def _number(
