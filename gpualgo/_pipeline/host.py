@@ -43,7 +43,7 @@ def run(
     if problem.device == CPU and not problem.is_asked:
         host_warm.prepare(problem, views, operator, arrays, results)
     if whole is not None:
-        return whole[()] if problem.gives_scalars else whole
+        return whole[()] if problem.gives_scalars and not whole.shape else whole
     made = [library.from_numpy(result, arrays[0]) for result in results]
     if problem.gives_scalars and not results[0].shape:
         made = [library.scalar(result) for result in made]
