@@ -15,7 +15,7 @@ import pytest
 from support import count_gpus
 
 import gpualgo as ga
-from gpualgo._cli import cache, doctor, libraries, main, nvidia
+from gpualgo._cli import cache, demo, doctor, libraries, main, nvidia
 from gpualgo._pipeline import auto
 
 GPU = nvidia.Gpu(0, "NVIDIA H200", (9, 0), 150 << 30)
@@ -244,10 +244,14 @@ def test_demo_names_its_extra(
 
 
 @needs_demo
-def test_demo_answers_match_numpy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_answers_match_numpy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "REPEATS", 2)
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "336,776 flights" in out
+    assert "2 times over" in out
     assert "1301 min" in out
     assert "All 8 answers match NumPy's." in out
 
@@ -256,7 +260,9 @@ def test_demo_answers_match_numpy(capsys: pytest.CaptureFixture[str]) -> None:
 def test_demo_fails_on_a_wrong_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right = ga.reduce
+    monkeypatch.setattr(demo, "REPEATS", 1)
+    questions, right = demo.questions, ga.reduce
+    monkeypatch.setattr(demo, "questions", lambda data: questions(data)[:2])
     monkeypatch.setattr(ga, "reduce", lambda *args, **options: right(*args, **options) + 1)
     assert main(["demo"]) == 1
     assert "differ from NumPy" in capsys.readouterr().out

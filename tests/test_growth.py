@@ -15,7 +15,7 @@ import pytest
 
 import gpualgo as ga
 from gpualgo._base.memo import Memo
-from gpualgo._cpu import kernels, operator
+from gpualgo._cpu import kernels, launch, operator
 
 NEW = 600  # operators, shapes and bins
 LIMIT = 50  # of each memo here
@@ -48,6 +48,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = types.SimpleNamespace(address=1)
     monkeypatch.setattr(kernels, "_load", lambda *_: loaded)
     monkeypatch.setattr(kernels, "_callable", lambda _: lambda *arguments: None)
+    for module in (launch, importlib.import_module("gpualgo._algorithms.radix_sort.cpu_numpy")):
+        monkeypatch.setattr(module, "unchecked", lambda kernel: kernel)
     monkeypatch.setattr(
         operator, "_read_or_compile",
         lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arguments[0]),

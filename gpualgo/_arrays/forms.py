@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -78,12 +79,30 @@ def form_of(names: Sequence[str], classes: Sequence[Form | None] = ()) -> Form:
     return found
 
 
+def structure_of(form: Form, kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
+    """Return the structured dtype of a form with fields of these kinds.
+
+    None: the form is a tuple's, or fields share bytes, so that the order of writing decides.
+    """
+    if not isinstance(form.cls, np.dtype):
+        return None
+    made = _structure(form.cls, kinds)
+    places = sorted((offset, kind.itemsize) for kind, offset, *_ in (made.fields or {}).values())
+    is_apart = all(at + size <= after for (at, size), (after, _) in pairwise(places))
+    return made if is_apart else None
+
+
+def _structure(dtype: np.dtype[Any], kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return a structured dtype with fields of these kinds: itself, if it has them."""
+    assert dtype.names is not None
+    if list(kinds) == [dtype[name] for name in dtype.names]:
+        return dtype
+    return np.dtype(list(zip(dtype.names, kinds, strict=True)), align=dtype.isalignedstruct)
+
+
 def _structured(dtype: np.dtype[Any], items: Sequence[Any]) -> Any:
     """Return a structured array of arrays, or a structured scalar of scalars."""
-    assert dtype.names is not None
-    kinds = [np.asarray(item).dtype for item in items]
-    if kinds != [dtype[name] for name in dtype.names]:
-        dtype = np.dtype(list(zip(dtype.names, kinds, strict=True)), align=dtype.isalignedstruct)
+    dtype = _structure(dtype, [np.asarray(item).dtype for item in items])
     whole = np.empty(np.shape(items[0]), dtype)
     for name, item in zip(dtype.names or (), items, strict=True):
         whole[name] = item

@@ -72,16 +72,25 @@ def _memory_key(key: tuple[Hashable, ...], applied: Applied | None) -> tuple[Has
 
 def _callable(loaded: machine.Loaded) -> Kernel:
     kernel: Any = _PROTOTYPE(loaded.address)
-    kernel.errcheck = _check
+    kernel.errcheck = check
     kernel.loaded = loaded  # the code lives as long as who calls it
     called: Kernel = kernel
     return called
 
 
-_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_int64] * 4)  # runs without the GIL
+def unchecked(kernel: Kernel) -> Callable[[int, int, int, int], int]:
+    """Return what calls a kernel's code, and returns its status; hold the kernel meanwhile."""
+    code: Any = kernel
+    found: Callable[[int, int, int, int], int] = _PROTOTYPE(code.loaded.address)
+    return found
 
 
-def _check(status: int, _function: Any, _arguments: Any) -> None:
+# Runs without the GIL. All are words; ctypes converts them fastest as pointers.
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
+
+
+def check(status: int, *_: Any) -> None:
+    """Raise unless a kernel's status is 0."""
     if status:
         raise RuntimeError("op raised an error while it ran, which a kernel has nobody to tell")
 

@@ -102,12 +102,15 @@ class Room:
 
 def leaf(
     start: int, source: np.dtype[Any], target: np.dtype[Any], is_direct: bool, count: int,
-    room: Room,
+    room: Room, apart: tuple[int, int] | None = None,
 ) -> tuple[int, ...]:  # fmt: skip
-    """Return what a kernel takes of numbers that it needs by up to `count` at once."""
+    """Return what a kernel takes of numbers that it needs by up to `count` at once.
+
+    `apart`: of numbers that lie in turn with others, who packs them, and where.
+    """
     size, convert = source.itemsize, converter(source, target)
     is_direct = is_direct and not records.is_position(source)
     pack = counter() if records.is_position(source) else 0 if is_direct else packer(size)
-    packed = () if is_direct else (pack, room.take(count * size))
+    packed = apart or (() if is_direct else (pack, room.take(count * size)))
     converted = (convert, room.take(count * target.itemsize)) if convert else (0, 0)
     return start, size, is_direct, *(packed or (0, 0)), *converted

@@ -40,7 +40,8 @@ def _fetched(
         at += start * load(p, SIZE)
     else:
         packed = scratch + load(p, PACKED)
-        call(load(p, PACK), (packed, at, start, count, ndim, lengths, strides, 1))
+        if load(p, PACK):  # else it was, with those that it lies between
+            call(load(p, PACK), (packed, at, start, count, ndim, lengths, strides, 1))
         at = packed
     if load(p, CONVERT):
         converted = scratch + load(p, CONVERTED)

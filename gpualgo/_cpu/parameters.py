@@ -4,5 +4,9 @@ from __future__ import annotations
 
 # Numbers that a kernel needs one after another, in the type that it computes with: where they lie
 # and how large one is; whether they lie so already, else who packs them, and where in scratch
-# memory; who converts them, if anyone does, and where to. See `layout.leaf` and `packing.fetched`.
+# memory (PACK 0: a number before them has brought them along); who converts them, if anyone does,
+# and where to. See `layout.leaf` and `packing.fetched`.
 START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)
+
+# Launches that follow one another: of each the code's address, its table's, and how many tasks.
+ENTRY, TABLE, TASKS, STEP = range(4)

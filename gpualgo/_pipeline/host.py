@@ -22,11 +22,9 @@ def run(
     library = views[0].library
     arrays = [_array_of(view) for view in views]
     encoded = problem.encode(init)
+    whole: Array | None = None  # with the results as its fields
     if out is None:
-        results = [
-            result.made(functools.partial(np.empty, dtype=result.dtype), NumPy)
-            for result in problem.results
-        ]
+        results, whole = _made(problem)
     else:
         targets = outputs.check(problem, views, init, out)
         results = [library.to_numpy(target.owner) for target in targets]
@@ -44,10 +42,25 @@ def run(
         return out.owner if type(out) is View else out
     if problem.device == CPU and not problem.is_asked:
         host_warm.prepare(problem, views, operator, arrays, results)
+    if whole is not None:
+        return whole[()] if problem.gives_scalars and not whole.shape else whole
     made = [library.from_numpy(result, arrays[0]) for result in results]
     if problem.gives_scalars and not results[0].shape:
         made = [library.scalar(result) for result in made]
     return tuple(made) if len(made) > 1 else made[0]
+
+
+def _made(problem: Problem) -> tuple[list[Array], Array | None]:
+    """Return new results, and the structured array whose fields they are."""
+    results, structure = problem.results, problem.structure
+    if structure is not None:
+        results = (results[0]._replace(dtype=structure),)
+    made: list[Array] = [
+        result.made(functools.partial(np.empty, dtype=result.dtype), NumPy) for result in results
+    ]
+    if structure is None:
+        return made, None
+    return [made[0][name] for name in structure.names or ()], made[0]
 
 
 def _array_of(view: View) -> Array:

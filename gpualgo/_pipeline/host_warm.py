@@ -45,11 +45,15 @@ class Warm:
 
     def __init__(self, problem: Problem, prepared: Prepared, op: Operator | None) -> None:
         self._problem, self._prepared = problem, prepared
-        self._results = [(ordered(r.shape, r.order), r.dtype) for r in problem.results]
-        self._axes = [inverse(r.order) for r in problem.results]
+        self._names = None if problem.structure is None else problem.structure.names
+        results = problem.results
+        if problem.structure is not None:
+            results = (results[0]._replace(dtype=problem.structure),)
+        self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
+        self._axes = [inverse(r.order) for r in results]
         self._is_turned = any(self._axes)
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
-        self._init: tuple[Any, Array | None] = (_UNKNOWN, None)
+        self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)  # and its address
         self._state: Any = None
         if problem.has_numbers and op is not None:
             from gpualgo._cpu.captured import state_of
@@ -62,11 +66,15 @@ class Warm:
         for array in arrays:
             if type(array) is not np.ndarray:
                 return None
-        known, start = self._init
+        known, start, begin = self._init
         words = b""
         if known is not init or self._state is not None:
             try:
-                start = self._encoded(init)
+                if known is not init:
+                    start = self._problem.encode(init)
+                    begin = 0 if start is None else address(start)
+                    if type(init) in PLAIN:
+                        self._init = init, start, begin
                 if self._state is not None:
                     words = self._problem.words(op)
             except (TypeError, ValueError, CapturesChanged):
@@ -75,14 +83,14 @@ class Warm:
         if self._is_turned:  # axes lie in another order than C's
             pairs = zip(made, self._axes, strict=True)
             made = [array.transpose(axes) if axes else array for array, axes in pairs]
-        begin = 0 if start is None else address(start)
+        outs = made if self._names is None else [made[0][name] for name in self._names]
         if self._state is None:
-            self._prepared(arrays, made, begin)
+            self._prepared(arrays, outs, begin)
         else:
             user = object()
             try:
                 self._state.take(user, b"", words)
-                self._prepared(arrays, made, begin)
+                self._prepared(arrays, outs, begin)
             finally:
                 try:
                     self._state.leave(user)
@@ -92,12 +100,3 @@ class Warm:
         if len(made) > 1:
             return tuple([result[()] for result in made] if self._is_scalar else made)
         return made[0][()] if self._is_scalar else made[0]
-
-    def _encoded(self, init: Any) -> Array | None:
-        """Return init as kernels read it; the last one that cannot change is remembered."""
-        known, start = self._init
-        if known is not init:
-            start = self._problem.encode(init)
-            if type(init) in PLAIN:
-                self._init = init, start
-        return start

@@ -163,4 +163,6 @@ def solve(problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: 
         return result
     if out is not None:
         return out
+    if problem.structure is not None:
+        return result
     return form.packed(result if len(problem.results) > 1 else (result,))

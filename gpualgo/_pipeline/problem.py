@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._arrays.forms import Form
+from gpualgo._arrays.forms import Form, structure_of
 from gpualgo._arrays.view import View, layout_of
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
@@ -69,6 +69,7 @@ class Problem:
     is_empty = False  # no element is read
     forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
     form: Form | None = None  # of results that are put together to one
+    structure: np.dtype[Any] | None = None  # of results that are made as fields of one array
     acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
     choice: Choice | None = None  # of the device, where the table has made one
     warm: Any = None  # `host_warm.Warm`, if the first call on the CPU has prepared it
@@ -250,8 +251,7 @@ def problem_of(
     whose operator takes no arguments has none. Arrays of the host are for `host_device`, without
     it for the default device: "auto" is a part of the key, and so is what the table asks of them.
     """
-    first = views[0]
-    hot = None
+    first, hot = views[0], None
     try:
         hot = hot_key(op) if num_arguments else None
     except (TypeError, ValueError, CompileError) as error:
@@ -296,4 +296,6 @@ def problem_of(
         refusals.name(error, op, where)
         raise
     problem.num_arguments, problem.hot = num_arguments, hot
+    if problem.form is not None and device == CPU:
+        problem.structure = structure_of(problem.form, [r.dtype for r in problem.results])
     return kind.problems.add(key, problem)

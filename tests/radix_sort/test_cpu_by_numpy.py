@@ -165,7 +165,14 @@ def test_which_processors_sort_by_numpy(
     holder = type("Module", (), {"__cpu_features__": features})
     monkeypatch.setattr(cpu_ways, "import_module", lambda _: holder)
     monkeypatch.setattr(cpu_ways, "_is_zen4", lambda: is_zen4)
-    assert cpu_ways.is_vectorised.__wrapped__() is expected
+    monkeypatch.setattr(cpu_ways, "_has_vectors", cpu_ways._has_vectors.__wrapped__)
+    found = cpu_ways.is_vectorised.__wrapped__()
+    assert found is expected
+    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: found)
+    has_any = expected or is_zen4  # vectors of any speed are best for few keys
+    assert cpu_ways.is_by_numpy(np.dtype("f4"), 512, 1) is has_any
+    assert cpu_ways.is_by_numpy(np.dtype("f4"), 512, 2) is expected
+    assert cpu_ways.is_by_numpy(np.dtype("f4"), 513, 1) is expected
 
 
 @pytest.mark.parametrize("runs", [2, 4, 8])

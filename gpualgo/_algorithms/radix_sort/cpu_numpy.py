@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -14,7 +15,7 @@ from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.kernels import Kernel
+from gpualgo._cpu.kernels import Kernel, unchecked
 from gpualgo._cpu.launch import Launch
 
 LOOK = 1 << 15  # keys from which a row may be worth asking whether it is in order
@@ -26,7 +27,10 @@ Array = np.ndarray[Any, Any]
 
 def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
     """Return whether NumPy sorts such keys, without values: whole ones in C order without gaps."""
-    if not (order.is_whole and axis == keys.ndim - 1 and ways.is_by_numpy(keys.dtype)):
+    if not (order.is_whole and axis == keys.ndim - 1):
+        return False
+    *outer, length = keys.shape
+    if not ways.is_by_numpy(keys.dtype, length, prod(outer)):
         return False
     flags, out_flags = keys.flags, out.flags
     return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
@@ -90,18 +94,20 @@ class _Settle:
 
     def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
         self.length, self.descending = length, descending
-        self.mend: Kernel | None = None
+        self.mend: Kernel | None = None  # it is called by its code alone
+        self.run_mend: Callable[[int, int, int, int], int] | None = None
         self.turn: Launch | None = None
         if dtype.kind == "f":
             self.mend = kernel("mend", dtype.itemsize)
+            self.run_mend = unchecked(self.mend)
         if descending:
             pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
             table, options = _table(length, pieces=pieces), (dtype.itemsize,)
             self.turn = _launch("turn", options, table, (mk.SORTED,), pieces, work)
 
     def __call__(self, keys: Array, out: Array) -> None:
-        if self.mend is not None:
-            self.mend(address(keys), address(out), self.length, self.descending)
+        if self.run_mend is not None:
+            self.run_mend(address(keys), address(out), self.length, self.descending)
         if self.turn is not None:
             self.turn((address(out),))
 
@@ -130,7 +136,7 @@ class _RowSort:
         if self.ordered is not None:
             self(keys, out)
             return
-        np.copyto(out, keys)
+        out[...] = keys  # in less time than by np.copyto
         out.sort()
         if not self.is_settled:
             self.settle(keys, out)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+_SHORT = 512  # keys of a row that NumPy sorts faster by any vectors
 _DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 
 # Of a row from which on threads share it, each sorting runs, and of a run at least: to wake 16
@@ -29,9 +30,11 @@ _DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 SHARED_BYTES, _RUN_BYTES = 1 << 23, 1 << 21
 
 
-def is_by_numpy(dtype: np.dtype[Any]) -> bool:
-    """Return whether NumPy's sort is the faster way for rows of keys of a dtype."""
-    return dtype in _DTYPES and is_vectorised()
+def is_by_numpy(dtype: np.dtype[Any], length: int, num_rows: int) -> bool:
+    """Return whether NumPy's sort is the faster way for rows of so many keys of a dtype."""
+    if dtype not in _DTYPES:
+        return False
+    return is_vectorised() or (num_rows == 1 and length <= _SHORT and _has_vectors()[0])
 
 
 def num_runs(num_bytes: int, threads: int) -> int:
@@ -48,13 +51,19 @@ def is_vectorised() -> bool:
     On Zen 4 its code for AVX-512 is slower than plain code: a store of chosen lanes takes AMD's
     processors of that family more than 100 cycles.
     """
+    has_avx2, has_avx512 = _has_vectors()
+    return has_avx2 and not (has_avx512 and _is_zen4())
+
+
+@cache
+def _has_vectors() -> tuple[bool, bool]:
+    """Return whether NumPy uses AVX2, and AVX-512."""
     try:
         found = import_module("numpy._core._multiarray_umath").__cpu_features__
     except (ImportError, AttributeError):
-        return False
-    has_avx2 = bool(found.get("X86_V3", found.get("AVX2")))
+        return False, False
     has_avx512 = bool(found.get("X86_V4", found.get("AVX512_SKX")))
-    return has_avx2 and not (has_avx512 and _is_zen4())
+    return bool(found.get("X86_V3", found.get("AVX2"))), has_avx512
 
 
 def _is_zen4() -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,15 +18,12 @@ from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of,
 from gpualgo._base import records, threads
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
+from gpualgo._cpu.interleaved import offsets_of, together
 from gpualgo._cpu.kernels import Kernel, computing, get_kernel, scratch
-from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
-
-if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Prepared
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
@@ -34,7 +31,7 @@ Element: TypeAlias = records.Element
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-class _Pass(NamedTuple):
+class Pass(NamedTuple):
     """What a pass is but for addresses, and where in its table of arguments these go."""
 
     words: Array
@@ -72,6 +69,9 @@ def reduce(
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     starts = [address(array) + shift for array, shift in zip(leaves, shifts, strict=True)]
+    offsets = offsets_of(starts, strides, records.leaves(source), leaves[0].size)
+    if offsets is not None:
+        layout = layout._replace(offsets=offsets)
     with bound(op):
         _fold(starts, layout, outs, op, init, acc)
 
@@ -85,68 +85,23 @@ def _fold(
         code = computing(op.source, layout.dtype, acc, _capacity(layout, acc))
         compute = code.address  # it is held until the end
     partials: list[Array] = []  # kept until they have been read
-    while (parts := _num_parts(layout, acc)) > 1:
+    while (parts := num_parts(layout, acc)) > 1:
         count = prod(dim[0] for dim in layout.kept) * parts
         written = [np.empty(count, number) for number in records.leaves(acc)]
         partials += written
-        at, between = [address(partial) for partial in written], _between(layout, parts, acc)
-        _run(_kernel(op, acc, layout), _pass(layout, between, acc), starts, at, 0, compute)
-        starts, layout, compute = at, between, 0
+        at, after = [address(partial) for partial in written], between(layout, parts, acc)
+        _run(kernel(op, acc, layout), pass_of(layout, after, acc), starts, at, 0, compute)
+        starts, layout, compute = at, after, 0
     start = 0 if init is None else address(init)
     places = [address(out) for out in outs]
-    _run(_kernel(op, acc, layout), _pass(layout, None, acc), starts, places, start, compute)
+    _run(kernel(op, acc, layout), pass_of(layout, None, acc), starts, places, start, compute)
 
 
-def prepared(
-    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
-    source: Element, acc: Dtype,
-) -> Prepared | None:  # fmt: skip
-    """Return what `reduce` does for arrays of these layouts; None: it is more than passes."""
-    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
-    if isinstance(source, records.Computed):
-        return None
-    if not op.commutative and inner_axes(shape, strides, source, axes):
-        return None
-    out_strides = tuple([out.strides for out in outs])
-    shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
-    passes, counts = [], []
-    while (parts := _num_parts(layout, acc)) > 1:
-        between = _between(layout, parts, acc)
-        passes.append(_launch(_kernel(op, acc, layout), _pass(layout, between, acc)))
-        counts.append(prod(dim[0] for dim in layout.kept) * parts)
-        layout = between
-    last, numbers = _launch(_kernel(op, acc, layout), _pass(layout, None, acc)), records.leaves(acc)
-
-    if not passes and len(shifts) == len(numbers) == 1:
-        shift = shifts[0]
-        return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
-
-    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        starts = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
-        partials = []  # kept until they have been read
-        for launch, count in zip(passes, counts, strict=True):
-            written = [np.empty(count, number) for number in numbers]
-            partials.append(written)
-            at = [address(partial) for partial in written]
-            launch((0, *starts, *at))
-            starts = at
-        last((init, *starts, *[address(out) for out in outs]))
-
-    return run
-
-
-def _launch(kernel: Kernel, which: _Pass) -> Launch:
-    """Return a pass whose words are those of init, of what it reads and of what it writes."""
-    every = range(len(which.words))
-    places = (rk.INIT, *every[which.starts][: which.reads], *every[which.outs][: which.writes])
-    return Launch(kernel, which.words, places, which.num_bytes, which.num_tasks, which.work)
-
-
-def _num_parts(layout: Layout, acc: Dtype) -> int:
+def num_parts(layout: Layout, acc: Dtype) -> int:
     return -(-layout.length // (rk.ROWS if layout.column else rk.tile_of(acc)))
 
 
-def _between(layout: Layout, parts: int, acc: Dtype) -> Layout:
+def between(layout: Layout, parts: int, acc: Dtype) -> Layout:
     """Return where partials lie: next to each other for tiles, whole rows for columns."""
     lengths, numbers = [dim[0] for dim in layout.kept], records.leaves(acc)
     inputs = len(records.leaves(layout.dtype))
@@ -167,7 +122,7 @@ def _capacity(layout: Layout, acc: Dtype) -> int:
     return rk.columns_of(acc) if layout.column else rk.CHUNK
 
 
-def _kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
+def kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
     column, is_computed = layout.column, isinstance(layout.dtype, records.Computed)
 
     def write(fn: Any) -> Any:
@@ -180,7 +135,7 @@ def _kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
 
 
 def _run(
-    kernel: Kernel, which: _Pass, starts: list[int], outs: list[int], init: int, compute: int
+    kernel: Kernel, which: Pass, starts: list[int], outs: list[int], init: int, compute: int
 ) -> None:
     arguments = which.words.copy()
     starts = starts + [0] * (len(arguments[which.starts]) - len(starts))
@@ -197,7 +152,7 @@ def _run(
 
 
 @lru_cache(256)
-def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
+def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     """Return the pass that reads one layout and writes partials in another, or else results."""
     kept, reduced, column = layout.kept, layout.reduced, layout.column
     inputs, count = len(records.leaves(layout.dtype)), len(records.leaves(acc))
@@ -207,14 +162,17 @@ def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
     if into is not None:
         targets = [dim[1 : 1 + count] for dim in into.kept]
         part_strides = into.reduced[0][1:]
-    parts, width, strips = _num_parts(layout, acc), 1, 1
+    parts, width, strips = num_parts(layout, acc), 1, 1
     room = Room()
     room.take(rk.scratch_bytes(acc, column))
     fixed = room.size
     targets = [(*by, *(0,) * (inputs - count)) for by in targets]
     part_strides = (*part_strides, *(0,) * (inputs - count))
+    inner = layout.kept[-1:] if column else layout.reduced[-1:]
+    capacity = rk.columns_of(acc) if column else rk.tile_of(acc)
+    apart = together(layout.offsets, inner, records.leaves(layout.dtype), capacity, room)
     numbers = [
-        _number(layout, acc, k, [by[k] for by in targets], part_strides[k], room)
+        _number(layout, acc, k, [by[k] for by in targets], part_strides[k], room, apart.get(k))
         for k in range(max(inputs, count))
     ]
     computed = 0
@@ -253,12 +211,13 @@ def _pass(layout: Layout, into: Layout | None, acc: Dtype) -> _Pass:
     starts, outs = (slice(first + at, None, len(numbers[0])) for at in (START, rk.OUT))
     work = layout.length * outputs * width * size
     num_tasks, words = parts * strips * outputs, table(*head, *numbers)
-    return _Pass(words, starts, outs, num_bytes, num_tasks, work, inputs, count)
+    return Pass(words, starts, outs, num_bytes, num_tasks, work, inputs, count)
 
 
 def _number(
-    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room
-) -> list[int]:
+    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room,
+    apart: tuple[int, int] | None,
+) -> list[int]:  # fmt: skip
     """Return what the kernel's table has about number k of an element; addresses are to follow."""
     read, written = records.leaves(layout.dtype), records.leaves(acc)
     a = written[min(k, len(written) - 1)]  # of a number that is read alone, any
@@ -275,6 +234,6 @@ def _number(
     else:
         is_direct, capacity = is_dense(reduced, k, x.itemsize), rk.tile_of(acc)
     return [
-        *leaf(0, x, wanted, is_direct, capacity, room), 0, part_stride, *run, pack,
+        *leaf(0, x, wanted, is_direct, capacity, room, apart), 0, part_stride, *run, pack,
         *(dim[1 + k] for dim in kept), *strides, *(dim[1 + k] for dim in reduced),
     ]  # fmt: skip

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from gpualgo._base import records
 from gpualgo._base.records import Element
+from gpualgo._cpu.interleaved import Offsets
 from gpualgo._cpu.layout import Dims, merge
 
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
@@ -28,6 +29,7 @@ class Layout(NamedTuple):
     kept: tuple[tuple[int, ...], ...]
     reduced: tuple[tuple[int, ...], ...]
     column: bool  # the last kept dimension is folded abreast
+    offsets: Offsets | None = None  # of numbers that lie in turn
 
     @property
     def length(self) -> int:

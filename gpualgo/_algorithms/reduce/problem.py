@@ -68,12 +68,12 @@ class Reduction(Problem):
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
     ) -> Prepared | None:
-        from gpualgo._algorithms.reduce import cpu
+        from gpualgo._algorithms.reduce import cpu_prepared
 
         assert op is not None
         if len(results[0].shape) > len(self.shape):  # keepdims
             results = [np.squeeze(result, self.axes) for result in results]
-        return cpu.prepared(arrays, results, op, self.axes, self.source, self.acc)
+        return cpu_prepared.prepared(arrays, results, op, self.axes, self.source, self.acc)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, HEAD, RECORD, ROWS
+from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, HEAD, RECORD, ROWS, TAKEN
 from gpualgo._base import records
 from gpualgo._cpu.captured import bound
+from gpualgo._cpu.interleaved import Offsets, groups_of, joiner, may_be, offsets_of, splitter
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, address, counter, is_dense, merge, packer, table
@@ -39,7 +40,8 @@ def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) 
 def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
     operands = [*outs, *arrays]
     starts, dims = _canonical(operands)
-    _launch(applied, operands, starts, dims, len(outs))(starts)
+    offsets = _offsets(operands, starts, _strides(dims), len(outs))
+    _launch(applied, operands, starts, dims, len(outs), offsets)(starts)
 
 
 def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> Prepared:
@@ -47,7 +49,20 @@ def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -
     operands = [*outs, *arrays]
     starts, dims = _canonical(operands)
     shifts = [at - address(array) for at, array in zip(starts, operands, strict=True)]
-    launch = _launch(applied, operands, starts, dims, len(outs))
+    launch = _launch(applied, operands, starts, dims, len(outs), None)
+    strides = _strides(dims)
+    if may_be(strides, [array.dtype for array in operands], outs[0].size):
+        known: dict[Offsets | None, Launch] = {}
+
+        def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
+            operands = [*outs, *arrays]
+            starts = [address(array) + by for array, by in zip(operands, shifts, strict=True)]
+            offsets = _offsets(operands, starts, strides, len(outs))
+            if offsets not in known:
+                known[offsets] = _launch(applied, operands, starts, dims, len(outs), offsets)
+            known[offsets](starts)
+
+        return run
     if not any(shifts):
         return lambda arrays, outs, _: launch([address(array) for array in (*outs, *arrays)])
     return lambda arrays, outs, _: launch(
@@ -56,11 +71,14 @@ def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -
 
 
 def _launch(
-    applied: Applied, operands: Sequence[Array], starts: Sequence[int], dims: Dims, count: int
-) -> Launch:
+    applied: Applied, operands: Sequence[Array], starts: Sequence[int], dims: Dims, count: int,
+    offsets: Offsets | None,
+) -> Launch:  # fmt: skip
     """Return the launch for operands of these dimensions, by where each of them starts."""
     out = operands[0]
     modes = [_mode(dims, i, array.dtype) for i, array in enumerate(operands)]
+    if offsets is not None:
+        _take_together(modes, offsets, operands, dims, count)
     places = list(zip(starts, modes, strict=True))
     # Where each array lies: in the place of an out that is written where it lies, or by itself.
     slots = tuple(
@@ -78,6 +96,43 @@ def _launch(
         _kernel(applied, slots), arguments, [HEAD + RECORD * k for k in range(len(operands))],
         num_bytes, -(-out.size // CHUNK), out.size * sum(array.itemsize for array in operands),
     )  # fmt: skip
+
+
+def _take_together(
+    modes: list[int], offsets: Offsets, operands: Sequence[Array], dims: Dims, count: int
+) -> None:
+    """Change the modes of operands that lie in turn: the first of a group goes for all of it."""
+    dtypes = [array.dtype for array in operands]
+    room = CHUNK * max(dtype.itemsize for dtype in dtypes)
+    places = [room * k for k in range(len(operands))]
+    for group in groups_of(offsets, dims[-1][1:], dtypes, places):
+        first = group.members[0]
+        if min(modes[k] for k in group.members) > ROWS and (first >= count or group.is_all):
+            for k in group.members:
+                modes[k] = TAKEN
+            modes[first] = splitter(group) if first >= count else joiner(group)
+
+
+def _strides(dims: Dims) -> list[tuple[int, ...]]:
+    """Return the strides of each operand."""
+    return list(zip(*[dim[1:] for dim in dims], strict=True))
+
+
+def _offsets(
+    operands: Sequence[Array], starts: Sequence[int], strides: Sequence[tuple[int, ...]], count: int
+) -> Offsets | None:
+    """Return which of the first `count` operands lie in turn, and which of the others."""
+    if not strides:
+        return None
+    dtypes, size = [array.dtype for array in operands], operands[0].size
+    outs = offsets_of(starts[:count], strides[:count], dtypes[:count], size)
+    read = offsets_of(starts[count:], strides[count:], dtypes[count:], size)
+    if outs is None and read is None:
+        return None
+    moved = [
+        pair and (pair[0] + count, pair[1]) for pair in read or (None,) * len(operands[count:])
+    ]
+    return *(outs or (None,) * count), *moved
 
 
 def _canonical(operands: Sequence[np.ndarray[Any, Any]]) -> tuple[list[int], Dims]:

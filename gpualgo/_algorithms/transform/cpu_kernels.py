@@ -20,6 +20,7 @@ from gpualgo._algorithms.transform.cpu_parameters import (
     SIZE,
     START,
     STEP,
+    TAKEN,
 )  # fmt: skip
 from gpualgo._cpu.leaves import Leaves
 from gpualgo._cpu.packing import offset
@@ -53,7 +54,7 @@ def transform_kernel(
                     at += offset(start, ndim, lengths, strides)
                 else:
                     buffer = scratch + 64 * operands + k * buffer_bytes
-                    if k >= outputs:
+                    if k >= outputs and mode != TAKEN:
                         call(mode, (buffer, at, start, count, ndim, lengths, strides, 1))
                     at = buffer
                 store(slots, k, at)
@@ -63,7 +64,7 @@ def transform_kernel(
             for k in range(outputs):
                 record = _words(arguments + 8 * (HEAD + RECORD * k))
                 mode, at = load(record, MODE), load(record, START)
-                if mode > ROWS:
+                if mode > TAKEN:
                     strides = lengths + 8 * ndim * (k + 1)
                     call(mode, (load(slots, k), at, start, count, ndim, lengths, strides, 0))
             start += count

@@ -1,0 +1,107 @@
+"""A reduction on the CPU, prepared once for arrays of known layouts, as they come again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from gpualgo._algorithms.reduce import cpu_parameters as rk
+from gpualgo._algorithms.reduce.cpu import (
+    Array,
+    Dtype,
+    Element,
+    Pass,
+    between,
+    kernel,
+    num_parts,
+    pass_of,
+)
+from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of
+from gpualgo._base import records, threads
+from gpualgo._cpu.address import address
+from gpualgo._cpu.interleaved import Offsets, may_be, offsets_of
+from gpualgo._cpu.kernels import Kernel
+from gpualgo._cpu.launch import Launch, Steps
+from gpualgo._operators.operator import Operator
+
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Prepared
+
+_Ways: TypeAlias = tuple[list[tuple[Launch, int]], Steps | None]
+
+
+def prepared(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
+    source: Element, acc: Dtype,
+) -> Prepared | None:  # fmt: skip
+    """Return what `reduce` does for arrays of these layouts; None: it is more than passes."""
+    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
+    if isinstance(source, records.Computed):
+        return None
+    if not op.commutative and inner_axes(shape, strides, source, axes):
+        return None
+    out_strides = tuple([out.strides for out in outs])
+    shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
+    numbers, size = records.leaves(source), leaves[0].size
+    if len(shifts) == len(outs) == 1 and num_parts(layout, acc) <= 1:
+        shift, last = shifts[0], _launches(layout, op, acc)[0][0][0]
+        return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
+    known: dict[Offsets | None, _Ways] = {None: _launches(layout, op, acc)}
+    is_close = may_be(strides, numbers, size)
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        starts = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
+        offsets = offsets_of(starts, strides, numbers, size) if is_close else None
+        if offsets not in known:
+            known[offsets] = _launches(layout._replace(offsets=offsets), op, acc)
+        passes, steps = known[offsets]
+        places = [address(out) for out in outs]
+        if steps is not None and steps.is_alone:
+            steps(init, starts, places)
+            return
+        partials = []  # kept until they have been read
+        for launch, count in passes[:-1]:
+            written = [np.empty(count, number) for number in records.leaves(acc)]
+            partials.append(written)
+            at = [address(partial) for partial in written]
+            launch((0, *starts, *at))
+            starts = at
+        passes[-1][0]((init, *starts, *places))
+
+    steps = known[None][1]
+    if steps is None or len(shifts) > 1 or len(outs) > 1:
+        return run
+    whole, shift = steps, shifts[0]
+
+    def run_one(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        if whole.is_alone:
+            whole(init, (address(arrays[0]) + shift,), (address(outs[0]),))
+        else:
+            run(arrays, outs, init)
+
+    return run_one
+
+
+def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Ways:
+    """Return the passes, each with how many partials it leaves, the last one none; and as one."""
+    passes: list[tuple[Launch, int]] = []
+    while (parts := num_parts(layout, acc)) > 1:
+        after = between(layout, parts, acc)
+        launch = _launch(kernel(op, acc, layout), pass_of(layout, after, acc))
+        passes.append((launch, prod(dim[0] for dim in layout.kept) * parts))
+        layout = after
+    passes.append((_launch(kernel(op, acc, layout), pass_of(layout, None, acc)), 0))
+    if len(passes) == 1 or passes[0][0].work >= threads.LARGE_BYTES:
+        return passes, None
+    sizes = [[count * number.itemsize for number in records.leaves(acc)] for _, count in passes]
+    return passes, Steps([launch for launch, _ in passes], sizes[:-1])
+
+
+def _launch(kernel: Kernel, which: Pass) -> Launch:
+    """Return a pass whose words are those of init, of what it reads and of what it writes."""
+    every = range(len(which.words))
+    places = (rk.INIT, *every[which.starts][: which.reads], *every[which.outs][: which.writes])
+    return Launch(kernel, which.words, places, which.num_bytes, which.num_tasks, which.work)
