@@ -63,7 +63,6 @@ class Problem:
     spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
     has_names = True  # of a tuple's fields, by which an operator knows them
     broadcasts_arguments = False  # others are broadcast to the first one's shape
-    row = "one pass"  # of the table that places host arrays: `auto.TABLE`
 
     results: tuple[Result, ...]
     is_empty = False  # no element is read
@@ -150,9 +149,9 @@ class Problem:
         return False
 
     @classmethod
-    def keys_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> Sequence[View]:
-        """Return the arrays whose elements the table counts."""
-        return views[:1]
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        """Return a call's row of the table, and the arrays whose elements that counts."""
+        return "one pass", views[:1]
 
     # What follows from that.
 
@@ -282,7 +281,7 @@ def problem_of(
         operator = as_operator(op, where, num_arguments, hot) if num_arguments else None
         choice: Choice | None = device if type(device) is not int else None
         if device == AUTO:
-            choice = _auto().choose(kind.row, kind.keys_of(views, rest), views, operator, lie)
+            choice = _auto().choose(*kind.row_of(views, rest), views, operator, lie)
         if choice is not None:
             device = choice.device
         problem = kind(device, views, operator, init, rest, where)
