@@ -26,6 +26,7 @@ from gpualgo._cpu import kernels, layout
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Share out the smallest work, so that small tests see every thread."""
     monkeypatch.setattr(threads, "SMALL_BYTES", -1)
+    monkeypatch.setattr(threads, "THREAD_SECONDS", 1e-15)  # all of them, for however little
     monkeypatch.setattr(threads, "LARGE_BYTES", 0)
 
 

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 SMALL_BYTES = 1 << 16  # not worth looking at the clock
-LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
+LARGE_BYTES = 1 << 24  # worth several cores, whatever the operator
 WAKE_SECONDS = 2e-4  # work left that repays waking a thread
+# What a further thread costs all others: a wake-up, and its turns of the interpreter's lock. 10 to
+# 120 µs, by the machine; n threads take work / n + n times it, the least where both are alike.
+THREAD_SECONDS = 5e-5
+BYTE_SECONDS = 2.5e-10  # of work that nobody has timed
 _PIECE_BYTES = 1 << 26  # the longest a thread works without looking at signals
 _PIECES_PER_THREAD = 4
 
@@ -34,6 +38,11 @@ def num_threads() -> int:
             f"GPUALGO_NUM_THREADS must be a positive integer, got {text!r}; unset it for all cores"
         )
     return min(cores, int(text))
+
+
+def worth(seconds: float) -> int:
+    """Return how many threads, this one among them, work of so many seconds for one repays."""
+    return min(num_threads(), 1 + int((seconds / THREAD_SECONDS) ** 0.5))
 
 
 def _num_cores() -> int:
@@ -55,17 +64,18 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> boo
     if num_bytes <= SMALL_BYTES:
         body(0, num_tasks)
         return True
-    probe = 0
+    probe, left = 0, num_bytes * BYTE_SECONDS
     if num_bytes < LARGE_BYTES:
         # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
         probe = -(-num_tasks // 8)
         start = time.perf_counter()
         body(0, probe)
-        if (time.perf_counter() - start) * (num_tasks - probe) <= WAKE_SECONDS * probe:
+        left = (time.perf_counter() - start) * (num_tasks - probe) / probe
+        if left <= WAKE_SECONDS:
             if probe < num_tasks:
                 body(probe, num_tasks)
             return True
-    threads = num_threads()
+    threads = worth(left)
     pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
     queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe), threads)
     try:

@@ -117,6 +117,7 @@ def test_calls_side_by_side(name: str) -> None:
 def test_any_number_of_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     call, want = CALLS[name]
     monkeypatch.setattr(threads, "SMALL_BYTES", -1)
+    monkeypatch.setattr(threads, "THREAD_SECONDS", 1e-15)  # all of them, for however little
     for count in (1, 3, 2):
         monkeypatch.setattr(threads, "LARGE_BYTES", 0 if count > 1 else 1 << 24)
         monkeypatch.setattr(threads, "num_threads", lambda count=count: count)

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _SMALL_BYTES = 1 << 16  # not worth looking at the clock
-_LARGE_BYTES = 1 << 24  # worth all cores, whatever the operator
-_WAKE_SECONDS = 2e-4  # work left that repays waking a thread
+_LARGE_BYTES = 1 << 24  # worth several cores, whatever the operator
 _PIECE_BYTES = 1 << 22  # what a thread does between two looks at signals
 
 _PATIENCE = 1 << 14  # looks at an aggregate before it is computed instead
@@ -225,12 +224,13 @@ def _run_chain(
             arguments[parameters.NEXT] = num_tasks
             raise
 
-    lanes = 1 if num_bytes <= _SMALL_BYTES else threads.num_threads()
-    if lanes > 1 and num_bytes < _LARGE_BYTES:
+    left = 0.0 if num_bytes <= _SMALL_BYTES else num_bytes * threads.BYTE_SECONDS
+    if left and num_bytes < _LARGE_BYTES and threads.num_threads() > 1:
         # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
         probe = -(-num_tasks // 8)
         start = time.perf_counter()
         work(probe, probe)
-        if (time.perf_counter() - start) * (num_tasks - probe) <= _WAKE_SECONDS * probe:
-            lanes = 1
+        left = (time.perf_counter() - start) * (num_tasks - probe) / probe
+        left = 0.0 if left <= threads.WAKE_SECONDS else left
+    lanes = threads.worth(left)
     threads.run(lambda first, last: work(num_tasks, burst), lanes, _LARGE_BYTES if lanes > 1 else 0)
