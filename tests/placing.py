@@ -13,7 +13,7 @@ from fake_driver import FakeDriver
 
 import gpualgo as ga
 
-N = 1 << 17  # keys from which on sorts go to the GPU
+N = 1 << 16  # keys from which on sorts go to the GPU
 
 
 @contextmanager

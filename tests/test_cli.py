@@ -94,7 +94,7 @@ def test_doctor_shows_the_table_of_auto(monkeypatch: pytest.MonkeyPatch) -> None
             check = doctor._default_device_check()
         assert check.status == "ok"
         assert check.detail.startswith(told)
-        assert "radix_sort, argsort: cuda:0 from 131072 keys" in check.detail
+        assert "radix_sort: cuda:0 from 65536 keys" in check.detail
         assert (check.data["device"], len(check.data["table"])) == (device, len(auto.TABLE))
         json.dumps(check.data)
     monkeypatch.setenv("GPUALGO_DEVICE", "abacus")

@@ -34,29 +34,35 @@ class Row(NamedTuple):
     least_keys: int | None = None  # of all rows of an array together; None: never
     least_key_bytes: int = 0  # of all fields of a key that is a tuple
     most_bytes: int = 0  # of keys and values together
+    counted: str = "keys"
 
     @property
     def rule(self) -> str:
         """Say where they run."""
         if self.least_keys is None:
             return "cpu"
+        of = f" of {self.least_key_bytes} bytes or more" if self.least_key_bytes > 1 else ""
         return (
-            f"{name_of(GPU)} from {self.least_keys} keys of {self.least_key_bytes} bytes or more "
-            f"on, up to {self.most_bytes >> 30} GiB or 1/{MEMORY_SHARE} of the GPU's memory; "
+            f"{name_of(GPU)} from {self.least_keys} {self.counted}{of} on, up to "
+            f"{self.most_bytes >> 30} GiB or 1/{MEMORY_SHARE} of the GPU's memory; "
             "else cpu"
         )
 
 
-# Measured on one H200 (PCIe 5) with 16 cores, pageable arrays of 2^10 to 2^27 elements: the CPU is
-# 1.3 to 7 times as fast at one pass, whose copy takes the time (a histogram of 2^20 excepted: 0.9);
-# the GPU is 2 to 5 times as fast at sorts of 4-byte keys from 2^16 on. Narrow keys are counted.
+# Measured on three H200s (PCIe 5) with 16 cores each, pageable arrays of 2^10 to 2^27 elements: the
+# CPU is 1.3 to 7 times as fast at one pass, whose copy takes the time. The GPU is as fast at sorts of
+# 4-byte keys from 2^16 on and 2 to 5 times from 2^18 on, with values or for their order as fast from
+# 2^13 on and 4 times from 2^15 on; at histograms 1.2 to 5 times from 2^16 to 2^22 and 0.8 to 1.3
+# beyond. Narrow keys are counted.
 TABLE = (
     Row(
         "one pass",
-        ("reduce", "inclusive_scan", "exclusive_scan", "transform", "copy", "histogram", "argmin",
-         "argmax", "minmax"),
+        ("reduce", "inclusive_scan", "exclusive_scan", "transform", "copy", "argmin", "argmax",
+         "minmax"),
     ),
-    Row("sort", ("radix_sort", "argsort"), 1 << 17, 4, 16 << 30),
+    Row("histogram", ("histogram",), 1 << 16, 1, 16 << 30, "samples"),
+    Row("sort", ("radix_sort",), 1 << 16, 4, 16 << 30),
+    Row("order", ("radix_sort with values or of tuples", "argsort"), 1 << 13, 4, 16 << 30),
 )  # fmt: skip
 _rows = {row.name: row for row in TABLE}
 

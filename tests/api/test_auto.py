@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -75,15 +76,26 @@ def test_one_pass_runs_on_the_cpu(fake: FakeDriver, n: int) -> None:
     assert where(ga.reduce, x, None, np.maximum) == "cpu"
     assert where(ga.inclusive_scan, x) == where(ga.exclusive_scan, x) == "cpu"
     assert where(ga.transform, np.sqrt, x) == where(ga.transform, lambda a: a, x) == "cpu"
-    assert where(ga.histogram, x, 9, (0, 1)) == where(ga.argmin, x) == where(ga.minmax, x) == "cpu"
+    assert where(ga.argmin, x) == where(ga.minmax, x) == "cpu"
+
+
+def test_histograms_of_many_samples_run_on_the_gpu(fake: FakeDriver) -> None:
+    for n, device in ((1, "cpu"), (N - 1, "cpu"), (N, "cuda:0"), (1 << 24, "cuda:0")):
+        x = long(n)
+        assert where(ga.histogram, x, 9, (0, 1)) == device
+        assert where(ga.histogram, long(n, "u1"), 9, (0, 1)) == device
+        assert where(ga.histogram, (x, x), 9, ((0, 1), (0, 1))) == device
+        assert where(ga.histogram, x, 9, (0, 1), weights=x) == device
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint64", "float64"])
 def test_long_sorts_run_on_the_gpu(fake: FakeDriver, dtype: str) -> None:
     for n, device in ((0, "cpu"), (1, "cpu"), (N - 1, "cpu"), (N, "cuda:0"), (N << 6, "cuda:0")):
+        assert where(ga.radix_sort, long(n, dtype)) == device
+    few = 1 << 13
+    for n, device in ((1, "cpu"), (few - 1, "cpu"), (few, "cuda:0"), (N << 6, "cuda:0")):
         keys, values = long(n, dtype), long(n, "U5")
-        assert where(ga.radix_sort, keys) == where(ga.radix_sort, keys, values) == device
-        assert where(ga.argsort, keys) == device
+        assert where(ga.radix_sort, keys, values) == where(ga.argsort, keys) == device
         assert where(ga.radix_sort, (keys, keys), (keys, values)) == device
         assert where(ga.argsort, (keys, long(n, "int8"))) == device
 
@@ -142,13 +154,17 @@ def test_the_page_has_the_table() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_all_algorithms(fake: FakeDriver, case: Case) -> None:
-    """Short pageable arrays: the CPU; page-locked ones, where any element is read: the GPU."""
+    """Pageable arrays: where their row says; page-locked ones, where any element is read: the GPU."""
     call = case.on(Backend("cpu", np))
     with np.errstate(all="ignore"):
         args, options = call.arguments(case.samples())
         request = describe("a test", case.function, args, options)
-    assert ga.explain(case.function, *args, **options).device == "cpu"
-    assert case.name in auto._rows[request.problem.row].algorithms
+    name, counted = type(request.problem).row_of(request.views, request.problem.rest)
+    row = auto._rows[name]
+    assert any(case.name in each for each in row.algorithms)
+    is_few = row.least_keys is None or math.prod(counted[0].shape) < row.least_keys
+    device = "cpu" if is_few else "cuda:0"
+    assert ga.explain(case.function, *args, **options).device == device
     arrays = [locked(fake, x) for x in case.samples()]
     if case.is_lazy or not all(x.size for x in arrays):
         return

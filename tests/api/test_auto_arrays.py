@@ -111,8 +111,8 @@ def test_structured_arrays(fake: FakeDriver) -> None:
     def records(n: int) -> np.ndarray[Any, Any]:
         return np.zeros(n, [("a", "i2"), ("b", "f4")])
 
-    assert where(ga.argsort, records(N)) == "cuda:0"
-    assert where(ga.argsort, records(N - 1)) == "cpu"
+    assert where(ga.argsort, records(1 << 13)) == "cuda:0"
+    assert where(ga.argsort, records((1 << 13) - 1)) == "cpu"
     assert where(ga.transform, lambda r: r.a, records(N)) == "cpu"
     assert where(ga.argsort, locked(fake, records(9))) == "cuda:0"
 

@@ -50,6 +50,10 @@ class JointHistogram(Problem):
     has_names = False  # there is no operator
     rest: Rest
 
+    @classmethod
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "histogram", views[:1]
+
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
         where: str,

@@ -32,6 +32,10 @@ class Histogram(Problem):
     has_weights = False
     max_kept = 256  # fewer than elsewhere: a range taken from the data makes a call of its own
 
+    @classmethod
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "histogram", views[:1]
+
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
         rest: tuple[Any, ...], where: str,

@@ -30,7 +30,6 @@ class Sort(Problem):
     needs_alignment = False  # copies with gaps closed are aligned
     copies_page_locked = True  # passes would cross the bus again and again
     takes_any_items = True
-    row = "sort"
     num_keys = 1
     is_of_tuples = False
 
@@ -66,6 +65,10 @@ class Sort(Problem):
         else:
             self.index_dtype = index_dtype_of(index_dtype, self.row_items, where)
             self.results = (Result(shape, self.index_dtype, (), orders[0]),)
+
+    @classmethod
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "sort" if len(views) == 1 and rest[-1] is None else "order", views[:1]
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.radix_sort import cuda

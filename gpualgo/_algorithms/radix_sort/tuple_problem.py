@@ -31,7 +31,6 @@ class TupleSort(Problem):
     needs_alignment = False
     copies_page_locked = True
     takes_any_items = True
-    row = "sort"
     is_of_tuples = True
 
     def __init__(
@@ -80,8 +79,8 @@ class TupleSort(Problem):
         self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
 
     @classmethod
-    def keys_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> Sequence[View]:
-        return views[: len(rest[0])]
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "order", views[: len(rest[0])]
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         try:
