@@ -154,7 +154,7 @@ def test_the_page_has_the_table() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_all_algorithms(fake: FakeDriver, case: Case) -> None:
-    """Pageable arrays: where their row says; page-locked ones, where any element is read: the GPU."""
+    """Pageable arrays: where their row says; page-locked ones that are read: the GPU."""
     call = case.on(Backend("cpu", np))
     with np.errstate(all="ignore"):
         args, options = call.arguments(case.samples())
