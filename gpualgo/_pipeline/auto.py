@@ -51,9 +51,9 @@ class Row(NamedTuple):
 
 # Measured on three H200s (PCIe 5) with 16 cores each, pageable arrays of 2^10 to 2^27 elements: the
 # CPU is 1.3 to 7 times as fast at one pass, whose copy takes the time. The GPU is as fast at sorts
-# of 4-byte keys from 2^16 on and 2 to 5 times from 2^18 on; with values, or for their order, as fast
-# from 2^13 on and 4 times from 2^15 on; at histograms 1.2 to 5 times from 2^16 to 2^22 and 0.8 to
-# 1.3 beyond. Narrow keys are counted.
+# of 4-byte keys from 2^16 on and 2 to 5 times from 2^18 on; with values, or for their order, as
+# fast from 2^13 on and 4 times from 2^15 on; at histograms 1.2 to 5 times from 2^16 to 2^22 and 0.8
+# to 1.3 beyond. Narrow keys are counted.
 TABLE = (
     Row(
         "one pass",
