@@ -108,6 +108,15 @@ def test_whole_lines(limits: Limits, shape: tuple[int, ...], axis: int) -> None:
         _check(limits, x.T, "_whole_lines", axis=0)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((61, 50), 1), ((1001, 4), 1), ((2, 1, 51, 40), 3)])
+def test_a_block_of_one_line(limits: Limits, shape: tuple[int, ...], axis: int) -> None:
+    """As the last one may be, of lines that come many at a time."""
+    x = _floats(*shape)
+    _check(limits, x, "_whole_lines", axis=axis)
+    limits.set(1)
+    assert_same(ga.inclusive_scan(x, None, max, axis=axis), np.maximum.accumulate(x, axis))
+
+
 def test_lines_side_by_side_that_are_cut(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are scanned as if each were alone, whatever the limits are."""
     from gpualgo._algorithms.scan import blocks_cut
