@@ -187,6 +187,21 @@ def test_fields_of_one_array(limits: Limits) -> None:
     assert limits.ran == ["scan", *["_whole_lines"] * 3]
 
 
+def test_the_first_part_of_tuples_without_init(limits: Limits) -> None:
+    """What its carry is found by has no first result: none may be written that nobody wrote."""
+    both = np.zeros((243, 3), [("a", "i8"), ("b", "u1"), ("c", "f4")])
+    both["a"], both["b"] = np.arange(729).reshape(243, 3), 5
+
+    def last(p: Any, q: Any) -> Any:
+        return p[0] + q[0], q[1], q[2]
+
+    for _ in range(6):
+        limits.set(4000, 4000)
+        got = ga.inclusive_scan((both["a"], both["b"], both["c"]), None, last, axis=0)
+        assert_same(got[0], np.cumsum(both["a"], 0))
+    assert limits.ran == ["scan"] * 6
+
+
 def test_what_operators_capture(limits: Limits) -> None:
     limits.set(4000)
     x, table, sign = np.arange(1500), np.array([0, 1]), 1
