@@ -62,6 +62,19 @@ def test_what_runs_are_asked() -> None:
     assert max(asked) < 3 * 3 * 15  # log2 of 30000
 
 
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(0, 3), max_size=9).map(sorted), max_size=5))
+def test_runs_of_equal_keys_are_asked_within_what_is_not_known(runs: list[list[int]]) -> None:
+    def count(r: int, key: int, has_equal: bool, low: int, high: int) -> int:
+        found = (bisect_right if has_equal else bisect_left)(runs[r], key)
+        assert low <= found <= high
+        return found
+
+    ranks = range(sum(map(len, runs)) + 1)
+    got = cuts([len(run) for run in runs], ranks, lambda r, i: runs[r][i], count)
+    assert got == [_wanted(runs, rank) for rank in ranks]
+
+
 @pytest.mark.parametrize("ranks", [[-1], [4], [2, 1]])
 def test_ranks_that_are_none(ranks: list[int]) -> None:
     with pytest.raises(ValueError, match="ranks must not fall"):

@@ -57,7 +57,9 @@ def _cut(low: list[int], high: list[int], rank: int, read: Read, count: Count) -
             return low if missing == 0 else high
         pivot = _median(low, high, read)
         before = [
-            count(run, pivot.key, run < pivot.run, start, end) if start < end else start
+            count(run, pivot.key, run < pivot.run, start, end)
+            if start < end and run != pivot.run  # whose own equal keys may lie before `start`
+            else start
             for run, (start, end) in enumerate(zip(low, high, strict=True))
         ]
         before[pivot.run] = pivot.place

@@ -256,3 +256,45 @@ def test_memory_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         sizes.clear()
         ga.radix_sort(x, values)
         assert 0 < sum(sizes) <= 6000
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("at", [4, 6, 8])
+def test_all_memory_is_taken_before_the_first_row_is_written(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpualgo._driver import device as gpu
+
+    x = _keys((3, 900), np.int32)
+    out, calls = np.full_like(x, 77), [0]
+    usual = gpu.get(0).allocate
+
+    def none_left(size: int, stream: int) -> int:
+        calls[0] += 1
+        if calls[0] >= at:  # a row takes three pieces
+            raise MemoryError("no memory")
+        return usual(size, stream)
+
+    monkeypatch.setattr(gpu.get(0), "allocate", none_left)
+    try:
+        ga.radix_sort(x, axis=1, out=out)
+    except MemoryError:
+        assert_same(out, np.full_like(x, 77))
+    else:
+        assert_same(out, np.sort(x, 1))
+
+
+@pytest.mark.usefixtures("small")
+def test_an_output_beside_its_input_is_not_told_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpualgo._driver import staging
+
+    both, usual = _keys((900, 2), np.int32), staging.download
+
+    def fail(source: int, target: Host, *more: Any) -> None:
+        if np.shares_memory(target, both[:, 1]):
+            raise OSError("the bus is gone")
+        usual(source, target, *more)
+
+    monkeypatch.setattr(staging, "download", fail)
+    with pytest.raises(OSError, match=r"^the bus is gone"):
+        ga.radix_sort(both[:, 0], out=both[:, 1])

@@ -243,3 +243,20 @@ def test_elements_beyond_32_bits(cuda: Backend) -> None:
         ga.inclusive_scan(rows, None, max, axis=axis, out=rows)
     assert [int(v) for v in rows.max(axis=1)] == [3, 3, 4]
     assert int((rows[2] == 4).sum()) == n // 3 * 3 - 2**31
+
+
+@pytest.mark.parametrize("length", [4, 8, 16, 24])
+@pytest.mark.parametrize(
+    ("dtype", "acc"),
+    [("float32", "float64"), ("uint8", "int64"), ("uint8", "int32"), ("int64", "float32"),
+     ("int64", "float16")],
+)  # fmt: skip
+def test_short_rows_of_another_size_than_their_results(
+    cuda: Backend, length: int, dtype: str, acc: str
+) -> None:
+    """What is narrower lies in shared memory at distances that are no multiples of 16 bytes."""
+    x = (np.arange(500 * length) % 5).reshape(500, length).astype(dtype)
+    for step in (1, -1):
+        want = np.add.accumulate(x[:, ::step], 1, acc)[:, ::step]
+        got = ga.inclusive_scan(cuda.to_device(x), axis=1, dtype=acc, reverse=step < 0)
+        assert_same(cuda.to_host(got), want)

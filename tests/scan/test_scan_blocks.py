@@ -108,6 +108,15 @@ def test_whole_lines(limits: Limits, shape: tuple[int, ...], axis: int) -> None:
         _check(limits, x.T, "_whole_lines", axis=0)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((61, 50), 1), ((1001, 4), 1), ((2, 1, 51, 40), 3)])
+def test_a_block_of_one_line(limits: Limits, shape: tuple[int, ...], axis: int) -> None:
+    """As the last one may be, of lines that come many at a time."""
+    x = _floats(*shape)
+    _check(limits, x, "_whole_lines", axis=axis)
+    limits.set(1)
+    assert_same(ga.inclusive_scan(x, None, max, axis=axis), np.maximum.accumulate(x, axis))
+
+
 def test_lines_side_by_side_that_are_cut(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are scanned as if each were alone, whatever the limits are."""
     from gpualgo._algorithms.scan import blocks_cut
@@ -176,6 +185,21 @@ def test_fields_of_one_array(limits: Limits) -> None:
         for name in ("a", "b"):
             assert_same(got[name], want[name])
     assert limits.ran == ["scan", *["_whole_lines"] * 3]
+
+
+def test_the_first_part_of_tuples_without_init(limits: Limits) -> None:
+    """What its carry is found by has no first result: none may be written that nobody wrote."""
+    both = np.zeros((243, 3), [("a", "i8"), ("b", "u1"), ("c", "f4")])
+    both["a"], both["b"] = np.arange(729).reshape(243, 3), 5
+
+    def last(p: Any, q: Any) -> Any:
+        return p[0] + q[0], q[1], q[2]
+
+    for _ in range(6):
+        limits.set(4000, 4000)
+        got = ga.inclusive_scan((both["a"], both["b"], both["c"]), None, last, axis=0)
+        assert_same(got[0], np.cumsum(both["a"], 0))
+    assert limits.ran == ["scan"] * 6
 
 
 def test_what_operators_capture(limits: Limits) -> None:

@@ -138,9 +138,9 @@ def _rows(case: Case) -> Plan:
     cut = lines_policy.rows_cut(case.num_items, source, acc)
     units = source.itemsize, acc.itemsize
     if case.is_flat:
-        strides = case.lines[0][1]
-        sizes = case.num_items * source.itemsize, case.num_items * acc.itemsize
-        units = case.unit(0, (strides[0], sizes[0])), case.unit(1, (strides[1], sizes[1]))
+        strides = case.lines[0][1] if case.lines else (0, 0)
+        n = math.gcd(case.num_items, cut.pitch(case.widest))  # of lines there, and when shared
+        units = case.unit(0, (strides[0], n * units[0])), case.unit(1, (strides[1], n * units[1]))
         access = lines_policy.dense_rows(*units, case.is_reversed)
         reached: dict[str, Any] = {"strides": strides}
     else:

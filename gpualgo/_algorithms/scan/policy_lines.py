@@ -114,6 +114,10 @@ class RowsCut:
         """Return how many lines a block takes."""
         return ROWS_THREADS // self.width * self.rounds
 
+    def pitch(self, widest: int) -> int:
+        """Return how many elements lie from line to line in shared memory."""
+        return self.width * self.vectors * vector_items(widest)
+
 
 def cut_rows(num_items: int, widest: int, most: int = ROWS_VECTORS) -> RowsCut:
     """Return the cut of lines of num_items elements, of which a lane takes so many vectors."""
