@@ -171,7 +171,8 @@ struct ScanTiles {
     E* stretch = shared.stages[number % stages][warp];
     const auto results = items(result_stretch(stretch));
     const int mine = S::items_of_lane(count);
-    Running<Op, A> before;
+    // With a value even where nothing precedes the line: it is then the first exclusive result.
+    Running<Op, A> before{A{}};
     if (mine > 0) {  // else what precedes this lane is not known
       if (tile.part > 0 || has_init(params.common)) before.append(shared.prefix[number % slots]);
       if (threadIdx.x > 0) before.append(shared.within[number % stages][threadIdx.x]);

@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   Work work{params, shared, line, begin + start, part, count - start};
 
   const A total = work.join_warps(work.summarise(), count);
-  Running<Op, A> before;
+  Running<Op, A> before{A{}};
   if (has_init(params.common)) before.append(read_init(params.common));
   if (tiles_per_line > 1) {
     if (threadIdx.x == 0) states.publish(tile, total, aggregate);

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -58,6 +58,10 @@ def sort(problem: Sort | TupleSort, arrays: list[Array], results: list[Array], s
     return True
 
 
+Row: TypeAlias = tuple[list[Array], list[Array]]
+"""What a row is sorted from, and where to."""
+
+
 class _Work:
     """What is sorted: dtypes of keys and values, and how many bytes an element takes."""
 
@@ -76,15 +80,16 @@ class _Work:
         """Sort arrays of the host, by so many bytes of the device."""
         axis, row_items = self.problem.axis, self.problem.row_items
         if axis is None:
-            self.sort_row(arrays, [result.reshape(-1) for result in results], stream, allowed)
+            row = arrays, [result.reshape(-1) for result in results]
+            self.sort_long_rows([row], stream, allowed)
             return
         sources, targets = ([np.moveaxis(x, axis, -1) for x in side] for side in (arrays, results))
         if row_items * self.item_bytes <= allowed:
             self.sort_rows(sources, targets, stream, allowed)
             return
-        for index in np.ndindex(sources[0].shape[:-1]):
-            row, out = ([x[index] for x in side] for side in (sources, targets))
-            self.sort_row(row, out, stream, allowed)
+        indices = np.ndindex(sources[0].shape[:-1])
+        rows = [([x[i] for x in sources], [x[i] for x in targets]) for i in indices]
+        self.sort_long_rows(rows, stream, allowed)
 
     # --- rows that fit ------------------------------------------------------------------------
 
@@ -109,44 +114,44 @@ class _Work:
                     staging.download(address, x[index], self.device, stream)
             driver.synchronize(stream)
 
-    # --- a row that does not ------------------------------------------------------------------
+    # --- rows that do not ---------------------------------------------------------------------
 
-    def sort_row(
-        self, sources: list[Array], targets: list[Array], stream: int, allowed: int
-    ) -> None:
-        """Sort all elements of arrays in C order; the targets have one dimension."""
-        size = sources[0].size
+    def sort_long_rows(self, rows: Sequence[Row], stream: int, allowed: int) -> None:
+        """Sort all elements of each row's sources in C order; its targets have one dimension."""
+        size = rows[0][0][0].size
         run = min(allowed // self.item_bytes, max(_RUN_ITEMS, -(-size // _MOST_RUNS))) or 1
-        starts = range(0, size, run)
         runs = [np.empty(size, dtype) for dtype in self.dtypes]
-        ends = [(start, min(start + run, size)) for start in starts]
+        ends = [(start, min(start + run, size)) for start in range(0, size, run)]
         plans = {n: self._plan((n,), runs, 0, None) for n in {end - start for start, end in ends}}
         counting = {} if self.index is None else {n: self._positions(n, self.index) for n in plans}
         sizes = 2 * [run * dtype.itemsize for dtype in self.dtypes]
         all_plans = [*plans.values(), *counting.values()]
         with host_blocks.memory(self.device, stream, sizes, all_plans) as (memory, queue):
             inputs, outputs = memory[: len(runs)], memory[len(runs) :]
-            for start, end in ends:
-                for x, address in zip(sources, inputs, strict=False):
-                    parts = staging.stretch(x, start, end)
-                    staging.upload_all(parts, address, self.device, stream)
-                if counting:
-                    queue(counting[end - start], start, inputs[-1])
-                queue(plans[end - start], *inputs, *outputs)
-                for x, address in zip(runs, outputs, strict=True):
-                    staging.download(address, x[start:end], self.device, stream)
-            driver.synchronize(stream)
-            pieces = pairwise(self._cuts(runs, ends))
-            arrivals = list(zip(targets, outputs[-len(targets) :], strict=True))
-            self.written.has_begun = True
-            for (start, end), (first, last) in zip(ends, pieces, strict=True):
-                for x, address in zip(runs, inputs, strict=True):
-                    parts = [x[a:b] for a, b in zip(first, last, strict=True)]
-                    staging.upload_all(parts, address, self.device, stream)
-                queue(plans[end - start], *inputs, *outputs)
-                for x, address in arrivals:
-                    staging.download(address, x[start:end], self.device, stream)
-            driver.synchronize(stream)
+
+            def sort(count: int, targets: Sequence[tuple[Array, int]], start: int) -> None:
+                queue(plans[count], *inputs, *outputs)
+                for x, address in targets:
+                    staging.download(address, x[start : start + count], self.device, stream)
+
+            for sources, targets in rows:
+                for start, end in ends:
+                    for x, address in zip(sources, inputs, strict=False):
+                        parts = staging.stretch(x, start, end)
+                        staging.upload_all(parts, address, self.device, stream)
+                    if counting:
+                        queue(counting[end - start], start, inputs[-1])
+                    sort(end - start, list(zip(runs, outputs, strict=True)), start)
+                driver.synchronize(stream)
+                pieces = pairwise(self._cuts(runs, ends))
+                self.written.has_begun = True
+                for (start, end), (first, last) in zip(ends, pieces, strict=True):
+                    for x, address in zip(runs, inputs, strict=True):
+                        parts = [x[a:b] for a, b in zip(first, last, strict=True)]
+                        staging.upload_all(parts, address, self.device, stream)
+                    arrivals = zip(targets, outputs[-len(targets) :], strict=True)
+                    sort(end - start, list(arrivals), start)
+                driver.synchronize(stream)
 
     def _cuts(self, runs: Sequence[Array], ends: Sequence[tuple[int, int]]) -> list[list[int]]:
         """Return where the pieces of each block begin in the runs, and where the last ones end."""
