@@ -184,3 +184,19 @@ def _amid_guards(
         return buffers[0][GUARD_BYTES : GUARD_BYTES + nbytes].view(dtype).reshape(full)
 
     return LAYOUTS[layout](new, shape), buffers[0]
+
+
+@pytest.fixture
+def kinds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The types of the GPU's kernels that are asked for."""
+    from gpualgo._cuda import build
+
+    found: list[str] = []
+    kernel = build.kernel
+
+    def asked(spec: Any, device: int) -> Any:
+        found.append(spec.expression)
+        return kernel(spec, device)
+
+    monkeypatch.setattr(build, "kernel", asked)
+    return found

@@ -48,7 +48,8 @@ layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
 def alignment_of(views: Sequence[View]) -> int:
     """Return where arrays lie, modulo 16, and which lie within each other's elements, as a number.
 
-    Those less than 64 bytes from the one before may be fields of one array of records.
+    Those less than 64 bytes (`records.PIECE_BYTES`) from the one before may be fields of one array
+    of records.
     """
     before = views[0].ptr
     alignment = before & 15

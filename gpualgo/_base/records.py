@@ -91,6 +91,22 @@ class Interleaved:
         return end == self.size
 
 
+PIECE_BYTES = 64  # of a record that travels whole: what a plan's key tells of distances
+
+
+def in_one_piece(
+    pointers: Sequence[int], sizes: Sequence[int]
+) -> tuple[tuple[int, ...], int] | None:
+    """Return the offsets of numbers at these pointers in a record that ends with one, and its size.
+
+    None: it would be too large, or less than half of it numbers.
+    """
+    start = min(pointers)
+    offsets = tuple([pointer - start for pointer in pointers])
+    size = max(offset + own for offset, own in zip(offsets, sizes, strict=True))
+    return (offsets, size) if size <= min(PIECE_BYTES, 2 * sum(sizes)) else None
+
+
 Source: TypeAlias = Dtype | Computed
 """What is read: numbers, records, or what is computed of several numbers."""
 Element: TypeAlias = Source | Interleaved
@@ -160,8 +176,7 @@ def with_leaves(dtype: Element, fields: Sequence[Dtype]) -> Any:
     """Return what holds numbers of other dtypes in the same places of a tuple."""
     if isinstance(dtype, Computed):
         return Computed(tuple(fields), dtype.result)
-    if isinstance(dtype, Interleaved):
-        return dtype
+    assert not isinstance(dtype, Interleaved)  # which has no other numbers than it lies with
     return fields[0] if dtype.names is None else record(dtype.names, fields)
 
 

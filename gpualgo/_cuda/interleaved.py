@@ -11,8 +11,6 @@ from gpualgo._base import records
 from gpualgo._base.records import Element, Interleaved
 from gpualgo._cuda.templates import VECTOR_BYTES
 
-MOST_BYTES = 64  # of one: what the distances in a plan's key tell (`alignment_of`)
-
 
 def interleaved(
     source: Element, pointers: Sequence[int], strides: Iterable[Sequence[int]], step: int
@@ -26,12 +24,10 @@ def interleaved(
     sizes = [leaf.itemsize for leaf in records.memory_leaves(source)]
     if len(sizes) < len(pointers) or any(len(set(one)) > 1 for one in strides):
         return None
-    start = min(pointers)
-    offsets = tuple(pointer - start for pointer in pointers)
-    end = max(offset + size for offset, size in zip(offsets, sizes, strict=True))
-    if end != step or step > min(MOST_BYTES, 2 * sum(sizes)):
+    found = records.in_one_piece(pointers, sizes)
+    if found is None or found[1] != step:
         return None
-    return Interleaved(source, step, offsets)
+    return Interleaved(source, step, found[0])
 
 
 def fitting(leaf: Element, unit: int) -> int:

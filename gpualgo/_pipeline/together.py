@@ -11,10 +11,9 @@ import numpy as np
 
 from gpualgo._arrays.view import NumPy, address_of
 from gpualgo._base.extents import dense_strides
+from gpualgo._base.records import in_one_piece
 
 Array = np.ndarray[Any, Any]
-
-MOST_BYTES = 64  # of a record; at least half of it are the arrays' own
 
 
 class Together(NamedTuple):
@@ -39,14 +38,13 @@ def together(arrays: Sequence[Array]) -> Together | None:
         if array.shape != shape or array.strides != strides or not array.size:
             return None
         addresses.append(address_of(NumPy.view(array)))
-    start = min(addresses)
-    offsets = tuple(address - start for address in addresses)
     sizes = [array.itemsize for array in arrays]
-    step = max(offset + size for offset, size in zip(offsets, sizes, strict=True))
-    if step > min(MOST_BYTES, 2 * sum(sizes)) or strides != dense_strides(shape, step):
+    found = in_one_piece(addresses, sizes)
+    if found is None or strides != dense_strides(shape, found[1]):
         return None
+    offsets, step = found
     if any(step % size or at % size for at, size in zip(offsets, sizes, strict=True)):
         return None  # kernels load whole numbers
-    memory = (ctypes.c_ubyte * (step * math.prod(shape))).from_address(start)
+    memory = (ctypes.c_ubyte * (step * math.prod(shape))).from_address(min(addresses))
     records: Array = np.frombuffer(memoryview(memory), f"V{step}")
     return Together(records.reshape(shape), offsets)

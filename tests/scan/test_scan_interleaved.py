@@ -11,7 +11,6 @@ from scan.test_scan_records import small_tiles  # noqa: F401
 from support import Backend, assert_same, sampled
 
 import gpualgo as ga
-from gpualgo._algorithms.scan import cuda as plans
 
 
 def mixed(a: Any, b: Any) -> Any:
@@ -24,20 +23,6 @@ def latest(a: Any, b: Any) -> Any:
 
 def earliest(a: Any, b: Any) -> Any:
     return a
-
-
-@pytest.fixture
-def kinds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The types of the kernels that were asked for."""
-    found: list[str] = []
-    kernel = plans.build.kernel
-
-    def asked(spec: Any, device: int) -> Any:
-        found.append(spec.expression)
-        return kernel(spec, device)
-
-    monkeypatch.setattr(plans.build, "kernel", asked)
-    return found
 
 
 def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:

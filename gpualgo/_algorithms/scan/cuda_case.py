@@ -12,7 +12,6 @@ import numpy as np
 from gpualgo._algorithms.scan.cuda_layout import Way, is_dense
 from gpualgo._base import records
 from gpualgo._base.extents import Dims
-from gpualgo._cuda.interleaved import MOST_BYTES
 from gpualgo._cuda.plan import Places
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
@@ -107,7 +106,7 @@ class Case:
         return (
             records.leaves(self.source) == numbers
             and offsets == records.offsets(self.acc)
-            and self.acc.itemsize <= MOST_BYTES
+            and self.acc.itemsize <= records.PIECE_BYTES
             and steps <= {self.acc.itemsize}
             and all(len(set(strides)) == 1 for strides in lines)
             and math.gcd(VECTOR_BYTES, first, *(strides[0] for strides in lines)) == VECTOR_BYTES
