@@ -4,6 +4,8 @@ compute-sanitizer --tool memcheck --report-api-errors no python tests/sanitizer.
 compute-sanitizer --tool racecheck --report-api-errors no python tests/sanitizer.py --small
 
 Names of functions below, such as `layouts`, leave out the others.
+One file of more than 300 lines, as it is one script: a sanitizer is given it alone.
+
 An array is allocated by itself, so that memcheck knows its ends. Without a GPU it runs on the CPU.
 """
 

@@ -19,7 +19,7 @@ from gpualgo._operators.operator import Operator
 
 
 def vector_items(widest: int) -> int:
-    """Return how many elements of so many bytes a vector has (Stretch of scan/lines.cuh)."""
+    """Return how many elements of so many bytes a vector has (Stretch of scan/stretch.cuh)."""
     return 1 << max(1, VECTOR_BYTES // widest).bit_length() - 1
 
 

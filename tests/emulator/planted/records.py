@@ -93,7 +93,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     bug(
         "apart: all numbers in the place of the first",
-        "scan/lines.cuh",
+        "scan/stretch.cuh",
         "items * bytes_before<i>()",
         "items * bytes_before<0>()",
         "tiles of records",

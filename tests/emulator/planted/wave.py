@@ -5,7 +5,7 @@ from __future__ import annotations
 from emulator.planted.bug import WRONG, Bug, bug
 
 _WAVE = "scan/wave.cuh"
-_LINES = "scan/lines.cuh"
+_LINES, _STRETCH = "scan/lines.cuh", "scan/stretch.cuh"
 
 BUGS: tuple[Bug, ...] = (
     bug(
@@ -137,7 +137,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     bug(
         "lines: a lane too few",
-        _LINES,
+        _STRETCH,
         "return count >= warp_items ? warp_threads :",
         "return count >= warp_items ? 31 :",
         "tiles int32",
@@ -145,7 +145,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     bug(
         "lines: a reversed stretch begins one too early",
-        _LINES,
+        _STRETCH,
         "is_reversed ? warp_items - 1 - position",
         "is_reversed ? warp_items - position",
         "tiles int32",
