@@ -8,6 +8,7 @@ from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
+from gpualgo._algorithms.select import select, stable_partition
 from gpualgo._algorithms.transform import transform
 from gpualgo._base.errors import CompileError, NoDeviceError
 from gpualgo._driver.default_device import default_device
@@ -54,7 +55,9 @@ __all__ = [
     "prepare",
     "radix_sort",
     "reduce",
+    "select",
     "set_memory_resource",
+    "stable_partition",
     "temp_storage_bytes",
     "transform",
 ]

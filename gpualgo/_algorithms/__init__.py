@@ -10,10 +10,11 @@ from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
+from gpualgo._algorithms.select import select, stable_partition
 from gpualgo._algorithms.transform import transform
 
 # In the registry: `prepare`, `temp_storage_bytes` and graphs take it, and tests/contract tests it.
 ALGORITHMS: tuple[Callable[..., Any], ...] = (
     reduce, inclusive_scan, exclusive_scan, transform, radix_sort, argsort, histogram, argmin,
-    argmax, minmax,
+    argmax, minmax, select, stable_partition,
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class _Repeat:
 class Plan:
     """An algorithm prepared for arrays of one layout: what `gpualgo.prepare` makes.
 
-    Call it as ``plan(*arrays, out=None, temp_storage=None, stream=None)``. It may be called from
+    Call it as ``plan(*arrays, out=None, out_count=None, temp_storage=None, stream=None)``. It may be called from
     several threads. Arrays of the host go to the device that was decided for those given to
     `prepare`, whatever the default device is by then and wherever they lie.
 
@@ -108,6 +109,7 @@ class Plan:
         self,
         *arrays: ty.AnyArray,
         out: ty.AnyArray | tuple[ty.AnyArray, ty.AnyArray] | None = None,
+        out_count: ty.AnyArray | None = None,
         temp_storage: ty.AnyArray | None = None,
         stream: ty.Stream | None = None,
     ) -> Any:
@@ -120,6 +122,8 @@ class Plan:
             and device of those given to `prepare`.
         out : array or tuple of arrays, optional
             Where to write, as for the function.
+        out_count : array, optional
+            Where to write how many results there are, for functions that take it.
         temp_storage : array, optional
             At least `temp_storage_bytes` bytes on the GPU, without gaps, from a multiple of 256 on.
             Nothing is allocated or kept for the call then. What is in it does not matter, before or
@@ -162,7 +166,11 @@ class Plan:
             problem = problem.again(views, op, init)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
-        solve = run if problem.form is None else inputs.solve
+        solve: Callable[..., Any] = run if problem.form is None else inputs.solve
+        if problem.is_counted:
+            solve = partial(_solve_counted, out_count=out_count)
+        elif out_count is not None:
+            raise TypeError(f"{problem.where}: out_count is given, and results have known lengths")
         if temp_storage is not None:
             with self._supplied(views, out, temp_storage):
                 return solve(problem, views, op, init, out, stream)
@@ -290,6 +298,14 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     """
     request = describe("prepare", function, args, kwargs)
     return Plan(request, relook_of(function, args, kwargs, request.problem))
+
+
+def _solve_counted(
+    problem: Problem, views: Any, op: Any, init: Any, out: Any, stream: Any, out_count: Any
+) -> Any:
+    from gpualgo._pipeline import counted
+
+    return counted.solve(problem, views, op, out, out_count, stream)
 
 
 def _changeable(op: Any, problem: Problem) -> Any:

@@ -13,7 +13,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
 from gpualgo._pipeline.problem import Problem, Request
 
-_INPUTS = ("x", "keys", "values", "arrays", "weights")  # parameters that are read
+_INPUTS = ("x", "keys", "values", "arrays", "weights", "predicate")  # parameters that are read
 Relook = Callable[[tuple[Any, ...]], Request]
 
 

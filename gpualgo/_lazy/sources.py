@@ -22,7 +22,7 @@ class Source(NamedTuple):
 
 
 def taken(
-    x: Any, op: Any, where: str, has_names: bool = True
+    x: Any, op: Any, where: str, has_names: bool = True, num_arguments: int = 2
 ) -> tuple[tuple[View, ...], Any, Form | Source | None]:
     """Return the views of an input's arrays, the operator, and how its elements are built."""
     if type(x) is np.ndarray and x.dtype.names is None:  # most inputs, and in warm calls
@@ -34,17 +34,19 @@ def taken(
             pass
         else:
             return views, op, form
-    return input_of(x, op, where)
+    return input_of(x, op, where, num_arguments)
 
 
-def input_of(x: Any, op: Any, where: str) -> tuple[tuple[View, ...], Operator, Source]:
+def input_of(
+    x: Any, op: Any, where: str, num_arguments: int = 2
+) -> tuple[tuple[View, ...], Operator, Source]:
     """Return what is read for an input, and the operator with the function that computes it."""
     from gpualgo._lazy import combining
     from gpualgo._operators.joint import joint
 
     whole = combining.zipped(x, f"{where}: x")
     combining.check_count(whole.leaves, records.MAX_FIELDS, f"{where}: x reads")
-    return whole.views, joint(as_operator(op, where, 2), whole.function), Source(whole.forms)
+    return whole.views, joint(as_operator(op, where, num_arguments), whole.function), Source(whole.forms)
 
 
 def arguments_of(

@@ -189,9 +189,9 @@ def _converted(init: Any, acc: np.dtype[Any], where: str, what: str) -> np.ndarr
 
 def output(
     out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str,
-    name: str = "out", viewer: Any = as_view,
+    name: str = "out", viewer: Any = as_view, is_bound: bool = False,
 ) -> View:  # fmt: skip
-    """Return the view of out= once it fits the result."""
+    """Return the view of out= once it fits the result; is_bound: one that may be shorter."""
     view: View = out if type(out) is View else viewer(out, f"{where}: {name}")
     apart = view.library is not like.library and is_foreign(view, like)
     if view.device != like.device or apart:
@@ -199,8 +199,9 @@ def output(
             f"{where}: {name} is {_describe(view)} but the input is {_describe(like)}; "
             "make it with the input's library and device"
         )
-    if view.shape != shape:
-        raise ValueError(f"{where}: {name} has shape {view.shape}, the result has {shape}")
+    if view.shape != shape and not (is_bound and len(view.shape) == 1):
+        wanted = "one dimension" if is_bound else str(shape)
+        raise ValueError(f"{where}: {name} has shape {view.shape}, the result has {wanted}")
     if view.dtype != dtype:
         raise TypeError(f"{where}: {name} has dtype {view.dtype}, the result has {dtype}")
     if view.readonly:

@@ -42,6 +42,14 @@ def run(
         return out.owner if type(out) is View else out
     if problem.device == CPU and not problem.is_asked:
         host_warm.prepare(problem, views, operator, arrays, results)
+    if problem.is_counted:
+        *found, count = results
+        if whole is not None:
+            found = [whole]
+        if problem.results[0].is_bound:
+            for array in found:  # which nobody else has: what is behind the count is given back
+                array.resize(int(count), refcheck=False)
+        return (*[library.from_numpy(array, arrays[0]) for array in found], int(count))
     if whole is not None:
         return whole[()] if problem.gives_scalars and not whole.shape else whole
     made = [library.from_numpy(result, arrays[0]) for result in results]
@@ -54,13 +62,14 @@ def _made(problem: Problem) -> tuple[list[Array], Array | None]:
     """Return new results, and the structured array whose fields they are."""
     results, structure = problem.results, problem.structure
     if structure is not None:
-        results = (results[0]._replace(dtype=structure),)
+        count = results[-1:] if problem.is_counted else ()
+        results = (results[0]._replace(dtype=structure), *count)
     made: list[Array] = [
         result.made(functools.partial(np.empty, dtype=result.dtype), NumPy) for result in results
     ]
     if structure is None:
         return made, None
-    return [made[0][name] for name in structure.names or ()], made[0]
+    return [*[made[0][name] for name in structure.names or ()], *made[1:]], made[0]
 
 
 def _array_of(view: View) -> Array:

@@ -29,9 +29,12 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
         given, names = out, tuple(f"out[{i}]" for i in range(len(results)))
         if problem.form is not None:
             names = tuple(f"out{place}" for place in problem.form.places)
+        names = problem.output_names or names
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(
-        checks.output(array, views[0], result.shape, result.dtype, where, name, viewer)
+        checks.output(
+            array, views[0], result.shape, result.dtype, where, name, viewer, result.is_bound
+        )
         for array, result, name in zip(given, results, names, strict=True)
     )
     for target, name, result in zip(targets, names, results, strict=True):

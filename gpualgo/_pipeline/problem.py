@@ -63,6 +63,8 @@ class Problem:
     spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
     has_names = True  # of a tuple's fields, by which an operator knows them
     broadcasts_arguments = False  # others are broadcast to the first one's shape
+    is_counted = False  # the last result is a count, which elements decide (see `counted`)
+    output_names: tuple[str, ...] = ()  # of several results, where they are not `out`'s items
 
     results: tuple[Result, ...]
     is_empty = False  # no element is read
@@ -296,5 +298,6 @@ def problem_of(
         raise
     problem.num_arguments, problem.hot = num_arguments, hot
     if problem.form is not None and device == CPU:
-        problem.structure = structure_of(problem.form, [r.dtype for r in problem.results])
+        count = len(problem.results) - problem.is_counted
+        problem.structure = structure_of(problem.form, [r.dtype for r in problem.results[:count]])
     return kind.problems.add(key, problem)

@@ -7,6 +7,9 @@ from typing import Any
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.key import python_function
 
+# What operators are called that are not `op`, by the function that they are passed to.
+_PARAMETERS = dict.fromkeys(("select", "stable_partition", "find", "count"), "predicate")
+
 
 def name(error: Exception, op: Any, where: str) -> None:
     """Add the function and the operator's source line to an error that says something of op."""
@@ -15,6 +18,8 @@ def name(error: Exception, op: Any, where: str) -> None:
         return
     if not text.startswith(f"{where}:"):
         text = f"{where}: {text}"
+    if where in _PARAMETERS:
+        text = text.replace(f"{where}: op", f"{where}: {_PARAMETERS[where]}", 1)
     function = python_function(getattr(op, "shown", op))
     if function is not None:
         from gpualgo._operators.numpy_rules.errors import source_of

@@ -18,12 +18,14 @@ class Result(NamedTuple):
     """One output: its shape, its dtype, and the inputs in whose place it may be written.
 
     `order`: of its axes in memory where it is made anew, outermost first; empty: C order.
+    `is_bound`: it has at most that length, which elements decide (`counted`).
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     in_place_of: tuple[int, ...] = ()
     order: tuple[int, ...] = ()
+    is_bound: bool = False
 
     def strides(self) -> tuple[int, ...]:
         """Return the byte strides where it is made anew."""

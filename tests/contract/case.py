@@ -33,6 +33,8 @@ class Case:
     is_tuple: bool = False  # the arrays are one argument
     last_is: str = ""  # the name of an argument of its own that the last array is
     is_lazy: bool = False  # what is read is computed of the arrays
+    is_counted: bool = False  # how long results are depends on elements
+    is_joined: bool = False  # what is compared is two results of a call, one behind the other
 
     def __str__(self) -> str:
         return f"{self.name}: {self.about}"
@@ -63,6 +65,17 @@ class Case:
             arrays, apart = arrays[:-1], arrays[-1:]
         return ((arrays,) if self.is_tuple else arrays) + apart
 
+    def result(self, found: Any, out: Any) -> Any:
+        """Return what is compared of a call's result."""
+        if not self.is_joined or found is out:
+            return found
+        first, rest = found
+        if out is not None:
+            return out
+        if isinstance(first, tuple):
+            return tuple(map(_joined, first, rest))
+        return _joined(first, rest)
+
     def arrays(self, backend: Backend, seed: int = 0) -> list[Array]:
         return [backend.to_device(x) for x in self.samples(seed)]
 
@@ -71,14 +84,14 @@ class Case:
         return Call(self, backend.to_device(TABLE.copy()))
 
 
-class _TuplePlan:
-    """A plan whose arrays are one argument."""
+class _CasePlan:
+    """A plan whose arrays are one argument, or whose results are joined."""
 
     def __init__(self, plan: Any, case: Case) -> None:
         self._plan, self._case = plan, case
 
     def __call__(self, *arrays: Array, **more: Any) -> Any:
-        return self._plan(*self._case.given(arrays), **more)
+        return self._case.result(self._plan(*self._case.given(arrays), **more), more.get("out"))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plan, name)
@@ -87,11 +100,19 @@ class _TuplePlan:
         return repr(self._plan)
 
 
+def _joined(first: Array, rest: Array) -> Array:
+    """Return two arrays of one library, one behind the other, as a new array."""
+    one = rest if first.size == 0 else first
+    whole = one.repeat(first.size + rest.size)[: first.size + rest.size].copy()
+    whole[: first.size], whole[first.size :] = first, rest
+    return whole
+
+
 class Call:
     """A case whose operator captures a table that is there: called with arrays."""
 
     def __init__(self, case: Case, table: Array) -> None:
-        self.case = case
+        self.case, self.table = case, table
         self.op = None if case.operator is None else case.operator(table, 1)
 
     def arguments(self, arrays: Any, **more: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -101,25 +122,29 @@ class Call:
             *arrays, options[self.case.last_is] = arrays
         if self.op is None:
             return tuple(arrays), options
-        if next(iter(inspect.signature(self.case.function).parameters)) == "op":
+        parameters = list(inspect.signature(self.case.function).parameters)
+        if parameters[0] == "op":
             return (self.op, *arrays), options
-        return tuple(arrays), {"op": self.op, **options}
+        return tuple(arrays), {"op" if "op" in parameters else "predicate": self.op, **options}
 
     def __call__(self, *arrays: Array, **more: Any) -> Any:
         args, options = self.arguments(arrays, **more)
-        return self.case.function(*args, **options)
+        if self.case.is_counted and more.get("out") is not None:
+            options["out_count"] = (self.table[:1] * 0).astype(np.int64)
+        return self.case.result(self.case.function(*args, **options), more.get("out"))
 
     def prepare(self, *arrays: Array) -> Any:
         args, options = self.arguments(arrays)
         plan = ga.prepare(self.case.function, *args, **options)
-        is_wrapped = self.case.is_tuple or self.case.is_lazy
-        return _TuplePlan(plan, self.case) if is_wrapped else plan
+        is_wrapped = self.case.is_tuple or self.case.is_lazy or self.case.is_joined
+        return _CasePlan(plan, self.case) if is_wrapped else plan
 
     def in_place_of(self, *arrays: Array) -> list[tuple[int, ...]]:
         """Return for each result the inputs in whose place it may be written."""
         args, options = self.arguments(arrays)
         request = describe("contract", self.case.function, args, options)
-        return [result.in_place_of for result in request.problem.results]
+        count = len(request.problem.results) - self.case.is_counted
+        return [result.in_place_of for result in request.problem.results[:count]]
 
     def capture(self, **values: Any) -> None:
         """Let the operator capture other values under these names."""

@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 from contract.case import Case
-from contract.operators import combined, crossed, divided, doubled, looked_up, paired, shifted
+from contract.operators import (
+    chosen,
+    combined,
+    crossed,
+    divided,
+    doubled,
+    looked_up,
+    paired,
+    paired_off,
+    shifted,
+)
 from support import is_emulated, scaled
 
 import gpualgo as ga
@@ -193,10 +203,31 @@ def _histograms() -> list[Case]:
     ]  # fmt: skip
 
 
+def _selections(f: Callable[..., Any]) -> list[Case]:
+    def case(
+        about: str, inputs: Any, operator: Any = None, **more: Any
+    ) -> Case:
+        return Case(
+            f, about, inputs, {}, operator, can_be_recorded=False, is_counted=True,
+            is_joined=f is ga.stable_partition, **more,
+        )  # fmt: skip
+
+    marked: Any = {"last_is": "predicate"}
+    return [
+        case("several tiles", ((LONG, "float32"),), chosen, captures=True),
+        case("marked", ((LONG, "int32"), (LONG, "bool")), **marked),
+        case("marked rows", (((37, 211), "float64"), ((37, 211), "bool")), **marked),
+        case("no axes", (((), "float32"), ((), "bool")), **marked),
+        case("empty", (((0, 5), "float32"),), chosen),
+        case("tuples", PAIR, paired_off, is_tuple=True),
+        case("lazy ones", (((3001,), "int32"),), chosen, is_lazy=True),
+    ]
+
+
 CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
     *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
-    *_extremes(ga.minmax),
+    *_extremes(ga.minmax), *_selections(ga.select), *_selections(ga.stable_partition),
 ]  # fmt: skip
 
 

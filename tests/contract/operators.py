@@ -34,3 +34,11 @@ def crossed(table: Array, number: int) -> Callable[..., Any]:
 
 def divided(table: Array, number: int) -> Callable[..., Any]:
     return lambda a: (a // 7 + table[0] + number, a % 7 + number)
+
+
+def chosen(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a: a < table[1] + number - 5
+
+
+def paired_off(table: Array, number: int) -> Callable[..., Any]:
+    return lambda p: p[1] < p[0] + number

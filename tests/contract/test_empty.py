@@ -30,6 +30,8 @@ def without_elements(case: Case, results: list[np.ndarray[Any, Any]], axis: int)
     """Return what the emptied case gives: extents of the axis, or of all of them flattened, go."""
     shape = np.broadcast_shapes(*(shape for shape, _ in case.inputs))
     gone = {shape[axis]} | ({math.prod(shape)} if len(shape) > 1 else set())
+    if case.is_counted:  # of nothing nothing is kept
+        return [np.zeros(0, result.dtype) for result in results]
     held = 0 if case.of_empty is None else case.of_empty
     each = held if isinstance(held, tuple) else (held,) * len(results)
     return [

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from contract.case import Shown, assert_bits, hosts, outputs_like, used
 from contract.cases import cases_of, each_function
 from gate import Gate
@@ -48,6 +49,8 @@ def test_a_stream_that_is_given(cuda: Backend, gate: Gate, function: Callable[..
 def test_the_stream_of_an_array(cuda: Backend, gate: Gate, function: Callable[..., Any]) -> None:
     """The call's stream waits for the one that an array is used on."""
     case = cases_of(function)[0]
+    if case.is_counted:
+        pytest.skip("without out= it waits for the length of the result")
     call, arrays, later = case.on(cuda), case.arrays(cuda), case.arrays(cuda, 1)
     home, other = (cuda.xp.cuda.Stream(non_blocking=True) for _ in range(2))
     shown = [Shown(x, home) for x in arrays]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class _Operand:
+class Operand:
     """A host array of a transformation, and its view if kernels take it in place."""
 
     def __init__(self, array: Array, place: View | None) -> None:
@@ -62,7 +62,7 @@ def transform(
         driver.synchronize(handle)
     order = order_of(outs[0].shape, [outs[0].strides])
     operands = [
-        _Operand(array.transpose(order) if order else array, place)
+        Operand(array.transpose(order) if order else array, place)
         for array, place in zip(
             (*outs, *arrays), (*places[len(arrays) :], *places[: len(arrays)]), strict=True
         )
@@ -73,7 +73,7 @@ def transform(
 class _Blocks:
     """Blocks of all operands: inputs go up by a lane's first buffer, results down by its second."""
 
-    def __init__(self, applied: Applied, operands: Sequence[_Operand], device: int) -> None:
+    def __init__(self, applied: Applied, operands: Sequence[Operand], device: int) -> None:
         self.applied, self.operands, self.device = applied, operands, device
         count = len(applied.outputs)
         self.targets, self.sources = operands[:count], operands[count:]

@@ -1,0 +1,45 @@
+// Where the elements lie that a selection reads: without gaps, or in any strides.
+#ifndef GPUALGO_SELECT_ITEMS_CUH
+#define GPUALGO_SELECT_ITEMS_CUH
+
+#include "parts/layout.cuh"
+#include "parts/leaves.cuh"
+
+namespace gpualgo {
+
+// Without gaps. in_packs: what a lane loads at once lies at a multiple of its size.
+template <bool in_packs>
+struct DenseItems {
+  template <class T, int items>
+  __device__ Pack<Held<T>, items> load(const Sources<T>& input, int64 index) const {
+    return load_leaves<T, items, in_packs>(advanced(input, index));
+  }
+  template <class T>
+  __device__ Held<T> load_one(const Sources<T>& input, int64 index) const {
+    return load_element(advanced(input, index));
+  }
+};
+
+// Each leaf in strides of its own: EvenLayout or Layout.
+template <class Places, int leaves>
+struct SpacedItems {
+  Places places;
+
+  template <class T, int items>
+  __device__ Pack<Held<T>, items> load(const Sources<T>& input, int64 index) const {
+    Pack<Held<T>, items> pack;
+#pragma unroll
+    for (int k = 0; k < items; ++k) pack.items[k] = load_one(input, index + k);
+    return pack;
+  }
+  template <class T>
+  __device__ Held<T> load_one(const Sources<T>& input, int64 index) const {
+    int64 offsets[leaves];
+    places.offsets(index, offsets);
+    return load_element(moved(input, [&](auto leaf) { return offsets[decltype(leaf)::value]; }));
+  }
+};
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,147 @@
+// A tile of a selection in registers: loaded, marked, and what is kept of it ranked.
+#ifndef GPUALGO_SELECT_TILE_CUH
+#define GPUALGO_SELECT_TILE_CUH
+
+#include "parts/intrinsics.cuh"
+#include "parts/leaves.cuh"
+#include "parts/operator.cuh"
+#include "parts/tile_io.cuh"
+#include "parts/warp.cuh"
+#include "select/items.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int items_, int rows_, int min_blocks_, int shared_bytes_>
+struct SelectPolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int items = items_;            // of a lane in each row
+  static constexpr int rows = rows_;              // of a warp; four at most
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor
+  static constexpr int shared_bytes = shared_bytes_;
+};
+
+// What is kept: elements for which a predicate is true; or those that their last number marks,
+// which is not written.
+template <class Op>
+struct KeepIf {
+  using Operator = Op;
+  static constexpr int marks = 0;  // numbers of an element that are not written
+  template <class E>
+  __device__ static bool keeps(const E& element) {
+    return Op::apply(element);
+  }
+};
+template <class NoOp>
+struct KeepMarked {
+  using Operator = NoOp;
+  static constexpr int marks = 1;
+  template <class E>
+  __device__ static bool keeps(const E& element) {
+    return leaf_of<num_leaves<E> - 1>(element);
+  }
+};
+
+template <class T, int outputs, class Access>
+struct SelectParams {
+  Sources<T> input;
+  unsigned char* output[outputs];
+  int64* num_kept;  // of all: written, or where there is a rest read
+  unsigned char* states;
+  int64 num_items, num_tiles, num_words;
+  int64 capacity;               // of the outputs
+  int64 output_steps[outputs];  // bytes
+  Access access;
+};
+
+// The tiles of a block, each its warps' stretches of rows.
+template <class Policy, class Keep, class T, class Access>
+struct SelectTiles {
+  using E = Held<T>;
+  static constexpr int items = Policy::items, rows = Policy::rows;
+  static constexpr int outputs = num_leaves<E> - Keep::marks;
+  static constexpr int warps = Policy::block_threads / warp_threads;
+  static constexpr int row_items = warp_threads * items, warp_items = rows * row_items;
+  static constexpr int tile_items = warps * warp_items;
+  static constexpr int field_bits = 16;  // of a row's count in a word of four
+  static_assert(rows * field_bits <= 64 && row_items < 1 << field_bits && rows * items <= 64);
+  using Params = SelectParams<T, outputs, Access>;
+
+  struct Tile {
+    Pack<E, items> packs[rows];
+    uint64 kept;       // a bit for each element
+    uint64 before;     // fields: how many of each row earlier lanes keep
+    int starts[rows];  // how many earlier rows keep
+    int total;         // that the warp keeps
+  };
+
+  const Params& params;
+  int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
+
+  __device__ int count_of(int64 tile) const {
+    const int64 rest = params.num_items - tile * tile_items;
+    return rest < tile_items ? int(rest) : tile_items;
+  }
+  // Where the lane's elements of a row begin in their tile.
+  __device__ int start_of(int row) const {
+    return warp * warp_items + row * row_items + lane * items;
+  }
+
+  __device__ void load(Tile& held, int64 tile) const {
+    const int64 begin = tile * tile_items;
+    const int count = count_of(tile);
+    if (count == tile_items) {
+#pragma unroll
+      for (int row = 0; row < rows; ++row) {
+        held.packs[row] =
+            params.access.template load<T, items>(params.input, begin + start_of(row));
+      }
+      return;
+    }
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const int i = start_of(row) + k;
+        if (i < count)
+          held.packs[row].items[k] = params.access.template load_one<T>(params.input, begin + i);
+      }
+    }
+  }
+
+  // Asks which elements are kept, and ranks them among the warp's.
+  __device__ void mark(Tile& held, int count) const {
+    held.kept = 0;
+    uint64 own = 0;
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+      uint32 bits = 0;
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        if (start_of(row) + k < count && Keep::keeps(held.packs[row].items[k])) bits |= 1u << k;
+      }
+      held.kept |= uint64(bits) << row * items;
+      own |= uint64(ptx::popc(bits)) << row * field_bits;
+    }
+    uint64 sums = own;
+#pragma unroll
+    for (int delta = 1; delta < warp_threads; delta *= 2) {
+      const uint64 other = shuffle_up(sums, delta);
+      if (lane >= delta) sums += other;
+    }
+    held.before = sums - own;
+    const uint64 totals = shuffle(sums, warp_threads - 1);
+    held.total = 0;
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+      held.starts[row] = held.total;
+      held.total += field(totals, row);
+    }
+  }
+  __device__ static int field(uint64 word, int row) {
+    return int(word >> row * field_bits) & ((1 << field_bits) - 1);
+  }
+};
+
+}  // namespace gpualgo
+
+#endif

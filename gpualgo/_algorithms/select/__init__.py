@@ -1,0 +1,155 @@
+"""The public functions `select` and `stable_partition`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.select.problem import Marked, Rest, Selection
+from gpualgo._arrays.view import View, as_view
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.sources import taken
+from gpualgo._operators.captured import is_array
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import counted, inputs
+from gpualgo._pipeline.problem import problem_of
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+
+
+def select(
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *,
+    out: ty.AnyArray | ty.Outs | None = None, out_count: ty.AnyArray | None = None,
+    stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Keep the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+
+    Parameters
+    ----------
+    x : array, or tuple of arrays
+        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
+        which is taken in C order, any strides; or lazy. A tuple or namedtuple of arrays, which are
+        broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers
+        (7 where `predicate` is an array).
+    predicate : callable or array
+        ``predicate(a)`` returns a bool; or an array of bool of the shape of `x`, lazy or not.
+    out : array, or tuple of arrays, optional
+        Where to write: one dimension, of any length, the dtype, library and device of `x`; a tuple
+        where `x` is one. It shares no memory with `x`. Nothing is written past its end.
+    out_count : array, optional
+        Where to write how many elements were kept, even where `out` has no room for all: int64, of
+        one element, in the library of `x`. With it the call does not wait.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array, or tuple of arrays
+        One dimension. Without `out` a new array of just the elements that were kept, once their
+        number is known; with `out` alone the part of it that was written, also after waiting; with
+        `out` and `out_count` `out` itself, without waiting: that can be recorded into a graph.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array, `predicate` returns no bool or is no array of bool, or out does not fit.
+    ValueError
+        The shapes of `x` and an array of bool differ, out is too short for the result (the message
+        has its length; not where `out_count` is given), or it shares memory with `x`.
+    CompileError
+        numba cannot compile `predicate`.
+
+    Notes
+    -----
+    Reads each element once and writes what is kept, in one kernel launch; temporary storage 8 bytes
+    for each few thousand elements. See docs/select.md. The tiles find their places in the output by
+    the decoupled look-back of D. Merrill and M. Garland (NVIDIA NVR-2016-002, 2016).
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.select(np.array([3, -1, 4, -1, 5]), lambda a: a > 0)
+    array([3, 4, 5])
+    >>> ga.select(np.arange(4), np.array([True, False, False, True]))
+    array([0, 3])
+    """
+    return _solve(x, predicate, False, "select", out, out_count, stream)
+
+
+def stable_partition(
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *,
+    out: ty.AnyArray | ty.Outs | None = None, out_count: ty.AnyArray | None = None,
+    stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Put the elements for which a predicate is true before the others, each in their order.
+
+    Parameters
+    ----------
+    x, predicate, out_count, stream
+        As for `select`.
+    out : array, or tuple of arrays, optional
+        Where to write: one dimension, as many elements as `x` has, its dtype, library and device.
+
+    Returns
+    -------
+    (kept, rest)
+        Two views of one new array (or of `out`), tuples of arrays where `x` is one, once it is
+        known where the second begins. With `out` and `out_count` `out` itself, without waiting.
+
+    Raises
+    ------
+    TypeError, ValueError, CompileError
+        As `select`; out has another length.
+
+    Notes
+    -----
+    Reads each element twice, as the rest begins where what is kept ends, and writes it once, in two
+    kernel launches. See docs/select.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> kept, rest = ga.stable_partition(np.array([3, -1, 4, -1, 5]), lambda a: a > 0)
+    >>> kept, rest
+    (array([3, 4, 5]), array([-1, -1]))
+    """
+    return _solve(x, predicate, True, "stable_partition", out, out_count, stream)
+
+
+def _solve(
+    x: Any, predicate: Any, keeps_rest: bool, where: str, out: Any, out_count: Any, stream: Any
+) -> Any:
+    views, op, form, num_arguments = _input_of(x, predicate, where)
+    rest = Rest(form, keeps_rest)
+    problem = problem_of(Selection, views, op, None, rest, where, num_arguments)
+    return counted.solve(problem, views, op, out, out_count, stream)
+
+
+def _input_of(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Any, Any, int]:
+    """Return what is read, the operator, how elements are built, and op's number of arguments."""
+    is_computed = is_lazy(predicate)
+    if not is_computed and (type(predicate) is Operator or not _is_data(predicate, where)):
+        return *taken(x, predicate, where, num_arguments=1), 1
+    if not (is_computed or is_lazy(x)):
+        mark = as_view(predicate, f"{where}: predicate")
+        try:
+            views, form = inputs.spread(x, f"{where}: x")
+        except inputs.NumberOnGPU:
+            pass
+        else:
+            return (*views, mark), None, Marked(form), 0
+    from gpualgo._algorithms.select import computed
+
+    return *computed.marked(x, predicate, where), 2  # arguments of no operator, which it stands for
+
+
+def _is_data(predicate: Any, where: str) -> bool:
+    """Return whether a predicate is an array, and no function; refuse what is neither."""
+    if callable(predicate) and not is_array(predicate):
+        return False
+    if not is_array(predicate) or isinstance(predicate, tuple):
+        raise TypeError(
+            f"{where}: predicate must be a function of one element or an array of bool, got "
+            f"{type(predicate).__name__}; pass lambda a: a > 0, say"
+        )
+    return True

@@ -1,0 +1,117 @@
+"""Selection of pageable arrays on a GPU, by blocks: each brings back what it keeps, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._algorithms.select import cuda
+from gpualgo._algorithms.transform.blocks import Operand
+from gpualgo._arrays.view import View, dense_view
+from gpualgo._base import records
+from gpualgo._cuda.plan import Plan
+from gpualgo._driver import driver, staging
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._pipeline.problem import NO_START
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.select.problem import Selection
+
+Array = np.ndarray[Any, Any]
+
+BLOCK_BYTES = 256 << 20
+
+
+def select(
+    problem: Selection, arrays: Sequence[Array], outs: Sequence[Array], count: Array,
+    op: Operator | None, stream: Any, places: Sequence[View | None],
+) -> None:  # fmt: skip
+    """Select of arrays of one shape, which has elements; `places`: where kernels read them in place.
+
+    The rest, where it is wanted, stays on the host until it is known where it begins.
+    """
+    reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
+    handle = host_blocks.begin(problem, arrays[0], stream, reason)
+    if stream is None and any(places):  # what was queued there comes first
+        driver.synchronize(handle)
+    operands = [Operand(array, place) for array, place in zip(arrays, places, strict=False)]
+    _Blocks(problem, operands, op, handle).run(outs, count)
+
+
+class _Blocks:
+    """Blocks in C order: each is brought over, selected from, and what it keeps fetched."""
+
+    def __init__(
+        self, problem: Selection, operands: Sequence[Operand], op: Operator | None, stream: int
+    ) -> None:
+        self.problem, self.operands, self.op, self.stream = problem, operands, op, stream
+        self.device = problem.device
+        shape = operands[0].array.shape
+        size = sum(records.step_of(number) for number in records.leaves(problem.source))
+        pieces = staging.pieces(shape, max(1, size), BLOCK_BYTES)
+        self.indices = [(*index, ...) for index in pieces]
+        self.plans: dict[Any, Plan] = {}
+
+    def run(self, outs: Sequence[Array], count: Array) -> None:
+        """Write to outs, as far as they reach."""
+        problem, device, stream = self.problem, self.device, self.stream
+        most = max(self.operands[0].array[index].size for index in self.indices)
+        sizes = [
+            *(0 if one.place else most * one.array.dtype.itemsize for one in self.operands),
+            *(most * leaf.itemsize for leaf in problem.written), count.dtype.itemsize,
+        ]  # fmt: skip
+        rests: list[list[Array]] = []
+        total, capacity = 0, outs[0].shape[0]
+        buffers = staging.device_buffers(device, stream, sizes)
+        with buffers as memory, host_blocks.settled(stream):
+            sources, targets = memory[: len(self.operands)], memory[len(self.operands) :]
+            for index in self.indices:
+                num_items, kept = self._select(index, sources, targets)
+                parts = [out[total : min(total + kept, capacity)] for out in outs]
+                rest = [np.empty(num_items - kept, leaf) for leaf in problem.written]
+                for part, behind, target in zip(parts, rest, targets, strict=False):
+                    staging.download(target, part, device, stream)
+                    if problem.keeps_rest:
+                        first = target + kept * part.dtype.itemsize
+                        staging.download(first, behind, device, stream)
+                rests.append(rest)
+                total += kept
+            driver.synchronize(stream)
+        if problem.keeps_rest:
+            for out, behind in zip(outs, zip(*rests, strict=True), strict=True):
+                np.concatenate(behind, out=out[total:])
+        count[...] = total
+
+    def _select(self, index: Any, sources: Sequence[int], targets: Sequence[int]) -> tuple[int, int]:
+        """Select from a block on the device; return how many elements it has, and keeps."""
+        blocks = [one.array[index] for one in self.operands]
+        for one, block, source in zip(self.operands, blocks, sources, strict=True):
+            if one.place is None:  # after what reads the last
+                staging.upload(block, source, self.device, self.stream)
+        views = [
+            one.view(index, source, self.device)
+            for one, source in zip(self.operands, sources, strict=True)
+        ]
+        plan = self._plan(views, targets)
+        words = b"" if self.op is None else self.op.words
+        plan.queue(self.stream, (*NO_START, words, *[view.ptr for view in views], *targets))
+        kept = np.empty((), np.int64)
+        staging.fetch(targets[-1], kept.ctypes.data, kept.nbytes, self.stream)
+        driver.synchronize(self.stream)
+        return blocks[0].size, int(kept)
+
+    def _plan(self, views: Sequence[View], targets: Sequence[int]) -> Plan:
+        shape, kinds = views[0].shape, [result.dtype for result in self.problem.results]
+        key = (shape, *((view.ptr & 15, view.strides) for view in views))
+        if key not in self.plans:
+            size = (int(np.prod(shape)),)
+            shapes = [*[size] * (len(targets) - 1), ()]
+            outs = [
+                dense_view(target, one, kind, self.device)
+                for target, one, kind in zip(targets, shapes, kinds, strict=True)
+            ]
+            self.plans[key] = cuda.plan_of(self.problem, views, self.op, outs)
+        return self.plans[key]

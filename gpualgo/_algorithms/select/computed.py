@@ -1,0 +1,33 @@
+"""Lazy elements, or lazy marks of them: both are one lazy array of pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpualgo._algorithms.select.problem import Marked
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.combining import check_count, combined, parted
+from gpualgo._lazy.expression import Group
+from gpualgo._lazy.sources import Source
+from gpualgo._operators.joint import joint
+from gpualgo._operators.operator import Operator, known
+
+
+def marked(
+    x: Any, predicate: Any, where: str
+) -> tuple[tuple[View, ...], Operator, Marked]:
+    """Return what is read, no operator with what makes pairs, and how their elements are built."""
+    parts = [parted(x, f"{where}: x"), parted(predicate, f"{where}: predicate")]
+    whole = combined(parts[:1], where, lambda nodes: nodes[0], "")
+    mark = parts[1]
+    if not isinstance(mark, LazyArray) or mark.shape != whole.shape:
+        shape = mark.shape if isinstance(mark, LazyArray) else ()
+        raise ValueError(
+            f"{where}: predicate has shape {shape} and x {whole.shape}; pass a mark for each element"
+        )
+    pair = combined(parts, where, lambda nodes: Group(None, nodes), "")
+    check_count(pair.leaves, records.MAX_FIELDS, f"{where}: x and predicate read")
+    op = joint(known("no_operator"), pair.function)
+    return pair.views, op, Marked(Source(pair.forms))

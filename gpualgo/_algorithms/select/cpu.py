@@ -1,0 +1,160 @@
+"""Selection on the CPU's cores: pieces are counted, then written where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gpualgo._algorithms.select import cpu_parameters as at
+from gpualgo._base import records, threads
+from gpualgo._base.records import Apart
+from gpualgo._cpu.captured import bound
+from gpualgo._cpu.kernels import Kernel, computing, get_code, get_entry, get_kernel, scratch
+from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge, packer, table
+from gpualgo._cpu.operator import Applied
+from gpualgo._operators.operator import Operator, known
+
+Array: TypeAlias = np.ndarray[Any, Any]
+_BOOL = np.dtype(np.bool_)
+_NOBODY = known("no_operator")
+
+
+def select(
+    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None, *,
+    is_marked: bool, keeps_rest: bool,
+) -> int:  # fmt: skip
+    """Write the elements that are kept to outs, as far as these reach; return how many they are.
+
+    Arrays are those of the numbers of source, in one shape of at least one element, any strides;
+    outs are of one length and any stride, and lie apart. What is kept the last number marks
+    (`is_marked`), which is not written, else op does. With `keeps_rest` the others follow.
+    """
+    with bound(_NOBODY if op is None else op):
+        return _Selection(source, arrays, outs, op, is_marked).run(keeps_rest)
+
+
+class _Selection:
+    """A selection: its table of arguments, and the code that it calls."""
+
+    def __init__(
+        self, source: records.Source, arrays: Sequence[Array], outs: Sequence[Array],
+        op: Operator | None, is_marked: bool,
+    ) -> None:  # fmt: skip
+        self.num_items, self.outs = arrays[0].size, outs
+        shape = arrays[0].shape
+        strides = zip(*(array.strides for array in arrays), strict=True)
+        dims = merge([(n, *by) for n, by in zip(shape, strides, strict=True)])
+        element, room = records.held(source), Room()
+        room.take(at.SLOTS)
+        numbers = records.leaves(source)
+        self.reads = [
+            [*_read(array, number, dims, k, room), *(dim[1 + k] for dim in dims)]
+            for k, (array, number) in enumerate(zip(arrays, numbers, strict=True))
+        ]
+        self.held: list[Any] = []  # code that is called by its address
+        self.compute = self.computed = self.mark = 0
+        if isinstance(source, records.Computed):
+            assert op is not None
+            self.compute = self._code(computing(op.source, source, element, at.CHUNK))
+            self.computed = room.take(
+                at.CHUNK * sum(number.itemsize for number in records.leaves(element))
+            )
+        if not is_marked:
+            assert op is not None
+            self.mark = self._code(_marking(op, element))
+        self.marks, self.packed = room.take(at.CHUNK), room.take(16 * at.CHUNK)
+        self.num_bytes, self.dims = room.size, dims
+        self.work = self.num_items * sum(array.itemsize for array in arrays)
+
+    def _code(self, loaded: Any) -> int:
+        self.held.append(loaded)
+        return int(loaded.address)
+
+    def run(self, keeps_rest: bool) -> int:
+        """Run all passes; return how many elements are kept."""
+        per_task = at.PIECE
+        count = -(-self.num_items // per_task)
+        is_alone = count == 1 or threads.num_threads() == 1
+        if is_alone:
+            per_task, count = self.num_items, 1
+        places = np.zeros(count, np.int64)
+        if is_alone and not keeps_rest:
+            self._pass(places, per_task, is_counting=False, total=-1)
+            return int(places[0])
+        self._pass(places, per_task, is_counting=True, total=-1)
+        total = int(places.sum())
+        places = np.concatenate(([0], np.cumsum(places)[:-1]))
+        self._pass(places, per_task, is_counting=False, total=total if keeps_rest else -1)
+        return total
+
+    def _pass(self, places: Array, per_task: int, is_counting: bool, total: int) -> None:
+        capacity = self.outs[0].shape[0]
+        head = {
+            at.LENGTH: self.num_items, at.NDIM: len(self.dims), at.INPUTS: len(self.reads),
+            at.OUTPUTS: len(self.outs), at.PER_TASK: per_task,
+            at.PLACES: address(places), at.COUNTS: is_counting, at.TOTAL: total,
+            at.CAPACITY: capacity, at.COMPUTE: self.compute, at.COMPUTED: self.computed,
+            at.MARK: self.mark, at.MARKS: self.marks, at.PACKED: self.packed,
+        }  # fmt: skip
+        writes = [_write(out) for out in self.outs]
+        lengths = [dim[0] for dim in self.dims]
+        arguments = table([head[i] for i in range(at.TAIL)], lengths, *self.reads, *writes)
+        kernel, place, num_bytes = _walk(), address(arguments), self.num_bytes
+
+        def body(first: int, last: int) -> None:
+            memory = scratch(num_bytes)
+            kernel(place, address(memory), first, last)
+
+        threads.run(body, len(places), self.work)
+
+
+def _read(
+    array: Array, number: np.dtype[Any], dims: Dims, which: int, room: Room
+) -> tuple[int, ...]:
+    """Return what the kernel's table has of an array that is read, but for strides."""
+    seen = records.number_of(number)
+    is_direct = is_dense(dims, which, number.itemsize)
+    source = number if records.is_position(number) else seen
+    return leaf(address(array), source, source, is_direct, at.CHUNK, room)
+
+
+def _write(out: Array) -> list[int]:
+    """Return what the kernel's table has of an array that is written."""
+    size, stride = out.itemsize, out.strides[0]
+    pack = 0 if stride == size else packer(size)
+    return [address(out), size, stride, _picker(size), pack]
+
+
+def _picker(itemsize: int) -> int:
+    """Return the address of what moves up the marked numbers of a size."""
+
+    def write() -> Callable[..., None]:
+        from gpualgo._algorithms.select.cpu_kernels import pick_kernel
+
+        return pick_kernel(itemsize)
+
+    return get_entry(("pick", itemsize), write)
+
+
+def _marking(op: Operator, element: np.dtype[Any]) -> Any:
+    """Return the code of f(marks, slots, count), which asks a predicate."""
+    numbers = records.leaves(element)
+    argument = Apart(element) if element.names is not None else element
+
+    def write(fn: Any) -> Callable[..., None]:
+        from gpualgo._algorithms.select.cpu_kernels import mark_kernel
+
+        return mark_kernel(fn, numbers)
+
+    return get_code(("mark", numbers), write, Applied(op, (argument,), _BOOL))
+
+
+def _walk() -> Kernel:
+    def write() -> Callable[..., None]:
+        from gpualgo._algorithms.select.cpu_kernels import select_kernel
+
+        return select_kernel
+
+    return get_kernel(("select",), write)

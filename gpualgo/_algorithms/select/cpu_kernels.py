@@ -1,0 +1,145 @@
+"""The kernels of a selection: marks, elements moved up, and the walk over chunks that calls both.
+
+The walk serves all dtypes and predicates, and is compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+
+from gpualgo._algorithms.select.cpu_parameters import (
+    CAPACITY,
+    CHUNK,
+    COMPUTE,
+    COMPUTED,
+    COUNTS,
+    INPUTS,
+    LENGTH,
+    MARK,
+    MARKS,
+    NDIM,
+    OUT,
+    OUTPUTS,
+    PACK,
+    PACKED,
+    PER_TASK,
+    PICK,
+    PLACES,
+    READ,
+    SIZE,
+    STRIDE,
+    TAIL,
+    TOTAL,
+    WRITTEN,
+)  # fmt: skip
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.packing import fetched
+from gpualgo._cpu.parameters import START
+from gpualgo._cpu.pointers import call, copy_bytes, load, load_each, pointer_to, pointers_to, store
+
+_words = pointer_to(types.intp)
+_bytes = pointer_to(types.uint8)
+
+
+def mark_kernel(fn: Any, numbers: tuple[np.dtype[Any], ...]) -> Callable[..., None]:
+    """Write f(marks, slots, count): a byte for each element, 1 where the predicate is true."""
+    sources = pointers_to(tuple(map(storage, numbers)), tuple(range(len(numbers))))
+
+    def mark(marks: int, slots: int, count: int) -> None:
+        target, read = _bytes(marks), sources(slots)
+        for i in range(count):
+            store(target, i, types.uint8(fn(*load_each(read, i))))
+
+    return mark
+
+
+def pick_kernel(itemsize: int) -> Callable[..., None]:
+    """Write f(target, source, marks, count, wanted): what is marked so, one after another.
+
+    The target has room for all.
+    """
+    words = 2 if itemsize == 16 else 1
+    word_at = pointer_to(types.Integer.from_bitwidth(itemsize * 8 // words))
+
+    def pick(target: int, source: int, marks: int, count: int, wanted: int) -> None:
+        to, read, marked = word_at(target), word_at(source), _bytes(marks)
+        place = 0
+        for i in range(count):  # without a branch, which would be guessed wrong half of the times
+            for w in range(words):
+                store(to, words * place + w, load(read, words * i + w))
+            place += (load(marked, i) != 0) == (wanted != 0)
+
+    return pick
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _count(marks: int, count: int) -> int:
+    total = 0
+    marked = _bytes(marks)
+    for i in range(count):
+        total += load(marked, i) != 0
+    return total
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _written(
+    table: int, record: int, packed: int, place: int, count: int, capacity: int
+) -> None:
+    """Copy so many numbers that follow one another to places in the output, as far as it reaches."""
+    p = _words(record)
+    count = min(count, capacity - place)
+    if count <= 0:
+        return
+    if load(p, PACK):
+        ends = table + 8 * CAPACITY, record + 8 * STRIDE
+        call(load(p, PACK), (packed, load(p, OUT), place, count, 1, *ends, 0))
+    else:
+        copy_bytes(load(p, OUT) + place * load(p, SIZE), packed, count * load(p, SIZE))
+
+
+def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Count or write what is kept of each of some tasks."""
+    p, slots = _words(table), _words(scratch)
+    ndim, inputs, outputs = load(p, NDIM), load(p, INPUTS), load(p, OUTPUTS)
+    lengths = table + 8 * TAIL
+    reads = lengths + 8 * ndim
+    writes = reads + 8 * inputs * (READ + ndim)
+    places = _words(load(p, PLACES))
+    packed = scratch + load(p, PACKED)
+    for task in range(first, last):
+        start = task * load(p, PER_TASK)
+        stop = min(start + load(p, PER_TASK), load(p, LENGTH))
+        place = 0 if load(p, COUNTS) else load(places, task)
+        rest = load(p, TOTAL) + start - place
+        while start < stop:
+            n = min(CHUNK, stop - start)
+            for k in range(inputs):
+                leaf = reads + 8 * k * (READ + ndim)
+                at = load(_words(leaf), START)
+                at = fetched(leaf, scratch, at, start, n, ndim, lengths, leaf + 8 * READ)
+                store(slots, k, at)
+            if load(p, COMPUTE):
+                call(load(p, COMPUTE), (scratch, scratch + load(p, COMPUTED), n))
+            marks = load(slots, outputs)
+            if load(p, MARK):
+                marks = scratch + load(p, MARKS)
+                call(load(p, MARK), (marks, scratch, n))
+            kept = _count(marks, n)
+            if not load(p, COUNTS):
+                for k in range(outputs):
+                    record = writes + 8 * k * WRITTEN
+                    pick, source = load(_words(record), PICK), load(slots, k)
+                    call(pick, (packed, source, marks, n, 1))
+                    _written(table, record, packed, place, kept, load(p, CAPACITY))
+                    if load(p, TOTAL) >= 0:
+                        call(pick, (packed, source, marks, n, 0))
+                        _written(table, record, packed, rest, n - kept, load(p, CAPACITY))
+            place += kept
+            rest += n - kept
+            start += n
+        store(places, task, place)

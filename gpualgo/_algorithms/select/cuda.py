@@ -1,0 +1,88 @@
+"""Selection on a GPU: how elements lie, tiles, launches, and temporary storage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.select import policy
+from gpualgo._algorithms.transform.policy import is_aligned
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._base.extents import Dims, merge
+from gpualgo._cuda import build
+from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.pieces import STATES, Piece
+from gpualgo._cuda.plan import Clear, Places, Plan
+from gpualgo._cuda.templates import Access
+from gpualgo._driver import device as gpu
+from gpualgo._driver.workspace import STATE_BYTES
+from gpualgo._operators.operator import known
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.select.problem import Selection
+
+_CONTROL_BYTES = 256  # LookbackControl
+_NOBODY = known("no_operator")
+
+
+def plan_of(problem: Selection, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    """Return the plan of a selection into targets of any stride, the last of them the count."""
+    *outs, count = targets
+    at, device = Places(len(views), len(targets)), count.device
+    shape = views[0].shape  # of a block, maybe
+    num_items = math.prod(shape)
+    if num_items == 0:
+        return Plan(device, [Clear(at.target(len(outs)), count.dtype.itemsize)])
+    source, written = problem.source, problem.written
+    strides = zip(*(view.strides for view in views), strict=True)
+    dims = merge(list(zip(shape, strides, strict=True)))
+    cut = policy.policy_of(source, written, gpu.get(device).shared_limit)
+    access, reached = _access(source, dims, [view.ptr for view in views], cut.items)
+    is_wide = num_items >= policy.NARROW_COUNTS
+    num_tiles = -(-num_items // cut.tile_items)
+    piece = Piece(
+        _CONTROL_BYTES + 8 * num_tiles * (2 if is_wide else 1), STATES, is_zeroed=True
+    )
+    kind = policy.Kind(
+        _NOBODY if op is None else op, source, written, access, cut, problem.is_marked, is_wide,
+        problem.keeps_rest,
+    )  # fmt: skip
+    words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
+    fixed = {
+        "num_items": num_items, "num_tiles": num_tiles, "num_words": words // 8,
+        "capacity": outs[0].shape[0], "output_steps": [out.strides[0] for out in outs],
+        "access": reached,
+    }  # fmt: skip
+    takes = {
+        "input": [at.source(i) for i in range(len(views))],
+        "output": [at.target(i) for i in range(len(outs))],
+        "num_kept": at.target(len(outs)), "states": at.piece(0),
+    }  # fmt: skip
+    grid = min(num_tiles, gpu.get(device).num_sms * policy.BLOCKS_PER_SM)
+    specs = [kind.counting, kind.selecting] if problem.keeps_rest else [kind.selecting]
+    shared = [0, kind.shared_bytes] if problem.keeps_rest else [kind.shared_bytes]
+    launches = [
+        Launch(
+            kernel, grid, cut.block_threads, spec.parameters.pack(**fixed), device, takes,
+            shared_bytes=size,
+        )
+        for kernel, spec, size in zip(build.kernels(specs, device), specs, shared, strict=True)
+    ]
+    if not problem.keeps_rest:
+        return Plan(device, launches, [piece])
+    zero = Clear(at.target(len(outs)), count.dtype.itemsize)
+    return Plan(device, [zero, *launches], [piece])
+
+
+def _access(
+    source: records.Element, dims: Dims, pointers: Sequence[int], items: int
+) -> tuple[Access, dict[str, Any]]:
+    """Return how the kernel reaches elements, and what it is told for that."""
+    numbers = records.leaves(source)
+    if not dims or (len(dims) == 1 and dims[0][1] == records.read_bytes(source)):
+        is_packed = is_aligned(numbers, items, math.gcd(16, *pointers))
+        return policy.dense(is_packed), {}
+    is_even = len(dims) == 1
+    return policy.spaced(len(numbers), is_even), {"places": dims}

@@ -1,0 +1,119 @@
+"""Selection: which kernel, which template arguments. One table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.select import parameters
+from gpualgo._base import records
+from gpualgo._base.records import Element
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.layout import layout_type
+from gpualgo._cuda.templates import VECTOR_BYTES, WARP, Access, functor
+from gpualgo._operators.operator import Operator
+
+Dtype = np.dtype[Any]
+
+THREAD_BYTES = 64  # of elements that a thread holds
+MOST_ROWS = 4  # whose counts fit a word
+BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
+STAGES = 2  # tiles of what is kept, in shared memory
+NARROW_COUNTS = 1 << 32  # elements whose count fits 32 bits, beside a tag in one word
+_BOOL = np.dtype(np.bool_)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of select_kernel (SelectPolicy of select/kernel.cuh)."""
+
+    block_threads: int
+    items: int  # of a lane in a row
+    rows: int  # of a warp
+
+    @property
+    def tile_items(self) -> int:
+        """How many elements a tile has."""
+        return self.block_threads * self.rows * self.items
+
+    def shared_bytes(self, written: tuple[Dtype, ...]) -> int:
+        """Return the size of Shared, which checks it, with its padding."""
+        sections = [-(-self.tile_items * leaf.itemsize // VECTOR_BYTES) for leaf in written]
+        others = 16 + 4 * (self.block_threads // WARP) + VECTOR_BYTES
+        return STAGES * sum(sections) * VECTOR_BYTES + others
+
+
+def policy_of(source: Element, written: tuple[Dtype, ...], limit: int) -> Policy:
+    """Return the policy for elements of which so many bytes of shared memory can be had."""
+    element = records.held(source)
+    widest = max(leaf.itemsize for leaf in records.leaves(element))
+    items = max(1, VECTOR_BYTES // widest)
+    size = sum(leaf.itemsize for leaf in records.leaves(element))
+    rows = min(MOST_ROWS, max(1, THREAD_BYTES // (items * size)))
+    threads = BLOCK_THREADS
+    while (found := Policy(threads, items, rows)).shared_bytes(written) > limit:
+        threads //= 2
+    return found
+
+
+def dense(in_packs: bool) -> Access:
+    """Return the access to elements without gaps."""
+    return Access(f"gpualgo::DenseItems<{str(in_packs).lower()}>", parameters.DENSE_ITEMS)
+
+
+def spaced(leaves: int, is_even: bool) -> Access:
+    """Return the access to elements in any strides."""
+    places = f"gpualgo::{layout_type(is_even)}<{leaves}>"
+    cpp = f"gpualgo::SpacedItems<{places}, {leaves}>"
+    return Access(cpp, parameters.spaced_items(leaves, is_even))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What decides the kernels of a selection."""
+
+    op: Operator  # the predicate, or none, where elements are marked
+    source: Element
+    written: tuple[Dtype, ...]
+    access: Access
+    policy: Policy
+    is_marked: bool
+    is_wide: bool  # counts take 64 bits
+    keeps_rest: bool
+
+    @property
+    def shared_bytes(self) -> int:
+        """What a block of the kernel that selects has of shared memory."""
+        return self.policy.shared_bytes(self.written)
+
+    @property
+    def selecting(self) -> Spec:
+        """The kernel that writes what is kept."""
+        count = "gpualgo::uint64" if self.is_wide else "gpualgo::uint32"
+        last = count, self.access.cpp, str(self.keeps_rest).lower()
+        return self._spec("kernel.cuh", "select_kernel", last)
+
+    @property
+    def counting(self) -> Spec:
+        """The kernel that counts what is kept, where there is a rest."""
+        return self._spec("count.cuh", "select_count_kernel", (self.access.cpp,))
+
+    def _spec(self, header: str, name: str, last: tuple[str, ...]) -> Spec:
+        cut, op, source = self.policy, self.op, self.source
+        sizes = cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes
+        element = records.held(source)
+        result = element if self.is_marked else _BOOL
+        keep = "KeepMarked" if self.is_marked else "KeepIf"
+        types = (
+            f"gpualgo::SelectPolicy<{', '.join(map(str, sizes))}>",
+            f"gpualgo::{keep}<{functor(op, (element,), result)}>", records.cpp_name(source), *last,
+        )  # fmt: skip
+        expression = f"gpualgo::{name}<{', '.join(types)}>"
+        reads, writes = len(records.leaves(source)), len(self.written)
+        takes = parameters.select(reads, writes, self.access.fields)
+        computed = source if isinstance(source, records.Computed) else None
+        if self.is_marked and computed is None:
+            return Spec(f"select/{header}", expression, takes)
+        return Spec(f"select/{header}", expression, takes, op, (element,), result, computed)

@@ -1,0 +1,163 @@
+"""A selection: elements of any layout, and what marks those that are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._arrays.forms import Form, form_of
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._lazy.sources import Source, arguments_of, elements_of
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, results
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
+
+
+class Marked(NamedTuple):
+    """That the last of the arrays marks what is kept, and how elements of the others are built.
+
+    Where they are computed, what is computed is a pair of an element and its mark.
+    """
+
+    of_x: Form | Source | None
+
+
+class Rest(NamedTuple):
+    """The arguments besides the arrays and the predicate."""
+
+    form: Form | Source | Marked | None
+    keeps_rest: bool
+
+
+class Selection(Problem):
+    """What equal calls of `select` or `stable_partition` share."""
+
+    spreads_tuples = True
+    is_counted = True
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
+        where: str,
+    ) -> None:  # fmt: skip
+        form, self.keeps_rest = rest
+        self.is_marked = isinstance(form, Marked)
+        of_x = form.of_x if isinstance(form, Marked) else form
+        is_computed = isinstance(of_x, Source)
+        self.inputs, self.forms = arguments_of(views, of_x)
+        if self.is_marked and not is_computed:
+            self.inputs = (*arguments_of(views[:-1], of_x)[0], "predicate")
+        super().__init__(device, views, op, init, rest, where)
+        checks.same_place(list(views), where)
+        self.shape = views[0].shape
+        if self.is_marked and not is_computed:
+            self._take_marked(views, of_x)
+        else:
+            assert op is not None
+            self.source, found, _ = elements_of(op, views, of_x, device, where)
+            self.form = found
+            if self.is_marked:
+                self._take_pairs(of_x)
+            else:
+                self._check_predicate(op)
+        size = math.prod(self.shape)
+        is_bound = not self.keeps_rest
+        outs = tuple(Result((size,), leaf, is_bound=is_bound) for leaf in self.written)
+        self.results = (*outs, Result((), COUNT))
+        places = [f"out{p}" for p in self.form.places] if self.form is not None else ["out"]
+        self.output_names = (*places, "out_count")
+
+    @property
+    def written(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of an element's numbers, without its mark."""
+        numbers = records.leaves(records.held(self.source))
+        return numbers[: len(numbers) - self.is_marked]
+
+    def _take_marked(self, views: tuple[View, ...], form: Any) -> None:
+        """Look at arrays of which the last marks what is kept."""
+        *others, mark = views
+        where = self.where
+        if mark.dtype != BOOL:
+            raise TypeError(
+                f"{where}: predicate is an array of {mark.dtype}, and marks are bool; "
+                "pass predicate != 0, say"
+            )
+        for view, name in zip(others, self.inputs, strict=False):
+            checks.element(view, name, where)
+        if mark.shape != self.shape:
+            raise ValueError(
+                f"{where}: predicate has shape {mark.shape} and x {self.shape}; "
+                "pass a mark for each element"
+            )
+        self.form = form
+        self.forms = (form, None)
+        names = ["0"] if form is None else [f"0.{name}" for name in form.names]
+        if len(names) >= records.MAX_FIELDS:
+            raise TypeError(
+                f"{where}: x has elements of {len(names)} numbers, at most "
+                f"{records.MAX_FIELDS - 1} are possible beside an array as predicate"
+            )
+        self.source = records.record([*names, "1"], [view.dtype for view in views])
+
+    def _take_pairs(self, source: Any) -> None:
+        """Look at what is computed: pairs of an element and its mark."""
+        pair = records.held(self.source)
+        *others, mark = records.leaves(pair)
+        if mark != BOOL:
+            raise TypeError(
+                f"{self.where}: predicate has elements of {mark}, and marks are bool; "
+                "pass predicate != 0, say"
+            )
+        assert pair.names is not None
+        names = [name.partition(".")[2] for name in pair.names[:-1]]
+        self.form = form_of(names, source.forms) if len(others) > 1 or names[0] else None
+
+    def _check_predicate(self, op: Operator) -> None:
+        """Raise TypeError unless the predicate returns a bool."""
+        element = records.held(self.source)
+        found = results.dtype_of(op, (element,), None, self.device, self.where)
+        if found != BOOL:
+            raise TypeError(
+                f"{self.where}: predicate returns {records.shown(found)} of {records.shown(element)}"
+                ", and marks are bool; compare, as in lambda a: a != 0"
+            )
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.select import cuda
+
+        return cuda.plan_of(self, views, op, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.select import cpu
+
+        *outs, count = results
+        if 0 in self.shape:
+            count[...] = 0
+            return
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        count[...] = cpu.select(
+            self.source, spread, outs, op, is_marked=self.is_marked, keeps_rest=self.keeps_rest
+        )
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.select import blocks
+
+        if 0 in self.shape:
+            results[-1][...] = 0
+            return True
+        *outs, count = results
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        blocks.select(self, spread, outs, count, op, stream, places)
+        return True
