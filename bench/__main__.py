@@ -18,6 +18,7 @@ from bench import (
     bench_radix_sort,
     bench_reduce,
     bench_scan,
+    bench_select,
     bench_small,
     bench_transform,
     bench_tuples,
@@ -29,7 +30,7 @@ from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_histogram, bench_extremes,
-    bench_lazy, bench_tuples, bench_layouts, bench_small,
+    bench_lazy, bench_select, bench_tuples, bench_layouts, bench_small,
 )  # fmt: skip
 
 

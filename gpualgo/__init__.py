@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import gpualgo._base.loaded  # noqa: F401  # the first of all: it takes the time
 from gpualgo._algorithms.extremes import MinMax, argmax, argmin, minmax
+from gpualgo._algorithms.find import count, find
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
@@ -42,10 +43,12 @@ __all__ = [
     "argmin",
     "argsort",
     "copy",
+    "count",
     "default_device",
     "empty_pinned",
     "exclusive_scan",
     "explain",
+    "find",
     "from_pointer",
     "graph",
     "histogram",

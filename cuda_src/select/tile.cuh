@@ -102,8 +102,9 @@ struct SelectTiles {
 #pragma unroll
       for (int k = 0; k < items; ++k) {
         const int i = start_of(row) + k;
-        if (i < count)
+        if (i < count) {
           held.packs[row].items[k] = params.access.template load_one<T>(params.input, begin + i);
+        }
       }
     }
   }

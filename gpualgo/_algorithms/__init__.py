@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpualgo._algorithms.extremes import argmax, argmin, minmax
+from gpualgo._algorithms.find import count, find
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
@@ -16,5 +17,5 @@ from gpualgo._algorithms.transform import transform
 # In the registry: `prepare`, `temp_storage_bytes` and graphs take it, and tests/contract tests it.
 ALGORITHMS: tuple[Callable[..., Any], ...] = (
     reduce, inclusive_scan, exclusive_scan, transform, radix_sort, argsort, histogram, argmin,
-    argmax, minmax, select, stable_partition,
+    argmax, minmax, select, stable_partition, find, count,
 )  # fmt: skip

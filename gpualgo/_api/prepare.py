@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from gpualgo._api.describe import cuda_plan, describe
 from gpualgo._api.relook import Relook, relook_of
+from gpualgo._api.repeat import Repeat
 from gpualgo._arrays.view import (
     View,
     as_bytes_view,
@@ -32,26 +32,12 @@ if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 
-class _Repeat:
-    """A call on two arrays of CuPy, to be launched again while both are where they were."""
-
-    __slots__ = ("device", "launch", "out", "out_ptr", "out_shape", "stream", "x", "x_ptr",
-                 "x_shape")  # fmt: skip
-
-    def __init__(self, x: Any, out: Any, view: View, launch: Callable[[int], None]) -> None:
-        self.x: Callable[[], Any] = weakref.ref(x)
-        self.out: Callable[[], Any] = weakref.ref(out)
-        self.x_ptr, self.x_shape = x.data.ptr, x.shape
-        self.out_ptr, self.out_shape = out.data.ptr, out.shape
-        self.launch, self.stream, self.device = launch, view.library.stream, view.device
-
-
 class Plan:
     """An algorithm prepared for arrays of one layout: what `gpualgo.prepare` makes.
 
-    Call it as ``plan(*arrays, out=None, out_count=None, temp_storage=None, stream=None)``. It may be called from
-    several threads. Arrays of the host go to the device that was decided for those given to
-    `prepare`, whatever the default device is by then and wherever they lie.
+    Call it as ``plan(*arrays, out=None, out_count=None, temp_storage=None, stream=None)``. It may
+    be called from several threads. Arrays of the host go to the device that was decided for those
+    given to `prepare`, whatever the default device is by then and wherever they lie.
 
     Attributes
     ----------
@@ -60,17 +46,9 @@ class Plan:
     """
 
     __slots__ = (
-        "_has_tuples",
-        "_key",
-        "_layouts",
-        "_may_repeat",
-        "_name",
-        "_op",
-        "_relook",
-        "_repeat",
-        "_request",
-        "temp_storage_bytes",
-    )
+        "_has_tuples", "_key", "_layouts", "_may_repeat", "_name", "_op", "_relook", "_repeat",
+        "_request", "temp_storage_bytes",
+    )  # fmt: skip
 
     def __init__(self, request: Request, relook: Relook | None = None) -> None:
         """`relook`: gives the request of other arrays, where some are computed."""
@@ -87,7 +65,7 @@ class Plan:
         self._layouts = [layout_of(view) for view in views]
         self._op = _changeable(request.op, request.problem)
         self._key = hot_key_of_function(request.problem.hot)
-        self._repeat: _Repeat | None = None
+        self._repeat: Repeat | None = None
         self._has_tuples = request.problem.broadcasts_arguments or any(
             form is not None for form in request.problem.forms
         )
@@ -210,7 +188,7 @@ class Plan:
         if launch is None:
             self._may_repeat = False
         else:
-            self._repeat = _Repeat(x, out, views[0], launch)
+            self._repeat = Repeat(x, out, views[0], launch)
 
     def _supplied(self, views: tuple[View, ...], out: Any, temp_storage: Any) -> Any:
         """Return the context in which temporary storage is the caller's."""

@@ -24,7 +24,8 @@ def relook_of(
     named = dict(zip(_positions(function), args, strict=False))
     places = [place for place, x in named.items() if place[1] in _INPUTS and _is_data(x)]
     keywords = [name for name in _INPUTS if _is_data(kwargs.get(name))]
-    if not any(map(is_lazy, (*(named[place] for place in places), *map(kwargs.get, keywords)))):
+    are_lazy = map(is_lazy, (*(named[place] for place in places), *map(kwargs.get, keywords)))
+    if not (problem.looks_again or any(are_lazy)):
         return None
     count = len(places) + len(keywords)
 

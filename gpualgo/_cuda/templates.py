@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,3 +63,12 @@ def spec_of(
     if op.name is not None and computed is None:
         return Spec(header, expression, parameters)
     return Spec(header, expression, parameters, op, (acc, acc), acc, computed)
+
+
+def is_aligned(operands: Sequence[records.Element], items: int, alignment: int) -> bool:
+    """Return whether packs of so many elements can be loaded at once from multiples of it."""
+    return all(
+        alignment % math.gcd(VECTOR_BYTES, items * records.step_of(operand)) == 0
+        for operand in operands
+        if operand not in (records.POSITION, records.SHARED_POSITION)
+    )

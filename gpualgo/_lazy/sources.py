@@ -46,7 +46,11 @@ def input_of(
 
     whole = combining.zipped(x, f"{where}: x")
     combining.check_count(whole.leaves, records.MAX_FIELDS, f"{where}: x reads")
-    return whole.views, joint(as_operator(op, where, num_arguments), whole.function), Source(whole.forms)
+    return (
+        whole.views,
+        joint(as_operator(op, where, num_arguments), whole.function),
+        Source(whole.forms),
+    )
 
 
 def arguments_of(

@@ -128,9 +128,7 @@ def _packed(problem: Problem, arrays: Sequence[Any]) -> Any:
     return problem.form.packed(arrays)
 
 
-def _part_of(
-    problem: Problem, out: Any, arrays: Sequence[Any], count: int, room: int
-) -> Any:
+def _part_of(problem: Problem, out: Any, arrays: Sequence[Any], count: int, room: int) -> Any:
     """Return what was written of out=; out= itself where that is all of it."""
     if not problem.results[0].is_bound:
         if isinstance(out, np.ndarray):

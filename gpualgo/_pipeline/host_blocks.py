@@ -22,6 +22,23 @@ Index: TypeAlias = tuple[slice, ...]
 Queue: TypeAlias = Callable[..., None]
 
 
+class Operand:
+    """A host array that is cut into blocks, and its view if kernels take it in place."""
+
+    def __init__(self, array: Array, place: View | None) -> None:
+        self.array, self.place = array, place
+
+    def view(self, index: Any, staged: int, device: int) -> View:
+        """Return what the kernel sees of a block: itself, or memory of the device."""
+        block = self.array[index]
+        if self.place is None:
+            return dense_view(staged, block.shape, block.dtype, device)
+        offset = block.__array_interface__["data"][0] - self.array.__array_interface__["data"][0]
+        return self.place._replace(
+            ptr=self.place.ptr + offset, shape=block.shape, strides=block.strides
+        )
+
+
 def allowed_bytes(device: int) -> int:
     """Return how much memory a call may take: a part of all that there is, whoever uses it."""
     share, of = ALLOWED

@@ -15,13 +15,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import (
-    CapturesChanged,
-    Operator,
-    as_operator,
-    hot_key,
-    words_as_of,
-)
+from gpualgo._operators.operator import CapturesChanged, Operator, as_operator
+from gpualgo._operators.operator import hot_key, words_as_of
 from gpualgo._pipeline import checks, elements, refusals, settled
 
 if TYPE_CHECKING:
@@ -30,7 +25,6 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.results import Result
 
 Array = np.ndarray[Any, Any]
-
 Extent = tuple[int, int]
 Start: TypeAlias = tuple[bytes, int, int, int]
 """What comes before the first element: its bytes, 1 if there are any, its device address, and 0."""
@@ -63,6 +57,7 @@ class Problem:
     spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
     has_names = True  # of a tuple's fields, by which an operator knows them
     broadcasts_arguments = False  # others are broadcast to the first one's shape
+    looks_again = False  # its operator is put together anew by each call, of a plan too
     is_counted = False  # the last result is a count, which elements decide (see `counted`)
     output_names: tuple[str, ...] = ()  # of several results, where they are not `out`'s items
 

@@ -34,6 +34,8 @@ class Case:
     last_is: str = ""  # the name of an argument of its own that the last array is
     is_lazy: bool = False  # what is read is computed of the arrays
     is_counted: bool = False  # how long results are depends on elements
+    reads_last_alone: bool = False  # of arrays: the first tells the shape
+    puts_together: bool = False  # its operator, by each call of a plan, which refuses by itself
     is_joined: bool = False  # what is compared is two results of a call, one behind the other
 
     def __str__(self) -> str:
@@ -103,7 +105,7 @@ class _CasePlan:
 def _joined(first: Array, rest: Array) -> Array:
     """Return two arrays of one library, one behind the other, as a new array."""
     one = rest if first.size == 0 else first
-    whole = one.repeat(first.size + rest.size)[: first.size + rest.size].copy()
+    whole = one[:1].repeat(first.size + rest.size)
     whole[: first.size], whole[first.size :] = first, rest
     return whole
 

@@ -20,6 +20,7 @@ from contract.operators import (
     looked_up,
     paired,
     paired_off,
+    rare,
     shifted,
 )
 from support import is_emulated, scaled
@@ -204,9 +205,7 @@ def _histograms() -> list[Case]:
 
 
 def _selections(f: Callable[..., Any]) -> list[Case]:
-    def case(
-        about: str, inputs: Any, operator: Any = None, **more: Any
-    ) -> Case:
+    def case(about: str, inputs: Any, operator: Any = None, **more: Any) -> Case:
         return Case(
             f, about, inputs, {}, operator, can_be_recorded=False, is_counted=True,
             is_joined=f is ga.stable_partition, **more,
@@ -224,10 +223,26 @@ def _selections(f: Callable[..., Any]) -> list[Case]:
     ]
 
 
+def _finds(f: Callable[..., Any]) -> list[Case]:
+    common: dict[str, Any] = {"of_empty": -1 if f is ga.find else 0, "puts_together": True}
+    marked: Any = {**common, "last_is": "predicate", "reads_last_alone": True}
+    keepdims = {"keepdims": True} if f is ga.count else {}
+    axes = {"axis": (0, 2) if f is ga.count else 1}
+    columns = (((211, 37), "int16"), ((211, 37), "bool"))
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),), {}, rare, captures=True, **common),
+        Case(f, "marked columns", columns, {"axis": 0, **keepdims}, **marked),
+        Case(f, "no axes", (((), "float32"), ((), "bool")), **marked),
+        Case(f, "empty", (((0, 5), "float32"),), {"axis": 1}, rare, **common),
+        Case(f, "of several axes", (((5, 7, 6), "float32"),), axes, rare, **common),
+    ]
+
+
 CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
     *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
     *_extremes(ga.minmax), *_selections(ga.select), *_selections(ga.stable_partition),
+    *_finds(ga.find), *_finds(ga.count),
 ]  # fmt: skip
 
 

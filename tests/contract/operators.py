@@ -40,5 +40,9 @@ def chosen(table: Array, number: int) -> Callable[..., Any]:
     return lambda a: a < table[1] + number - 5
 
 
+def rare(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a: a > table[1] + number + 5
+
+
 def paired_off(table: Array, number: int) -> Callable[..., Any]:
     return lambda p: p[1] < p[0] + number

@@ -48,7 +48,7 @@ def test_partly(backend: Backend, case: Case) -> None:
         for i, x in enumerate(case.samples()):
             for j, result in enumerate(want):
                 for start, begin in placements(x.nbytes, result.nbytes):
-                    if not x.size or not result.size:
+                    if not x.size or not result.size or (case.reads_last_alone and i == 0):
                         continue
                     if start == begin and may_be_same(x, result, in_place[j], i):
                         continue

@@ -8,8 +8,7 @@ from gpualgo._algorithms.select.problem import Marked, Rest, Selection
 from gpualgo._arrays.view import View, as_view
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import taken
-from gpualgo._operators.captured import is_array
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.predicates import is_function
 from gpualgo._pipeline import counted, inputs
 from gpualgo._pipeline.problem import problem_of
 
@@ -127,10 +126,9 @@ def _solve(
 
 def _input_of(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Any, Any, int]:
     """Return what is read, the operator, how elements are built, and op's number of arguments."""
-    is_computed = is_lazy(predicate)
-    if not is_computed and (type(predicate) is Operator or not _is_data(predicate, where)):
+    if is_function(predicate, where):
         return *taken(x, predicate, where, num_arguments=1), 1
-    if not (is_computed or is_lazy(x)):
+    if not (is_lazy(predicate) or is_lazy(x)):
         mark = as_view(predicate, f"{where}: predicate")
         try:
             views, form = inputs.spread(x, f"{where}: x")
@@ -141,15 +139,3 @@ def _input_of(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Any
     from gpualgo._algorithms.select import computed
 
     return *computed.marked(x, predicate, where), 2  # arguments of no operator, which it stands for
-
-
-def _is_data(predicate: Any, where: str) -> bool:
-    """Return whether a predicate is an array, and no function; refuse what is neither."""
-    if callable(predicate) and not is_array(predicate):
-        return False
-    if not is_array(predicate) or isinstance(predicate, tuple):
-        raise TypeError(
-            f"{where}: predicate must be a function of one element or an array of bool, got "
-            f"{type(predicate).__name__}; pass lambda a: a > 0, say"
-        )
-    return True

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.select import cuda
-from gpualgo._algorithms.transform.blocks import Operand
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_START
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def select(
     problem: Selection, arrays: Sequence[Array], outs: Sequence[Array], count: Array,
     op: Operator | None, stream: Any, places: Sequence[View | None],
 ) -> None:  # fmt: skip
-    """Select of arrays of one shape, which has elements; `places`: where kernels read them in place.
+    """Select of arrays of one shape with elements; `places`: where kernels read them in place.
 
     The rest, where it is wanted, stays on the host until it is known where it begins.
     """
@@ -81,11 +81,13 @@ class _Blocks:
                 total += kept
             driver.synchronize(stream)
         if problem.keeps_rest:
-            for out, behind in zip(outs, zip(*rests, strict=True), strict=True):
-                np.concatenate(behind, out=out[total:])
+            for out, parts_behind in zip(outs, zip(*rests, strict=True), strict=True):
+                np.concatenate(parts_behind, out=out[total:])
         count[...] = total
 
-    def _select(self, index: Any, sources: Sequence[int], targets: Sequence[int]) -> tuple[int, int]:
+    def _select(
+        self, index: Any, sources: Sequence[int], targets: Sequence[int]
+    ) -> tuple[int, int]:
         """Select from a block on the device; return how many elements it has, and keeps."""
         blocks = [one.array[index] for one in self.operands]
         for one, block, source in zip(self.operands, blocks, sources, strict=True):

@@ -15,9 +15,7 @@ from gpualgo._operators.joint import joint
 from gpualgo._operators.operator import Operator, known
 
 
-def marked(
-    x: Any, predicate: Any, where: str
-) -> tuple[tuple[View, ...], Operator, Marked]:
+def marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Operator, Marked]:
     """Return what is read, no operator with what makes pairs, and how their elements are built."""
     parts = [parted(x, f"{where}: x"), parted(predicate, f"{where}: predicate")]
     whole = combined(parts[:1], where, lambda nodes: nodes[0], "")
@@ -25,7 +23,8 @@ def marked(
     if not isinstance(mark, LazyArray) or mark.shape != whole.shape:
         shape = mark.shape if isinstance(mark, LazyArray) else ()
         raise ValueError(
-            f"{where}: predicate has shape {shape} and x {whole.shape}; pass a mark for each element"
+            f"{where}: predicate has shape {shape} and x {whole.shape}; "
+            "pass a mark for each element"
         )
     pair = combined(parts, where, lambda nodes: Group(None, nodes), "")
     check_count(pair.leaves, records.MAX_FIELDS, f"{where}: x and predicate read")

@@ -35,6 +35,12 @@ def select(
         return _Selection(source, arrays, outs, op, is_marked).run(keeps_rest)
 
 
+def count(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
+    """Return how many elements the last number of source marks; arrays as for `select`."""
+    with bound(_NOBODY if op is None else op):
+        return _Selection(source, arrays, [], op, is_marked=True).count()
+
+
 class _Selection:
     """A selection: its table of arguments, and the code that it calls."""
 
@@ -89,8 +95,14 @@ class _Selection:
         self._pass(places, per_task, is_counting=False, total=total if keeps_rest else -1)
         return total
 
+    def count(self) -> int:
+        """Return how many elements are kept, without writing any."""
+        places = np.zeros(-(-self.num_items // at.PIECE), np.int64)
+        self._pass(places, at.PIECE, is_counting=True, total=-1)
+        return int(places.sum())
+
     def _pass(self, places: Array, per_task: int, is_counting: bool, total: int) -> None:
-        capacity = self.outs[0].shape[0]
+        capacity = self.outs[0].shape[0] if self.outs else 0
         head = {
             at.LENGTH: self.num_items, at.NDIM: len(self.dims), at.INPUTS: len(self.reads),
             at.OUTPUTS: len(self.outs), at.PER_TASK: per_task,

@@ -77,7 +77,6 @@ def pick_kernel(itemsize: int) -> Callable[..., None]:
     return pick
 
 
-@numba.njit(nogil=True, error_model="numpy")
 def _count(marks: int, count: int) -> int:
     total = 0
     marked = _bytes(marks)
@@ -86,11 +85,8 @@ def _count(marks: int, count: int) -> int:
     return total
 
 
-@numba.njit(nogil=True, error_model="numpy")
-def _written(
-    table: int, record: int, packed: int, place: int, count: int, capacity: int
-) -> None:
-    """Copy so many numbers that follow one another to places in the output, as far as it reaches."""
+def _written(table: int, record: int, packed: int, place: int, count: int, capacity: int) -> None:
+    """Copy numbers that follow one another to places in the output, as far as it reaches."""
     p = _words(record)
     count = min(count, capacity - place)
     if count <= 0:
@@ -100,6 +96,11 @@ def _written(
         call(load(p, PACK), (packed, load(p, OUT), place, count, 1, *ends, 0))
     else:
         copy_bytes(load(p, OUT) + place * load(p, SIZE), packed, count * load(p, SIZE))
+
+
+# Compiled when the kernel that calls them is.
+_counted = numba.njit(nogil=True, error_model="numpy")(_count)
+_copied = numba.njit(nogil=True, error_model="numpy")(_written)
 
 
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
@@ -129,16 +130,16 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
             if load(p, MARK):
                 marks = scratch + load(p, MARKS)
                 call(load(p, MARK), (marks, scratch, n))
-            kept = _count(marks, n)
+            kept = _counted(marks, n)
             if not load(p, COUNTS):
                 for k in range(outputs):
                     record = writes + 8 * k * WRITTEN
                     pick, source = load(_words(record), PICK), load(slots, k)
                     call(pick, (packed, source, marks, n, 1))
-                    _written(table, record, packed, place, kept, load(p, CAPACITY))
+                    _copied(table, record, packed, place, kept, load(p, CAPACITY))
                     if load(p, TOTAL) >= 0:
                         call(pick, (packed, source, marks, n, 0))
-                        _written(table, record, packed, rest, n - kept, load(p, CAPACITY))
+                        _copied(table, record, packed, rest, n - kept, load(p, CAPACITY))
             place += kept
             rest += n - kept
             start += n

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.select import policy
-from gpualgo._algorithms.transform.policy import is_aligned
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
@@ -15,7 +14,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.pieces import STATES, Piece
 from gpualgo._cuda.plan import Clear, Places, Plan
-from gpualgo._cuda.templates import Access
+from gpualgo._cuda.templates import Access, is_aligned
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import known
@@ -42,9 +41,7 @@ def plan_of(problem: Selection, views: Sequence[View], op: Any, targets: Sequenc
     access, reached = _access(source, dims, [view.ptr for view in views], cut.items)
     is_wide = num_items >= policy.NARROW_COUNTS
     num_tiles = -(-num_items // cut.tile_items)
-    piece = Piece(
-        _CONTROL_BYTES + 8 * num_tiles * (2 if is_wide else 1), STATES, is_zeroed=True
-    )
+    piece = Piece(_CONTROL_BYTES + 8 * num_tiles * (2 if is_wide else 1), STATES, is_zeroed=True)
     kind = policy.Kind(
         _NOBODY if op is None else op, source, written, access, cut, problem.is_marked, is_wide,
         problem.keeps_rest,
@@ -65,7 +62,12 @@ def plan_of(problem: Selection, views: Sequence[View], op: Any, targets: Sequenc
     shared = [0, kind.shared_bytes] if problem.keeps_rest else [kind.shared_bytes]
     launches = [
         Launch(
-            kernel, grid, cut.block_threads, spec.parameters.pack(**fixed), device, takes,
+            kernel,
+            grid,
+            cut.block_threads,
+            spec.parameters.pack(**fixed),
+            device,
+            takes,
             shared_bytes=size,
         )
         for kernel, spec, size in zip(build.kernels(specs, device), specs, shared, strict=True)

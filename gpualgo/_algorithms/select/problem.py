@@ -127,8 +127,8 @@ class Selection(Problem):
         found = results.dtype_of(op, (element,), None, self.device, self.where)
         if found != BOOL:
             raise TypeError(
-                f"{self.where}: predicate returns {records.shown(found)} of {records.shown(element)}"
-                ", and marks are bool; compare, as in lambda a: a != 0"
+                f"{self.where}: predicate returns {records.shown(found)} of "
+                f"{records.shown(element)}, and marks are bool; compare, as in lambda a: a != 0"
             )
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpualgo._algorithms.transform import cuda
 from gpualgo._algorithms.transform.policy import Applied
-from gpualgo._arrays.view import View, dense_view
+from gpualgo._arrays.view import View
 from gpualgo._base import threads
 from gpualgo._base.extents import order_of
 from gpualgo._cuda.plan import Plan
@@ -18,29 +18,13 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
 from gpualgo._pipeline import host_whole
+from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_START
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.transform.problem import Transformation
 
 Array = np.ndarray[Any, Any]
-
-
-class Operand:
-    """A host array of a transformation, and its view if kernels take it in place."""
-
-    def __init__(self, array: Array, place: View | None) -> None:
-        self.array, self.place = array, place
-
-    def view(self, index: Any, staged: int, device: int) -> View:
-        """Return what the kernel sees of a block: itself, or memory of the device."""
-        block = self.array[index]
-        if self.place is None:
-            return dense_view(staged, block.shape, block.dtype, device)
-        offset = block.__array_interface__["data"][0] - self.array.__array_interface__["data"][0]
-        return self.place._replace(
-            ptr=self.place.ptr + offset, shape=block.shape, strides=block.strides
-        )
 
 
 def is_large(arrays: Sequence[Array]) -> bool:

@@ -10,7 +10,7 @@ from gpualgo._algorithms.transform.cuda_case import Case, Cut
 from gpualgo._base import records
 from gpualgo._base.records import Element, Interleaved
 from gpualgo._cuda.interleaved import interleaved
-from gpualgo._cuda.templates import VECTOR_BYTES
+from gpualgo._cuda.templates import VECTOR_BYTES, is_aligned
 
 MOST_NUMBERS = 4  # of a record that is read (apply_to_numbers of transform/kernel.cuh)
 
@@ -32,7 +32,7 @@ def cut(case: Case) -> Cut | None:
     found = [case.pointers[i] for i in places if case.operands[i] not in anywhere]
     alignment = math.gcd(VECTOR_BYTES, *found)
     items = policy.pack_items(operands, VECTOR_BYTES)
-    if not policy.is_aligned(operands, items, alignment):
+    if not is_aligned(operands, items, alignment):
         return None
     loads = policy.loads_in_flight(case.applied.inputs, items)
     spec = policy.flat_spec(case.applied, items, loads, operands)

@@ -15,7 +15,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.layout import DIVISOR, layout_of, layout_type
 from gpualgo._cuda.parameters import I64, POINTER, Parameters
-from gpualgo._cuda.templates import VECTOR_BYTES, functor
+from gpualgo._cuda.templates import VECTOR_BYTES, functor, is_aligned
 from gpualgo._operators.operator import Operator
 
 BLOCK_THREADS = 256
@@ -93,15 +93,6 @@ def pack_items(operands: Sequence[Element], alignment: int) -> int:
     while most > 1 and not is_aligned(operands, most, alignment):
         most //= 2
     return most
-
-
-def is_aligned(operands: Sequence[Element], items: int, alignment: int) -> bool:
-    """Return whether packs of so many elements can be loaded at once from multiples of it."""
-    return all(
-        alignment % math.gcd(VECTOR_BYTES, items * records.step_of(operand)) == 0
-        for operand in operands
-        if operand not in (records.POSITION, records.SHARED_POSITION)
-    )
 
 
 def loads_in_flight(inputs: Sequence[np.dtype[Any]], items: int) -> int:

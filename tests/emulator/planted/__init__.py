@@ -9,6 +9,7 @@ from emulator.planted import (
     parts,
     records,
     reduce,
+    select,
     sort,
     sort_rows,
     sort_words,
@@ -19,5 +20,6 @@ from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
+    select,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

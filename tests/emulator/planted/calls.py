@@ -237,3 +237,27 @@ def ties(gpu: Backend, rng: np.random.Generator) -> Results:
     with ga.default_device("cpu"):
         want = ga.histogram(places, 40, (0, 40), weights=w)
     yield ga.histogram(gpu.to_device(places), 40, (0, 40), weights=gpu.to_device(w)), want
+
+
+def selections(size: int, has_rest: bool) -> Any:
+    """Into an output that is too short by one, or with the rest behind what is kept."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        for limit in (0, 900):
+            x = _numbers(rng, size)
+            given, keep = gpu.to_device(x), x > limit
+            if has_rest:
+                out = gpu.to_device(np.zeros_like(x))
+                found = ga.stable_partition(given, lambda a, limit=limit: a > limit, out=out)
+                yield from zip(found, (x[keep], x[~keep]), strict=True)
+                continue
+            size_out = max(int(keep.sum()) - 1, 0)
+            out, count = (
+                gpu.to_device(np.zeros(size_out, x.dtype)),
+                gpu.to_device(np.zeros((), int)),
+            )
+            ga.select(given, lambda a, limit=limit: a > limit, out=out, out_count=count)
+            yield count, np.array(keep.sum())
+            yield out, x[keep][:-1]
+
+    return calls

@@ -21,6 +21,7 @@ from emulator.planted.calls import (
     reductions_of_records,
     scans,
     scans_of_records,
+    selections,
     sorts,
     sorts_of_tuples,
     sums_beside,
@@ -36,6 +37,7 @@ from gpualgo._algorithms.radix_sort import policy as radix_sort
 from gpualgo._algorithms.reduce import policy as reduce
 from gpualgo._algorithms.scan import policy as scan
 from gpualgo._algorithms.scan import policy_lines as lines
+from gpualgo._algorithms.select import policy as select
 
 Patch = tuple[Any, str, Any]  # a module's constant, for as long as the case runs
 
@@ -65,6 +67,11 @@ _COLUMNS = (
     (lines, "ROW_BYTES", 32),
     (lines, "SEGMENT_BYTES", 16),
 )
+_SELECT = (
+    (select, "BLOCK_THREADS", 64),
+    (select, "THREAD_BYTES", 32),
+    (select, "BLOCKS_PER_SM", 1),
+)
 _PASSES = (
     (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2)}),
     (radix_sort, "SMALL_HISTOGRAM", radix_sort.HistogramPolicy(64, 2, 4, 2)),
@@ -91,6 +98,8 @@ _PACKED = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.PACKED))
 _GLOBAL = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL))
 
 CASES = {
+    "select": Case(selections(20_003, has_rest=False), _SELECT),
+    "partition": Case(selections(5003, has_rest=True), _SELECT),
     "reduce blocks": Case(reductions(5375, None), _REDUCE),
     "reduce blocks int64": Case(reductions(3001, None, np.int64), _REDUCE),
     "reduce in order": Case(reductions_in_order, _REDUCE),

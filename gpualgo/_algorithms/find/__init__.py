@@ -1,0 +1,128 @@
+"""The public functions `find` and `count`."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.find.problem import INDEX, Counting, Finding
+from gpualgo._pipeline import checks
+from gpualgo._pipeline.problem import Problem, problem_of
+from gpualgo._pipeline.run import run
+
+if TYPE_CHECKING:
+    from gpualgo._arrays.view import View
+    from gpualgo._base import annotations as ty
+
+
+def find(
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *, axis: ty.Axis = None,
+    out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Find the first element for which a predicate is true: its index, or -1.
+
+    Parameters
+    ----------
+    x : array, or tuple of arrays
+        As for `select`, lazy or not.
+    predicate : callable or array
+        ``predicate(a)`` returns a bool; or an array of bool of the shape of `x`, lazy or not.
+    axis : None or int
+        The axis to go along; None takes all elements in C order.
+    out : array, optional
+        Where to write the result: of its shape and dtype int64, in the library of `x`.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array or scalar
+        int64, in the library of `x`: a NumPy scalar where a NumPy array has no axis left. A device
+        array gives a device array, without waiting for it.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array, `predicate` returns no bool or is no array of bool, or out does not fit.
+    ValueError
+        The shapes of `x` and an array of bool differ; out has another shape or shares memory.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+    CompileError
+        numba cannot compile `predicate`.
+
+    Notes
+    -----
+    Reads each element once, in one kernel launch; on the CPU no further than some way behind the
+    element that is found, where no axis is given. See docs/find.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> int(ga.find(np.array([1, 5, 7, 5]), lambda a: a > 4))
+    1
+    >>> ga.find(np.array([[1, 5], [2, 3]]), lambda a: a > 4, axis=1)
+    array([ 1, -1])
+    """
+    if axis is not None:
+        axis = checks.plain_axis(axis, "find")
+    problem, views, op = _problem(Finding, x, predicate, axis, False)
+    return run(problem, views, op, None, out, stream)
+
+
+def count(
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *, axis: ty.Axes = None,
+    keepdims: bool = False, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Count the elements for which a predicate is true.
+
+    Parameters
+    ----------
+    x, predicate, out, stream
+        As for `find`.
+    axis : None, int or tuple of ints
+        The axes to go along; None means all.
+    keepdims : bool
+        Keep the axes that are counted along with extent one.
+
+    Returns
+    -------
+    array or scalar
+        int64, as of `find`.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError, CompileError
+        As `find`.
+
+    Notes
+    -----
+    Reads each element once, in one kernel launch. See docs/find.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> int(ga.count(np.array([1, 5, 7, 5]), lambda a: a > 4))
+    3
+    """
+    if axis is not None:
+        axis = checks.plain_axes(axis, "count")
+    keepdims = checks.flag(keepdims, "keepdims", "count")
+    problem, views, op = _problem(Counting, x, predicate, axis, keepdims)
+    return run(problem, views, op, 0, out, stream)
+
+
+def _problem(
+    kind: type[Counting] | type[Finding], x: Any, predicate: Any, axis: Any, keepdims: bool
+) -> tuple[Problem, tuple[View, ...], Any]:
+    from gpualgo._algorithms.find import marks
+    from gpualgo._lazy.sources import input_of
+
+    where = kind.function
+    found = marks.of(x, predicate, where)
+    if kind is Finding:
+        views, op, form = input_of(marks.placed(found, axis, where), min, where)
+    else:
+        views, op, form = input_of(found, operator.add, where)
+    rest = axis, keepdims, INDEX, form, None
+    return problem_of(kind, views, op, 0 if kind is Counting else None, rest, where), views, op

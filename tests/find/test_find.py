@@ -1,0 +1,115 @@
+"""find and count against NumPy's argmax and sum of a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import DTYPES, LAYOUTS, Backend, random_array, sampled, scaled
+
+import gpualgo as ga
+from gpualgo import lazy
+from gpualgo._algorithms.find import problem
+
+LARGE = scaled(300_007, emulated=20_011)
+SHAPES = [((), None), ((0,), None), ((1,), 0), ((33,), None), ((LARGE,), None), ((0, 4), 0),
+          ((37, 211), 1), ((211, 37), 0), ((5, 7, 6), 1), ((5, 7, 6), None)]  # fmt: skip
+
+
+def where_first(keep: np.ndarray[Any, Any], axis: Any) -> Any:
+    if not keep.size:
+        return np.full([n for i, n in enumerate(keep.shape) if axis is not None and i != axis], -1)
+    return np.where(keep.any(axis), keep.argmax(axis), -1)
+
+
+def same(backend: Backend, got: Any, want: Any) -> None:
+    got = backend.to_host(got)
+    assert got.dtype == np.int64
+    np.testing.assert_array_equal(got, want, strict=False)
+    assert got.shape == np.shape(want)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+@pytest.mark.parametrize("limit", [-1, 3, 9])  # all, some, none
+def test_shapes(backend: Backend, shape: tuple[int, ...], axis: Any, limit: int) -> None:
+    x = np.random.default_rng(1).integers(0, 5 if limit != 3 else 4 + (shape != ()), shape, "int32")
+    given, keep = backend.to_device(x), x > limit
+    same(backend, ga.find(given, lambda a: a > limit, axis=axis), where_first(keep, axis))
+    same(backend, ga.count(given, lambda a: a > limit, axis=axis), keep.sum(axis))
+    mask = backend.to_device(keep)
+    same(backend, ga.find(given, mask, axis=axis), where_first(keep, axis))
+    same(backend, ga.count(given, mask, axis=axis, keepdims=True), keep.sum(axis, keepdims=True))
+
+
+@pytest.mark.parametrize("at", [0, 65_535, 65_536, 300_000])
+def test_the_first(backend: Backend, at: int) -> None:
+    """On the CPU a part of what is behind it is not looked at."""
+    at = min(at, LARGE - 1)
+    x = np.zeros(LARGE, np.int8)
+    x[at] = x[-1] = 1
+    same(backend, ga.find(backend.to_device(x), lambda a: a == 1), at)
+    assert sum(part.stop - part.start for part in problem._looks(LARGE)) >= LARGE
+
+
+@pytest.mark.parametrize("dtype", sampled(DTYPES, ("bool", "bfloat16", "complex64")), ids=str)
+def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
+    x = random_array(5003, dtype)
+    x[4999:] = x[17]
+    last = x[17]
+    given, keep = backend.to_device(x), x == last
+    same(backend, ga.count(given, backend.to_device(keep)), keep.sum())
+    same(backend, ga.find(given, lambda a: a == a), 0)
+    same(backend, ga.count(given, lambda a: a == a), 5003)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(backend: Backend, layout: str) -> None:
+    x = random_array((37, 211), np.dtype("float64"))
+    given = backend.arrange(layout, x)
+    same(backend, ga.count(given, lambda a: a > 9), (x > 9).sum())
+    same(backend, ga.find(given, lambda a: a > 15, axis=1), where_first(x > 15, 1))
+    same(backend, ga.find(given, lambda a: a > 25), where_first(x > 25, None))
+
+
+def test_tuples_and_lazy_inputs(backend: Backend) -> None:
+    x, y = (random_array(5003, np.dtype("int32"), seed) for seed in (1, 2))
+    pair, want = (backend.to_device(x), backend.to_device(y)), (x > y) & (y > 2**30)
+    same(backend, ga.count(pair, lambda p: p[0] > p[1] and p[1] > 2**30), want.sum())
+    same(backend, ga.find(pair, lambda p: p[0] > p[1] and p[1] > 2**30), want.argmax())
+    doubled = lazy.asarray(pair[0]) // 2
+    same(backend, ga.count(doubled, lambda a: a > 100), (x // 2 > 100).sum())
+    same(backend, ga.find(pair[0], doubled > 2**29), (x // 2 > 2**29).argmax())
+
+
+def test_what_is_captured(backend: Backend) -> None:
+    """Also by a plan, whose function is looked at by each call."""
+    x = random_array(3001, np.dtype("int32"))
+    given, limit = backend.to_device(x), 5
+    table = backend.to_device(np.array([True, False, True, True]))
+    plans = [ga.prepare(f, given, lambda a: a > limit) for f in (ga.count, ga.find)]
+    for limit in (5, 2**30):
+        same(backend, plans[0](given), (x > limit).sum())
+        same(backend, plans[1](given), (x > limit).argmax())
+    want = backend.to_host(table)[x & 3]
+    same(backend, ga.count(given, lambda a: table[a & 3]), want.sum())
+
+
+@pytest.mark.parametrize("function", [ga.find, ga.count])
+def test_bad_input(backend: Backend, function: Callable[..., Any]) -> None:
+    x = backend.to_device(random_array(100, np.dtype("int32")))
+    mask, name = backend.to_device(np.ones(100, bool)), function.__name__
+
+    def refused(kind: type[Exception], message: str, *args: Any, **more: Any) -> None:
+        with pytest.raises(kind, match=rf"^{name}: {message}") as caught:
+            function(*args, **more)
+        assert "\n" not in str(caught.value)
+
+    refused(TypeError, "predicate returns int32 of int32, and marks are bool", x, lambda a: a)
+    refused(TypeError, "predicate takes 2 argument", x, lambda a, b: a > b)
+    refused(TypeError, "predicate must be a function .* got NoneType", x, None)
+    refused(TypeError, "predicate is an array of int32", x, x)
+    refused(ValueError, r"predicate has shape \(99,\) and x \(100,\)", x, mask[:99])
+    refused(TypeError, "out has dtype int32", x, mask, out=x[:1].reshape(()))
+    refused(TypeError, "x must be an array", 3.0, mask)
