@@ -77,6 +77,8 @@ def test_other_layouts_are_refused(backend: Backend, case: Case) -> None:
     call, arrays = case.on(backend), case.arrays(backend)
     plan = call.prepare(*arrays)
     for i, x in enumerate(case.samples()):
+        if case.reads_last_alone and i == 0:
+            continue
 
         def refused(kind: type[Exception], message: str, other: Array, i: int = i) -> None:
             given = [*arrays[:i], other, *arrays[i + 1 :]]

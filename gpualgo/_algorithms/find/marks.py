@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import as_view
+from gpualgo._arrays.view import as_view, view_of
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.array import LazyArray
+from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import check_count, combined, parted
 from gpualgo._lazy.expression import Call, Leaf
 from gpualgo._lazy.leaf import positions
@@ -24,6 +24,8 @@ NOWHERE = (1 << 64) - 1
 
 def of(x: Any, predicate: Any, where: str) -> LazyArray:
     """Return the marks of x's elements."""
+    if is_number(x):
+        view_of(x, f"{where}: x")  # which says that it is none
     part = parted(x, f"{where}: x")
     whole = combined([part], where, lambda nodes: nodes[0], "")
     if not is_function(predicate, where):
