@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -104,8 +105,8 @@ class _CasePlan:
 
 def _joined(first: Array, rest: Array) -> Array:
     """Return two arrays of one library, one behind the other, as a new array."""
-    one = rest if first.size == 0 else first
-    whole = one[:1].repeat(first.size + rest.size)
+    xp = np if isinstance(first, np.ndarray) else sys.modules["cupy"]
+    whole = xp.zeros(first.size + rest.size, first.dtype)
     whole[: first.size], whole[first.size :] = first, rest
     return whole
 
