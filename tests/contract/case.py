@@ -116,6 +116,7 @@ class Call:
 
     def __init__(self, case: Case, table: Array) -> None:
         self.case, self.table = case, table
+        self.counts: list[Array] = []  # that calls have yet to write, maybe
         self.op = None if case.operator is None else case.operator(table, 1)
 
     def arguments(self, arrays: Any, **more: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -134,6 +135,7 @@ class Call:
         args, options = self.arguments(arrays, **more)
         if self.case.is_counted and more.get("out") is not None:
             options["out_count"] = (self.table[:1] * 0).astype(np.int64)
+            self.counts.append(options["out_count"])
         return self.case.result(self.case.function(*args, **options), more.get("out"))
 
     def prepare(self, *arrays: Array) -> Any:
