@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) sel
   for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
     typename Tiles::Tile held;
     tiles.load(held, tile);
-    tiles.mark(held, tiles.count_of(tile));
+    tiles.mark(held, tile);
     total += held.total;
   }
   if (tiles.lane == 0) shared.totals[tiles.warp] = total;

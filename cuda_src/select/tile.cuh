@@ -25,6 +25,7 @@ struct SelectPolicy {
 template <class Op>
 struct KeepIf {
   using Operator = Op;
+  static constexpr bool compares = false;
   static constexpr int marks = 0;  // numbers of an element that are not written
   template <class E>
   __device__ static bool keeps(const E& element) {
@@ -34,10 +35,49 @@ struct KeepIf {
 template <class NoOp>
 struct KeepMarked {
   using Operator = NoOp;
+  static constexpr bool compares = false;
   static constexpr int marks = 1;
   template <class E>
   __device__ static bool keeps(const E& element) {
     return leaf_of<num_leaves<E> - 1>(element);
+  }
+};
+// The first elements of runs: those that are not equal to the one before.
+template <class Op>
+struct KeepHeads {
+  using Operator = Op;
+  static constexpr bool compares = true;
+  static constexpr int marks = 0;
+  template <class E>
+  __device__ static bool keeps(const E& before, const E& element) {
+    return !Op::apply(before, element);
+  }
+};
+
+// Equality in the order of values: zeros of both signs are equal, and so are all NaN.
+struct SameValue {
+  static constexpr bool commutative = true, has_numbers = false;
+  template <class E>
+  __device__ static bool apply(const E& a, const E& b) {
+    bool is_same = true;
+    for_each_leaf<E>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      is_same = is_same && same(leaf_of<i>(a), leaf_of<i>(b));
+    });
+    return is_same;
+  }
+  template <class N>
+  __device__ static bool same(const N& a, const N& b) {
+    if constexpr (is_complex<N>) {
+      const bool a_is_number = a.real == a.real && a.imag == a.imag;
+      const bool b_is_number = b.real == b.real && b.imag == b.imag;
+      return a_is_number && b_is_number ? a.real == b.real && a.imag == b.imag
+                                        : a_is_number == b_is_number;
+    } else if constexpr (is_narrow<N>) {
+      return same(widen(a), widen(b));
+    } else {
+      return a == b || (a != a && b != b);
+    }
   }
 };
 
@@ -53,8 +93,9 @@ struct SelectParams {
   Access access;
 };
 
-// The tiles of a block, each its warps' stretches of rows.
-template <class Policy, class Keep, class T, class Access>
+// The tiles of a block, each its warps' stretches of rows. `more`: outputs besides an element's
+// numbers.
+template <class Policy, class Keep, class T, class Access, int more = 0>
 struct SelectTiles {
   using E = Held<T>;
   static constexpr int items = Policy::items, rows = Policy::rows;
@@ -64,7 +105,7 @@ struct SelectTiles {
   static constexpr int tile_items = warps * warp_items;
   static constexpr int field_bits = 16;  // of a row's count in a word of four
   static_assert(rows * field_bits <= 64 && row_items < 1 << field_bits && rows * items <= 64);
-  using Params = SelectParams<T, outputs, Access>;
+  using Params = SelectParams<T, outputs + more, Access>;
 
   struct Tile {
     Pack<E, items> packs[rows];
@@ -72,6 +113,7 @@ struct SelectTiles {
     uint64 before;     // fields: how many of each row earlier lanes keep
     int starts[rows];  // how many earlier rows keep
     int total;         // that the warp keeps
+    E earlier;         // in lane 0: what lies before the warp's elements, where they are compared
   };
 
   const Params& params;
@@ -89,6 +131,13 @@ struct SelectTiles {
   __device__ void load(Tile& held, int64 tile) const {
     const int64 begin = tile * tile_items;
     const int count = count_of(tile);
+    if constexpr (Keep::compares) {
+      const int64 first = begin + start_of(0);
+      held.earlier = E{};
+      if (lane == 0 && first > 0 && first < params.num_items) {
+        held.earlier = params.access.template load_one<T>(params.input, first - 1);
+      }
+    }
     if (count == tile_items) {
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
@@ -102,6 +151,7 @@ struct SelectTiles {
 #pragma unroll
       for (int k = 0; k < items; ++k) {
         const int i = start_of(row) + k;
+        if (Keep::compares) held.packs[row].items[k] = E{};  // lanes hand on what nobody looks at
         if (i < count) {
           held.packs[row].items[k] = params.access.template load_one<T>(params.input, begin + i);
         }
@@ -110,15 +160,21 @@ struct SelectTiles {
   }
 
   // Asks which elements are kept, and ranks them among the warp's.
-  __device__ void mark(Tile& held, int count) const {
+  __device__ void mark(Tile& held, int64 tile) const {
+    const int64 rest = params.num_items - tile * tile_items;  // from the tile on
     held.kept = 0;
     uint64 own = 0;
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
       uint32 bits = 0;
+      E before = held.packs[row].items[0];
+      if constexpr (Keep::compares) before = before_row(held, row);
 #pragma unroll
       for (int k = 0; k < items; ++k) {
-        if (start_of(row) + k < count && Keep::keeps(held.packs[row].items[k])) bits |= 1u << k;
+        const E& element = held.packs[row].items[k];
+        const int i = start_of(row) + k;
+        if (i < rest && is_kept(before, element, tile == 0 && i == 0)) bits |= 1u << k;
+        if constexpr (Keep::compares) before = element;
       }
       held.kept |= uint64(bits) << row * items;
       own |= uint64(ptx::popc(bits)) << row * field_bits;
@@ -136,6 +192,20 @@ struct SelectTiles {
     for (int row = 0; row < rows; ++row) {
       held.starts[row] = held.total;
       held.total += field(totals, row);
+    }
+  }
+  // The element before a lane's first one of a row.
+  __device__ E before_row(const Tile& held, int row) const {
+    const E of_lane = shuffle_up(held.packs[row].items[items - 1], 1);
+    if (row == 0) return lane == 0 ? held.earlier : of_lane;
+    const E of_row = shuffle(held.packs[row - (row > 0)].items[items - 1], warp_threads - 1);
+    return lane == 0 ? of_row : of_lane;
+  }
+  __device__ static bool is_kept(const E& before, const E& element, bool is_first) {
+    if constexpr (Keep::compares) {
+      return is_first || Keep::keeps(before, element);
+    } else {
+      return Keep::keeps(element);
     }
   }
   __device__ static int field(uint64 word, int row) {

@@ -20,6 +20,7 @@ Dtype = np.dtype[Any]
 THREAD_BYTES = 64  # of elements that a thread holds
 MOST_ROWS = 4  # whose counts fit a word
 BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
+IF, MARKED, HEADS = "KeepIf", "KeepMarked", "KeepHeads"  # what is kept, of select/tile.cuh
 STAGES = 2  # tiles of what is kept, in shared memory
 NARROW_COUNTS = 1 << 32  # elements whose count fits 32 bits, beside a tag in one word
 _BOOL = np.dtype(np.bool_)
@@ -38,14 +39,17 @@ class Policy:
         """How many elements a tile has."""
         return self.block_threads * self.rows * self.items
 
-    def shared_bytes(self, written: tuple[Dtype, ...]) -> int:
+    def shared_bytes(self, written: tuple[Dtype, ...], gives_lengths: bool = False) -> int:
         """Return the size of Shared, which checks it, with its padding."""
-        sections = [-(-self.tile_items * leaf.itemsize // VECTOR_BYTES) for leaf in written]
-        others = 16 + 4 * (self.block_threads // WARP) + VECTOR_BYTES
+        sizes = [leaf.itemsize for leaf in written] + [4] * gives_lengths
+        sections = [-(-self.tile_items * size // VECTOR_BYTES) for size in sizes]
+        others = 32 + 8 * (self.block_threads // WARP) + VECTOR_BYTES
         return STAGES * sum(sections) * VECTOR_BYTES + others
 
 
-def policy_of(source: Element, written: tuple[Dtype, ...], limit: int) -> Policy:
+def policy_of(
+    source: Element, written: tuple[Dtype, ...], limit: int, gives_lengths: bool = False
+) -> Policy:
     """Return the policy for elements of which so many bytes of shared memory can be had."""
     element = records.held(source)
     widest = max(leaf.itemsize for leaf in records.leaves(element))
@@ -53,7 +57,7 @@ def policy_of(source: Element, written: tuple[Dtype, ...], limit: int) -> Policy
     size = sum(leaf.itemsize for leaf in records.leaves(element))
     rows = min(MOST_ROWS, max(1, THREAD_BYTES // (items * size)))
     threads = BLOCK_THREADS
-    while (found := Policy(threads, items, rows)).shared_bytes(written) > limit:
+    while (found := Policy(threads, items, rows)).shared_bytes(written, gives_lengths) > limit:
         threads //= 2
     return found
 
@@ -79,20 +83,22 @@ class Kind:
     written: tuple[Dtype, ...]
     access: Access
     policy: Policy
-    is_marked: bool
+    kept: str  # IF, MARKED or HEADS
     is_wide: bool  # counts take 64 bits
-    keeps_rest: bool
+    keeps_rest: bool = False
+    gives_lengths: bool = False
 
     @property
     def shared_bytes(self) -> int:
         """What a block of the kernel that selects has of shared memory."""
-        return self.policy.shared_bytes(self.written)
+        return self.policy.shared_bytes(self.written, self.gives_lengths)
 
     @property
     def selecting(self) -> Spec:
         """The kernel that writes what is kept."""
         count = "gpualgo::uint64" if self.is_wide else "gpualgo::uint32"
-        last = count, self.access.cpp, str(self.keeps_rest).lower()
+        flags = [str(flag).lower() for flag in (self.keeps_rest, self.gives_lengths)]
+        last = count, self.access.cpp, *flags
         return self._spec("kernel.cuh", "select_kernel", last)
 
     @property
@@ -104,16 +110,23 @@ class Kind:
         cut, op, source = self.policy, self.op, self.source
         sizes = cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes
         element = records.held(source)
-        result = element if self.is_marked else _BOOL
-        keep = "KeepMarked" if self.is_marked else "KeepIf"
+        result, arguments = (element if self.kept == MARKED else _BOOL), (element,)
+        if self.kept == HEADS:
+            arguments = (element, element)
+        if self.kept == HEADS and op.name is not None:
+            called = f"gpualgo::{'WithNumbers<gpualgo::SameValue>' if op.key.numbers else 'SameValue'}"
+        else:
+            called = functor(op, arguments, result)
         types = (
             f"gpualgo::SelectPolicy<{', '.join(map(str, sizes))}>",
-            f"gpualgo::{keep}<{functor(op, (element,), result)}>", records.cpp_name(source), *last,
+            f"gpualgo::{self.kept}<{called}>", records.cpp_name(source), *last,
         )  # fmt: skip
         expression = f"gpualgo::{name}<{', '.join(types)}>"
-        reads, writes = len(records.leaves(source)), len(self.written)
+        reads, writes = len(records.leaves(source)), len(self.written) + self.gives_lengths
         takes = parameters.select(reads, writes, self.access.fields)
         computed = source if isinstance(source, records.Computed) else None
-        if self.is_marked and computed is None:
+        if op.name is not None and computed is None:
             return Spec(f"select/{header}", expression, takes)
-        return Spec(f"select/{header}", expression, takes, op, (element,), result, computed)
+        if op.name is not None:  # which is a part of the expression
+            arguments, result = (element,), element
+        return Spec(f"select/{header}", expression, takes, op, arguments, result, computed)
