@@ -37,6 +37,14 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
         )
         for array, result, name in zip(given, results, names, strict=True)
     )
+    bounds = [pair for pair, one in zip(zip(targets, names, strict=True), results, strict=True)
+              if one.is_bound]  # fmt: skip
+    for target, name in bounds[1:]:
+        if target.shape != bounds[0][0].shape:
+            raise ValueError(
+                f"{where}: {bounds[0][1]} has shape {bounds[0][0].shape} and {name} "
+                f"{target.shape}; pass arrays of one length"
+            )
     for target, name, result in zip(targets, names, results, strict=True):
         for i, source in enumerate(views):
             may_be_same = i in result.in_place_of

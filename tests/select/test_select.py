@@ -288,8 +288,10 @@ def test_bad_input(backend: Backend, function: Callable[..., Any]) -> None:
     refused(ValueError, "out_count has shape", x, mask, out=out,
             out_count=backend.to_device(np.zeros(2, "i8")))  # fmt: skip
     refused(ValueError, "out has shape", x, mask, out=out.reshape(10, 10), out_count=count)
-    seven = (x,) * 8
-    refused(TypeError, "x has elements of 8 numbers, at most 7", seven, mask)
+    refused(TypeError, "x has elements of 8 numbers, at most 7", (x,) * 8, mask)
+    if function is ga.select:
+        shorter = (out, out[50:].copy())
+        refused(ValueError, r"out\[0\] has shape \(100,\) and out\[1\]", (x, y), mask, out=shorter)
     if function is ga.stable_partition:
         refused(
             ValueError, r"out has shape \(50,\), the result has \(100,\)", x, mask, out=out[:50]
