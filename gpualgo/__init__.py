@@ -8,6 +8,7 @@ from gpualgo._algorithms.find import count, find
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.runs import run_length_encode, unique
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.select import select, stable_partition
 from gpualgo._algorithms.transform import transform
@@ -58,11 +59,13 @@ __all__ = [
     "prepare",
     "radix_sort",
     "reduce",
+    "run_length_encode",
     "select",
     "set_memory_resource",
     "stable_partition",
     "temp_storage_bytes",
     "transform",
+    "unique",
 ]
 
 # Loaded where they are asked for: most programs need few of them.

@@ -10,6 +10,7 @@ from gpualgo._algorithms.find import count, find
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.runs import run_length_encode
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.select import select, stable_partition
 from gpualgo._algorithms.transform import transform
@@ -18,4 +19,5 @@ from gpualgo._algorithms.transform import transform
 ALGORITHMS: tuple[Callable[..., Any], ...] = (
     reduce, inclusive_scan, exclusive_scan, transform, radix_sort, argsort, histogram, argmin,
     argmax, minmax, select, stable_partition, find, count,
+    run_length_encode,
 )  # fmt: skip

@@ -58,7 +58,7 @@ TABLE = (
     Row(
         "one pass",
         ("reduce", "inclusive_scan", "exclusive_scan", "transform", "copy", "argmin", "argmax",
-         "minmax", "select", "stable_partition", "find", "count"),
+         "minmax", "select", "stable_partition", "find", "count", "run_length_encode"),
     ),
     Row("histogram", ("histogram",), 1 << 16, 1, 16 << 30, "samples"),
     Row("sort", ("radix_sort",), 1 << 16, 4, 16 << 30),

@@ -9,6 +9,7 @@ from gpualgo._operators.key import python_function
 
 # What operators are called that are not `op`, by the function that they are passed to.
 _PARAMETERS = dict.fromkeys(("select", "stable_partition", "find", "count"), "predicate")
+_PARAMETERS["run_length_encode"] = "eq"
 
 
 def name(error: Exception, op: Any, where: str) -> None:

@@ -15,6 +15,7 @@ from support import Array, Backend, random_array
 import gpualgo as ga
 from gpualgo._api.describe import describe
 
+OPERATORS = {"op", "predicate", "eq"}  # what parameters are called that are functions
 TABLE = np.arange(3, 11, dtype=np.int32)  # what operators capture, besides a number
 
 
@@ -129,7 +130,8 @@ class Call:
         parameters = list(inspect.signature(self.case.function).parameters)
         if parameters[0] == "op":
             return (self.op, *arrays), options
-        return tuple(arrays), {"op" if "op" in parameters else "predicate": self.op, **options}
+        (name,) = OPERATORS.intersection(parameters)
+        return tuple(arrays), {name: self.op, **options}
 
     def __call__(self, *arrays: Array, **more: Any) -> Any:
         args, options = self.arguments(arrays, **more)

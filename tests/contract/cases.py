@@ -18,6 +18,7 @@ from contract.operators import (
     divided,
     doubled,
     looked_up,
+    near,
     paired,
     paired_off,
     rare,
@@ -238,11 +239,23 @@ def _finds(f: Callable[..., Any]) -> list[Case]:
     ]
 
 
+def _runs() -> list[Case]:
+    common: dict[str, Any] = {"can_be_recorded": False, "is_counted": True}
+    f = ga.run_length_encode
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),), {}, near, captures=True, **common),
+        Case(f, "rows", (((37, 211), "bool"),), **common),
+        Case(f, "no axes", (((), "float32"),), **common),
+        Case(f, "empty", (((0, 5), "float32"),), **common),
+        Case(f, "lazy ones", (((3001,), "int16"),), is_lazy=True, **common),
+    ]
+
+
 CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
     *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
     *_extremes(ga.minmax), *_selections(ga.select), *_selections(ga.stable_partition),
-    *_finds(ga.find), *_finds(ga.count),
+    *_finds(ga.find), *_finds(ga.count), *_runs(),
 ]  # fmt: skip
 
 

@@ -44,5 +44,9 @@ def rare(table: Array, number: int) -> Callable[..., Any]:
     return lambda a: a > table[1] + number + 5
 
 
+def near(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a, b: abs(a - b) < table[1] + number
+
+
 def paired_off(table: Array, number: int) -> Callable[..., Any]:
     return lambda p: p[1] < p[0] + number

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from contract.case import TABLE, Call
+from contract.case import OPERATORS, TABLE, Call
 from contract.cases import CASES, cases_of, each_function
 from support import Backend
 
@@ -42,7 +42,7 @@ def test_sizes_and_shapes(function: Callable[..., Any]) -> None:
 
 @each_function
 def test_operators_capture_arrays(function: Callable[..., Any]) -> None:
-    has_operator = not {"op", "predicate"}.isdisjoint(inspect.signature(function).parameters)
+    has_operator = not OPERATORS.isdisjoint(inspect.signature(function).parameters)
     assert any(case.captures for case in cases_of(function)) == has_operator
 
 

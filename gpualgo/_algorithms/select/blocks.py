@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,19 +17,18 @@ from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_START
 
-if TYPE_CHECKING:
-    from gpualgo._algorithms.select.problem import Selection
-
 Array = np.ndarray[Any, Any]
 
 BLOCK_BYTES = 256 << 20
 
 
 def select(
-    problem: Selection, arrays: Sequence[Array], outs: Sequence[Array], count: Array,
-    op: Operator | None, stream: Any, places: Sequence[View | None],
+    problem: Any, arrays: Sequence[Array], outs: Sequence[Array], count: Array,
+    op: Operator | None, stream: Any, places: Sequence[View | None], block_bytes: int | None = None,
 ) -> None:  # fmt: skip
-    """Select of arrays of one shape with elements; `places`: where kernels read them in place.
+    """Solve a problem of `cuda.Selecting` for arrays of one shape, which has elements.
+
+    `places`: where kernels read them in place; `block_bytes`: of another size than is usual.
 
     The rest, where it is wanted, stays on the host until it is known where it begins.
     """
@@ -38,20 +37,21 @@ def select(
     if stream is None and any(places):  # what was queued there comes first
         driver.synchronize(handle)
     operands = [Operand(array, place) for array, place in zip(arrays, places, strict=False)]
-    _Blocks(problem, operands, op, handle).run(outs, count)
+    _Blocks(problem, operands, op, handle, block_bytes or BLOCK_BYTES).run(outs, count)
 
 
 class _Blocks:
     """Blocks in C order: each is brought over, selected from, and what it keeps fetched."""
 
     def __init__(
-        self, problem: Selection, operands: Sequence[Operand], op: Operator | None, stream: int
-    ) -> None:
+        self, problem: Any, operands: Sequence[Operand], op: Operator | None, stream: int,
+        block_bytes: int,
+    ) -> None:  # fmt: skip
         self.problem, self.operands, self.op, self.stream = problem, operands, op, stream
         self.device = problem.device
         shape = operands[0].array.shape
         size = sum(records.step_of(number) for number in records.leaves(problem.source))
-        pieces = staging.pieces(shape, max(1, size), BLOCK_BYTES)
+        pieces = staging.pieces(shape, max(1, size), block_bytes)
         self.indices = [(*index, ...) for index in pieces]
         self.plans: dict[Any, Plan] = {}
 
@@ -61,7 +61,7 @@ class _Blocks:
         most = max(self.operands[0].array[index].size for index in self.indices)
         sizes = [
             *(0 if one.place else most * one.array.dtype.itemsize for one in self.operands),
-            *(most * leaf.itemsize for leaf in problem.written), count.dtype.itemsize,
+            *(most * out.dtype.itemsize for out in outs), count.dtype.itemsize,
         ]  # fmt: skip
         rests: list[list[Array]] = []
         total, capacity = 0, outs[0].shape[0]
@@ -71,7 +71,7 @@ class _Blocks:
             for index in self.indices:
                 num_items, kept = self._select(index, sources, targets)
                 parts = [out[total : min(total + kept, capacity)] for out in outs]
-                rest = [np.empty(num_items - kept, leaf) for leaf in problem.written]
+                rest = [np.empty(num_items - kept, out.dtype) for out in outs]
                 for part, behind, target in zip(parts, rest, targets, strict=False):
                     staging.download(target, part, device, stream)
                     if problem.keeps_rest:

@@ -19,6 +19,7 @@ from gpualgo._operators.operator import Operator, known
 Array: TypeAlias = np.ndarray[Any, Any]
 _BOOL = np.dtype(np.bool_)
 _NOBODY = known("no_operator")
+IF, MARKED, HEADS = "if", "marked", "heads"  # what is kept
 
 
 def select(
@@ -32,13 +33,25 @@ def select(
     (`is_marked`), which is not written, else op does. With `keeps_rest` the others follow.
     """
     with bound(_NOBODY if op is None else op):
-        return _Selection(source, arrays, outs, op, is_marked).run(keeps_rest)
+        return _Selection(source, arrays, outs, op, MARKED if is_marked else IF).run(keeps_rest)
 
 
 def count(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
     """Return how many elements the last number of source marks; arrays as for `select`."""
     with bound(_NOBODY if op is None else op):
-        return _Selection(source, arrays, [], op, is_marked=True).count()
+        return _Selection(source, arrays, [], op, MARKED).count()
+
+
+def heads(
+    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], starts: Array | None,
+    op: Operator | None,
+) -> int:  # fmt: skip
+    """Write the first elements of runs to outs, and where they stand to starts; return the runs.
+
+    Arrays and outs as for `select`. op says which elements are equal, without one their values do.
+    """
+    with bound(_NOBODY if op is None else op):
+        return _Selection(source, arrays, outs, op, HEADS, starts).run(keeps_rest=False)
 
 
 class _Selection:
@@ -46,7 +59,7 @@ class _Selection:
 
     def __init__(
         self, source: records.Source, arrays: Sequence[Array], outs: Sequence[Array],
-        op: Operator | None, is_marked: bool,
+        op: Operator | None, kept: str, starts: Array | None = None,
     ) -> None:  # fmt: skip
         self.num_items, self.outs = arrays[0].size, outs
         shape = arrays[0].shape
@@ -67,9 +80,15 @@ class _Selection:
             self.computed = room.take(
                 at.CHUNK * sum(number.itemsize for number in records.leaves(element))
             )
-        if not is_marked:
+        self.compares, self.starts, self.numbers = kept == HEADS, starts, 0
+        self.differs = [0] * len(outs)
+        if kept == IF or (kept == HEADS and op is not None and op.name is None):
             assert op is not None
-            self.mark = self._code(_marking(op, element))
+            self.mark = self._code((_marking if kept == IF else _heading)(op, element))
+        elif kept == HEADS:
+            self.differs = [self._code(_differing(leaf)) for leaf in records.leaves(element)]
+        if starts is not None:
+            self.numbers = room.take(8 * at.CHUNK)
         self.marks, self.packed = room.take(at.CHUNK), room.take(16 * at.CHUNK)
         self.num_bytes, self.dims = room.size, dims
         self.work = self.num_items * sum(array.itemsize for array in arrays)
@@ -102,15 +121,16 @@ class _Selection:
         return int(places.sum())
 
     def _pass(self, places: Array, per_task: int, is_counting: bool, total: int) -> None:
-        capacity = self.outs[0].shape[0] if self.outs else 0
+        writes = [_write(*pair) for pair in zip(self.outs, self.differs, strict=True)]
+        if self.starts is not None:
+            writes.append(_write(self.starts, 0))
         head = {
             at.LENGTH: self.num_items, at.NDIM: len(self.dims), at.INPUTS: len(self.reads),
-            at.OUTPUTS: len(self.outs), at.PER_TASK: per_task,
-            at.PLACES: address(places), at.COUNTS: is_counting, at.TOTAL: total,
-            at.CAPACITY: capacity, at.COMPUTE: self.compute, at.COMPUTED: self.computed,
-            at.MARK: self.mark, at.MARKS: self.marks, at.PACKED: self.packed,
+            at.OUTPUTS: len(writes), at.PER_TASK: per_task, at.PLACES: address(places),
+            at.COUNTS: is_counting, at.TOTAL: total, at.COMPUTE: self.compute,
+            at.COMPUTED: self.computed, at.MARK: self.mark, at.MARKS: self.marks,
+            at.PACKED: self.packed, at.COMPARES: self.compares, at.NUMBERS: self.numbers,
         }  # fmt: skip
-        writes = [_write(out) for out in self.outs]
         lengths = [dim[0] for dim in self.dims]
         arguments = table([head[i] for i in range(at.TAIL)], lengths, *self.reads, *writes)
         kernel, place, num_bytes = _walk(), address(arguments), self.num_bytes
@@ -132,11 +152,11 @@ def _read(
     return leaf(address(array), source, source, is_direct, at.CHUNK, room)
 
 
-def _write(out: Array) -> list[int]:
+def _write(out: Array, differs: int) -> list[int]:
     """Return what the kernel's table has of an array that is written."""
     size, stride = out.itemsize, out.strides[0]
     pack = 0 if stride == size else packer(size)
-    return [address(out), size, stride, _picker(size), pack]
+    return [address(out), size, stride, out.shape[0], _picker(size), pack, differs]
 
 
 def _picker(itemsize: int) -> int:
@@ -161,6 +181,34 @@ def _marking(op: Operator, element: np.dtype[Any]) -> Any:
         return mark_kernel(fn, numbers)
 
     return get_code(("mark", numbers), write, Applied(op, (argument,), _BOOL))
+
+
+def _heading(op: Operator, element: np.dtype[Any]) -> Any:
+    """Return the code of the same function, which asks an operator whether elements are equal."""
+
+    def write(fn: Any) -> Callable[..., None]:
+        from gpualgo._algorithms.select.cpu_kernels import head_kernel
+
+        return head_kernel(fn, element)
+
+    return get_code(("head", element), write, Applied(op, (element, element), _BOOL))
+
+
+def _differing(number: np.dtype[Any]) -> Any:
+    """Return the code of f(marks, numbers, count), which compares values of a dtype."""
+
+    def write(fn: Any) -> Callable[..., None]:
+        from gpualgo._algorithms.select.cpu_kernels import differ_kernel
+
+        return differ_kernel(fn, number)
+
+    applied = Applied(Operator(same_value), (number, number), _BOOL)
+    return get_code(("differ", number), write, applied)
+
+
+def same_value(a: Any, b: Any) -> Any:
+    """Return whether numbers are equal in the order of values: all NaN are."""
+    return a == b or (a != a and b != b)
 
 
 def _walk() -> Kernel:

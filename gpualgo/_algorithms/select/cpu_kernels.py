@@ -13,16 +13,18 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.select.cpu_parameters import (
-    CAPACITY,
     CHUNK,
+    COMPARES,
     COMPUTE,
     COMPUTED,
     COUNTS,
+    DIFFERS,
     INPUTS,
     LENGTH,
     MARK,
     MARKS,
     NDIM,
+    NUMBERS,
     OUT,
     OUTPUTS,
     PACK,
@@ -31,6 +33,7 @@ from gpualgo._algorithms.select.cpu_parameters import (
     PICK,
     PLACES,
     READ,
+    ROOM,
     SIZE,
     STRIDE,
     TAIL,
@@ -38,6 +41,7 @@ from gpualgo._algorithms.select.cpu_parameters import (
     WRITTEN,
 )  # fmt: skip
 from gpualgo._cpu.elements import storage
+from gpualgo._cpu.leaves import leaves_of
 from gpualgo._cpu.packing import fetched
 from gpualgo._cpu.parameters import START
 from gpualgo._cpu.pointers import call, copy_bytes, load, load_each, pointer_to, pointers_to, store
@@ -54,6 +58,38 @@ def mark_kernel(fn: Any, numbers: tuple[np.dtype[Any], ...]) -> Callable[..., No
         target, read = _bytes(marks), sources(slots)
         for i in range(count):
             store(target, i, types.uint8(fn(*load_each(read, i))))
+
+    return mark
+
+
+def head_kernel(fn: Any, element: np.dtype[Any]) -> Callable[..., None]:
+    """Write f(marks, slots, count): 1 for the first element, and for each unequal to the last."""
+    read = leaves_of(element)
+    pointers, get = read.pointers, read.load
+
+    def mark(marks: int, slots: int, count: int) -> None:
+        target, source = _bytes(marks), pointers(slots)
+        store(target, 0, types.uint8(1))
+        for i in range(1, count):
+            is_equal = fn(get(source, i - 1), get(source, i))
+            store(target, i, types.uint8(0 if is_equal else 1))
+
+    return mark
+
+
+def differ_kernel(fn: Any, number: np.dtype[Any]) -> Callable[..., None]:
+    """Write f(marks, numbers, count): the same for one of an element's numbers.
+
+    1 for the first element, and added to the marks of the others.
+    """
+    pointer = pointer_to(storage(number))
+
+    def mark(marks: int, numbers: int, count: int) -> None:
+        target, source = _bytes(marks), pointer(numbers)
+        store(target, 0, types.uint8(1))
+        for i in range(1, count):
+            is_equal = fn(load(source, i - 1), load(source, i))
+            store(target, i, load(target, i) | types.uint8(0 if is_equal else 1))
 
     return mark
 
@@ -85,22 +121,35 @@ def _count(marks: int, count: int) -> int:
     return total
 
 
-def _written(table: int, record: int, packed: int, place: int, count: int, capacity: int) -> None:
+def _written(record: int, packed: int, place: int, count: int) -> None:
     """Copy numbers that follow one another to places in the output, as far as it reaches."""
     p = _words(record)
-    count = min(count, capacity - place)
+    count = min(count, load(p, ROOM) - place)
     if count <= 0:
         return
     if load(p, PACK):
-        ends = table + 8 * CAPACITY, record + 8 * STRIDE
+        ends = record + 8 * ROOM, record + 8 * STRIDE
         call(load(p, PACK), (packed, load(p, OUT), place, count, 1, *ends, 0))
     else:
         copy_bytes(load(p, OUT) + place * load(p, SIZE), packed, count * load(p, SIZE))
 
 
+def _compared(table: int, scratch: int, writes: int, count: int) -> None:
+    """Mark the elements of which a number differs from that of the one before."""
+    p, slots = _words(table), _words(scratch)
+    marks = scratch + load(p, MARKS)
+    for i in range(count):
+        store(_bytes(marks), i, types.uint8(0))
+    for k in range(load(p, OUTPUTS)):
+        differs = load(_words(writes + 8 * k * WRITTEN), DIFFERS)
+        if differs:
+            call(differs, (marks, load(slots, k), count))
+
+
 # Compiled when the kernel that calls them is.
 _counted = numba.njit(nogil=True, error_model="numpy")(_count)
 _copied = numba.njit(nogil=True, error_model="numpy")(_written)
+_compare = numba.njit(nogil=True, error_model="numpy")(_compared)
 
 
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
@@ -118,28 +167,40 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
         place = 0 if load(p, COUNTS) else load(places, task)
         rest = load(p, TOTAL) + start - place
         while start < stop:
-            n = min(CHUNK, stop - start)
+            earlier = min(load(p, COMPARES), start)  # elements that are read for comparison alone
+            n = min(CHUNK - load(p, COMPARES), stop - start)
             for k in range(inputs):
                 leaf = reads + 8 * k * (READ + ndim)
                 at = load(_words(leaf), START)
-                at = fetched(leaf, scratch, at, start, n, ndim, lengths, leaf + 8 * READ)
+                begin, count = start - earlier, n + earlier
+                at = fetched(leaf, scratch, at, begin, count, ndim, lengths, leaf + 8 * READ)
                 store(slots, k, at)
             if load(p, COMPUTE):
-                call(load(p, COMPUTE), (scratch, scratch + load(p, COMPUTED), n))
+                call(load(p, COMPUTE), (scratch, scratch + load(p, COMPUTED), n + earlier))
             marks = load(slots, outputs)
             if load(p, MARK):
                 marks = scratch + load(p, MARKS)
-                call(load(p, MARK), (marks, scratch, n))
+                call(load(p, MARK), (marks, scratch, n + earlier))
+            elif load(p, COMPARES):
+                marks = scratch + load(p, MARKS)
+                _compare(table, scratch, writes, n + earlier)
+            marks += earlier
+            if load(p, NUMBERS):
+                numbers = scratch + load(p, NUMBERS)
+                for i in range(n + earlier):
+                    store(_words(numbers), i, start - earlier + i)
+                store(slots, outputs - 1, numbers)
             kept = _counted(marks, n)
             if not load(p, COUNTS):
                 for k in range(outputs):
                     record = writes + 8 * k * WRITTEN
                     pick, source = load(_words(record), PICK), load(slots, k)
+                    source += earlier * load(_words(record), SIZE)
                     call(pick, (packed, source, marks, n, 1))
-                    _copied(table, record, packed, place, kept, load(p, CAPACITY))
+                    _copied(record, packed, place, kept)
                     if load(p, TOTAL) >= 0:
                         call(pick, (packed, source, marks, n, 0))
-                        _copied(table, record, packed, rest, n - kept, load(p, CAPACITY))
+                        _copied(record, packed, rest, n - kept)
             place += kept
             rest += n - kept
             start += n

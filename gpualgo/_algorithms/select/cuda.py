@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from gpualgo._algorithms.select import policy
 from gpualgo._arrays.view import View
@@ -19,14 +21,27 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import known
 
-if TYPE_CHECKING:
-    from gpualgo._algorithms.select.problem import Selection
-
 _CONTROL_BYTES = 256  # LookbackControl
 _NOBODY = known("no_operator")
 
 
-def plan_of(problem: Selection, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+class Selecting(Protocol):
+    """What a plan asks of a problem."""
+
+    source: records.Source
+    keeps_rest: bool
+    gives_lengths: bool  # of runs, behind an element's numbers
+
+    @property
+    def kept(self) -> str:
+        """What is kept: IF, MARKED or HEADS of `policy`."""
+
+    @property
+    def written(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of an element's numbers that are written."""
+
+
+def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a selection into targets of any stride, the last of them the count."""
     *outs, count = targets
     at, device = Places(len(views), len(targets)), count.device
@@ -37,14 +52,15 @@ def plan_of(problem: Selection, views: Sequence[View], op: Any, targets: Sequenc
     source, written = problem.source, problem.written
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
-    cut = policy.policy_of(source, written, gpu.get(device).shared_limit)
+    cut = policy.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
     access, reached = _access(source, dims, [view.ptr for view in views], cut.items)
     is_wide = num_items >= policy.NARROW_COUNTS
     num_tiles = -(-num_items // cut.tile_items)
-    piece = Piece(_CONTROL_BYTES + 8 * num_tiles * (2 if is_wide else 1), STATES, is_zeroed=True)
+    state_words = (1 + is_wide) * (1 + problem.gives_lengths)
+    piece = Piece(_CONTROL_BYTES + 8 * num_tiles * state_words, STATES, is_zeroed=True)
     kind = policy.Kind(
-        _NOBODY if op is None else op, source, written, access, cut, problem.is_marked, is_wide,
-        problem.keeps_rest,
+        _NOBODY if op is None else op, source, written, access, cut, problem.kept, is_wide,
+        problem.keeps_rest, problem.gives_lengths,
     )  # fmt: skip
     words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
     fixed = {

@@ -110,11 +110,14 @@ class Kind:
         cut, op, source = self.policy, self.op, self.source
         sizes = cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes
         element = records.held(source)
-        result, arguments = (element if self.kept == MARKED else _BOOL), (element,)
+        result = element if self.kept == MARKED else _BOOL
+        arguments: tuple[Dtype, ...] = (element,)
         if self.kept == HEADS:
             arguments = (element, element)
         if self.kept == HEADS and op.name is not None:
-            called = f"gpualgo::{'WithNumbers<gpualgo::SameValue>' if op.key.numbers else 'SameValue'}"
+            called = (
+                f"gpualgo::{'WithNumbers<gpualgo::SameValue>' if op.key.numbers else 'SameValue'}"
+            )
         else:
             called = functor(op, arguments, result)
         types = (

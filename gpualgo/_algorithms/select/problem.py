@@ -44,6 +44,7 @@ class Selection(Problem):
 
     spreads_tuples = True
     is_counted = True
+    gives_lengths = False
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
@@ -75,6 +76,13 @@ class Selection(Problem):
         self.results = (*outs, Result((), COUNT))
         places = [f"out{p}" for p in self.form.places] if self.form is not None else ["out"]
         self.output_names = (*places, "out_count")
+
+    @property
+    def kept(self) -> str:
+        """What is kept, as the kernel knows it."""
+        from gpualgo._algorithms.select import policy
+
+        return policy.MARKED if self.is_marked else policy.IF
 
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:

@@ -1,0 +1,131 @@
+"""Runs: elements that follow one another and are equal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._lazy.sources import Source, arguments_of, elements_of
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, results
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
+
+
+class Rest(NamedTuple):
+    """The arguments besides the arrays and the equality."""
+
+    form: Form | Source | None
+    gives_lengths: bool
+
+
+class Runs(Problem):
+    """What equal calls share that look for the first elements of runs."""
+
+    spreads_tuples = True
+    is_counted = True
+    keeps_rest = False
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
+        where: str,
+    ) -> None:  # fmt: skip
+        form, self.gives_lengths = rest
+        self.inputs, self.forms = arguments_of(views, form)
+        super().__init__(device, views, op, init, rest, where)
+        checks.same_place(list(views), where)
+        self.shape = views[0].shape
+        found: Form | None
+        if isinstance(form, Source):
+            assert op is not None
+            self.source, found, _ = elements_of(op, views, form, device, where)
+        else:
+            for view, name in zip(views, self.inputs, strict=True):
+                checks.element(view, name, where)
+            found = form
+            names = () if form is None else form.names
+            kinds = [view.dtype for view in views]
+            self.source = kinds[0] if form is None else records.record(names, kinds)
+        if op is not None and op.name is None:
+            self._check_equality(op)
+        size = math.prod(self.shape)
+        kinds = [*self.written, *([COUNT] if self.gives_lengths else [])]
+        outs = tuple(Result((size,), kind, is_bound=True) for kind in kinds)
+        self.results = (*outs, Result((), COUNT))
+        self.form = Form(tuple, (found, None)) if self.gives_lengths else found
+        places = ["out"] if self.form is None else [f"out{p}" for p in self.form.places]
+        self.output_names = (*places, "out_count")
+
+    @property
+    def written(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of an element's numbers."""
+        return records.leaves(records.held(self.source))
+
+    @property
+    def kept(self) -> str:
+        """What is kept, as the kernel knows it."""
+        from gpualgo._algorithms.select import policy
+
+        return policy.HEADS
+
+    def _check_equality(self, op: Operator) -> None:
+        """Raise TypeError unless eq returns a bool."""
+        element = records.held(self.source)
+        found = results.dtype_of(op, (element, element), None, self.device, self.where)
+        if found != BOOL:
+            raise TypeError(
+                f"{self.where}: eq returns {records.shown(found)} of two "
+                f"{records.shown(element)}, and equality is a bool; compare, as in "
+                "lambda a, b: a == b"
+            )
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.select import cuda
+
+        return cuda.plan_of(self, views, op, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.select import cpu
+
+        *outs, count = results
+        num_items = math.prod(self.shape)
+        if num_items == 0:
+            count[...] = 0
+            return
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        if not self.gives_lengths:
+            count[...] = cpu.heads(self.source, spread, outs, None, op)
+            return
+        *outs, lengths = outs
+        starts = np.empty(min(num_items, len(lengths) + 1), COUNT)
+        found = cpu.heads(self.source, spread, outs, starts, op)
+        count[...] = found
+        shown = min(found, len(lengths))
+        ends = [num_items] if shown == found else []
+        lengths[:shown] = np.diff(np.append(starts[: min(found, len(starts))], ends))[:shown]
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.select import blocks
+
+        if 0 in self.shape:
+            results[-1][...] = 0
+            return True
+        *outs, count = results
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        whole = sum(array.nbytes for array in spread) + 1  # a run may go on in the next block
+        blocks.select(self, spread, outs, count, op, stream, places, whole)
+        return True
