@@ -4,13 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import gpualgo._base.loaded  # noqa: F401  # the first of all: it takes the time
 from gpualgo._algorithms.extremes import MinMax, argmax, argmin, minmax
-from gpualgo._algorithms.find import count, find
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.runs import run_length_encode, unique
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
-from gpualgo._algorithms.select import select, stable_partition
 from gpualgo._algorithms.transform import transform
 from gpualgo._base.errors import CompileError, NoDeviceError
 from gpualgo._driver.default_device import default_device
@@ -18,12 +15,16 @@ from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
     from gpualgo import lazy
+    from gpualgo._algorithms.find import count, find
+    from gpualgo._algorithms.runs import run_length_encode
+    from gpualgo._algorithms.select import select, stable_partition
     from gpualgo._algorithms.transform.copying import copy
     from gpualgo._api.explain import Explanation, explain
     from gpualgo._api.graph import Graph, graph
     from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
     from gpualgo._api.temp_storage import temp_storage_bytes
+    from gpualgo._api.unique import unique
     from gpualgo._arrays.device_array import DeviceArray
     from gpualgo._arrays.empty_pinned import empty_pinned
     from gpualgo._arrays.from_pointer import from_pointer
@@ -75,14 +76,20 @@ _LAZY = {
     "Graph": "_api.graph",
     "Plan": "_api.prepare",
     "copy": "_algorithms.transform.copying",
+    "count": "_algorithms.find",
     "empty_pinned": "_arrays.empty_pinned",
     "explain": "_api.explain",
+    "find": "_algorithms.find",
     "from_pointer": "_arrays.from_pointer",
     "graph": "_api.graph",
     "lazy": "lazy",
     "prepare": "_api.prepare",
+    "run_length_encode": "_algorithms.runs",
+    "select": "_algorithms.select",
     "set_memory_resource": "_api.memory_resource",
+    "stable_partition": "_algorithms.select",
     "temp_storage_bytes": "_api.temp_storage",
+    "unique": "_api.unique",
 }
 
 if not TYPE_CHECKING:  # to which every name would be known then

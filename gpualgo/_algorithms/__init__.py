@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from gpualgo._algorithms.extremes import argmax, argmin, minmax
-from gpualgo._algorithms.find import count, find
-from gpualgo._algorithms.histogram import histogram
-from gpualgo._algorithms.radix_sort import argsort, radix_sort
-from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.runs import run_length_encode
-from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
-from gpualgo._algorithms.select import select, stable_partition
-from gpualgo._algorithms.transform import transform
-
 # In the registry: `prepare`, `temp_storage_bytes` and graphs take it, and tests/contract tests it.
-ALGORITHMS: tuple[Callable[..., Any], ...] = (
-    reduce, inclusive_scan, exclusive_scan, transform, radix_sort, argsort, histogram, argmin,
-    argmax, minmax, select, stable_partition, find, count,
-    run_length_encode,
-)  # fmt: skip
+ALGORITHMS: tuple[Callable[..., Any], ...]
+
+_NAMES = {
+    "extremes": ("argmin", "argmax", "minmax"),
+    "find": ("find", "count"),
+    "histogram": ("histogram",),
+    "radix_sort": ("radix_sort", "argsort"),
+    "reduce": ("reduce",),
+    "runs": ("run_length_encode",),
+    "scan": ("inclusive_scan", "exclusive_scan"),
+    "select": ("select", "stable_partition"),
+    "transform": ("transform",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load all algorithms once the registry is asked for: most programs need few of them."""
+    if name != "ALGORITHMS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = tuple(
+        getattr(import_module(f"{__name__}.{package}"), function)
+        for package, functions in _NAMES.items()
+        for function in functions
+    )
+    globals()[name] = found
+    return found

@@ -244,7 +244,7 @@ def _runs() -> list[Case]:
     f = ga.run_length_encode
     return [
         Case(f, "several tiles", ((LONG, "float32"),), {}, near, captures=True, **common),
-        Case(f, "rows", (((37, 211), "bool"),), **common),
+        Case(f, "rows", (((37, 211), "int8"),), **common),
         Case(f, "no axes", (((), "float32"),), **common),
         Case(f, "empty", (((0, 5), "float32"),), **common),
         Case(f, "lazy ones", (((3001,), "int16"),), is_lazy=True, **common),
