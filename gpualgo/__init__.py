@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import gpualgo._base.loaded  # noqa: F401  # the first of all: it takes the time
 from gpualgo._algorithms.extremes import MinMax, argmax, argmin, minmax
 from gpualgo._algorithms.histogram import histogram
+from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
@@ -50,11 +51,14 @@ __all__ = [
     "histogram",
     "inclusive_scan",
     "lazy",
+    "merge",
+    "merge_sort",
     "minmax",
     "prepare",
     "radix_sort",
     "reduce",
     "set_memory_resource",
+    "sort",
     "temp_storage_bytes",
     "transform",
 ]

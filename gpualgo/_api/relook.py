@@ -13,7 +13,8 @@ from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
 from gpualgo._pipeline.problem import Problem, Request
 
-_INPUTS = ("x", "keys", "values", "arrays", "weights")  # parameters that are read
+# Parameters that are read.
+_INPUTS = ("x", "keys", "values", "arrays", "weights", "a", "b", "a_values", "b_values")
 Relook = Callable[[tuple[Any, ...]], Request]
 
 

@@ -34,3 +34,7 @@ def crossed(table: Array, number: int) -> Callable[..., Any]:
 
 def divided(table: Array, number: int) -> Callable[..., Any]:
     return lambda a: (a // 7 + table[0] + number, a % 7 + number)
+
+
+def ranked(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a, b: a // (table[1] + number) < b // (table[1] + number)  # elements in order are

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
+from gpualgo._algorithms.radix_sort.calls import made_real, sort_as, sort_tuples
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View, as_view, view_of
 from gpualgo._lazy import is_lazy
@@ -148,49 +149,8 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    if is_lazy(keys) or is_lazy(values):
-        keys, values, out = _made(keys, values, axis, out, stream)
-    views: tuple[View, ...] = ()
-    if not (isinstance(keys, tuple) or isinstance(values, tuple)):
-        views = (view_of(keys, "radix_sort: keys"),)
-    if not views or views[0].dtype.names is not None:
-        where, bits = "radix_sort", (begin_bit, end_bit)
-        return _sort_tuples(where, keys, values, descending, bits, axis, None, out, stream)
-    if values is not None:
-        views = (*views, view_of(values, "radix_sort: values"))
-    if descending is not False:
-        descending = checks.flag(descending, "descending", "radix_sort")
-    if type(begin_bit) is not int:
-        begin_bit = checks.integer(begin_bit, "begin_bit", "radix_sort")
-    if end_bit is not None and type(end_bit) is not int:
-        end_bit = checks.integer(end_bit, "end_bit", "radix_sort")
-    if type(axis) is not int:
-        axis = checks.plain_axis(axis, "radix_sort")
-    rest = (descending, begin_bit, end_bit, axis, None)
-    problem = problem_of(Sort, views, None, None, rest, "radix_sort", 0)
-    return run(problem, views, None, None, out, stream)
-
-
-def _made(
-    keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str = "radix_sort"
-) -> tuple[Any, Any, Any]:
-    """Return keys, values and out once lazy ones are computed: new arrays are sorted in place."""
-    from gpualgo._lazy.real import made
-
-    are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
-    is_flat = axis is None and are_lazy
-    keys = made(keys, is_flat, f"{where}: keys", stream)
-    values = made(values, is_flat, f"{where}: values", stream)
-    if out is None and are_lazy:
-        out = keys if values is None else (keys, values)
-    return keys, values, out
-
-
-def _sort_tuples(where: str, *arguments: Any) -> Any:
-    """Sort where keys or values are several arrays; what does so is loaded when it first comes."""
-    from gpualgo._algorithms.radix_sort import tuples
-
-    return tuples.sort(where, *arguments)
+    bits = begin_bit, end_bit
+    return sort_as("radix_sort", keys, values, descending, bits, axis, out, stream)
 
 
 @overload
@@ -271,13 +231,13 @@ def argsort(
     array([3, 1, 2, 0])
     """
     if is_lazy(keys):
-        keys, _, _ = _made(keys, None, False, None, stream, "argsort")
+        keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
     views: tuple[View, ...] = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
     if not views or views[0].dtype.names is not None:
         bits = 0, None
-        return _sort_tuples("argsort", keys, None, descending, bits, axis, dtype, out, stream)
+        return sort_tuples("argsort", keys, None, descending, bits, axis, dtype, out, stream)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:

@@ -48,14 +48,17 @@ class Builder:
         self.pieces.append(Piece(num_bytes))
         return self._at.piece(len(self.pieces) - 1)
 
-    def _copy(self, operand: Operand, inward: bool, rows: int) -> None:
-        """Add a copy of an array into gapless rows (inward), or back."""
+    def _copy(self, operand: Operand, inward: bool, rows: int | tuple[int, int]) -> None:
+        """Add a copy of an array into gapless rows (inward), or back.
+
+        `rows`: their place, or that and how many bytes behind it they begin.
+        """
         near, far = operand.strides, operand.row_strides
         pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
         dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
         ends = (operand.place, rows) if inward else (rows, operand.place)
         takes = dict(zip(("input", "output"), ends, strict=True))
-        alignment = operand.address & 15
+        alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
         self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, takes))
 
     def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:

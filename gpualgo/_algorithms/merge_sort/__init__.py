@@ -1,0 +1,195 @@
+"""The public functions `merge_sort`, `sort` and `merge`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+from gpualgo._algorithms.merge_sort.comparison import plain_ways
+from gpualgo._algorithms.merge_sort.merging import merge as merge
+from gpualgo._algorithms.merge_sort.problem import MergeSort, arguments_of
+from gpualgo._algorithms.radix_sort.calls import made_real, sort_as
+from gpualgo._lazy import is_lazy
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline.run import run
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gpualgo._base import annotations as ty
+    from gpualgo._operators.operator import Operator
+
+
+@overload
+def merge_sort(
+    keys: np.ndarray[Any, ty.Kind], values: None = None, *,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
+@overload
+def merge_sort(
+    keys: ty.Same, values: None = None, *, less: ty.BinaryFunction | Operator | None = None,
+    descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def merge_sort(
+    keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+def merge_sort(
+    keys: Any,
+    values: Any = None,
+    *,
+    less: Any = None,
+    descending: Any = False,
+    axis: ty.Axis = -1,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Sort keys stably by a function of two of them, and values along.
+
+    Parameters
+    ----------
+    keys : array, or tuple of arrays
+        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
+        any strides, complex numbers with `less`, too. A tuple or namedtuple of arrays, which are
+        broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers.
+    values : array, or tuple of arrays, optional
+        Moved as the keys are: the shape, library and device of `keys`, any dtype without Python
+        objects, structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
+    less : callable, optional
+        ``less(a, b)`` says whether a comes before b: a strict weak order, as ``<`` is. Keys of
+        which neither comes before the other are equal, and keep their order. Tuples are tuples in
+        it, or namedtuples. Without it keys are in the order of their values, as for `sort`.
+    descending : bool, or tuple of bools
+        The order turned round, ``less(b, a)``; equal keys keep their order here, too. Without
+        `less` a tuple, built as `keys` is, may say it of each number; NaN comes last anyway.
+    axis : int or None
+        The axis to sort along, each row for itself; None flattens in C order.
+    out : array or tuple of two arrays, optional
+        Where to write the sorted keys, with `values` the keys and the values, each a tuple where
+        these are. Each array may be its input itself, which is then sorted in place, and shares no
+        memory otherwise.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array or tuple of two arrays
+        The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
+        the same kind of tuple, a structured array a structured array. Device arrays are returned
+        without waiting for them.
+
+    Raises
+    ------
+    TypeError
+        An argument is no array or of a dtype that cannot be sorted or moved; `less` returns no
+        bool, or takes another number of arguments; descending or out is built otherwise.
+    ValueError
+        Shapes differ or do not broadcast, or out overlaps partly.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+    CompileError
+        numba cannot compile `less`.
+
+    Notes
+    -----
+    On a GPU tiles are sorted in shared memory, and merged pairwise by "merge path" (O. Green, R.
+    McColl and D. Bader, 2012): keys are read and written once for each doubling of the runs.
+    `less` is called on keys of the input alone, about n · log2(n) times. Temporary storage: a copy
+    of keys and values. See docs/merge_sort.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.merge_sort(np.array([31, 12, 30, 11]), less=lambda a, b: a // 10 < b // 10)
+    array([12, 11, 31, 30])
+    >>> x, y = np.array([3.0, 1.0]), np.array([4.0, 1.0])
+    >>> ga.merge_sort((x, y), less=lambda p, q: p[0] ** 2 + p[1] ** 2 < q[0] ** 2 + q[1] ** 2)
+    (array([1., 3.]), array([1., 4.]))
+    """
+    return _sort_by("merge_sort", keys, values, less, descending, axis, out, stream)
+
+
+def _sort_by(
+    where: str, keys: Any, values: Any, less: Any, descending: Any, axis: Any, out: Any,
+    stream: Any,
+) -> Any:  # fmt: skip
+    if is_lazy(keys) or is_lazy(values):
+        keys, values, out = made_real(keys, values, axis, out, stream, where)
+    given = (keys,) if values is None else (keys, values)
+    views, forms = arguments_of(given, where, less is not None)
+    ways = plain_ways(descending, forms[0], less, where)
+    num_keys = 1 if forms[0] is None else len(forms[0].names)
+    rest = ways, checks.plain_axis(axis, where), num_keys, forms
+    num_arguments = 0 if less is None else 2
+    problem = problem_of(MergeSort, views, less, None, rest, where, num_arguments)
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, less, None, out, stream)
+
+
+@overload
+def sort(
+    keys: np.ndarray[Any, ty.Kind], values: None = None, *,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
+@overload
+def sort(
+    keys: ty.Same, values: None = None, *, less: ty.BinaryFunction | Operator | None = None,
+    descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def sort(
+    keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+def sort(
+    keys: Any,
+    values: Any = None,
+    *,
+    less: Any = None,
+    descending: Any = False,
+    axis: ty.Axis = -1,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Sort keys stably, and values along: by value, or by a function of two keys.
+
+    Parameters
+    ----------
+    keys, values, less, descending, axis, out, stream
+        As for `merge_sort`.
+
+    Returns
+    -------
+    array or tuple of two arrays
+        As of `merge_sort`.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError, CompileError
+        As `merge_sort`.
+
+    Notes
+    -----
+    Without `less` it is `radix_sort`, which is faster; with it `merge_sort`. See
+    docs/merge_sort.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.sort(np.array([3, -4, 1]))
+    array([-4,  1,  3])
+    >>> ga.sort(np.array([3, -4, 1]), less=lambda a, b: abs(a) < abs(b))
+    array([ 1,  3, -4])
+    """
+    if less is None:
+        return sort_as("sort", keys, values, descending, (0, None), axis, out, stream)
+    return _sort_by("sort", keys, values, less, descending, axis, out, stream)
