@@ -92,6 +92,8 @@ struct TileMerge {
   static constexpr int threads = Policy::block_threads;
   static constexpr int items = Policy::items;
   static constexpr int tile_items = Policy::tile_items;
+  static constexpr int room = sizeof(V) < 32 ? 32 / int(sizeof(V)) : 1;
+  static constexpr int batch = room < items ? room : items;  // values at once
   static_assert(tile_items <= 1 << 16);
   using Params = MergeParams<num_leaves<T>, num_leaves<V>>;
 
@@ -128,7 +130,7 @@ struct TileMerge {
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
-      if (i < at.count) loaded[k] = load_element<T>(advanced(i < num_a ? a : b, i));
+      if (i < at.count) loaded[k] = load_element<T>(advanced(either(i < num_a, a, b), i));
     }
 #pragma unroll
     for (int k = 0; k < items; ++k) {
@@ -168,30 +170,36 @@ struct TileMerge {
       if (i < at.count) store_element(advanced(target, i), shared.keys[shared.order[i]]);
     }
     if constexpr (has_values<V>) {
-      // Without any: positions, those of the second run behind those of the first.
-      const bool are_given = params.first.values[0] || params.second.values[0];
-      const auto a = advanced(sources_of<V>(params.first.values), begin_a);
-      const auto b = advanced(sources_of<V>(params.second.values), begin_b - num_a);
-      V values[items];
+#pragma unroll 1
+      for (int k = 0; k < items; k += batch) write_values(threadIdx.x + k * threads);
+    }
+  }
+
+  // Writes `batch` of this thread's values, the first for element `first` of the tile.
+  __device__ void write_values(int first) const {
+    // Without any: positions, those of the second run behind those of the first.
+    const bool are_given = params.first.values[0] || params.second.values[0];
+    const auto a = advanced(sources_of<V>(params.first.values), begin_a);
+    const auto b = advanced(sources_of<V>(params.second.values), begin_b - num_a);
+    V values[batch];
 #pragma unroll
-      for (int k = 0; k < items; ++k) {
-        const int i = threadIdx.x + k * threads;
-        if (i < at.count) {
-          const int from = shared.order[i];
-          if (are_given) {
-            values[k] = load_element<V>(advanced(from < num_a ? a : b, from));
-          } else {
-            const int64 behind = params.first_items + begin_b - num_a;
-            values[k] = position_value<V>((from < num_a ? begin_a : behind) + from);
-          }
+    for (int k = 0; k < batch; ++k) {
+      const int i = first + k * threads;
+      if (i < at.count) {
+        const int from = shared.order[i];
+        if (are_given) {
+          values[k] = load_element<V>(advanced(either(from < num_a, a, b), from));
+        } else {
+          const int64 behind = params.first_items + begin_b - num_a;
+          values[k] = position_value<V>((from < num_a ? begin_a : behind) + from);
         }
       }
-      const Targets<V> to = advanced(targets_of<V>(params.output_values), begin);
+    }
+    const Targets<V> to = advanced(targets_of<V>(params.output_values), at.begin + at.place);
 #pragma unroll
-      for (int k = 0; k < items; ++k) {
-        const int i = threadIdx.x + k * threads;
-        if (i < at.count) store_element(advanced(to, i), values[k]);
-      }
+    for (int k = 0; k < batch; ++k) {
+      const int i = first + k * threads;
+      if (i < at.count) store_element(advanced(to, i), values[k]);
     }
   }
 
@@ -206,7 +214,7 @@ struct TileMerge {
 };
 
 template <class Policy, class Order, class T, class V>
-__global__ void __launch_bounds__(Policy::block_threads) merge_kernel(
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) merge_kernel(
     const __grid_constant__ ParamsFor<Order, MergeParams<num_leaves<T>, num_leaves<V>>> params) {
   if constexpr (Policy::overlaps) {
     ptx::griddepcontrol_launch_dependents();

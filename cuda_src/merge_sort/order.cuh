@@ -86,11 +86,24 @@ __device__ inline Targets<T> targets_of(unsigned char* const (&at)[count]) {
   return result;
 }
 
-template <int block_threads_, int items_, int shared_bytes_, bool overlaps_>
+// Returns one of two, leaf by leaf: a choice between structs would have both in local memory.
+template <class T>
+__device__ inline Sources<T> either(bool is_first, const Sources<T>& first,
+                                    const Sources<T>& second) {
+  Sources<T> result;
+  for_each_leaf<T>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    result.at[i] = is_first ? first.at[i] : second.at[i];
+  });
+  return result;
+}
+
+template <int block_threads_, int items_, int min_blocks_, int shared_bytes_, bool overlaps_>
 struct MergeSortPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;  // elements per thread
   static constexpr int tile_items = block_threads_ * items_;
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor; that sort tiles: half
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
 };

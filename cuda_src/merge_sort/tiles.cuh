@@ -226,9 +226,10 @@ struct TileSort {
 };
 
 template <class Policy, class Order, class T, class V>
-__global__ void __launch_bounds__(Policy::block_threads) sort_tiles_kernel(
-    const __grid_constant__ ParamsFor<Order, SortTilesParams<num_leaves<T>, num_leaves<V>>>
-        params) {
+__global__ void __launch_bounds__(Policy::block_threads, (Policy::min_blocks + 1) / 2)
+    sort_tiles_kernel(
+        const __grid_constant__ ParamsFor<Order, SortTilesParams<num_leaves<T>, num_leaves<V>>>
+            params) {
   if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
   take_numbers<Order>(params);
   using Work = TileSort<Policy, Order, T, V>;

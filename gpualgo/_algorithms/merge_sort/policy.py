@@ -16,6 +16,8 @@ from gpualgo._cuda.templates import functor
 
 MOVED_BYTES = 16  # of values that travel with their keys; others are gathered at the end
 MAX_GRID = 1 << 30
+# Of a multiprocessor that merges: with 64 and with 128 registers each. Half as many sort tiles.
+THREADS, WIDE_THREADS = 1024, 512
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class Policy:
     def tile_items(self) -> int:
         """Return how many elements a tile has."""
         return self.block_threads * self.items
+
+    def blocks_per_sm(self, key_bytes: int) -> int:
+        """Return how many blocks are to share a multiprocessor, by the registers that they take."""
+        return max(1, (THREADS if key_bytes <= 16 else WIDE_THREADS) // self.block_threads)
 
     def shared_bytes(self, key_bytes: int) -> int:
         """Return the size of the kernels' shared memory, which check it."""
@@ -84,7 +90,8 @@ def _spec(
     takes: Parameters,
 ) -> Spec:  # fmt: skip
     shared = policy.shared_bytes(order.element.itemsize)
-    arguments = policy.block_threads, policy.items, shared, str(overlaps).lower()
+    blocks = policy.blocks_per_sm(order.element.itemsize)
+    arguments = policy.block_threads, policy.items, blocks, shared, str(overlaps).lower()
     expression = (
         f"gpualgo::{name}_kernel<gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>, "
         f"{_order(order)}, {records.cpp_name(order.element)}, {values}>"
