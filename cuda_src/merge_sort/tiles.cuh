@@ -173,6 +173,7 @@ struct TileSort {
     }
   }
 
+  // What a thread reads of shared memory is what it writes for the next tile.
   __device__ void write() const {
     const Targets<T> target = advanced(targets_of<T>(params.output_keys), begin);
 #pragma unroll
@@ -221,7 +222,6 @@ struct TileSort {
     put_own();
     ptx::syncthreads();
     write();
-    ptx::syncthreads();  // before the next tile takes the place of this one
   }
 };
 

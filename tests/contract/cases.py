@@ -162,7 +162,7 @@ def _merges() -> list[Case]:
         Case(f, "pairs", (*keys, *values), last_are=named),
         Case(f, "an operator", keys, {}, ranked, captures=True),
         Case(f, "falling", (((1,), "int8"), ((1,), "int8")), {"descending": True}),
-        Case(f, "empty", (((0,), "float32"), ((0,), "float32"))),
+        Case(f, "empty", (((0,), "float32"), ((5,), "float32"))),
     ]
     return [replace(case, is_merged=True) for case in found]
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-from gpualgo._algorithms.merge_sort.comparison import plain_ways
-from gpualgo._algorithms.merge_sort.merging import merge as merge
-from gpualgo._algorithms.merge_sort.problem import MergeSort, arguments_of
-from gpualgo._algorithms.radix_sort.calls import made_real, sort_as
-from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks, inputs
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._algorithms import radix_sort
+from gpualgo._pipeline import inputs
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from gpualgo._arrays.view import View
     from gpualgo._base import annotations as ty
     from gpualgo._operators.operator import Operator
+    from gpualgo._pipeline.problem import Problem
 
 
 @overload
@@ -111,24 +108,17 @@ def merge_sort(
     >>> ga.merge_sort((x, y), less=lambda p, q: p[0] ** 2 + p[1] ** 2 < q[0] ** 2 + q[1] ** 2)
     (array([1., 3.]), array([1., 4.]))
     """
-    return _sort_by("merge_sort", keys, values, less, descending, axis, out, stream)
-
-
-def _sort_by(
-    where: str, keys: Any, values: Any, less: Any, descending: Any, axis: Any, out: Any,
-    stream: Any,
-) -> Any:  # fmt: skip
-    if is_lazy(keys) or is_lazy(values):
-        keys, values, out = made_real(keys, values, axis, out, stream, where)
-    given = (keys,) if values is None else (keys, values)
-    views, forms = arguments_of(given, where, less is not None)
-    ways = plain_ways(descending, forms[0], less, where)
-    num_keys = 1 if forms[0] is None else len(forms[0].names)
-    rest = ways, checks.plain_axis(axis, where), num_keys, forms
-    num_arguments = 0 if less is None else 2
-    problem = problem_of(MergeSort, views, less, None, rest, where, num_arguments)
+    where = "merge_sort"
+    problem, views, out = _sort_by(where, keys, values, less, descending, axis, out, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, less, None, out, stream)
+
+
+def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], Any]:
+    """Return a problem, its views, and out; what knows it is loaded when it is first asked for."""
+    from gpualgo._algorithms.merge_sort import calls
+
+    return calls.sort_problem(where, *arguments)
 
 
 @overload
@@ -191,5 +181,96 @@ def sort(
     array([ 1,  3, -4])
     """
     if less is None:
-        return sort_as("sort", keys, values, descending, (0, None), axis, out, stream)
-    return _sort_by("sort", keys, values, less, descending, axis, out, stream)
+        bits = 0, None
+        asked = radix_sort.sort_problem("sort", keys, values, descending, bits, axis, out, stream)
+    else:
+        asked = _sort_by("sort", keys, values, less, descending, axis, out, stream)
+    problem, views, out = asked
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, less, None, out, stream)
+
+
+@overload
+def merge(
+    a: np.ndarray[Any, ty.Kind], b: np.ndarray[Any, ty.Kind], *, a_values: None = None,
+    b_values: None = None, less: ty.BinaryFunction | Operator | None = None,
+    descending: ty.Ways = False, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
+@overload
+def merge(
+    a: ty.Same, b: ty.Same, *, a_values: None = None, b_values: None = None,
+    less: ty.BinaryFunction | Operator | None = None, descending: bool = False,
+    out: ty.Same | None = None, stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def merge(
+    a: ty.AnyArray | ty.Arrays, b: ty.AnyArray | ty.Arrays, *,
+    a_values: ty.AnyArray | ty.Arrays | None = None,
+    b_values: ty.AnyArray | ty.Arrays | None = None,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    out: ty.Outs | ty.OutPair | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+def merge(
+    a: Any,
+    b: Any,
+    *,
+    a_values: Any = None,
+    b_values: Any = None,
+    less: Any = None,
+    descending: Any = False,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Merge two sorted arrays to one; of equal keys those of a come first.
+
+    Parameters
+    ----------
+    a, b : array, or tuple of arrays
+        Keys of one dtype, each in order by `less`; of one dimension, any length, any stride. Tuples
+        and structured arrays as for `merge_sort`.
+    a_values, b_values : array, or tuple of arrays, optional
+        Moved as the keys are: both or neither, alike, as for `merge_sort`.
+    less : callable, optional
+        As for `merge_sort`.
+    descending : bool, or tuple of bools
+        As for `merge_sort`: a and b fall.
+    out : array or tuple of two arrays, optional
+        Where to write the keys, with values the keys and the values; it shares no memory with the
+        inputs.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array or tuple of two arrays
+        The keys of both, ``merge_sort`` of a followed by b; with values the tuple (keys, values);
+        `out` itself if given.
+
+    Raises
+    ------
+    TypeError
+        As `merge_sort`; or a and b, or their values, are not alike; or one has values alone.
+    ValueError
+        There is not one dimension, there is not one value for each key, or out overlaps.
+    CompileError
+        numba cannot compile `less`.
+
+    Notes
+    -----
+    Reads and writes each element once; two kernel launches. Whether a and b are in order is not
+    looked at: where they are not, the result has no meaning. See docs/merge_sort.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.merge(np.array([1, 3, 5]), np.array([2, 3]))
+    array([1, 2, 3, 3, 5])
+    >>> ga.merge(np.array([1, 3]), np.array([3]), a_values=np.array(["a", "b"]),
+    ...          b_values=np.array(["c"]))
+    (array([1, 3, 3]), array(['a', 'b', 'c'], dtype='<U1'))
+    """
+    from gpualgo._algorithms.merge_sort import calls
+
+    problem, views = calls.merge_problem(a, b, a_values, b_values, less, descending, stream)
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, less, None, out, stream)

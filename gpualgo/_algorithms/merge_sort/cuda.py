@@ -98,12 +98,10 @@ class _Builder(Builder):
         )
         side, splits = passed.home, NONE
         if kernels.num_passes:
-            side = Buffer(
-                tuple(self._piece(self._num_items * size) for size in passed.sizes),
-                tuple(self._piece(self._num_items * size) for size in passed.value_sizes)
-                or (NONE,),
-            )
-            splits = self._piece(8 * kernels.num_tiles)
+            sizes = [self._num_items * size for size in (*passed.sizes, *passed.value_sizes)]
+            splits, *places = self._kept_pieces([8 * kernels.num_tiles, *sizes])
+            count = len(passed.sizes)
+            side = Buffer(tuple(places[:count]), tuple(places[count:]) or (NONE,))
         buffers = [side, passed.home]
         here = buffers[kernels.num_passes % 2 == 0]
         self.steps.append(kernels.sort_tiles(passed.begin, here))

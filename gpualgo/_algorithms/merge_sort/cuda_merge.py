@@ -58,8 +58,8 @@ class _Builder(Builder):
             indices = self._piece(self._row_items * index_bytes)
             sizes, homes = [index_bytes], (indices,)
         kernels = Kernels(self.order, sizes, 1, self._row_items, self.device)
-        splits = self._piece(8 * kernels.num_tiles)
         sources = Buffer(self._gathered(a), ends[0]), Buffer(self._gathered(b), ends[1])
+        (splits,) = self._kept_pieces([8 * kernels.num_tiles])
         self.steps += kernels.merge_two(sources, self.lengths, Buffer(keys_home, homes), splits)
         for target, home in zip(out_keys, keys_home, strict=True):
             self._scatter(target, home)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.calls import made_real, sort_as, sort_tuples
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View, as_view, view_of
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -149,8 +148,60 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    bits = begin_bit, end_bit
-    return sort_as("radix_sort", keys, values, descending, bits, axis, out, stream)
+    where, bits = "radix_sort", (begin_bit, end_bit)
+    problem, views, out = sort_problem(where, keys, values, descending, bits, axis, out, stream)
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, None, None, out, stream)
+
+
+def sort_problem(
+    where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
+    out: Any, stream: Any,
+) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
+    """Return the problem of a sort by value, its views, and out."""
+    if is_lazy(keys) or is_lazy(values):
+        keys, values, out = made_real(keys, values, axis, out, stream, where)
+    views: tuple[View, ...] = ()
+    if not (isinstance(keys, tuple) or isinstance(values, tuple)):
+        views = (view_of(keys, f"{where}: keys"),)
+    if not views or views[0].dtype.names is not None:
+        problem, views = _tuples(where, keys, values, descending, bits, axis, None)
+        return problem, views, out
+    if values is not None:
+        views = (*views, view_of(values, f"{where}: values"))
+    if descending is not False:
+        descending = checks.flag(descending, "descending", where)
+    begin_bit, end_bit = bits
+    if type(begin_bit) is not int:
+        begin_bit = checks.integer(begin_bit, "begin_bit", where)
+    if end_bit is not None and type(end_bit) is not int:
+        end_bit = checks.integer(end_bit, "end_bit", where)
+    if type(axis) is not int:
+        axis = checks.plain_axis(axis, where)
+    rest = (descending, begin_bit, end_bit, axis, None)
+    return problem_of(Sort, views, None, None, rest, where, 0), views, out
+
+
+def made_real(
+    keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str
+) -> tuple[Any, Any, Any]:
+    """Return keys, values and out once lazy ones are computed: new arrays are sorted in place."""
+    from gpualgo._lazy.real import made
+
+    are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
+    is_flat = axis is None and are_lazy
+    keys = made(keys, is_flat, f"{where}: keys", stream)
+    values = made(values, is_flat, f"{where}: values", stream)
+    if out is None and are_lazy:
+        out = keys if values is None else (keys, values)
+    return keys, values, out
+
+
+def _tuples(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...]]:
+    """Return the problem of several arrays; what knows them is loaded when they first come."""
+    from gpualgo._algorithms.radix_sort import tuples
+
+    return tuples.problem_and_views(where, *arguments)
 
 
 @overload
@@ -236,8 +287,8 @@ def argsort(
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
     if not views or views[0].dtype.names is not None:
-        bits = 0, None
-        return sort_tuples("argsort", keys, None, descending, bits, axis, dtype, out, stream)
+        problem, views = _tuples("argsort", keys, None, descending, (0, None), axis, dtype)
+        return run(problem, views, None, None, out, stream)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 from gpualgo._algorithms.radix_sort import cuda_passes as passes
 from gpualgo._algorithms.radix_sort import cuda_rows as block_sort
@@ -12,8 +13,9 @@ from gpualgo._algorithms.radix_sort.operands import Operand
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import Dims
 from gpualgo._cuda import copy
-from gpualgo._cuda.pieces import Piece
+from gpualgo._cuda.pieces import KEPT, Piece
 from gpualgo._cuda.plan import Places
+from gpualgo._driver.workspace import KEPT_BYTES, aligned
 
 
 class Builder:
@@ -47,6 +49,17 @@ class Builder:
         """Return the place of a new piece of temporary storage."""
         self.pieces.append(Piece(num_bytes))
         return self._at.piece(len(self.pieces) - 1)
+
+    def _kept_pieces(self, sizes: Sequence[int]) -> list[int]:
+        """Return the places of pieces that lie in a stream's workspace, if they fit and are all."""
+        ends = list(accumulate(map(aligned, sizes), initial=0))
+        is_kept = not self.pieces and ends[-1] <= KEPT_BYTES
+        first = len(self.pieces)
+        self.pieces += [
+            Piece(size, KEPT + at if is_kept else None)
+            for size, at in zip(sizes, ends, strict=False)
+        ]
+        return [self._at.piece(i) for i in range(first, len(self.pieces))]
 
     def _copy(self, operand: Operand, inward: bool, rows: int | tuple[int, int]) -> None:
         """Add a copy of an array into gapless rows (inward), or back.

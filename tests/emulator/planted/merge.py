@@ -59,14 +59,6 @@ BUGS: tuple[Bug, ...] = (
         "UNDEFINED",
     ),
     bug(
-        "sorted tiles: no barrier before the next tile",
-        _TILES,
-        "    ptx::syncthreads();  // before the next tile takes the place of this one\n",
-        "",
-        "merge sort keys",
-        "RACE",
-    ),
-    bug(
         "merges: no barrier before the next tile",
         _MERGE,
         "    ptx::syncthreads();  // before the next tile takes the place of this one\n",
