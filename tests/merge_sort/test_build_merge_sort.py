@@ -62,8 +62,8 @@ def check(
     ("element", "op", "values"),
     [
         (INT32, COARSE, []),
-        (INT64, COARSE, [8]),
         (FLOAT32, None, [4]),
+        pytest.param(INT64, COARSE, [8], marks=pytest.mark.exhaustive),
         pytest.param(FLOAT16, None, [], marks=pytest.mark.exhaustive),
     ],
     ids=str,
@@ -89,6 +89,11 @@ def test_wide_records(tmp_path: Path) -> None:
     """More bytes than registers hold may spill; that they are built is what counts."""
     op = Operator(lambda p, q: p[1] < q[1])
     check(specs(WIDE, op, [1, 2, 4], MAIN), MAIN, tmp_path, may_spill=True)
+
+
+@needs_cuobjdump
+@pytest.mark.exhaustive
+def test_records_by_value(tmp_path: Path) -> None:
     ordered = records.record(("0", "1", "2"), (INT64, FLOAT32, FLOAT16))
     check(specs(ordered, None, [16], MAIN), MAIN, tmp_path, may_spill=True)
 

@@ -99,7 +99,7 @@ class _Builder(Builder):
         side, splits = passed.home, NONE
         if kernels.num_passes:
             sizes = [self._num_items * size for size in (*passed.sizes, *passed.value_sizes)]
-            splits, *places = self._kept_pieces([8 * kernels.num_tiles, *sizes])
+            *places, splits = self._kept_pieces([*sizes, 8 * kernels.num_tiles])
             count = len(passed.sizes)
             side = Buffer(tuple(places[:count]), tuple(places[count:]) or (NONE,))
         buffers = [side, passed.home]

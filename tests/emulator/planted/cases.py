@@ -34,7 +34,7 @@ from emulator.planted.calls import (
 from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
 from gpualgo._algorithms.merge_sort import policy as merge_sort
-from gpualgo._algorithms.radix_sort import cuda_counting
+from gpualgo._algorithms.radix_sort import cuda_builder, cuda_counting
 from gpualgo._algorithms.radix_sort import policy as radix_sort
 from gpualgo._algorithms.reduce import policy as reduce
 from gpualgo._algorithms.scan import policy as scan
@@ -78,6 +78,7 @@ _MERGES = (
     (merge_sort, "LARGE", {128: merge_sort.Policy(64, 3)}),
     (merge_sort, "SMALLER", {}),
     (merge_sort, "MAX_GRID", 2),
+    (cuda_builder, "KEPT_BYTES", 0),  # of storage each byte counts
 )
 _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
