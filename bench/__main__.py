@@ -15,6 +15,7 @@ from bench import (
     bench_histogram,
     bench_layouts,
     bench_lazy,
+    bench_merge_sort,
     bench_radix_sort,
     bench_reduce,
     bench_scan,
@@ -29,8 +30,8 @@ from bench.peers import cub
 from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
-    bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_histogram, bench_extremes,
-    bench_lazy, bench_select, bench_tuples, bench_layouts, bench_small,
+    bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort, bench_histogram,
+    bench_extremes, bench_lazy, bench_select, bench_tuples, bench_layouts, bench_small,
 )  # fmt: skip
 
 

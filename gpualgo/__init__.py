@@ -16,6 +16,7 @@ from gpualgo._operators.operator import Operator
 if TYPE_CHECKING:
     from gpualgo import lazy
     from gpualgo._algorithms.find import count, find
+    from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
     from gpualgo._algorithms.runs import run_length_encode
     from gpualgo._algorithms.select import select, stable_partition
     from gpualgo._algorithms.transform.copying import copy
@@ -56,6 +57,8 @@ __all__ = [
     "histogram",
     "inclusive_scan",
     "lazy",
+    "merge",
+    "merge_sort",
     "minmax",
     "prepare",
     "radix_sort",
@@ -63,6 +66,7 @@ __all__ = [
     "run_length_encode",
     "select",
     "set_memory_resource",
+    "sort",
     "stable_partition",
     "temp_storage_bytes",
     "transform",
@@ -83,10 +87,13 @@ _LAZY = {
     "from_pointer": "_arrays.from_pointer",
     "graph": "_api.graph",
     "lazy": "lazy",
+    "merge": "_algorithms.merge_sort",
+    "merge_sort": "_algorithms.merge_sort",
     "prepare": "_api.prepare",
     "run_length_encode": "_algorithms.runs",
     "select": "_algorithms.select",
     "set_memory_resource": "_api.memory_resource",
+    "sort": "_algorithms.merge_sort",
     "stable_partition": "_algorithms.select",
     "temp_storage_bytes": "_api.temp_storage",
     "unique": "_api.unique",

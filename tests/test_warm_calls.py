@@ -45,6 +45,9 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "argmin": lambda: ga.argmin(x),
         "argmax": lambda: ga.argmax(rows, 1),
         "minmax": lambda: ga.minmax(x),
+        "sort": lambda: ga.sort(keys),
+        "merge_sort": lambda: ga.merge_sort(keys),
+        "merge": lambda: ga.merge(keys, keys),
     }
 
 
@@ -64,6 +67,9 @@ def _plans() -> dict[str, Callable[[], Any]]:
         "argmin": (ga.prepare(ga.argmin, x), x, _array(np.int64, ())),
         "argmax": (ga.prepare(ga.argmax, x), x, _array(np.int64, ())),
         "minmax": (ga.prepare(ga.minmax, x), x, (_array(shape=()), _array(shape=()))),
+        "sort": (ga.prepare(ga.sort, keys), keys, _array(np.uint32)),
+        "merge_sort": (ga.prepare(ga.merge_sort, keys), keys, _array(np.uint32)),
+        "merge": (_twice(ga.prepare(ga.merge, keys, keys)), keys, _array(np.uint32, (2 * N,))),
     }  # fmt: skip
 
     def bound(plan: Any, source: FakeArray, target: FakeArray) -> Callable[[], Any]:
@@ -72,12 +78,16 @@ def _plans() -> dict[str, Callable[[], Any]]:
     return {name: bound(*prepared[name]) for name in prepared}
 
 
+def _twice(plan: Any) -> Any:
+    return lambda x, **more: plan(x, x, **more)
+
+
 def _double(a: Any) -> Any:
     return a * 2
 
 
 PLANS = ("transform", "reduce", "inclusive_scan", "exclusive_scan", "radix_sort", "argsort",
-         "histogram", "argmin", "argmax", "minmax")  # fmt: skip
+         "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort", "merge")  # fmt: skip
 CALLS = (*PLANS, "transform with out", "reduce with out", "reduce of rows", "radix_sort of pairs")
 
 

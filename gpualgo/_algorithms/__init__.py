@@ -13,6 +13,7 @@ _NAMES = {
     "extremes": ("argmin", "argmax", "minmax"),
     "find": ("find", "count"),
     "histogram": ("histogram",),
+    "merge_sort": ("merge_sort", "merge", "sort"),
     "radix_sort": ("radix_sort", "argsort"),
     "reduce": ("reduce",),
     "runs": ("run_length_encode",),

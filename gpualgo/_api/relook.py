@@ -13,7 +13,10 @@ from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
 from gpualgo._pipeline.problem import Problem, Request
 
-_INPUTS = ("x", "keys", "values", "arrays", "weights", "predicate")  # parameters that are read
+# Parameters that are read.
+_INPUTS = (
+    "x", "keys", "values", "arrays", "weights", "predicate", "a", "b", "a_values", "b_values",
+)  # fmt: skip
 Relook = Callable[[tuple[Any, ...]], Request]
 
 

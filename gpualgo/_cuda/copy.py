@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
@@ -53,7 +54,7 @@ def _grid(num_words: int) -> int:
 
 
 def copy(
-    dims: Dims, itemsize: int, alignment: int, device: int, takes: Mapping[str, int]
+    dims: Dims, itemsize: int, alignment: int, device: int, takes: Mapping[str, Any]
 ) -> Launch:
     """Return the launch of a copy; strides are those of input and output."""
     # Neighbouring threads should write neighbours.

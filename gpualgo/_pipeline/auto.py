@@ -58,10 +58,11 @@ TABLE = (
     Row(
         "one pass",
         ("reduce", "inclusive_scan", "exclusive_scan", "transform", "copy", "argmin", "argmax",
-         "minmax", "select", "stable_partition", "find", "count", "run_length_encode"),
+         "minmax", "merge", "select", "stable_partition", "find", "count", "run_length_encode"),
     ),
     Row("histogram", ("histogram",), 1 << 16, 1, 16 << 30, "samples"),
     Row("sort", ("radix_sort",), 1 << 16, 4, 16 << 30),
+    Row("merge sort", ("merge_sort", "sort with less"), 1 << 16, 1, 16 << 30),
     Row("order", ("radix_sort with values or of tuples", "argsort"), 1 << 13, 4, 16 << 30),
 )  # fmt: skip
 _rows = {row.name: row for row in TABLE}

@@ -54,6 +54,7 @@ class Problem:
     reads_data = False  # elements decide the problem: a plan's call looks at them
     takes_any_items = False  # of outputs: plain bytes of any dtype
     spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
+    op_name: ClassVar[str] = "op"  # what the public function calls its operator
     has_names = True  # of a tuple's fields, by which an operator knows them
     broadcasts_arguments = False  # others are broadcast to the first one's shape
     looks_again = False  # its operator is put together anew by each call, of a plan too
@@ -250,7 +251,7 @@ def problem_of(
     try:
         hot = hot_key(op) if num_arguments else None
     except (TypeError, ValueError, CompileError) as error:
-        refusals.name(error, op, where)
+        refusals.name(error, op, where, kind.op_name)
         raise
     start: Any = type(init)
     if start not in PLAIN:
@@ -288,7 +289,7 @@ def problem_of(
         with settled.retried(op, hot, error) as is_another:
             if is_another:
                 return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
-        refusals.name(error, op, where)
+        refusals.name(error, op, where, kind.op_name)
         raise
     problem.num_arguments, problem.hot = num_arguments, hot
     if problem.form is not None and device == CPU:

@@ -7,20 +7,19 @@ from typing import Any
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.key import python_function
 
-# What operators are called that are not `op`, by the function that they are passed to.
-_PARAMETERS = dict.fromkeys(("select", "stable_partition", "find", "count"), "predicate")
-_PARAMETERS["run_length_encode"] = "eq"
 
+def name(error: Exception, op: Any, where: str, argument: str = "op") -> None:
+    """Add the function and the operator's source line to an error that says something of op.
 
-def name(error: Exception, op: Any, where: str) -> None:
-    """Add the function and the operator's source line to an error that says something of op."""
+    `argument`: what the function calls its operator.
+    """
     text = str(error)
     if not isinstance(error, CompileError) and not text.startswith(("op ", "op:", f"{where}: op ")):
         return
-    if not text.startswith(f"{where}:"):
-        text = f"{where}: {text}"
-    if where in _PARAMETERS:
-        text = text.replace(f"{where}: op", f"{where}: {_PARAMETERS[where]}", 1)
+    text = text.removeprefix(f"{where}: ")
+    if text.startswith(("op ", "op:")):
+        text = argument + text[2:]
+    text = f"{where}: {text}"
     function = python_function(getattr(op, "shown", op))
     if function is not None:
         from gpualgo._operators.numpy_rules.errors import source_of

@@ -62,7 +62,7 @@ def run(
             with settled.retried(op, problem.hot, error) as is_another:
                 if is_another:
                     return run(problem.again(views, op, init), views, op, init, out, stream)
-            refusals.name(error, op, problem.where)
+            refusals.name(error, op, problem.where, problem.op_name)
             raise
         if plan is None:
             return result

@@ -15,7 +15,7 @@ from support import Array, Backend, random_array
 import gpualgo as ga
 from gpualgo._api.describe import describe
 
-OPERATORS = {"op", "predicate", "eq"}  # what parameters are called that are functions
+OPERATORS = {"op", "predicate", "eq", "less"}  # what parameters are called that are functions
 TABLE = np.arange(3, 11, dtype=np.int32)  # what operators capture, besides a number
 
 
@@ -33,7 +33,8 @@ class Case:
     can_be_recorded: bool = True  # the host need not look at the elements
     is_reordered: bool = False  # elements are combined as memory lies: float sums depend on that
     is_tuple: bool = False  # the arrays are one argument
-    last_is: str = ""  # the name of an argument of its own that the last array is
+    last_are: tuple[str, ...] = ()  # the names of arguments of their own that the last arrays are
+    is_merged: bool = False  # the first two arrays are in order, and become one
     is_lazy: bool = False  # what is read is computed of the arrays
     is_counted: bool = False  # how long results are depends on elements
     reads_last_alone: bool = False  # of arrays: the first tells the shape
@@ -49,10 +50,11 @@ class Case:
 
     def samples(self, seed: int = 0) -> list[np.ndarray[Any, Any]]:
         """Return new arrays of the host, others for each seed."""
-        return [
+        found = [
             np.asarray(random_array(shape, np.dtype(dtype), 10 * seed + i))
             for i, (shape, dtype) in enumerate(self.inputs)
         ]
+        return [np.sort(x) if self.is_merged and i < 2 else x for i, x in enumerate(found)]
 
     def in_any_order(self) -> Case:
         """Return a case whose results do not depend on the order in which elements are combined."""
@@ -65,8 +67,9 @@ class Case:
         arrays, apart = tuple(arrays), ()
         if self.is_lazy:
             arrays = tuple([ga.lazy.asarray(x) * 2 for x in arrays])
-        if self.last_is and arrays:
-            arrays, apart = arrays[:-1], arrays[-1:]
+        if self.last_are and len(arrays) > len(self.last_are):
+            split = len(arrays) - len(self.last_are)
+            arrays, apart = arrays[:split], arrays[split:]
         return ((arrays,) if self.is_tuple else arrays) + apart
 
     def result(self, found: Any, out: Any) -> Any:
@@ -123,8 +126,10 @@ class Call:
     def arguments(self, arrays: Any, **more: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         options = {**self.case.options, **more}
         arrays = self.case.given(arrays)
-        if self.case.last_is:
-            *arrays, options[self.case.last_is] = arrays
+        if self.case.last_are:
+            split = len(arrays) - len(self.case.last_are)
+            options.update(zip(self.case.last_are, arrays[split:], strict=True))
+            arrays = arrays[:split]
         if self.op is None:
             return tuple(arrays), options
         parameters = list(inspect.signature(self.case.function).parameters)

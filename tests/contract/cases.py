@@ -7,6 +7,7 @@ few and share dtypes and operators, as each new combination is compiled.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from contract.operators import (
     near,
     paired,
     paired_off,
+    ranked,
     rare,
     shifted,
 )
@@ -137,6 +139,38 @@ def _sorts() -> list[Case]:
     ]  # fmt: skip
 
 
+def _sorts_by(f: Callable[..., Any]) -> list[Case]:
+    by: dict[str, Any] = {"less": lambda a, b: a < b}  # as an option: it captures nothing
+    return [
+        Case(f, "several tiles", (KEYS,), by if f is ga.merge_sort else {}),
+        Case(f, "pairs", PAIRS, {}, ranked, captures=True),
+        Case(f, "columns", (((211, 37), "int16"),), {"axis": 0, "descending": True}),
+        Case(f, "flattened pairs", (((6, 35), "int8"), ((6, 35), "float64")), {"axis": None}),
+        Case(f, "an operator", (((3001,), "int8"),), {}, ranked, captures=True),
+        Case(f, "no axes", (((), "float32"),), {"axis": None}),
+        Case(f, "empty", (((0,), "float32"),)),
+        Case(
+            f, "tuples", (((3001,), "int8"), ((3001,), "float32")),
+            {"descending": (False, True)}, is_tuple=True,
+        ),
+    ]  # fmt: skip
+
+
+def _merges() -> list[Case]:
+    f, sizes = ga.merge, (3001, 1700)
+    keys: tuple[Any, ...] = tuple(((n,), "int8") for n in sizes)
+    values: tuple[Any, ...] = tuple(((n,), "float64") for n in sizes)
+    named = ("a_values", "b_values")
+    found = [
+        Case(f, "several tiles", ((LONG, "float32"), ((3001,), "float32"))),
+        Case(f, "pairs", (*keys, *values), last_are=named),
+        Case(f, "an operator", keys, {}, ranked, captures=True),
+        Case(f, "falling", (((1,), "int8"), ((1,), "int8")), {"descending": True}),
+        Case(f, "empty", (((0,), "float32"), ((5,), "float32"))),
+    ]
+    return [replace(case, is_merged=True) for case in found]
+
+
 def _argsorts() -> list[Case]:
     f = ga.argsort
     return [
@@ -195,12 +229,15 @@ def _histograms() -> list[Case]:
             {"bins": (200, 70), "range": ((-(2**15), 2**15), (-20, 20)), "axis": 0}, is_tuple=True,
         ),
         Case(f, "lazy ones in rows", (((37, 211), "int16"),), {**even, "axis": 1}, is_lazy=True),
-        Case(f, "weights", (((3001,), "float32"), ((3001,), "float64")), even, last_is="weights"),
+        Case(
+            f, "weights", (((3001,), "float32"), ((3001,), "float64")), even,
+            last_are=("weights",),
+        ),
         Case(
             f, "tuples with weights in rows",
             (((37, 211), "float32"), ((37, 1), "float64"), ((211,), "complex64")),
             {"bins": (7, 3), "range": ((-10, 10), (-9, 9)), "axis": 1}, is_tuple=True,
-            last_is="weights",
+            last_are=("weights",),
         ),
     ]  # fmt: skip
 
@@ -212,7 +249,7 @@ def _selections(f: Callable[..., Any]) -> list[Case]:
             is_joined=f is ga.stable_partition, **more,
         )  # fmt: skip
 
-    marked: Any = {"last_is": "predicate"}
+    marked: Any = {"last_are": ("predicate",)}
     return [
         case("several tiles", ((LONG, "float32"),), chosen, captures=True),
         case("marked", ((LONG, "int32"), (LONG, "bool")), **marked),
@@ -226,7 +263,7 @@ def _selections(f: Callable[..., Any]) -> list[Case]:
 
 def _finds(f: Callable[..., Any]) -> list[Case]:
     common: dict[str, Any] = {"of_empty": -1 if f is ga.find else 0, "puts_together": True}
-    marked: Any = {**common, "last_is": "predicate", "reads_last_alone": True}
+    marked: Any = {**common, "last_are": ("predicate",), "reads_last_alone": True}
     keepdims = {"keepdims": True} if f is ga.count else {}
     axes = {"axis": (0, 2) if f is ga.count else 1}
     columns = (((211, 37), "int16"), ((211, 37), "bool"))
@@ -255,7 +292,8 @@ CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
     *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
     *_extremes(ga.minmax), *_selections(ga.select), *_selections(ga.stable_partition),
-    *_finds(ga.find), *_finds(ga.count), *_runs(),
+    *_finds(ga.find), *_finds(ga.count), *_runs(), *_sorts_by(ga.merge_sort),
+    *_sorts_by(ga.sort), *_merges(),
 ]  # fmt: skip
 
 

@@ -50,3 +50,7 @@ def near(table: Array, number: int) -> Callable[..., Any]:
 
 def paired_off(table: Array, number: int) -> Callable[..., Any]:
     return lambda p: p[1] < p[0] + number
+
+
+def ranked(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a, b: a // (table[1] + number) < b // (table[1] + number)  # elements in order are

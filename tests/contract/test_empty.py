@@ -19,7 +19,10 @@ def emptied(case: Case, axis: int) -> Case | None:
     if not full:
         return None
     shapes = [
-        tuple(0 if i == len(shape) + axis and n == full else n for i, n in enumerate(shape))
+        tuple(
+            0 if i == len(shape) + axis and (n == full or case.is_merged) else n
+            for i, n in enumerate(shape)
+        )
         for shape, _ in case.inputs
     ]
     inputs = tuple((shape, dtype) for shape, (_, dtype) in zip(shapes, case.inputs, strict=True))
@@ -28,6 +31,8 @@ def emptied(case: Case, axis: int) -> Case | None:
 
 def without_elements(case: Case, results: list[np.ndarray[Any, Any]], axis: int) -> Any:
     """Return what the emptied case gives: extents of the axis, or of all of them flattened, go."""
+    if case.is_merged:
+        return [np.empty(0, result.dtype) for result in results]
     shape = np.broadcast_shapes(*(shape for shape, _ in case.inputs))
     gone = {shape[axis]} | ({math.prod(shape)} if len(shape) > 1 else set())
     if case.is_counted:  # of nothing nothing is kept

@@ -38,7 +38,7 @@ def of(x: Any, predicate: Any, where: str) -> LazyArray:
         text = str(error)
         if text.startswith("lazy: "):
             error.args = (f"{where}: {text.removeprefix('lazy: ')}",)
-        refusals.name(error, predicate, where)
+        refusals.name(error, predicate, where, "predicate")
         raise
     if dtype != _BOOL:
         raise TypeError(

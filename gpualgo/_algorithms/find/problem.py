@@ -24,7 +24,7 @@ class Counting(Reduction):
     """What equal calls of `count` share."""
 
     function: ClassVar[str] = "count"
-    looks_again = True
+    looks_again, op_name = True, "predicate"
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         if len(self.axes) < arrays[0].ndim:
@@ -44,7 +44,7 @@ class Finding(Reduction):
     """What equal calls of `find` share: the least place, which is unsigned, so that -1 is last."""
 
     function: ClassVar[str] = "find"
-    looks_again = True
+    looks_again, op_name = True, "predicate"
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,

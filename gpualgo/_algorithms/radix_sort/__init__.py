@@ -9,8 +9,8 @@ import numpy as np
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View, as_view, view_of
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -148,31 +148,42 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
+    where, bits = "radix_sort", (begin_bit, end_bit)
+    problem, views, out = sort_problem(where, keys, values, descending, bits, axis, out, stream)
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, None, None, out, stream)
+
+
+def sort_problem(
+    where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
+    out: Any, stream: Any,
+) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
+    """Return the problem of a sort by value, its views, and out."""
     if is_lazy(keys) or is_lazy(values):
-        keys, values, out = _made(keys, values, axis, out, stream)
+        keys, values, out = made_real(keys, values, axis, out, stream, where)
     views: tuple[View, ...] = ()
     if not (isinstance(keys, tuple) or isinstance(values, tuple)):
-        views = (view_of(keys, "radix_sort: keys"),)
+        views = (view_of(keys, f"{where}: keys"),)
     if not views or views[0].dtype.names is not None:
-        where, bits = "radix_sort", (begin_bit, end_bit)
-        return _sort_tuples(where, keys, values, descending, bits, axis, None, out, stream)
+        problem, views = _tuples(where, keys, values, descending, bits, axis, None)
+        return problem, views, out
     if values is not None:
-        views = (*views, view_of(values, "radix_sort: values"))
+        views = (*views, view_of(values, f"{where}: values"))
     if descending is not False:
-        descending = checks.flag(descending, "descending", "radix_sort")
+        descending = checks.flag(descending, "descending", where)
+    begin_bit, end_bit = bits
     if type(begin_bit) is not int:
-        begin_bit = checks.integer(begin_bit, "begin_bit", "radix_sort")
+        begin_bit = checks.integer(begin_bit, "begin_bit", where)
     if end_bit is not None and type(end_bit) is not int:
-        end_bit = checks.integer(end_bit, "end_bit", "radix_sort")
+        end_bit = checks.integer(end_bit, "end_bit", where)
     if type(axis) is not int:
-        axis = checks.plain_axis(axis, "radix_sort")
+        axis = checks.plain_axis(axis, where)
     rest = (descending, begin_bit, end_bit, axis, None)
-    problem = problem_of(Sort, views, None, None, rest, "radix_sort", 0)
-    return run(problem, views, None, None, out, stream)
+    return problem_of(Sort, views, None, None, rest, where, 0), views, out
 
 
-def _made(
-    keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str = "radix_sort"
+def made_real(
+    keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str
 ) -> tuple[Any, Any, Any]:
     """Return keys, values and out once lazy ones are computed: new arrays are sorted in place."""
     from gpualgo._lazy.real import made
@@ -186,11 +197,11 @@ def _made(
     return keys, values, out
 
 
-def _sort_tuples(where: str, *arguments: Any) -> Any:
-    """Sort where keys or values are several arrays; what does so is loaded when it first comes."""
+def _tuples(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...]]:
+    """Return the problem of several arrays; what knows them is loaded when they first come."""
     from gpualgo._algorithms.radix_sort import tuples
 
-    return tuples.sort(where, *arguments)
+    return tuples.problem_and_views(where, *arguments)
 
 
 @overload
@@ -271,13 +282,13 @@ def argsort(
     array([3, 1, 2, 0])
     """
     if is_lazy(keys):
-        keys, _, _ = _made(keys, None, False, None, stream, "argsort")
+        keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
     views: tuple[View, ...] = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
     if dtype is None:
         dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
     if not views or views[0].dtype.names is not None:
-        bits = 0, None
-        return _sort_tuples("argsort", keys, None, descending, bits, axis, dtype, out, stream)
+        problem, views = _tuples("argsort", keys, None, descending, (0, None), axis, dtype)
+        return run(problem, views, None, None, out, stream)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:

@@ -34,7 +34,7 @@ def argsort(problem: TupleSort, arrays: Sequence[Array], out: Array) -> None:
     else:
         indices = np.empty(target.shape, np.int64)
         _order(problem, keys, indices)
-        _each_part(target.shape, lambda part: np.copyto(target[part], indices[part], "unsafe"))
+        each_part(target.shape, lambda part: np.copyto(target[part], indices[part], "unsafe"))
 
 
 def radix_sort(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Array]) -> None:
@@ -48,7 +48,7 @@ def radix_sort(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Ar
         indices = np.empty(targets[0].shape, np.int64)
         home = _order(problem, keys, indices)
         _finish(home, first, targets)
-        _fetch(sources[first.size :], targets[first.size :], indices)
+        fetch(sources[first.size :], targets[first.size :], indices)
         return
     begin, home = _gathered(first, keys, targets[0])
     order, word = _order_of(problem, first), problem.value_word
@@ -64,7 +64,7 @@ def radix_sort(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Ar
     else:
         indices = np.empty(targets[0].shape, np.int64)
         cpu.sort(begin, None, home, cpu.as_bytes(indices), order)
-        _fetch(values, targets[count:], indices)
+        fetch(values, targets[count:], indices)
     if first.is_word:
         _unpack(home, first.dtype, targets[: first.size])
 
@@ -77,7 +77,7 @@ def _order(problem: TupleSort, keys: Sequence[Array], indices: Array) -> Array:
     for group in reversed(others):
         packed = _flat(_keys_of(group, keys), indices)
         home = np.empty(indices.shape, f"V{group.dtype.itemsize}")
-        _fetch([packed], [home], indices)
+        fetch([packed], [home], indices)
         moved = cpu.as_bytes(indices)
         cpu.sort(home, moved, home, moved, _order_of(problem, group))
     return home
@@ -95,7 +95,7 @@ def _finish(home: Array, group: Group, targets: Sequence[Array]) -> None:
         _unpack(home, group.dtype, targets[: group.size])
     else:
         target = cpu.as_bytes(targets[0])
-        _each_part(target.shape, lambda part: np.copyto(target[part], home[part]))
+        each_part(target.shape, lambda part: np.copyto(target[part], home[part]))
 
 
 def _order_of(problem: TupleSort, group: Group) -> Order:
@@ -174,7 +174,7 @@ def _copy_each(targets: Sequence[Array], sources: Sequence[Array]) -> None:
         for target, source in pairs:
             np.copyto(target[part], source[part])
 
-    _each_part(pairs[0][0].shape, body)
+    each_part(pairs[0][0].shape, body)
 
 
 def _plain(array: Array) -> Array:
@@ -182,7 +182,7 @@ def _plain(array: Array) -> Array:
     return array.view(f"u{array.itemsize}") if array.itemsize in words.PARTS else array
 
 
-def _fetch(sources: Sequence[Array], targets: Sequence[Array], indices: Array) -> None:
+def fetch(sources: Sequence[Array], targets: Sequence[Array], indices: Array) -> None:
     """Write arrays' items in the order of indices within their rows."""
     for source, target in zip(sources, targets, strict=True):
         source = _flat(source, indices)
@@ -199,7 +199,7 @@ def _take(source: Array, target: Array, indices: Array) -> None:
             def body(part: Any, row: Any = row) -> None:
                 target[row][part] = source[row][indices[row][part]]
 
-            _each_part((length,), body)
+            each_part((length,), body)
         return
 
     def rows(part: Any) -> None:
@@ -208,10 +208,10 @@ def _take(source: Array, target: Array, indices: Array) -> None:
     if indices.ndim == 1:
         target[...] = source[indices]
     else:
-        _each_part(indices.shape, rows, axis=0)
+        each_part(indices.shape, rows, axis=0)
 
 
-def _each_part(shape: tuple[int, ...], body: Callable[[Any], Any], axis: int | None = None) -> None:
+def each_part(shape: tuple[int, ...], body: Callable[[Any], Any], axis: int | None = None) -> None:
     """Call body with what indexes each part of arrays of a shape, on all cores."""
     if not shape:
         body((...,))

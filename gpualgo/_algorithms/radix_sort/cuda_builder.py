@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 from gpualgo._algorithms.radix_sort import cuda_passes as passes
 from gpualgo._algorithms.radix_sort import cuda_rows as block_sort
@@ -12,8 +13,9 @@ from gpualgo._algorithms.radix_sort.operands import Operand
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import Dims
 from gpualgo._cuda import copy
-from gpualgo._cuda.pieces import Piece
+from gpualgo._cuda.pieces import KEPT, Piece
 from gpualgo._cuda.plan import Places
+from gpualgo._driver.workspace import KEPT_BYTES, aligned
 
 
 class Builder:
@@ -48,14 +50,28 @@ class Builder:
         self.pieces.append(Piece(num_bytes))
         return self._at.piece(len(self.pieces) - 1)
 
-    def _copy(self, operand: Operand, inward: bool, rows: int) -> None:
-        """Add a copy of an array into gapless rows (inward), or back."""
+    def _kept_pieces(self, sizes: Sequence[int]) -> list[int]:
+        """Return the places of pieces that lie in a stream's workspace, if they fit and are all."""
+        ends = list(accumulate(map(aligned, sizes), initial=0))
+        is_kept = not self.pieces and ends[-1] <= KEPT_BYTES
+        first = len(self.pieces)
+        self.pieces += [
+            Piece(size, KEPT + at if is_kept else None)
+            for size, at in zip(sizes, ends, strict=False)
+        ]
+        return [self._at.piece(i) for i in range(first, len(self.pieces))]
+
+    def _copy(self, operand: Operand, inward: bool, rows: int | tuple[int, int]) -> None:
+        """Add a copy of an array into gapless rows (inward), or back.
+
+        `rows`: their place, or that and how many bytes behind it they begin.
+        """
         near, far = operand.strides, operand.row_strides
         pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
         dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
         ends = (operand.place, rows) if inward else (rows, operand.place)
         takes = dict(zip(("input", "output"), ends, strict=True))
-        alignment = operand.address & 15
+        alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
         self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, takes))
 
     def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:

@@ -121,10 +121,17 @@ def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
     keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
     if len(arguments) == 1:
         return keys, (form,)
-    values, shape = arguments[1], keys[0].shape
+    moved, moved_form = values_beside(arguments[1], keys[0].shape, where)
+    return (*keys, *moved), (form, moved_form)
+
+
+def values_beside(
+    values: Any, shape: tuple[int, ...], where: str, name: str = "values", of: str = "keys"
+) -> tuple[Views, Form | None]:
+    """Return the views of values that go with keys of a shape, and how they are built."""
     if not isinstance(values, tuple):  # a structured array is moved as it is
-        return (*keys, view_of(values, f"{where}: values")), (form, None)
-    moved, moved_form = inputs.spread(values, f"{where}: values", has_names=False)
+        return (view_of(values, f"{where}: {name}"),), None
+    moved, moved_form = inputs.spread(values, f"{where}: {name}", has_names=False)
     own = moved[0].shape
     if own != shape:
         try:
@@ -133,8 +140,8 @@ def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
             fits = False
         if not fits:
             raise ValueError(
-                f"{where}: values has shape {own}, which does not broadcast to {shape} of keys; "
+                f"{where}: {name} has shape {own}, which does not broadcast to {shape} of {of}; "
                 "pass one value for each key"
             )
         moved = tuple([inputs.broadcast_to(view, shape) for view in moved])
-    return (*keys, *moved), (form, moved_form)
+    return moved, moved_form

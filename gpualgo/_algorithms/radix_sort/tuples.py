@@ -10,15 +10,15 @@ from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort, arguments_of
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
 from gpualgo._pipeline import checks, inputs
-from gpualgo._pipeline.problem import problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import Problem, problem_of
 
 
-def sort(
+def problem_and_views(
     where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
-    index_dtype: Any, out: Any, stream: Any,
-) -> Any:  # fmt: skip
-    """Sort as the function called `where` does; with an index dtype return the order."""
+    index_dtype: Any,
+) -> tuple[Problem, Views]:  # fmt: skip
+    """Return the problem of the function called `where`; with an index dtype that of the order."""
     views, found = arguments_of((keys,) if values is None else (keys, values), where)
     ways = ways_of(descending, found[0], where)
     begin_bit, end_bit = bits
@@ -31,9 +31,7 @@ def sort(
             "leave them out, and shift or mask the numbers instead"
         )
     rest = (ways, begin_bit, end_bit, checks.plain_axis(axis, where), index_dtype, found)
-    problem = problem_of(TupleSort, views, None, None, rest, where, 0)
-    solve = run if problem.form is None else inputs.solve
-    return solve(problem, views, None, None, out, stream)
+    return problem_of(TupleSort, views, None, None, rest, where, 0), views
 
 
 def ways_of(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:

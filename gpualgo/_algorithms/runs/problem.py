@@ -35,6 +35,7 @@ class Runs(Problem):
 
     spreads_tuples = True
     is_counted = True
+    op_name = "eq"
     keeps_rest = False
 
     def __init__(

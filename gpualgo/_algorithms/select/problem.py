@@ -44,6 +44,7 @@ class Selection(Problem):
 
     spreads_tuples = True
     is_counted = True
+    op_name = "predicate"
     gives_lengths = False
 
     def __init__(

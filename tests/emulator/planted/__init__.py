@@ -6,6 +6,7 @@ from emulator.planted import (
     histogram,
     joint,
     lines,
+    merge,
     parts,
     records,
     reduce,
@@ -20,6 +21,6 @@ from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
-    select,
+    merge, select,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

@@ -177,6 +177,37 @@ def sorts_of_tuples(dtypes: Any, values: Any, shape: Any) -> Any:
     return calls
 
 
+def _coarse(a: Any, b: Any) -> Any:
+    return a // 16 < b // 16
+
+
+def merge_sorts(shape: Any, *, values: Any = np.int16) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        x = rng.integers(-400, 400, shape).astype(np.int32)
+        order = np.argsort(x // 16, axis=-1, kind="stable")
+        if values is None:
+            got = ga.merge_sort(gpu.to_device(x), less=_coarse)
+            yield got, np.take_along_axis(x, order, -1)
+            return
+        carried = rng.integers(0, 1000, shape).astype(values)
+        got = ga.merge_sort(gpu.to_device(x), gpu.to_device(carried), less=_coarse)
+        yield got[0], np.take_along_axis(x, order, -1)
+        yield got[1], np.take_along_axis(carried, order, -1)
+
+    return calls
+
+
+def merges(first: int, second: int) -> Any:
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        runs = [rng.integers(-400, 400, n).astype(np.int32) for n in (first, second)]
+        a, b = (x[np.argsort(x // 16, kind="stable")] for x in runs)
+        whole = np.concatenate([a, b])
+        want = whole[np.argsort(whole // 16, kind="stable")]
+        yield ga.merge(gpu.to_device(a), gpu.to_device(b), less=_coarse), want
+
+    return calls
+
+
 def histograms(
     shape: Any, dtype: Any, bins: Any, span: Any = None, axis: int | None = None, step: int = 1,
     scale: float = 100, times: int = 2,

@@ -15,6 +15,8 @@ from emulator.planted.calls import (
     greatest,
     histograms,
     joint_histograms,
+    merge_sorts,
+    merges,
     of_pairs,
     reductions,
     reductions_in_order,
@@ -32,7 +34,8 @@ from emulator.planted.calls import (
 )
 from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
-from gpualgo._algorithms.radix_sort import cuda_counting
+from gpualgo._algorithms.merge_sort import policy as merge_sort
+from gpualgo._algorithms.radix_sort import cuda_builder, cuda_counting
 from gpualgo._algorithms.radix_sort import policy as radix_sort
 from gpualgo._algorithms.reduce import policy as reduce
 from gpualgo._algorithms.scan import policy as scan
@@ -78,6 +81,12 @@ _PASSES = (
     (radix_sort, "MAX_ROW_WARPS", 1),
     (radix_sort, "RING", 16),
 )
+_MERGES = (
+    (merge_sort, "LARGE", {128: merge_sort.Policy(64, 3)}),
+    (merge_sort, "SMALLER", {}),
+    (merge_sort, "MAX_GRID", 2),
+    (cuda_builder, "KEPT_BYTES", 0),  # of storage each byte counts
+)
 _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
     (histogram, "SMALL", {}),
@@ -115,6 +124,11 @@ CASES = {
     "reduce pairs": Case(of_pairs(ga.reduce, 3001), _REDUCE),
     "tiles of pairs": Case(of_pairs(ga.inclusive_scan, 2450), _TILES),
     "transform pairs": Case(of_pairs(ga.transform, 2103)),
+    "merge sort": Case(merge_sorts(1100), _MERGES),
+    "merge sort keys": Case(merge_sorts(1100, values=None), _MERGES),
+    "merge sort rows": Case(merge_sorts((30, 20)), _MERGES),
+    "merge sort long rows": Case(merge_sorts((3, 450)), _MERGES),
+    "merge": Case(merges(500, 333), _MERGES),
     "transform": Case(sums_of_two(2103, 1)),
     "transform with numbers": Case(with_numbers),
     "transform steps": Case(sums_of_two(2005, 2)),

@@ -1,0 +1,105 @@
+"""merge_sort and merge beside CuPy, PyTorch and NumPy, which sort by value alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
+
+CUB = ()
+COLUMNS = 1 << 10
+
+
+def _less(a: Any, b: Any) -> Any:
+    return a < b
+
+
+def _by_function(n: int) -> Work:
+    x = gpu().random.default_rng(0).random(n, dtype="float32")
+    contenders: dict[str, Any] = {
+        OURS: lambda: ga.merge_sort(x, less=_less),
+        "radix_sort": lambda: ga.radix_sort(x),
+        "CuPy": lambda: gpu().sort(x),
+    }
+    if torch():
+        tensor = as_tensor(x)
+        contenders["torch"] = lambda: torch().sort(tensor, stable=True)[0]
+    return Work(contenders, gpu().sort(x))
+
+
+def _rows(n: int) -> Work:
+    x = gpu().random.default_rng(0).random(n, dtype="float32").reshape(-1, COLUMNS)
+    contenders: dict[str, Any] = {
+        OURS: lambda: ga.merge_sort(x, less=_less),
+        "radix_sort": lambda: ga.radix_sort(x),
+        "CuPy": lambda: gpu().sort(x),
+    }
+    return Work(contenders, gpu().sort(x))
+
+
+def _merge(n: int) -> Work:
+    rng = gpu().random.default_rng(0)
+    a, b = (gpu().sort(rng.random(n // 2, dtype="float32")) for _ in range(2))
+    contenders: dict[str, Any] = {
+        OURS: lambda: ga.merge(a, b),
+        "CuPy": lambda: gpu().sort(gpu().concatenate([a, b])),
+    }
+    return Work(contenders, gpu().sort(gpu().concatenate([a, b])))
+
+
+def _numpy(n: int) -> Work:
+    x = np.random.default_rng(0).random(n)
+    contenders = {
+        OURS: lambda: ga.merge_sort(x, less=_less),
+        "NumPy": lambda: np.sort(x, kind="stable"),
+    }
+    return Work(contenders, np.sort(x))
+
+
+def _numpy_by_key(n: int) -> Work:
+    x = np.random.default_rng(0).integers(0, 1 << 31, n).astype(np.int32)
+    contenders = {
+        OURS: lambda: ga.merge_sort(x, less=lambda a, b: a >> 4 < b >> 4),
+        "NumPy": lambda: x[np.argsort(x >> 4, kind="stable")],
+    }
+    return Work(contenders, x[np.argsort(x >> 4, kind="stable")])
+
+
+def _numpy_merge(n: int) -> Work:
+    a, b = (np.sort(np.random.default_rng(i).random(n // 2)) for i in range(2))
+    contenders = {
+        OURS: lambda: ga.merge(a, b),
+        "NumPy": lambda: np.sort(np.concatenate([a, b]), kind="stable"),
+    }
+    return Work(contenders, np.sort(np.concatenate([a, b])))
+
+
+def rows() -> list[Row]:
+    """Return the rows that this machine can run."""
+    n = 1 << 22
+    cpu = [
+        Row("merge_sort f64 by a lambda", n, "cpu", _numpy, 16 * n, 1.0),
+        Row("merge_sort i32 by a coarse key", n, "cpu", _numpy_by_key, 8 * n, 1.0),
+        Row("merge f64", n, "cpu", _numpy_merge, 16 * n, 1.0),
+    ]
+    if gpu() is None:
+        return cpu
+    found = []
+    for power in (16, 20, 24, 28):
+        n = 1 << power
+        quick = power in (20, 28)
+        found.append(
+            Row("merge_sort f32 by a lambda", n, "device", _by_function, 8 * n, None, quick)
+        )
+        found.append(Row("merge f32", n, "device", _merge, 8 * n, None, quick))
+    found.append(Row("merge_sort of rows f32 by a lambda", n, "device", _rows, 8 * n, None))
+    return found + cpu
+
+
+@pytest.mark.parametrize("row", rows(), ids=str)
+def test_time(benchmark: Any, row: Row) -> None:
+    time_with_pytest(benchmark, row)

@@ -1,0 +1,244 @@
+// Sorting tiles by comparisons: a part of a row each, or several short rows; stable.
+//
+// Algorithm  A thread sorts its neighbours in registers by odd-even transposition, which changes
+//            places of neighbours alone and so keeps the order of equal ones. Then runs are merged
+//            pairwise in shared memory, each thread writing as many elements, from where "merge
+//            path" says (Odeh, Green, Mwassi, Shmueli and Birk 2012, doi:10.1109/IPDPSW.2012.202).
+//            Of short rows each has threads of its own.
+// Bytes      2 (k + v) per key of k bytes with values of v; launches: one; temporary storage: none.
+//            Values are fetched when the order is known.
+// In place   safe: a tile is read whole before any of it is written.
+// Operator   a strict weak order, asked of elements of the input alone. The result does not depend
+//            on which of them are compared.
+#ifndef GPUALGO_MERGE_SORT_TILES_CUH
+#define GPUALGO_MERGE_SORT_TILES_CUH
+
+#include "merge_sort/order.cuh"
+#include "parts/layout.cuh"
+
+namespace gpualgo {
+
+template <int key_leaves, int value_leaves>
+struct SortTilesParams {
+  const unsigned char* keys[key_leaves];
+  const unsigned char* values[value_leaves];  // null: positions in the row are wanted
+  unsigned char* output_keys[key_leaves];
+  unsigned char* output_values[value_leaves];
+  int64 num_tiles, num_rows, row_items;
+  Divisor tiles_per_row;  // one where a tile has several rows
+  int64 rows_per_tile;
+  int64 threads_per_row;  // a power of two
+  int64 row_magic;        // times a place in a tile, over 2^32: its row in there
+};
+
+template <class Policy, class Order, class T, class V>
+struct TileSort {
+  static constexpr int threads = Policy::block_threads;
+  static constexpr int items = Policy::items;
+  static constexpr int tile_items = Policy::tile_items;
+  static_assert(tile_items <= 1 << 16);
+  using Params = SortTilesParams<num_leaves<T>, num_leaves<V>>;
+
+  struct Shared {
+    alignas(16) T keys[tile_items];
+    uint16 places[has_values<V> ? tile_items : 1];  // in its part of the row
+  };
+  static_assert(sizeof(Shared) <= Policy::shared_bytes);
+
+  const Params& params;
+  Shared& shared;
+  int64 begin;  // of the tile, in elements
+  int64 first;  // its position in its row
+  int total;    // elements of the tile
+  int count;    // of the part of a row that this thread works on
+  int base;     // where that lies in shared memory
+  int place;    // this thread's first element in there
+  T keys[items];
+  uint32 places[items];
+
+  __device__ TileSort(const Params& params, Shared& shared, int64 tile)
+      : params(params), shared(shared) {
+    const int width = int(params.threads_per_row);
+    const int64 row = params.tiles_per_row.divide(tile);
+    const int64 part = tile - row * params.tiles_per_row.value;
+    const int64 first_row = row * params.rows_per_tile;
+    first = part * tile_items;
+    begin = first_row * params.row_items + first;
+    const int64 left = params.row_items - first;
+    int64 rows = params.num_rows - first_row;
+    if (rows > params.rows_per_tile) rows = params.rows_per_tile;
+    const int part_items = left < tile_items ? int(left) : tile_items;
+    total = int(rows) * part_items;
+    const int own_row = threadIdx.x / width;
+    count = own_row < rows ? part_items : 0;
+    base = own_row * width * items;
+    place = threadIdx.x % width * items;
+  }
+
+  __device__ int longest() const {
+    return params.row_items < tile_items ? int(params.row_items) : tile_items;
+  }
+  __device__ int row_of(int i) const {
+    return int(ptx::umulhi(uint32(params.row_magic), uint32(i)));
+  }
+  // Where the tile's i-th element is kept: each row begins with a thread's first element.
+  __device__ int slot_of(int i) const {
+    const int row = row_of(i);
+    return i + row * (int(params.threads_per_row) * items - int(params.row_items));
+  }
+
+  __device__ void load() {
+    const Sources<T> source = advanced(sources_of<T>(params.keys), begin);
+    T loaded[items];
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      const int i = threadIdx.x + k * threads;
+      if (i < total) loaded[k] = load_element<T>(advanced(source, i));
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      const int i = threadIdx.x + k * threads;
+      if (i < total) assign(shared.keys[slot_of(i)], loaded[k]);
+    }
+  }
+
+  // Sorts this thread's elements, of which the last may be missing.
+  __device__ void sort_own() {
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      places[k] = place + k;
+      if (place + k < count) assign(keys[k], shared.keys[base + place + k]);
+    }
+#pragma unroll 1
+    for (int round = 0; round < items; round += 2) {
+#pragma unroll
+      for (int phase = 0; phase < 2; ++phase) {
+#pragma unroll
+        for (int k = phase; k + 1 < items; k += 2) {
+          if (place + k + 1 < count && Order::before(keys[k + 1], keys[k])) exchange(k, k + 1);
+        }
+      }
+    }
+  }
+
+  __device__ void exchange(int i, int j) {
+    T key;
+    assign(key, keys[i]);
+    assign(keys[i], keys[j]);
+    assign(keys[j], key);
+    const uint32 moved = places[i];
+    places[i] = places[j];
+    places[j] = moved;
+  }
+
+  __device__ void put_own() {
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      if (place + k < count) {
+        assign(shared.keys[base + place + k], keys[k]);
+        if constexpr (has_values<V>) shared.places[base + place + k] = uint16(places[k]);
+      }
+    }
+  }
+
+  // Takes this thread's elements of two neighbouring runs, merged.
+  __device__ void merge_runs(int run) {
+    const int pair = place / (2 * run) * (2 * run);
+    const int rest = count - pair;
+    const int num_a = rest < run ? (rest < 0 ? 0 : rest) : run;
+    const int num_b = rest < 2 * run ? (rest < run ? 0 : rest - run) : run;
+    const int a = base + pair, b = a + run, end = b + num_b;
+    const int diagonal = place - pair;
+    if (diagonal >= num_a + num_b) return;
+    int i = split_at(diagonal, num_a, num_b, [&](int in_b, int in_a) {
+      return Order::before(shared.keys[b + in_b], shared.keys[a + in_a]);
+    });
+    int at_a = a + i, at_b = b + diagonal - i;
+    T from_a, from_b;  // the next of each run, where there is one
+    if (i < num_a) assign(from_a, shared.keys[at_a]);
+    if (at_b < end) assign(from_b, shared.keys[at_b]);
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      const bool has_a = at_a < a + num_a, has_b = at_b < end;
+      if (!has_a && !has_b) break;
+      if (has_b && (!has_a || Order::before(from_b, from_a))) {
+        assign(keys[k], from_b);
+        if constexpr (has_values<V>) places[k] = shared.places[at_b];
+        if (++at_b < end) assign(from_b, shared.keys[at_b]);
+      } else {
+        assign(keys[k], from_a);
+        if constexpr (has_values<V>) places[k] = shared.places[at_a];
+        if (++at_a < a + num_a) assign(from_a, shared.keys[at_a]);
+      }
+    }
+  }
+
+  // What a thread reads of shared memory is what it writes for the next tile.
+  __device__ void write() const {
+    const Targets<T> target = advanced(targets_of<T>(params.output_keys), begin);
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      const int i = threadIdx.x + k * threads;
+      if (i < total) store_element(advanced(target, i), shared.keys[slot_of(i)]);
+    }
+    if constexpr (has_values<V>) {
+      const bool are_given = params.values[0] != nullptr;
+      const Sources<V> source = advanced(sources_of<V>(params.values), are_given ? begin : 0);
+      V values[items];
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const int i = threadIdx.x + k * threads;
+        if (i < total) {
+          const int from = shared.places[slot_of(i)];
+          if (are_given) {
+            const int64 row_begin = row_of(i) * params.row_items;
+            values[k] = load_element<V>(advanced(source, row_begin + from));
+          } else {
+            values[k] = position_value<V>(first + from);
+          }
+        }
+      }
+      ptx::syncthreads();  // all are read before any is written, which may be in place
+      const Targets<V> to = advanced(targets_of<V>(params.output_values), begin);
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const int i = threadIdx.x + k * threads;
+        if (i < total) store_element(advanced(to, i), values[k]);
+      }
+    }
+  }
+
+  __device__ void run() {
+    load();
+    ptx::syncthreads();
+    sort_own();
+#pragma unroll 1
+    for (int run = items; run < longest(); run *= 2) {
+      put_own();
+      ptx::syncthreads();
+      merge_runs(run);
+      ptx::syncthreads();
+    }
+    put_own();
+    ptx::syncthreads();
+    write();
+  }
+};
+
+template <class Policy, class Order, class T, class V>
+__global__ void __launch_bounds__(Policy::block_threads, (Policy::min_blocks + 1) / 2)
+    sort_tiles_kernel(
+        const __grid_constant__ ParamsFor<Order, SortTilesParams<num_leaves<T>, num_leaves<V>>>
+            params) {
+  if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
+  take_numbers<Order>(params);
+  using Work = TileSort<Policy, Order, T, V>;
+  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
+  for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
+    Work(params, shared, tile).run();
+  }
+}
+
+}  // namespace gpualgo
+
+#endif

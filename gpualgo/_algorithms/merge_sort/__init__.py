@@ -1,0 +1,276 @@
+"""The public functions `merge_sort`, `sort` and `merge`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+from gpualgo._algorithms import radix_sort
+from gpualgo._pipeline import inputs
+from gpualgo._pipeline.run import run
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gpualgo._arrays.view import View
+    from gpualgo._base import annotations as ty
+    from gpualgo._operators.operator import Operator
+    from gpualgo._pipeline.problem import Problem
+
+
+@overload
+def merge_sort(
+    keys: np.ndarray[Any, ty.Kind], values: None = None, *,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
+@overload
+def merge_sort(
+    keys: ty.Same, values: None = None, *, less: ty.BinaryFunction | Operator | None = None,
+    descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def merge_sort(
+    keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+def merge_sort(
+    keys: Any,
+    values: Any = None,
+    *,
+    less: Any = None,
+    descending: Any = False,
+    axis: ty.Axis = -1,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Sort keys stably by a function of two of them, and values along.
+
+    Parameters
+    ----------
+    keys : array, or tuple of arrays
+        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
+        any strides, complex numbers with `less`, too. A tuple or namedtuple of arrays, which are
+        broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers.
+    values : array, or tuple of arrays, optional
+        Moved as the keys are: the shape, library and device of `keys`, any dtype without Python
+        objects, structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
+    less : callable, optional
+        ``less(a, b)`` says whether a comes before b: a strict weak order, as ``<`` is. Keys of
+        which neither comes before the other are equal, and keep their order. Tuples are tuples in
+        it, or namedtuples. Without it keys are in the order of their values, as for `sort`.
+    descending : bool, or tuple of bools
+        The order turned round, ``less(b, a)``; equal keys keep their order here, too. Without
+        `less` a tuple, built as `keys` is, may say it of each number; NaN comes last anyway.
+    axis : int or None
+        The axis to sort along, each row for itself; None flattens in C order.
+    out : array or tuple of two arrays, optional
+        Where to write the sorted keys, with `values` the keys and the values, each a tuple where
+        these are. Each array may be its input itself, which is then sorted in place, and shares no
+        memory otherwise.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array or tuple of two arrays
+        The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
+        the same kind of tuple, a structured array a structured array. Device arrays are returned
+        without waiting for them.
+
+    Raises
+    ------
+    TypeError
+        An argument is no array or of a dtype that cannot be sorted or moved; `less` returns no
+        bool, or takes another number of arguments; descending or out is built otherwise.
+    ValueError
+        Shapes differ or do not broadcast, or out overlaps partly.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+    CompileError
+        numba cannot compile `less`.
+
+    Notes
+    -----
+    On a GPU tiles are sorted in shared memory, and merged pairwise by "merge path" (O. Green, R.
+    McColl and D. Bader, 2012): keys are read and written once for each doubling of the runs.
+    `less` is called on keys of the input alone, about n · log2(n) times. Temporary storage: a copy
+    of keys and values. See docs/merge_sort.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.merge_sort(np.array([31, 12, 30, 11]), less=lambda a, b: a // 10 < b // 10)
+    array([12, 11, 31, 30])
+    >>> x, y = np.array([3.0, 1.0]), np.array([4.0, 1.0])
+    >>> ga.merge_sort((x, y), less=lambda p, q: p[0] ** 2 + p[1] ** 2 < q[0] ** 2 + q[1] ** 2)
+    (array([1., 3.]), array([1., 4.]))
+    """
+    where = "merge_sort"
+    problem, views, out = _sort_by(where, keys, values, less, descending, axis, out, stream)
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, less, None, out, stream)
+
+
+def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], Any]:
+    """Return a problem, its views, and out; what knows it is loaded when it is first asked for."""
+    from gpualgo._algorithms.merge_sort import calls
+
+    return calls.sort_problem(where, *arguments)
+
+
+@overload
+def sort(
+    keys: np.ndarray[Any, ty.Kind], values: None = None, *,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
+@overload
+def sort(
+    keys: ty.Same, values: None = None, *, less: ty.BinaryFunction | Operator | None = None,
+    descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def sort(
+    keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
+    stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+def sort(
+    keys: Any,
+    values: Any = None,
+    *,
+    less: Any = None,
+    descending: Any = False,
+    axis: ty.Axis = -1,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Sort keys stably, and values along: by value, or by a function of two keys.
+
+    Parameters
+    ----------
+    keys, values, less, descending, axis, out, stream
+        As for `merge_sort`.
+
+    Returns
+    -------
+    array or tuple of two arrays
+        As of `merge_sort`.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError, CompileError
+        As `merge_sort`.
+
+    Notes
+    -----
+    Without `less` it is `radix_sort`, which is faster; with it `merge_sort`. See
+    docs/merge_sort.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.sort(np.array([3, -4, 1]))
+    array([-4,  1,  3])
+    >>> ga.sort(np.array([3, -4, 1]), less=lambda a, b: abs(a) < abs(b))
+    array([ 1,  3, -4])
+    """
+    if less is None:
+        bits = 0, None
+        asked = radix_sort.sort_problem("sort", keys, values, descending, bits, axis, out, stream)
+    else:
+        asked = _sort_by("sort", keys, values, less, descending, axis, out, stream)
+    problem, views, out = asked
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, less, None, out, stream)
+
+
+@overload
+def merge(
+    a: np.ndarray[Any, ty.Kind], b: np.ndarray[Any, ty.Kind], *, a_values: None = None,
+    b_values: None = None, less: ty.BinaryFunction | Operator | None = None,
+    descending: ty.Ways = False, out: ty.Outs | None = None, stream: ty.Stream | None = None,
+) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
+@overload
+def merge(
+    a: ty.Same, b: ty.Same, *, a_values: None = None, b_values: None = None,
+    less: ty.BinaryFunction | Operator | None = None, descending: bool = False,
+    out: ty.Same | None = None, stream: ty.Stream | None = None,
+) -> ty.Same: ...  # fmt: skip
+@overload
+def merge(
+    a: ty.AnyArray | ty.Arrays, b: ty.AnyArray | ty.Arrays, *,
+    a_values: ty.AnyArray | ty.Arrays | None = None,
+    b_values: ty.AnyArray | ty.Arrays | None = None,
+    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    out: ty.Outs | ty.OutPair | None = None, stream: ty.Stream | None = None,
+) -> Any: ...  # fmt: skip
+def merge(
+    a: Any,
+    b: Any,
+    *,
+    a_values: Any = None,
+    b_values: Any = None,
+    less: Any = None,
+    descending: Any = False,
+    out: Any = None,
+    stream: Any = None,
+) -> Any:
+    """Merge two sorted arrays to one; of equal keys those of a come first.
+
+    Parameters
+    ----------
+    a, b : array, or tuple of arrays
+        Keys of one dtype, each in order by `less`; of one dimension, any length, any stride. Tuples
+        and structured arrays as for `merge_sort`.
+    a_values, b_values : array, or tuple of arrays, optional
+        Moved as the keys are: both or neither, alike, as for `merge_sort`.
+    less : callable, optional
+        As for `merge_sort`.
+    descending : bool, or tuple of bools
+        As for `merge_sort`: a and b fall.
+    out : array or tuple of two arrays, optional
+        Where to write the keys, with values the keys and the values; it shares no memory with the
+        inputs.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array or tuple of two arrays
+        The keys of both, ``merge_sort`` of a followed by b; with values the tuple (keys, values);
+        `out` itself if given.
+
+    Raises
+    ------
+    TypeError
+        As `merge_sort`; or a and b, or their values, are not alike; or one has values alone.
+    ValueError
+        There is not one dimension, there is not one value for each key, or out overlaps.
+    CompileError
+        numba cannot compile `less`.
+
+    Notes
+    -----
+    Reads and writes each element once; two kernel launches. Whether a and b are in order is not
+    looked at: where they are not, the result has no meaning. See docs/merge_sort.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.merge(np.array([1, 3, 5]), np.array([2, 3]))
+    array([1, 2, 3, 3, 5])
+    >>> ga.merge(np.array([1, 3]), np.array([3]), a_values=np.array(["a", "b"]),
+    ...          b_values=np.array(["c"]))
+    (array([1, 3, 3]), array(['a', 'b', 'c'], dtype='<U1'))
+    """
+    from gpualgo._algorithms.merge_sort import calls
+
+    problem, views = calls.merge_problem(a, b, a_values, b_values, less, descending, stream)
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, less, None, out, stream)

@@ -1,0 +1,59 @@
+"""Calls of `merge_sort` and `merge`: arguments as they come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpualgo._algorithms.merge_sort import merge_problem as merging
+from gpualgo._algorithms.merge_sort import problem as sorting
+from gpualgo._algorithms.merge_sort.comparison import plain_ways
+from gpualgo._algorithms.radix_sort import made_real
+from gpualgo._lazy import is_lazy
+from gpualgo._pipeline import checks
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import Problem, problem_of
+
+
+def sort_problem(
+    where: str, keys: Any, values: Any, less: Any, descending: Any, axis: Any, out: Any,
+    stream: Any,
+) -> tuple[Problem, Views, Any]:  # fmt: skip
+    """Return the problem of a sort by comparisons, its views, and out."""
+    if is_lazy(keys) or is_lazy(values):
+        keys, values, out = made_real(keys, values, axis, out, stream, where)
+    given = (keys,) if values is None else (keys, values)
+    views, forms = sorting.arguments_of(given, where, less is not None)
+    ways = plain_ways(descending, forms[0], less, where)
+    num_keys = 1 if forms[0] is None else len(forms[0].names)
+    rest = ways, checks.plain_axis(axis, where), num_keys, forms
+    num_arguments = 0 if less is None else 2
+    kind = sorting.MergeSort
+    return problem_of(kind, views, less, None, rest, where, num_arguments), views, out
+
+
+def merge_problem(
+    a: Any, b: Any, a_values: Any, b_values: Any, less: Any, descending: Any, stream: Any
+) -> tuple[Problem, Views]:
+    """Return the problem of a merge, and its views."""
+    where, given = "merge", [a, b]
+    if (a_values is None) != (b_values is None):
+        missing, found = ("a", "b") if a_values is None else ("b", "a")
+        raise TypeError(
+            f"{where}: {missing}_values is missing where {found}_values is given; pass both"
+        )
+    if a_values is not None:
+        given += [a_values, b_values]
+    if any(map(is_lazy, given)):
+        from gpualgo._lazy.real import made
+
+        names = ("a", "b", "a_values", "b_values")
+        given = [
+            made(x, False, f"{where}: {name}", stream)
+            for x, name in zip(given, names, strict=False)
+        ]
+    views, forms = merging.arguments_of(tuple(given), where, less is not None)
+    ways = plain_ways(descending, forms[0], less, where)
+    num_keys = 1 if forms[0] is None else len(forms[0].names)
+    rest = ways, num_keys, forms
+    num_arguments = 0 if less is None else 2
+    return problem_of(merging.Merge, views, less, None, rest, where, num_arguments), views

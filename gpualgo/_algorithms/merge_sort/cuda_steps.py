@@ -1,0 +1,108 @@
+"""The launches of a merge sort: tiles sorted, and pairs of runs merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gpualgo._algorithms.merge_sort import policy
+from gpualgo._algorithms.merge_sort.comparison import Comparison
+from gpualgo._cuda import build
+from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.parameters import Packed
+from gpualgo._driver import device as gpu
+
+
+class Buffer(NamedTuple):
+    """The places of rows of keys and values, or of `NONE`: of each number an array of its own."""
+
+    keys: tuple[int, ...]
+    values: tuple[int, ...]
+
+    @property
+    def run(self) -> dict[str, tuple[int, ...]]:
+        """What a MergeRun takes."""
+        return {"keys": self.keys, "values": self.values}
+
+
+class Kernels:
+    """The kernels for rows of some length, and how these are cut."""
+
+    def __init__(
+        self, order: Comparison, values: Sequence[int], num_rows: int, row_items: int, device: int
+    ) -> None:
+        """`values`: the sizes of what travels with the keys."""
+        self.device, self.num_rows, self.row_items = device, num_rows, row_items
+        found, key_bytes = gpu.get(device), order.element.itemsize
+        self.policy = policy.policy_of(num_rows * row_items, key_bytes, found.shared_limit)
+        self.shared_bytes = self.policy.shared_bytes(key_bytes)
+        self.overlaps = found.may_overlap
+        self.specs = policy.specs(order, values, self.policy, self.overlaps)
+        self.tiles_per_row = -(-row_items // self.policy.tile_items)
+        self.num_tiles = num_rows * self.tiles_per_row
+        self.num_passes = (self.tiles_per_row - 1).bit_length()
+
+    def sort_tiles(self, source: Buffer, target: Buffer) -> Launch:
+        """Return the launch that sorts each tile of the rows."""
+        cut, row_items = self.policy, self.row_items
+        width = min(cut.block_threads, 1 << (-(-row_items // cut.items) - 1).bit_length())
+        rows_per_tile, magic, num_tiles = 1, 0, self.num_tiles
+        if width < cut.block_threads:
+            rows_per_tile = cut.block_threads // width
+            num_tiles = -(-self.num_rows // rows_per_tile)
+            magic = (1 << 32) // row_items + 1
+        packed = self.specs[0].parameters.pack(
+            num_tiles=num_tiles, num_rows=self.num_rows, row_items=row_items,
+            tiles_per_row=self.tiles_per_row, rows_per_tile=rows_per_tile, threads_per_row=width,
+            row_magic=magic,
+        )  # fmt: skip
+        takes = {
+            "keys": source.keys, "values": source.values, "output_keys": target.keys,
+            "output_values": target.values,
+        }  # fmt: skip
+        (kernel,) = build.kernels(self.specs[:1], self.device)
+        return Launch(
+            kernel, min(num_tiles, policy.MAX_GRID), cut.block_threads, packed, self.device, takes,
+            shared_bytes=self.shared_bytes,
+        )  # fmt: skip
+
+    def merge_runs(self, source: Buffer, target: Buffer, splits: int, number: int) -> list[Launch]:
+        """Return the launches of a pass, by its number: two neighbouring runs become one."""
+        tiles = 1 << number
+        run = tiles * self.policy.tile_items
+        packed = self.specs[1].parameters.pack(
+            num_tiles=self.num_tiles, row_items=self.row_items, first_items=run, second_items=run,
+            second_begin=run, tiles_per_row=self.tiles_per_row, tiles_per_pair=2 * tiles,
+        )  # fmt: skip
+        return self._merge(packed, source, source, target, splits)
+
+    def merge_two(
+        self, sources: tuple[Buffer, Buffer], lengths: tuple[int, int], target: Buffer, splits: int
+    ) -> list[Launch]:
+        """Return the launches that merge two arrays of these lengths."""
+        packed = self.specs[1].parameters.pack(
+            num_tiles=self.num_tiles, row_items=self.row_items, first_items=lengths[0],
+            second_items=lengths[1], second_begin=0, tiles_per_row=self.tiles_per_row,
+            tiles_per_pair=self.num_tiles,
+        )  # fmt: skip
+        return self._merge(packed, *sources, target, splits)
+
+    def _merge(
+        self, packed: Packed, first: Buffer, second: Buffer, target: Buffer, splits: int
+    ) -> list[Launch]:
+        takes: dict[str, Any] = {
+            "first": first.run, "second": second.run, "output_keys": target.keys,
+            "output_values": target.values, "splits": splits,
+        }  # fmt: skip
+        finding, merging = build.kernels(self.specs[1:], self.device)
+        threads = self.policy.block_threads
+        grids = -(-self.num_tiles // threads), self.num_tiles
+        return [
+            Launch(
+                kernel, min(grid, policy.MAX_GRID), threads, packed, self.device, takes,
+                shared_bytes=shared, overlaps=self.overlaps,
+            )
+            for kernel, grid, shared in zip(
+                (finding, merging), grids, (0, self.shared_bytes), strict=True
+            )
+        ]  # fmt: skip

@@ -1,0 +1,31 @@
+"""What the kernels of a merge sort take (merge_sort/*.cuh)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from gpualgo._cuda.layout import DIVISOR
+from gpualgo._cuda.parameters import I64, POINTER, Parameters
+
+
+@cache
+def sort_tiles(leaves: int, values: int) -> Parameters:
+    """Return SortTilesParams of keys and values with so many leaves."""
+    return Parameters(
+        "SortTilesParams",
+        keys=POINTER[leaves], values=POINTER[values], output_keys=POINTER[leaves],
+        output_values=POINTER[values], num_tiles=I64, num_rows=I64, row_items=I64,
+        tiles_per_row=DIVISOR, rows_per_tile=I64, threads_per_row=I64, row_magic=I64,
+    )  # fmt: skip
+
+
+@cache
+def merge(leaves: int, values: int) -> Parameters:
+    """Return MergeParams of keys and values with so many leaves."""
+    run = Parameters("MergeRun", keys=POINTER[leaves], values=POINTER[values])
+    return Parameters(
+        "MergeParams",
+        first=run, second=run, output_keys=POINTER[leaves], output_values=POINTER[values],
+        splits=POINTER, num_tiles=I64, row_items=I64, first_items=I64, second_items=I64,
+        second_begin=I64, tiles_per_row=DIVISOR, tiles_per_pair=DIVISOR,
+    )  # fmt: skip

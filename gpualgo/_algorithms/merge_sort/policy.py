@@ -1,0 +1,117 @@
+"""Merge sort on a GPU: which kernels, which template arguments, how tiles are cut. One table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpualgo._algorithms.merge_sort import parameters
+from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
+from gpualgo._algorithms.radix_sort.policy import WORDS, word
+from gpualgo._base import records
+from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import Parameters
+from gpualgo._cuda.templates import functor
+
+MOVED_BYTES = 16  # of values that travel with their keys; others are gathered at the end
+MAX_GRID = 1 << 30
+# Of a multiprocessor that merges: with 64 and with 128 registers each. Half as many sort tiles.
+THREADS, WIDE_THREADS = 1024, 512
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of the kernels of merge_sort/ (MergeSortPolicy)."""
+
+    block_threads: int
+    items: int  # elements per thread
+
+    @property
+    def tile_items(self) -> int:
+        """Return how many elements a tile has."""
+        return self.block_threads * self.items
+
+    def blocks_per_sm(self, key_bytes: int) -> int:
+        """Return how many blocks are to share a multiprocessor, by the registers that they take."""
+        return max(1, (THREADS if key_bytes <= 16 else WIDE_THREADS) // self.block_threads)
+
+    def shared_bytes(self, key_bytes: int) -> int:
+        """Return the size of the kernels' shared memory, which check it."""
+        return -(-self.tile_items * (key_bytes + 2) // 64) * 64 + 64
+
+
+# By the bytes of a key (up to). Odd numbers of elements, so that threads that read their own from
+# shared memory meet in no bank; the longer a tile, the fewer passes. Not measured on a GPU yet.
+LARGE = {
+    4: Policy(512, 17),
+    8: Policy(512, 9),
+    16: Policy(256, 9),
+    32: Policy(128, 9),
+    64: Policy(128, 5),
+    128: Policy(128, 3),
+}
+# Fewer elements (up to): at most so many threads, so that more multiprocessors get tiles.
+SMALLER = {1 << 17: 128, 1 << 20: 256}
+
+
+def policy_of(num_items: int, key_bytes: int, shared_limit: int) -> Policy:
+    """Return the policy for so many elements, of all rows together."""
+    found = next(policy for most, policy in LARGE.items() if key_bytes <= most)
+    threads = next((n for most, n in SMALLER.items() if num_items <= most), found.block_threads)
+    found = replace(found, block_threads=min(threads, found.block_threads))
+    # Two blocks are to share a multiprocessor, whose memory is hardly more than one may have.
+    while 2 * found.shared_bytes(key_bytes) > shared_limit and found.block_threads > 64:
+        found = replace(found, block_threads=found.block_threads // 2)
+    return found
+
+
+def are_moved(sizes: Sequence[int]) -> bool:
+    """Return whether values of these sizes travel with their keys."""
+    return all(size in WORDS for size in sizes) and sum(sizes) <= MOVED_BYTES
+
+
+def specs(
+    order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool
+) -> tuple[Spec, Spec, Spec]:
+    """Return the kernels that sort tiles, find splits and merge, of values of these sizes."""
+    leaves, count = len(records.leaves(order.element)), max(1, len(values))
+    tiles, merge = parameters.sort_tiles(leaves, count), parameters.merge(leaves, count)
+    each = _values(values)
+    return (
+        _spec("tiles.cuh", "sort_tiles", order, each, policy, overlaps, tiles),
+        _spec("merge.cuh", "merge_splits", order, str(count), policy, overlaps, merge),
+        _spec("merge.cuh", "merge", order, each, policy, overlaps, merge),
+    )
+
+
+def _spec(
+    header: str, name: str, order: Comparison, values: str, policy: Policy, overlaps: bool,
+    takes: Parameters,
+) -> Spec:  # fmt: skip
+    shared = policy.shared_bytes(order.element.itemsize)
+    blocks = policy.blocks_per_sm(order.element.itemsize)
+    arguments = policy.block_threads, policy.items, blocks, shared, str(overlaps).lower()
+    expression = (
+        f"gpualgo::{name}_kernel<gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>, "
+        f"{_order(order)}, {records.cpp_name(order.element)}, {values}>"
+    )
+    header, op, args = f"merge_sort/{header}", order.op, (order.element, order.element)
+    if op is None or build.is_functor(op, args, BOOL):
+        return Spec(header, expression, takes)
+    return Spec(header, expression, takes, op, args, BOOL)
+
+
+def _order(order: Comparison) -> str:
+    if order.op is None:
+        falling = sum(1 << i for i, way in enumerate(order.ways) if way)
+        return f"gpualgo::ByValue<{falling}>"
+    less = functor(order.op, (order.element, order.element), BOOL)
+    return f"gpualgo::ByFunction<{less}, {str(order.is_turned).lower()}>"
+
+
+def _values(sizes: Sequence[int]) -> str:
+    words = [word(size) for size in sizes]
+    if len(words) < 2:
+        return words[0] if words else "gpualgo::NoValues"
+    return f"gpualgo::Tuple<{', '.join(words)}>"

@@ -1,0 +1,121 @@
+"""The kernels of a merge sort, built without a GPU, and how its tiles are cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sass
+from hypothesis import given
+from hypothesis import strategies as st
+from sass import Capability, needs_cuobjdump
+from support import sampled
+
+from gpualgo._algorithms.merge_sort import policy
+from gpualgo._algorithms.merge_sort.comparison import Comparison
+from gpualgo._base import records
+from gpualgo._cuda import build
+from gpualgo._operators.operator import Operator
+
+MAIN: Capability = (9, 0)
+OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
+SHARED_LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (8, 6): 99 << 10, (12, 0): 99 << 10}
+MANY = 1 << 28
+COARSE = Operator(lambda a, b: a // 16 < b // 16)
+PAIRS = Operator(lambda p, q: p[0] < q[0] or (p[0] == q[0] and p[1] > q[1]))
+INT32, INT64, FLOAT16, FLOAT32 = (
+    np.dtype(name) for name in ("int32", "int64", "float16", "float32")
+)
+WIDE = records.record([str(i) for i in range(4)], [np.dtype("complex128"), FLOAT32, INT64, INT32])
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def specs(
+    element: Any, op: Operator | None, values: list[int], capability: Capability,
+    num_items: int = MANY,
+) -> tuple[build.Spec, ...]:  # fmt: skip
+    limit = SHARED_LIMITS.get(capability, 227 << 10)
+    cut = policy.policy_of(num_items, element.itemsize, limit)
+    ways = (False,) if op is not None else (True,) * len(records.leaves(element))
+    return policy.specs(Comparison(element, op, ways), values, cut, capability >= (9, 0))
+
+
+def check(
+    found: tuple[build.Spec, ...], capability: Capability, folder: Path, may_spill: bool = False
+) -> list[sass.Sass]:
+    codes = []
+    for spec in found:
+        code = sass.read(spec, capability, folder)
+        where = f"{build.arch_of(capability)} {spec.expression}"
+        assert not code.calls(), f"{where}: calls"
+        # A word or two that stay as they are through a loop.
+        assert may_spill or code.local_bytes <= 16, f"{where}: {code.local_bytes} bytes local"
+        codes.append(code)
+    return codes
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    ("element", "op", "values"),
+    [
+        (INT32, COARSE, []),
+        (FLOAT32, None, [4]),
+        pytest.param(INT64, COARSE, [8], marks=pytest.mark.exhaustive),
+        pytest.param(FLOAT16, None, [], marks=pytest.mark.exhaustive),
+    ],
+    ids=str,
+)
+def test_all_is_held_in_registers(
+    element: Any, op: Operator | None, values: list[int], tmp_path: Path
+) -> None:
+    tiles, _, merge = check(specs(element, op, values, MAIN), MAIN, tmp_path)
+    for code in (tiles, merge):
+        assert code.count("BAR") >= 3
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
+def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
+    check(specs(INT32, COARSE, [4], capability), capability, tmp_path)
+    pair = records.record(("0", "1"), (INT32, FLOAT32))
+    check(specs(pair, PAIRS, [], capability, 1 << 16), capability, tmp_path)
+
+
+@needs_cuobjdump
+def test_wide_records(tmp_path: Path) -> None:
+    """More bytes than registers hold may spill; that they are built is what counts."""
+    op = Operator(lambda p, q: p[1] < q[1])
+    check(specs(WIDE, op, [1, 2, 4], MAIN), MAIN, tmp_path, may_spill=True)
+
+
+@needs_cuobjdump
+@pytest.mark.exhaustive
+def test_records_by_value(tmp_path: Path) -> None:
+    ordered = records.record(("0", "1", "2"), (INT64, FLOAT32, FLOAT16))
+    check(specs(ordered, None, [16], MAIN), MAIN, tmp_path, may_spill=True)
+
+
+@given(
+    st.integers(1, 1 << 34), st.integers(1, 128),
+    st.sampled_from([48 << 10, 64 << 10, 99 << 10, 227 << 10]),
+)  # fmt: skip
+def test_tiles_fit_shared_memory(num_items: int, key_bytes: int, limit: int) -> None:
+    cut = policy.policy_of(num_items, key_bytes, limit)
+    assert cut.shared_bytes(key_bytes) <= limit
+    assert cut.tile_items <= 1 << 16
+    assert cut.block_threads % 32 == 0
+
+
+@given(st.integers(2, 1 << 15), st.integers(0, (1 << 16) - 1))
+def test_a_place_tells_its_row(row_items: int, place: int) -> None:
+    """By one multiplication, as tiles of several rows find it."""
+    assert place * ((1 << 32) // row_items + 1) >> 32 == place // row_items
+
+
+def test_what_values_travel_along() -> None:
+    assert all(map(policy.are_moved, ([4], [8, 4, 4], [16])))
+    assert not policy.are_moved([3])
+    assert not policy.are_moved([16, 1])
