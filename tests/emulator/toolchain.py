@@ -134,7 +134,8 @@ def compile_kernel(
             source = target.with_suffix(".cc")
             source.write_text(text)
             _run([*flags, "-include", "cuda_host.h", "-c", source, "-o", f"{made}.o"])
-            _run(["-shared", "-nodefaultlibs", f"{made}.o", "-lm", "-o", made])
+            linker = None if has_cxx_headers else shutil.which("ld")
+            _link(Path(f"{made}.o"), made, linker)
             os.remove(f"{made}.o")
     return target
 
@@ -184,8 +185,20 @@ def _compile_machine(sources: list[Path], flags: list[str], target: Path) -> Non
         path.unlink()
 
 
-def _run(arguments: Iterable[str | Path]) -> None:
-    command = [_compiler().path, *map(str, arguments)]
+def _link(compiled: Path, target: Path, linker: str | None) -> None:
+    """Link a kernel: by the linker itself if there is one, or in five times that by the compiler.
+
+    C++'s objects that are there from the beginning need what compilers add.
+    """
+    needs = ["-shared", compiled, "-lm", "-o", target]
+    if linker is None:
+        _run(["-nodefaultlibs", *needs])
+    else:
+        _run(needs, linker)
+
+
+def _run(arguments: Iterable[str | Path], program: str | None = None) -> None:
+    command = [program or _compiler().path, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise CompilationError(f"{' '.join(command)}\n{done.stderr[:8000]}")

@@ -29,7 +29,7 @@ SIZES = (
     *(7679, 7680, 7681, 15_359, 15_360, 15_361, 16_383, 16_384, 16_385, 32_769, 100_003),
 )
 LONG = scaled(150_001, emulated=20_011)  # more than any block sorts alone, and worth all cores
-HUGE = scaled(1_000_003, emulated=40_009)  # with values more than caches hold
+HUGE = scaled(1_000_003, emulated=25_013)  # with values more than caches hold
 
 
 def stable_order(keys: np.ndarray[Any, Any], descending: bool = False, axis: int = -1) -> Any:
