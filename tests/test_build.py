@@ -156,7 +156,7 @@ def test_records(capability: Capability, names: str, tmp_path: Path) -> None:
 @needs_cuobjdump
 @pytest.mark.parametrize(
     "names",
-    sampled(["uint8 uint8 uint8", "float32 float32", "float64 float64", "int32 uint8"],
+    sampled(["uint8 uint8 uint8", "float32 float32", "float64 float64", "uint8 int32"],
             ["uint8 uint8 uint8"]),
 )  # fmt: skip
 def test_interleaved_records(names: str, tmp_path: Path) -> None:
