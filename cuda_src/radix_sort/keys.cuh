@@ -48,7 +48,7 @@ inline constexpr uint64 infinity_bits<double> = 0x7ff0000000000000;
 }  // namespace detail
 
 // Key: the word that holds a T. ordered(key): an unsigned number, the larger the later. Signed
-// integers and descending order need no more than inverted bits, which a Digit sees to.
+// integers and descending ones need no more than inverted bits, which a Digit sees to.
 template <class T>
 struct KeyOrder {
   using Key = typename detail::WordOf<sizeof(T)>::type;
@@ -72,6 +72,26 @@ struct KeyOrder {
       return number == infinity ? number + 1 : number;
     } else {
       return key;
+    }
+  }
+};
+
+// A float of the opposite sign: in the order of these the largest floats come first, and NaN, which
+// is one by any sign, stays last.
+template <class T>
+struct Opposite {
+  typename detail::WordOf<sizeof(T)>::type bits;
+};
+
+template <class T>
+struct KeyOrder<Opposite<T>> : KeyOrder<T> {
+  using Key = typename KeyOrder<T>::Key;
+
+  __device__ static auto ordered(Key key) {
+    if constexpr (is_same<T, float>) {  // a sum takes the opposite of what it adds for nothing
+      return KeyOrder<T>::ordered(bit_cast<Key>(-bit_cast<float>(key)));
+    } else {
+      return KeyOrder<T>::ordered(Key(key ^ Key(1) << (KeyOrder<T>::bits - 1)));
     }
   }
 };

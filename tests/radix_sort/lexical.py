@@ -15,20 +15,21 @@ Host = np.ndarray[Any, Any]
 Ways = bool | tuple[bool, ...]
 
 
-def ranks_of(numbers: Host) -> Host:
+def ranks_of(numbers: Host, descending: bool) -> Host:
     """Return integers in the order of numbers: the zeros are one, and all NaNs, which are last."""
     if numbers.dtype == BFLOAT16 or numbers.dtype == np.float16:
         numbers = numbers.astype(np.float32)
     is_nan = numbers != numbers
     ranks = np.unique(np.where(is_nan, numbers.dtype.type(0), numbers), return_inverse=True)[1]
-    return np.where(is_nan, numbers.size, ranks.reshape(numbers.shape))
+    ranks = ranks.reshape(numbers.shape)
+    return np.where(is_nan, numbers.size, -ranks if descending else ranks)
 
 
 def lexical_order(keys: Sequence[Host], descending: Ways = False, axis: int = -1) -> Host:
     """Return the stable order of elements: np.lexsort of each number's rank."""
     ways = descending if isinstance(descending, tuple) else (descending,) * len(keys)
     spread = np.broadcast_arrays(*keys)
-    ranks = [-ranks_of(k) if way else ranks_of(k) for k, way in zip(spread, ways, strict=True)]
+    ranks = [ranks_of(k, way) for k, way in zip(spread, ways, strict=True)]
     return np.lexsort(ranks[::-1], axis=axis)
 
 

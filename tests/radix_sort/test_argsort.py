@@ -13,6 +13,7 @@ from test_radix_sort import (
     PATTERNS,
     SIZES,
     assert_bits,
+    check_pairs,
     special_floats,
     stable_order,
 )
@@ -48,6 +49,20 @@ def test_special_floats(backend: Backend, dtype: np.dtype[Any], descending: bool
         keys = special_floats(dtype, n)
         result = ga.argsort(backend.to_device(keys), descending=descending)
         assert_bits(backend.to_host(result), stable_order(keys, descending).astype(np.int64))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_descending_floats_by_passes(
+    cuda: Backend, dtype: np.dtype[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of so few keys that no launch of them is too long for the emulated GPU."""
+    from gpualgo._algorithms.radix_sort import cuda_builder
+
+    monkeypatch.setattr(cuda_builder.block_sort, "launch_of", lambda *_: None)
+    keys = special_floats(dtype, 1237)
+    result = ga.argsort(cuda.to_device(keys), descending=True)
+    assert_bits(cuda.to_host(result), stable_order(keys, True).astype(np.int64))
+    check_pairs(cuda, keys, np.arange(1237, dtype=np.int32), descending=True)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -19,6 +19,7 @@ from support import sampled
 from gpualgo._algorithms.radix_sort import policy
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
+from gpualgo._algorithms.radix_sort.words import Ways
 from gpualgo._base import dtypes
 from gpualgo._cuda import build, copy
 
@@ -31,6 +32,7 @@ KEYS = [
     for name in ("bool", "int8", "uint16", "int32", "uint32", "int64", "uint64",
                  "float16", "bfloat16", "float32", "float64")
 ]  # fmt: skip
+FLOATS = [dtype for dtype in KEYS if dtypes.kind(dtype) == "f"]
 FLOAT32, UINT32, UINT64 = (np.dtype(name) for name in ("float32", "uint32", "uint64"))
 
 
@@ -43,25 +45,24 @@ def limit_of(capability: Capability) -> int:
 
 def pass_spec(
     dtype: Dtype, value_bytes: int, result_bytes: int, capability: Capability,
-    num_keys: int = MANY, has_rows: bool = False,
+    num_keys: int = MANY, has_rows: bool = False, descending: Ways = False,
 ) -> build.Spec:  # fmt: skip
     cut = policy.pass_policy(num_keys, dtype.itemsize, value_bytes, 4, limit_of(capability))
     overlaps = capability >= (9, 0)
-    return policy.pass_spec(dtype, value_bytes, result_bytes, 4, cut, has_rows, overlaps)
+    return policy.pass_spec(
+        dtype, descending, value_bytes, result_bytes, 4, cut, has_rows, overlaps
+    )
 
 
 def rows_spec(
-    dtype: Dtype, value_bytes: int, row_items: int, num_rows: int, capability: Capability
-) -> build.Spec:
+    dtype: Dtype, value_bytes: int, row_items: int, num_rows: int, capability: Capability,
+    descending: Ways = False,
+) -> build.Spec:  # fmt: skip
     cut = policy.row_policy(
         num_rows, row_items, dtype.itemsize, value_bytes, 132, limit_of(capability)
     )
     assert cut is not None
-    return policy.rows_spec(dtype, value_bytes, cut)
-
-
-def check(spec: build.Spec, capability: Capability, folder: Path, may_spill: bool) -> sass.Sass:
-    return check_all({spec: may_spill}, capability, folder)[0]
+    return policy.rows_spec(dtype, descending, value_bytes, cut)
 
 
 def check_all(
@@ -85,7 +86,7 @@ def check_all(
 def test_passes_hold_all_in_registers(
     dtype: Dtype, values: int, results: int, tmp_path: Path
 ) -> None:
-    code = check(pass_spec(dtype, values, results, MAIN), MAIN, tmp_path, may_spill=False)
+    (code,) = check_all({pass_spec(dtype, values, results, MAIN): False}, MAIN, tmp_path)
     cut = policy.pass_policy(MANY, dtype.itemsize, values, 4, limit_of(MAIN))
     # Eight votes find the lanes with the same digit; a few more keep warps together.
     assert 8 * cut.items <= code.count("VOTE") <= 8 * cut.items + 8
@@ -99,7 +100,7 @@ def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_pa
         policy.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
         for num_bytes in (1 << 16, 1 << 30)
     ]
-    specs = [policy.histogram_spec(UINT64, num_passes, 4, cut, True) for cut in cuts]
+    specs = [policy.histogram_spec(UINT64, False, num_passes, 4, cut, True) for cut in cuts]
     for code in check_all(dict.fromkeys(specs, False), MAIN, tmp_path):
         assert code.count(r"LDG\.E\.128")
         assert code.count(r"ATOMS\.POPC\.INC")
@@ -111,9 +112,19 @@ def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
     specs = {
         pass_spec(dtype, 4, 8, MAIN, 1 << 20, True): False,
         rows_spec(dtype, 0, 300, 1000, MAIN): True,  # a word or two
-        policy.small_rows_spec(dtype, 8, 8): False,
+        policy.small_rows_spec(dtype, False, 8, 8): False,
     }
     check_all(specs, MAIN, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("dtype", sampled(FLOATS, FLOATS[-2:]), ids=str)
+def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) -> None:
+    """Of float64 a comparison where a key is put in order, of the others nothing."""
+    specs = [policy.small_rows_spec(dtype, descending, 0, 8) for descending in (False, True)]
+    codes = check_all(dict.fromkeys(specs, False), MAIN, tmp_path)
+    ascending, descending = (code.count("(?!NOP)") for code in codes)
+    assert descending <= ascending + (dtype.itemsize == 8)
 
 
 @needs_cuobjdump
@@ -131,7 +142,7 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     cut = policy.histogram_policy(1 << 30, 4, limit_of(capability))
     specs = [
-        policy.histogram_spec(FLOAT32, 4, 4, cut, capability >= (9, 0)),
+        policy.histogram_spec(FLOAT32, False, 4, 4, cut, capability >= (9, 0)),
         pass_spec(FLOAT32, 0, 0, capability),
         pass_spec(UINT64, 8, 8, capability),
         rows_spec(FLOAT32, 4, 1024, 1000, capability),
@@ -143,8 +154,8 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
 # --- the digits' order, as radix_sort/keys.cuh sees it ----------------------------------------
 
 
-def ordered(keys: np.ndarray[Any, Any]) -> list[int]:
-    """Return KeyOrder::ordered of each key."""
+def ordered(keys: np.ndarray[Any, Any], descending: bool) -> list[int]:
+    """Return KeyOrder::ordered of each key; of descending floats that of the opposite sign."""
     bits = 8 * keys.dtype.itemsize
     raw = keys.view(f"u{keys.dtype.itemsize}").tolist()
     if dtypes.kind(keys.dtype) != "f":
@@ -157,23 +168,24 @@ def ordered(keys: np.ndarray[Any, Any]) -> list[int]:
         if magnitude > infinity:
             numbers.append(top)
             continue
-        signed = magnitude if not word & sign else -magnitude
+        is_negative = bool(word & sign) != descending
+        signed = -magnitude if is_negative else magnitude
         lowest = sign - 1 - infinity if keys.dtype == np.float32 else 0  # that of -inf
-        numbers.append(signed + infinity + lowest + (word & sign == 0 or magnitude == 0))
+        numbers.append(signed + infinity + lowest + (not is_negative or magnitude == 0))
     return numbers
 
 
 def sorted_by_digits(
     keys: np.ndarray[Any, Any], descending: bool, begin: int, end: int, even: bool
 ) -> list[int]:
-    numbers, order = ordered(keys), list(range(keys.size))
+    numbers, order = ordered(keys, descending), list(range(keys.size))
+    padding = np.array([last_key(keys.dtype, descending)], f"u{keys.dtype.itemsize}")
+    (last,) = ordered(padding.view(keys.dtype), descending)
     digits = digits_of(keys.dtype, descending, begin, end, even)
     assert not even or len(digits) % 2 == 0
     for digit in digits:
         found = [(number >> digit.shift & digit.mask) ^ digit.flip for number in numbers]
-        padding = np.array([digit.padding], f"u{keys.dtype.itemsize}").view(keys.dtype)
-        (highest,) = ordered(padding)
-        assert (highest >> digit.shift & digit.mask) ^ digit.flip >= max(found)
+        assert (last >> digit.shift & digit.mask) ^ digit.flip == digit.mask
         order.sort(key=found.__getitem__)
     return order
 
@@ -198,15 +210,13 @@ def test_digits_sort_keys(dtype: Dtype, descending: bool) -> None:
         values = keys.astype(np.uint8)
     is_nan = values != values
     ranks = np.unique(np.where(is_nan, 0, values), return_inverse=True)[1]
-    ranks = np.where(is_nan, len(keys), ranks)
-    expected = np.argsort(-ranks if descending else ranks, kind="stable").tolist()
+    ranks = np.where(is_nan, len(keys), -ranks if descending else ranks)
+    expected = np.argsort(ranks, kind="stable").tolist()
     for even in (False, True):
         assert sorted_by_digits(keys, descending, 0, 8 * dtype.itemsize, even) == expected
-    padding, is_highest = last_key(dtype, descending)
-    last = ordered(np.array([padding], f"u{dtype.itemsize}").view(dtype))[0]
-    flipped = flipped_bits(dtype, descending)
-    assert last ^ flipped >= max(number ^ flipped for number in ordered(keys))
-    assert is_highest == (last ^ flipped == (1 << 8 * dtype.itemsize) - 1)
+    flipped = flipped_bits(dtype, descending)  # by which rows of few keys are put in order
+    codes = [number ^ flipped for number in ordered(keys, descending)]
+    assert sorted(range(len(keys)), key=codes.__getitem__) == expected
 
 
 @given(st.integers(0, 63), st.integers(1, 64), st.booleans(), st.booleans())

@@ -34,16 +34,16 @@ def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> words.Group:
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled([MAIN, *OTHERS], [MAIN]), ids=build.arch_of)
 def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) -> None:
-    word = word_of("float32", "int8", "float16").dtype
-    small = word_of("float16", "uint8").dtype
+    word, ways = word_of("float32", "int8", "float16").dtype, (False, True, True)
+    small, falls = word_of("float16", "uint8").dtype, (True, False)
     cut = policy.histogram_policy(1 << 30, 8, limit_of(capability))
     specs = [
-        policy.histogram_spec(word, 8, 4, cut, capability >= (9, 0)),
-        pass_spec(word, 0, 0, capability),
-        pass_spec(word, 4, 8, capability, 1 << 20, True),
-        pass_spec(small, 8, 8, capability),
-        rows_spec(word, 4, 300, 1000, capability),
-        policy.small_rows_spec(small, 8, 8),
+        policy.histogram_spec(word, ways, 8, 4, cut, capability >= (9, 0)),
+        pass_spec(word, 0, 0, capability, descending=(False,) * 3),
+        pass_spec(word, 4, 8, capability, 1 << 20, True, ways),
+        pass_spec(small, 8, 8, capability, descending=falls),
+        rows_spec(word, 4, 300, 1000, capability, ways),
+        policy.small_rows_spec(small, falls, 8, 8),
     ]
     assert all("SideBySide" in spec.expression for spec in specs)
     check_all(dict.fromkeys(specs, True), capability, tmp_path)
@@ -73,7 +73,10 @@ def test_words_of_integers_are_sorted_as_integers() -> None:
     word = word_of("int8", "uint16", "bool").dtype
     plain = np.dtype("uint32")
     cut = policy.pass_policy(1 << 20, 4, 4, 4, limit_of(MAIN))
-    ours, others = (policy.pass_spec(d, 4, 4, 4, cut, False, True) for d in (word, plain))
+    ours, others = (
+        policy.pass_spec(dtype, ways, 4, 4, 4, cut, False, True)
+        for dtype, ways in ((word, (False, True, True)), (plain, False))
+    )
     assert ours.expression == others.expression
 
 
@@ -120,13 +123,13 @@ def test_words_hold_numbers_apart() -> None:
 # --- digits -------------------------------------------------------------------------------------
 
 
-def ordered_words(keys: np.ndarray[Any, Any]) -> list[int]:
+def ordered_words(keys: np.ndarray[Any, Any], ways: tuple[bool, ...]) -> list[int]:
     """Return KeyOrder::ordered of each word."""
     assert keys.dtype.fields is not None
     total = [0] * keys.size
-    for name in keys.dtype.names or ():
+    for name, way in zip(keys.dtype.names or (), ways, strict=True):
         shift = 8 * keys.dtype.fields[name][1]
-        numbers = ordered(np.ascontiguousarray(keys[name]))
+        numbers = ordered(np.ascontiguousarray(keys[name]), way)
         total = [word | number << shift for word, number in zip(total, numbers, strict=True)]
     return total
 
@@ -148,17 +151,14 @@ def test_digits_sort_words(first: str, second: str) -> None:
         word = word_of(first, second, ways=ways).dtype
         numbers = [some(300, sass.dtype_of(name), i) for i, name in enumerate((first, second))]
         want = lexical_order(numbers, ways).tolist()
-        codes = ordered_words(packed(word, numbers))
+        codes = ordered_words(packed(word, numbers), ways)
+        (last,) = ordered_words(one(word, last_key(word, ways)), ways)
         for even in (False, True):
             order = list(range(300))
             for digit in digits_of(word, ways, 0, words.used_bits(word), even):
                 found = [(code >> digit.shift & digit.mask) ^ digit.flip for code in codes]
-                (highest,) = ordered_words(one(word, digit.padding))
-                assert (highest >> digit.shift & digit.mask) ^ digit.flip >= max(found)
+                assert (last >> digit.shift & digit.mask) ^ digit.flip == digit.mask
                 order.sort(key=found.__getitem__)
             assert order == want
-        padding, is_highest = last_key(word, ways)
         flipped = flipped_bits(word, ways)
-        last = ordered_words(one(word, padding))[0] ^ flipped
-        assert last >= max(code ^ flipped for code in codes)
-        assert is_highest == (last == (1 << words.used_bits(word)) - 1)
+        assert sorted(range(300), key=lambda i: codes[i] ^ flipped) == want

@@ -90,8 +90,8 @@ def radix_sort(
         Moved as the keys are: the shape, library and device of `keys`, any dtype without Python
         objects, structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
     descending : bool, or tuple of bools
-        Largest first; equal keys keep their order here, too. A tuple, built as `keys` is, says it
-        of each number.
+        Largest first, NaN last; equal keys keep their order here, too. A tuple, built as `keys` is,
+        says it of each number.
     begin_bit, end_bit : int
         The bits ``[begin_bit, end_bit)`` of integer keys that decide, 0 the lowest; all by
         default. The sign bit of signed keys counts as flipped, so that negative ones come first.
@@ -126,7 +126,7 @@ def radix_sort(
 
     Notes
     -----
-    NaN comes last (first when descending) whatever its sign, and -0.0 equals 0.0; both keep their
+    NaN comes last, also when descending, whatever its sign, and -0.0 equals 0.0; both keep their
     bits and, as all equal keys, their order, so that the result has one value only. A row is read
     once to count its digits, then read and written once for each 8 bits of the key in which keys
     differ: the "onesweep" of A. Adinets and D. Merrill (arXiv:2206.01784, 2022) on a GPU.
@@ -229,8 +229,8 @@ def argsort(
     keys : array, or tuple of arrays
         As for `radix_sort`.
     descending : bool, or tuple of bools
-        Largest first; equal keys keep their order here, too. A tuple, built as `keys` is, says it
-        of each number.
+        Largest first, NaN last; equal keys keep their order here, too. A tuple, built as `keys` is,
+        says it of each number.
     axis : int or None
         The axis to sort along, each row for itself; None flattens in C order.
     dtype : dtype, optional

@@ -64,9 +64,9 @@ def invoke_kernel() -> Callable[..., None]:
 def codes_kernel(size: int, is_float: bool) -> Callable[..., None]:
     """Write codes(keys, count, codes, flip, infinity), which makes unsigned words from keys.
 
-    flip inverts the sign bit of integers, and all bits for descent. A float of magnitude m is above
-    or below the middle by m, so that the zeros are one; NaN, of a magnitude above infinity, is all
-    ones.
+    flip inverts bits of keys: the sign bit of signed integers, and for descent all of integers, the
+    sign of floats. A float of magnitude m is above or below the middle by m, so that the zeros are
+    one; NaN, of a magnitude above infinity, is all ones, whatever its sign.
     """
     make, as_key = word(size), pointer_to(word(size))
     top, middle = np.uint64(8 * size - 1), np.uint64(1 << 8 * size - 1)
@@ -79,11 +79,11 @@ def codes_kernel(size: int, is_float: bool) -> Callable[..., None]:
     def float_codes(keys: int, count: int, codes: int, flip: int, infinity: int) -> None:
         source, target, mask, limit = as_key(keys), unsigned(codes), make(flip), make(infinity)
         for i in range(count):
-            bits = load(source, i)
+            bits = make(load(source, i) ^ mask)
             magnitude, negative = make(bits & (middle - _ONE)), make(_ZERO - (bits >> top))
             code = make(middle + (magnitude ^ negative) - negative)
             is_nan = make(_ZERO - np.uint64(magnitude > limit))
-            store(target, i, np.uint64(make(code | is_nan) ^ mask))
+            store(target, i, np.uint64(make(code | is_nan)))
 
     return float_codes if is_float else integer_codes
 
@@ -108,7 +108,7 @@ def word_codes_kernel(size: int, *floats: int) -> Callable[..., None]:
     def codes_of(keys: int, count: int, codes: int, flip: int, infinity: int) -> None:
         source, target, mask = as_key(keys), unsigned(codes), np.uint64(make(flip))
         for i in range(count):
-            store(target, i, code_of(np.uint64(load(source, i))) ^ mask)
+            store(target, i, code_of(np.uint64(load(source, i)) ^ mask))
 
     return codes_of
 

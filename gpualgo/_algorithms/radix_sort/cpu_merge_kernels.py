@@ -1,4 +1,4 @@
-"""Kernels around NumPy's sort: runs are merged, zeros and NaNs put as they came, rows turned round.
+"""Kernels around NumPy's sort: runs merged, zeros and NaNs put as they came, numbers turned round.
 
 NumPy orders numbers, not their bits: of zeros of either sign, and of NaNs, any may come first, and
 their bits may be lost. All others that are equal are the same bits.
@@ -37,6 +37,12 @@ def _comes_first(b: Any, a: Any) -> Any:
     return (b < a) | (a != a)
 
 
+@rk.inline
+def _comes_first_falling(b: Any, a: Any) -> Any:
+    """Return the same where the largest come first: NaN is last here, too."""
+    return (b > a) | (a != a)
+
+
 def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
     """Write f(keys, answer, length, is_turned): whether a row is in order, or falls all along.
 
@@ -51,7 +57,7 @@ def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
             stop = min(length, i + BLOCK)
             if is_turned:
                 for j in range(i, stop):
-                    falls |= _comes_first(load(key, j - 1), load(key, j))
+                    falls |= _comes_first_falling(load(key, j), load(key, j - 1))
             else:
                 for j in range(i, stop):
                     falls |= _comes_first(load(key, j), load(key, j - 1))
@@ -150,16 +156,17 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
 
 
 def mend_kernel(size: int) -> Callable[..., None]:
-    """Write f(keys, row, length, is_turned): zeros and NaNs of a sorted row, put as keys have them.
+    """Write f(keys, row, length, numbers): zeros and NaNs of a sorted row, put as keys have them.
 
-    is_turned: what comes first is put last, as the row is to be turned round.
+    numbers: 0, or the address for how many keys are no NaN and will be turned round: the zero that
+    comes first is put last then.
     """
     as_key, as_bits = _pointer("f", size), pointer_to(rk.word(size))
     negative_zero = np.uint64(1 << 8 * size - 1)
 
     @rk.inline
     def count(row: int, length: int, is_above: int) -> int:
-        """Return how many keys come before zero, or also the zeros (1), or all NaNs (2)."""
+        """Return how many keys come before zero, or also the zeros (1), or all numbers (2)."""
         low, high = 0, length
         while low < high:
             middle = (low + high) // 2
@@ -207,24 +214,23 @@ def mend_kernel(size: int) -> Callable[..., None]:
                         break
             i = stop
 
-    def kernel(keys: int, row: int, length: int, is_turned: int) -> None:
+    def kernel(keys: int, row: int, length: int, numbers: int) -> None:
         zero, above, nan = count(row, length, 0), count(row, length, 1), count(row, length, 2)
         # One zero alone has kept its sign. Where all are positive there is nothing to tell apart.
         if above - zero > 1 and has_negative_zero(keys, length):
-            if is_turned:
+            if numbers:
                 gather(keys, length, row, above - 1, above - zero, -1, False)
             else:
                 gather(keys, length, row, zero, above - zero, 1, False)
-        if is_turned:
-            gather(keys, length, row, length - 1, length - nan, -1, True)
-        else:
-            gather(keys, length, row, nan, length - nan, 1, True)
+        gather(keys, length, row, nan, length - nan, 1, True)
+        if numbers:
+            store(rk.words(numbers), 0, nan)
 
     return kernel
 
 
 def turn_kernel(size: int) -> Callable[..., None]:
-    """Write the kernel that turns a row round, in so many PIECES."""
+    """Write the kernel that turns the first LENGTH keys of a row round, in so many PIECES."""
     as_key = pointer_to(rk.word(size))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:

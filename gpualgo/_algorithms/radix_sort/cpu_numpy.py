@@ -93,7 +93,7 @@ class _Settle:
     """What follows NumPy's sort of a row: zeros and NaNs as they came, and descent."""
 
     def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
-        self.length, self.descending = length, descending
+        self.length = length
         self.mend: Kernel | None = None  # it is called by its code alone
         self.run_mend: Callable[[int, int, int, int], int] | None = None
         self.turn: Launch | None = None
@@ -103,13 +103,18 @@ class _Settle:
         if descending:
             pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
             table, options = _table(length, pieces=pieces), (dtype.itemsize,)
-            self.turn = _launch("turn", options, table, (mk.SORTED,), pieces, work)
+            self.turn = _launch("turn", options, table, (mk.SORTED, mk.LENGTH), pieces, work)
 
     def __call__(self, keys: Array, out: Array) -> None:
-        if self.run_mend is not None:
-            self.run_mend(address(keys), address(out), self.length, self.descending)
+        length = self.length
+        if self.run_mend is not None and self.turn is None:
+            self.run_mend(address(keys), address(out), length, 0)
+        elif self.run_mend is not None:
+            numbers = np.empty(1, np.int64)
+            self.run_mend(address(keys), address(out), length, address(numbers))
+            length = int(numbers[0])  # NaNs stay where they are, last
         if self.turn is not None:
-            self.turn((address(out),))
+            self.turn((address(out), length))
 
 
 class _RowSort:

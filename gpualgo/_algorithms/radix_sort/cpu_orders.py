@@ -8,11 +8,16 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import words
 from gpualgo._algorithms.radix_sort.cpu_entries import entry
-from gpualgo._algorithms.radix_sort.digits import flipped_bits
+from gpualgo._algorithms.radix_sort.digits import flipped_bits, opposite_signs
 from gpualgo._base import dtypes
 
 _INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000,
              "float64": 0x7FF0000000000000}  # fmt: skip
+
+
+def _inverted(dtype: words.Dtype, descending: words.Ways) -> int:
+    """Return which bits of a key are inverted before it is made a code."""
+    return flipped_bits(dtype, descending) | opposite_signs(dtype, descending)
 
 
 class Order:
@@ -25,8 +30,7 @@ class Order:
         self.begin, self.end = begin, end
         self.used = (1 << end) - (1 << begin)
         self.infinity = _INFINITY.get(str(dtypes.name_of(dtype)), 0)
-        sign = 1 << 8 * self.size - 1 if dtype.kind == "i" else 0
-        self.flip = sign ^ (self.full if descending else 0)
+        self.flip = _inverted(dtype, descending)
 
     @property
     def is_whole(self) -> bool:
@@ -48,7 +52,7 @@ class WordOrder(Order):
 
     def __init__(self, dtype: words.Dtype, descending: words.Ways) -> None:
         super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, words.used_bits(dtype))
-        self.flip = flipped_bits(dtype, descending)
+        self.flip = _inverted(dtype, descending)
         floats = [n for n in words.numbers(dtype, descending) if dtypes.kind(n.dtype) == "f"]
         self.is_float = bool(floats)
         self._floats: list[int] = []

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import parameters, policy
-from gpualgo._algorithms.radix_sort.digits import Digit, digits_of, packed_digits
+from gpualgo._algorithms.radix_sort.digits import Digit, digits_of, last_key, packed_digits
 from gpualgo._algorithms.radix_sort.words import Ways
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
@@ -137,23 +137,24 @@ class Batch:
         num_words = (max(self.layout.state_bytes, workspace.STATE_BYTES) - _CONTROL_BYTES) // 8
         if not self.layout.is_kept:
             num_words = (self.layout.state_bytes - _CONTROL_BYTES) // 8
+        padding = last_key(job.dtype, job.descending)
         packed = [
             parameters.PASS.pack(
                 num_tiles=num_tiles, row_items=job.row_items, tiles_per_row=tiles_per_row,
                 num_words=num_words, ring=ring, makes_values=job.makes_indices, pass_index=index,
-                num_passes=len(digits), digit=words, padding=digit.padding,
+                num_passes=len(digits), digit=digit, padding=padding,
             )
-            for index, (digit, words) in enumerate(
-                zip(digits, packed_digits(digits, len(digits)), strict=True)
-            )
+            for index, digit in enumerate(packed_digits(digits, len(digits)))
         ]  # fmt: skip
         counted = policy.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
         overlaps = gpu.get(job.device).may_overlap
         specs = [
-            policy.histogram_spec(job.dtype, len(digits), job.index_bytes, counted, overlaps),
+            policy.histogram_spec(
+                job.dtype, job.descending, len(digits), job.index_bytes, counted, overlaps
+            ),
             policy.pass_spec(
-                job.dtype, job.value_bytes, job.result_bytes, job.index_bytes, cut, num_rows > 1,
-                overlaps,
+                job.dtype, job.descending, job.value_bytes, job.result_bytes, job.index_bytes, cut,
+                num_rows > 1, overlaps,
             ),
         ]  # fmt: skip
         counting, moving = build.kernels(specs, job.device)

@@ -23,13 +23,13 @@ def launch_of(job: Job, arrays: Arrays) -> Launch | None:
 
 def _launch(job: Job, cut: policy.RowPolicy, arrays: Arrays) -> Launch:
     digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
-    padding, is_highest = last_key(job.dtype, job.descending)
     packed = parameters.ROWS.pack(
-        num_rows=job.num_rows, row_items=job.row_items, padding=padding,
-        is_padding_highest=is_highest, num_passes=len(digits),
+        num_rows=job.num_rows, row_items=job.row_items, padding=last_key(job.dtype, job.descending),
+        is_padding_highest=True, num_passes=len(digits),
         digits=packed_digits(digits, parameters.MAX_ROW_PASSES),
     )  # fmt: skip
-    kernel = build.kernel(policy.rows_spec(job.dtype, job.result_bytes, cut), job.device)
+    spec = policy.rows_spec(job.dtype, job.descending, job.result_bytes, cut)
+    kernel = build.kernel(spec, job.device)
     shared = cut.shared_bytes(job.key_bytes, job.result_bytes > 0)
     grid = -(-job.num_rows // cut.rows_per_block)
     return Launch(
@@ -44,7 +44,7 @@ def _small_launch(job: Job, arrays: Arrays) -> Launch:
     packed = parameters.SMALL_ROWS.pack(
         num_rows=job.num_rows, row_items=job.row_items, mask=mask, flip=flip, shift=job.begin_bit
     )
-    spec = policy.small_rows_spec(job.dtype, job.result_bytes, width)
+    spec = policy.small_rows_spec(job.dtype, job.descending, job.result_bytes, width)
     rows_per_block = policy.SMALL_ROWS_THREADS // width
     return Launch(
         build.kernel(spec, job.device), -(-job.num_rows // rows_per_block),

@@ -1,4 +1,4 @@
-"""Digits of keys: where passes find them, which of their bits are inverted, and what fills places.
+"""Digits of keys: where passes find them, which bits are inverted, and what fills empty places.
 
 A key is a number, or a word of several side by side (words.py): what is said of it is put together
 of what is said of each number.
@@ -21,12 +21,11 @@ DIGIT_BITS = 8
 
 @dataclass(frozen=True)
 class Digit:
-    """Where a pass finds its digit (Digit of radix_sort/keys.cuh), and a key for empty places."""
+    """Where a pass finds its digit (Digit of radix_sort/keys.cuh)."""
 
     shift: int
     mask: int
     flip: int
-    padding: int  # no key's digit is higher
 
 
 def packed_digits(digits: Sequence[Digit], count: int) -> list[dict[str, int]]:
@@ -43,15 +42,12 @@ def digits_of(
     num_passes += even and num_passes % 2
     width = -(-(end_bit - begin_bit) // num_passes)
     bits = 8 * dtype.itemsize
-    numbers = words.numbers(dtype, descending)
     flipped = flipped_bits(dtype, descending)
     digits = []
     for shift in range(begin_bit, begin_bit + num_passes * width, width):
         mask = (1 << max(0, min(width, end_bit - shift))) - 1
         shift = min(shift, bits - 1)
-        flip = flipped >> shift & mask
-        padding = sum(_padding(n, mask << shift, (mask ^ flip) << shift) for n in numbers)
-        digits.append(Digit(shift, mask, flip, padding))
+        digits.append(Digit(shift, mask, flipped >> shift & mask))
     return digits
 
 
@@ -60,59 +56,53 @@ def flipped_bits(dtype: Dtype, descending: Ways) -> int:
     return sum(_flipped(n) << n.shift for n in words.numbers(dtype, descending))
 
 
+def opposite_signs(dtype: Dtype, descending: Ways) -> int:
+    """Return the signs of descending floats, which are inverted before keys are put in order."""
+    found = [n for n in words.numbers(dtype, descending) if _is_opposite(n)]
+    return sum(1 << n.shift + n.bits - 1 for n in found)
+
+
+def last_key(dtype: Dtype, descending: Ways) -> int:
+    """Return the bits of a key that comes after all others: its digits all are the highest."""
+    return sum(_last(n) << n.shift for n in words.numbers(dtype, descending))
+
+
+def _is_float(number: Number) -> bool:
+    return dtypes.kind(number.dtype) == "f"
+
+
+def _is_opposite(number: Number) -> bool:
+    """Return whether the order is that of numbers of the opposite sign, in which NaN stays last."""
+    return number.is_descending and _is_float(number)
+
+
 def _flipped(number: Number) -> int:
-    flipped = (1 << number.bits) - 1 if number.is_descending else 0
-    return flipped ^ (1 << number.bits - 1 if dtypes.kind(number.dtype) == "i" else 0)
+    sign, everything = 1 << number.bits - 1, (1 << number.bits) - 1
+    flipped = sign if dtypes.kind(number.dtype) == "i" else 0
+    return flipped ^ (everything if number.is_descending and not _is_float(number) else 0)
 
 
-def last_key(dtype: Dtype, descending: Ways) -> tuple[int, bool]:
-    """Return the bits of a key that comes after all others, and if its digits all are highest."""
-    key, is_highest = 0, True
-    for number in words.numbers(dtype, descending):
-        last, is_last_highest = _last(number)
-        key |= last << number.shift
-        is_highest &= is_last_highest
-    return key, is_highest
+def _last(number: Number) -> int:
+    everything = (1 << number.bits) - 1  # as a float NaN
+    return everything if _is_float(number) else _flipped(number) ^ everything
 
 
-def _last(number: Number) -> tuple[int, bool]:
-    everything = (1 << number.bits) - 1
-    if dtypes.kind(number.dtype) != "f":
-        return _flipped(number) ^ everything, True
-    if number.is_descending:
-        return 1 << number.bits - 1 | _infinity(number.dtype), number.dtype != np.float32
-    return everything, True
-
-
-def _padding(number: Number, covered: int, wanted: int) -> int:
-    """Return the bits in a key of a number whose part of a digit, once flipped, is as high as any.
-
-    `covered`: the digit's bits in the key; `wanted`: those of them that are to be set.
-    """
-    everything = (1 << number.bits) - 1
-    covered, wanted = (bits >> number.shift & everything for bits in (covered, wanted))
-    if dtypes.kind(number.dtype) == "f":
-        if wanted:  # NaN
-            wanted = everything
-        # Of float32, -inf has the lowest first digit alone; the others of +0 are zero.
-        elif number.dtype != np.float32 or covered >> number.bits - 1:
-            wanted = 1 << number.bits - 1 | _infinity(number.dtype)
-    return wanted << number.shift
-
-
-def _infinity(dtype: Dtype) -> int:
-    return int(np.array(np.inf).astype(dtype).view(f"u{dtype.itemsize}"))
-
-
-def order(dtype: Dtype) -> str:
+def order(dtype: Dtype, descending: Ways) -> str:
     """Return the C++ type of the keys' order; that of integers is their unsigned word's."""
-    fields = [dtype] if dtype.names is None else [dtype[name] for name in dtype.names]
-    if not any(dtypes.kind(field) == "f" for field in fields):
+    numbers = words.numbers(dtype, descending)
+    if not any(map(_is_float, numbers)):
         return f"gpualgo::KeyOrder<{_unsigned(dtype)}>"
-    names = [dtypes.cpp_name(f) if dtypes.kind(f) == "f" else _unsigned(f) for f in fields]
+    names = [_ordered_as(number) for number in numbers]
     if dtype.names is None:
         return f"gpualgo::KeyOrder<{names[0]}>"
     return f"gpualgo::KeyOrder<gpualgo::SideBySide<{', '.join(names)}>>"
+
+
+def _ordered_as(number: Number) -> str:
+    if not _is_float(number):
+        return _unsigned(number.dtype)
+    name = dtypes.cpp_name(number.dtype)
+    return f"gpualgo::Opposite<{name}>" if number.is_descending else name
 
 
 def _unsigned(dtype: np.dtype[Any]) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from gpualgo._algorithms.radix_sort import parameters
 from gpualgo._algorithms.radix_sort.digits import DIGIT_BITS, order
+from gpualgo._algorithms.radix_sort.words import Dtype, Ways
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.templates import WARP
 
@@ -169,22 +167,23 @@ def word(itemsize: int) -> str:
 
 
 def histogram_spec(
-    dtype: np.dtype[Any], num_passes: int, index_bytes: int, policy: HistogramPolicy,
+    dtype: Dtype, descending: Ways, num_passes: int, index_bytes: int, policy: HistogramPolicy,
     overlaps: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel that counts the digits and plans the passes."""
     arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
+    keys = order(dtype, descending)
     return Spec(
         "radix_sort/histogram.cuh",
         "gpualgo::radix_histogram_kernel<gpualgo::RadixHistogramPolicy"
-        f"<{', '.join(map(str, arguments))}>, {num_passes}, {order(dtype)}, {word(index_bytes)}>",
+        f"<{', '.join(map(str, arguments))}>, {num_passes}, {keys}, {word(index_bytes)}>",
         parameters.HISTOGRAM,
     )
 
 
 def pass_spec(
-    dtype: np.dtype[Any], value_bytes: int, result_bytes: int, index_bytes: int, policy: Policy,
-    has_rows: bool, overlaps: bool,
+    dtype: Dtype, descending: Ways, value_bytes: int, result_bytes: int, index_bytes: int,
+    policy: Policy, has_rows: bool, overlaps: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel of a pass; result_bytes are those of a value that the last one writes.
 
@@ -195,16 +194,17 @@ def pass_spec(
         policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared,
         str(overlaps).lower(),
     )  # fmt: skip
+    keys = order(dtype, descending)
     return Spec(
         "radix_sort/passes.cuh",
         f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
-        f"{str(has_rows).lower()}, {order(dtype)}, {word(value_bytes)}, {word(result_bytes)}, "
+        f"{str(has_rows).lower()}, {keys}, {word(value_bytes)}, {word(result_bytes)}, "
         f"{word(index_bytes)}>",
         parameters.PASS,
     )
 
 
-def rows_spec(dtype: np.dtype[Any], value_bytes: int, policy: RowPolicy) -> Spec:
+def rows_spec(dtype: Dtype, descending: Ways, value_bytes: int, policy: RowPolicy) -> Spec:
     """Return the kernel that sorts rows that fit a block."""
     shared = policy.shared_bytes(dtype.itemsize, value_bytes > 0)
     arguments = (
@@ -213,7 +213,7 @@ def rows_spec(dtype: np.dtype[Any], value_bytes: int, policy: RowPolicy) -> Spec
     return Spec(
         "radix_sort/rows.cuh",
         f"gpualgo::sort_rows_kernel<gpualgo::BlockSortPolicy<{', '.join(map(str, arguments))}>, "
-        f"{order(dtype)}, {word(value_bytes)}>",
+        f"{order(dtype, descending)}, {word(value_bytes)}>",
         parameters.ROWS,
     )
 
@@ -221,11 +221,11 @@ def rows_spec(dtype: np.dtype[Any], value_bytes: int, policy: RowPolicy) -> Spec
 SMALL_ROWS_THREADS = 256
 
 
-def small_rows_spec(dtype: np.dtype[Any], value_bytes: int, width: int) -> Spec:
+def small_rows_spec(dtype: Dtype, descending: Ways, value_bytes: int, width: int) -> Spec:
     """Return the kernel that sorts rows of at most `width` keys, one to a lane."""
     return Spec(
         "radix_sort/rows.cuh",
-        f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, {order(dtype)}, "
-        f"{word(value_bytes)}>",
+        f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, "
+        f"{order(dtype, descending)}, {word(value_bytes)}>",
         parameters.SMALL_ROWS,
     )

@@ -15,20 +15,21 @@ def rank_of(dtype: Dtype, descending: bool, bits: tuple[int, int]) -> Callable[[
     first, end = bits
     width = 8 * dtype.itemsize
     mask = (1 << end - first) - 1
-    flip = mask if descending else 0
     sign, full = 1 << width - 1, (1 << width) - 1
     if dtypes.kind(dtype) != "f":
-        moved = sign if dtypes.kind(dtype) == "i" else 0
-        return lambda key: ((key ^ moved) >> first & mask) ^ flip
+        flip = (sign if dtypes.kind(dtype) == "i" else 0) ^ (full if descending else 0)
+        return lambda key: (key ^ flip) >> first & mask
+    opposite = sign if descending else 0
     infinity = int(np.array(np.inf).astype(dtype).view(f"u{dtype.itemsize}"))
 
     def rank(key: int) -> int:
         size = key & ~sign
         if size > infinity:  # NaN comes last, whatever its sign
-            return full ^ flip
+            return full
         if size == 0:  # zeros are equal
-            return sign ^ flip
-        return (full ^ key if key & sign else key | sign) ^ flip
+            return sign
+        key ^= opposite
+        return full ^ key if key & sign else key | sign
 
     return rank
 
