@@ -10,10 +10,12 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.compat import NOTSET
 from emulator import plugin
 from gate import Gate
 from support import LAYOUTS, Array, Backend, count_gpus
@@ -22,6 +24,7 @@ import gpualgo as ga
 
 GUARD_BYTES = 256  # keeps the alignment that a fresh allocation has
 GUARD = 0xA5
+_NO_CASE = SimpleNamespace(params={})
 EMULATED = "emulated"  # a backend that is tested when it is named, and alone
 
 
@@ -48,12 +51,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what is marked as part of an exhaustive walk to those who ask for it."""
-    if config.getoption("--exhaustive"):
-        return
-    walks = [item for item in items if item.get_closest_marker("exhaustive")]
-    config.hook.pytest_deselected(items=walks)
-    items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    """Leave what is marked as part of an exhaustive walk to those who ask for it.
+
+    Of a test that is skipped, as nothing is there to run it on, one case tells so for all.
+    """
+    kept, skipped = [], set()
+    for item in items:
+        if item.get_closest_marker("exhaustive") and not config.getoption("--exhaustive"):
+            continue
+        if any(value is NOTSET for value in getattr(item, "callspec", _NO_CASE).params.values()):
+            test = item.path, getattr(item, "originalname", item.name)
+            if test in skipped:
+                continue
+            skipped.add(test)
+        kept.append(item)
+    chosen = set(map(id, kept))
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -101,26 +101,25 @@ def folded(kind: Kind, leaves: Leaves, axes: tuple[int, ...], init: Host | None)
 def scanned(
     kind: Kind, x: Leaves, axis: int | None, init: Host | None, *, exclusive: bool, reverse: bool
 ) -> Leaves:
-    """Scan one element after the other."""
+    """Scan by doubling."""
     leaves = kind.converted(x)
     if axis is None:
         leaves, axis = tuple(leaf.reshape(-1) for leaf in leaves), 0
-    turned = tuple(np.moveaxis(leaf, axis, 0)[:: -1 if reverse else 1] for leaf in leaves)
-    results: list[Leaves] = []
-    before: Leaves | None = None
+    lines = [np.moveaxis(leaf, axis, 0)[:: -1 if reverse else 1].copy() for leaf in leaves]
     if init is not None:
-        before = tuple(np.full(leaf.shape[1:], init[str(i)]) for i, leaf in enumerate(turned))
-    for k in range(turned[0].shape[0]):
-        item = tuple(np.asarray(leaf[k]) for leaf in turned)
-        after = (
-            item
-            if before is None
-            else kind.converted(tuple(map(np.asarray, kind.fn(before, item))))
+        firsts = [np.full_like(leaf[:1], init[str(i)]) for i, leaf in enumerate(lines)]
+        lines = [np.concatenate(pair) for pair in zip(firsts, lines, strict=True)]
+    step = 1
+    while step < len(lines[0]):
+        left, right = (
+            tuple(leaf[part] for leaf in lines) for part in (np.s_[:-step], np.s_[step:])
         )
-        results.append(before if exclusive and before is not None else after)
-        before = after
-    stacked = (np.stack(column) for column in zip(*results, strict=True))
-    return tuple(np.moveaxis(leaf[:: -1 if reverse else 1], 0, axis) for leaf in stacked)
+        for leaf, done in zip(lines, kind.converted(kind.fn(left, right)), strict=True):
+            leaf[step:] = done
+        step *= 2
+    if init is not None:
+        lines = [leaf[:-1] if exclusive else leaf[1:] for leaf in lines]
+    return tuple(np.moveaxis(leaf[:: -1 if reverse else 1], 0, axis) for leaf in lines)
 
 
 def views_of(arrays: Sequence[Array]) -> list[View]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import itertools
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cubin import Cubin
 
 from gpualgo._algorithms.reduce import policy as rows
 from gpualgo._algorithms.transform import policy as elements
@@ -31,20 +33,24 @@ needs_compilers = pytest.mark.skipif(
 
 
 @functools.cache
-def cuobjdump() -> str | None:
-    """Return the path of cuobjdump: of the wheel, else of a toolkit."""
+def _tool(name: str) -> str | None:
+    """Return the path of one of CUDA's tools: of the wheel, else of a toolkit."""
     try:
         from cuda.pathfinder import find_nvidia_binary_utility
     except ImportError:
-        return shutil.which("cuobjdump")
-    found: str | None = find_nvidia_binary_utility("cuobjdump")
-    return found or shutil.which("cuobjdump")
+        return shutil.which(name)
+    found: str | None = find_nvidia_binary_utility(name)
+    return found or shutil.which(name)
+
+
+def cuobjdump() -> str | None:
+    return _tool("cuobjdump")
 
 
 def needs_cuobjdump(test: Any) -> Any:
     """Skip a test, saying so, where machine code cannot be made or read."""
     missing = pytest.mark.skipif(
-        cuobjdump() is None,
+        cuobjdump() is None or _tool("nvdisasm") is None,
         reason="needs cuobjdump (nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm, extra dev)",
     )
     return needs_compilers(missing(test))
@@ -94,6 +100,7 @@ class Sass:
         return opcodes
 
 
+INSTRUCTION_BYTES = 16
 DOUBLE = r"D(ADD|MUL|FMA|SETP|MNMX)|\w+\.(.*\.)?F64"
 
 # An address, perhaps a predicate, the opcode, and perhaps operands.
@@ -105,19 +112,42 @@ _USAGE = re.compile(r"^ Function (\S+):\n.*STACK:(\d+) .*LOCAL:(\d+) ", re.M)
 
 def read(spec: build.Spec, capability: Capability, folder: Path) -> Sass:
     """Build a spec for an architecture and disassemble it."""
-    code, name = build.cubin(spec, capability)
-    tool = cuobjdump()
+    return read_all([spec], capability, folder)[0]
+
+
+def read_all(specs: Sequence[build.Spec], capability: Capability, folder: Path) -> list[Sass]:
+    """Build specs for an architecture and disassemble them, in one piece.
+
+    The disassembler takes 0.3 s to start, and hardly longer for many kernels than for one.
+    """
+    path, ends, stacks, pieces = folder / "kernel.cubin", [0], [], []
+    for spec in specs:
+        code, name = build.cubin(spec, capability)
+        path.write_bytes(code)
+        usage = _output("cuobjdump", "-res-usage", path)
+        ((function, stack, local),) = _USAGE.findall(usage)  # one function: all else was inlined
+        assert function == name
+        assert f".{build.arch_of(capability)}.cubin\n" in _output("cuobjdump", "-lelf", path)
+        (text,) = (part for part in Cubin(code).sections if part.name == f".text.{name}")
+        pieces.append(text.content)
+        ends.append(ends[-1] + len(text.content))
+        stacks.append(int(stack) + int(local))
+    path.write_bytes(b"".join(pieces))
+    whole = _output("nvdisasm", "-b", build.arch_of(capability).replace("sm_", "SM"), path)
+    found = [(int(at, 16), *rest) for at, *rest in _INSTRUCTION.findall(whole)]
+    assert len(found) == ends[-1] // INSTRUCTION_BYTES
+    kernels = [
+        found[start // INSTRUCTION_BYTES : end // INSTRUCTION_BYTES]
+        for start, end in itertools.pairwise(ends)
+    ]
+    return [Sass(tuple(kernel), stack) for kernel, stack in zip(kernels, stacks, strict=True)]
+
+
+def _output(name: str, *arguments: str | Path) -> str:
+    tool = _tool(name)
     assert tool is not None
-    path = folder / "kernel.cubin"
-    path.write_bytes(code)
-    text = subprocess.run(
-        [tool, "-sass", "-res-usage", str(path)], capture_output=True, text=True, check=True
-    ).stdout
-    ((function, stack, local),) = _USAGE.findall(text)  # one function: all else was inlined
-    assert function == name
-    assert f"code for {build.arch_of(capability)}\n" in text
-    found = [(int(at, 16), *rest) for at, *rest in _INSTRUCTION.findall(text)]
-    return Sass(tuple(found), int(stack) + int(local))
+    command = [tool, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @dataclass(frozen=True)
@@ -127,9 +157,8 @@ class Case:
     spec: build.Spec
     is_wide: bool | None
 
-    def faults(self, capability: Capability, folder: Path) -> Iterator[str]:
+    def faults(self, sass: Sass) -> Iterator[str]:
         """Name what is wrong with the machine code."""
-        sass = read(self.spec, capability, folder)
         if sass.calls():
             yield f"calls, as if the operator were not inlined: {sass.calls()}"
         if sass.local_bytes or sass.count("LDL|STL"):
@@ -140,10 +169,11 @@ class Case:
 
 def check(cases: list[Case], capability: Capability, folder: Path) -> None:
     """Assert that no kernel's machine code has a fault."""
+    codes = read_all([case.spec for case in cases], capability, folder)
     found = [
         f"{build.arch_of(capability)} {case.spec.expression}: {fault}"
-        for case in cases
-        for fault in case.faults(capability, folder)
+        for case, code in zip(cases, codes, strict=True)
+        for fault in case.faults(code)
     ]
     assert not found, "\n".join(found)
 
@@ -216,6 +246,17 @@ def transformed(
     fn: Callable[..., Any], inputs: list[Dtype], folder: Path, capability: Capability
 ) -> tuple[Dtype, Sass]:
     """Return the inferred dtype of a transformation, and its machine code."""
-    op = Operator(fn)
-    result = build.result_dtype(op, tuple(inputs), None, capability)
-    return result, read(flat_case(op, inputs, result).spec, capability, folder)
+    ((result, code),) = all_transformed([fn], inputs, folder, capability)
+    return result, code
+
+
+def all_transformed(
+    functions: Sequence[Callable[..., Any]], inputs: list[Dtype], folder: Path,
+    capability: Capability,
+) -> list[tuple[Dtype, Sass]]:  # fmt: skip
+    """Return the inferred dtypes of transformations, and their machine code."""
+    ops = list(map(Operator, functions))
+    results = [build.result_dtype(op, tuple(inputs), None, capability) for op in ops]
+    cases = [flat_case(op, inputs, result) for op, result in zip(ops, results, strict=True)]
+    codes = read_all([case.spec for case in cases], capability, folder)
+    return list(zip(results, codes, strict=True))

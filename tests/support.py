@@ -32,10 +32,10 @@ is_emulated = False  # set before any test is loaded, where the GPU is the emula
 
 
 # One dtype of each size, and bfloat16 for its arithmetic; the others with --exhaustive.
-_SAMPLE = ("int8", "bfloat16", "float32", "complex128")
+SAMPLE = ("int8", "bfloat16", "float32", "complex128")
 
 
-def sampled(values: Iterable[Any], sample: Iterable[Any] = _SAMPLE) -> list[Any]:
+def sampled(values: Iterable[Any], sample: Iterable[Any] = SAMPLE) -> list[Any]:
     """Return what a test is parametrized by, all but a sample marked as exhaustive."""
     often = set(map(str, sample))
     return [

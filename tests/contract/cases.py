@@ -302,5 +302,8 @@ def cases_of(function: Callable[..., Any]) -> list[Case]:
 
 
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
+# What test_plans.py begins with: beside another process, that compiles the same cases for the first
+# test of test_outputs.py, each compiles but half, and reads the other half from disk.
+each_case_from_the_end = pytest.mark.parametrize("case", CASES[::-1], ids=str)
 each_capturing = pytest.mark.parametrize("case", [c for c in CASES if c.captures], ids=str)
 each_function = pytest.mark.parametrize("function", ALGORITHMS, ids=lambda f: f.__name__)

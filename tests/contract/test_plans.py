@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.case import TABLE, Case, assert_bits, hosts, outputs_like, used
-from contract.cases import each_capturing, each_case
+from contract.cases import each_capturing, each_case, each_case_from_the_end
 from support import Array, Backend
 
 import gpualgo as ga
@@ -25,7 +25,7 @@ def roomy(backend: Backend, case: Case, want: list[np.ndarray[Any, Any]]) -> Any
     return outputs_like(want, used(backend))
 
 
-@each_case
+@each_case_from_the_end
 def test_as_the_call(backend: Backend, case: Case) -> None:
     call = case.on(backend)
     plan = call.prepare(*case.arrays(backend))

@@ -34,7 +34,8 @@ def _library() -> ctypes.CDLL:
     text = f'#include "{toolchain.HERE / "litmus" / "fibers.cc"}"\n'
     # Compiled anew, too, when the machine's own source is another.
     folders = [toolchain.HERE / "litmus", toolchain.MACHINE]
-    return ctypes.CDLL(str(toolchain.compile_kernel(text, folders)))
+    made = toolchain.compile_kernel(text, folders, has_cxx_headers=True)  # the machine has some
+    return ctypes.CDLL(str(made))
 
 
 def test_what_is_held_survives_a_switch() -> None:

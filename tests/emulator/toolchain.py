@@ -116,10 +116,16 @@ def machine() -> ctypes.CDLL:
 
 
 def compile_kernel(
-    text: str, include: Sequence[Path] = (), defines: Mapping[str, str] | None = None
-) -> Path:
-    """Return the library of a kernel's text, which sees cuda_host.h and the folders to include."""
+    text: str, include: Sequence[Path] = (), defines: Mapping[str, str] | None = None,
+    has_cxx_headers: bool = False,
+) -> Path:  # fmt: skip
+    """Return the library of a kernel's text, which sees cuda_host.h and the folders to include.
+
+    Without the headers of C++, which take a quarter of a kernel's time, mathematical functions are
+    C's: `ceilf` is that of floats.
+    """
     flags = [*_compiler().kernel_flags(), f"-I{INCLUDE}", *(f"-I{folder}" for folder in include)]
+    flags += [] if has_cxx_headers else ["-nostdinc++"]
     flags += [f"-D{name}={value}" for name, value in (defines or {}).items()]
     digest = _digest([INCLUDE, *include], [*flags, text])
     target = cache_folder() / f"kernel-{digest}.so"
@@ -128,7 +134,8 @@ def compile_kernel(
             source = target.with_suffix(".cc")
             source.write_text(text)
             _run([*flags, "-include", "cuda_host.h", "-c", source, "-o", f"{made}.o"])
-            _run(["-shared", "-nodefaultlibs", f"{made}.o", "-lm", "-o", made])
+            linker = None if has_cxx_headers else shutil.which("ld")
+            _link(Path(f"{made}.o"), made, linker)
             os.remove(f"{made}.o")
     return target
 
@@ -178,8 +185,20 @@ def _compile_machine(sources: list[Path], flags: list[str], target: Path) -> Non
         path.unlink()
 
 
-def _run(arguments: Iterable[str | Path]) -> None:
-    command = [_compiler().path, *map(str, arguments)]
+def _link(compiled: Path, target: Path, linker: str | None) -> None:
+    """Link a kernel: by the linker itself if there is one, or in five times that by the compiler.
+
+    C++'s objects that are there from the beginning need what compilers add.
+    """
+    needs = ["-shared", compiled, "-lm", "-o", target]
+    if linker is None:
+        _run(["-nodefaultlibs", *needs])
+    else:
+        _run(needs, linker)
+
+
+def _run(arguments: Iterable[str | Path], program: str | None = None) -> None:
+    command = [program or _compiler().path, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise CompilationError(f"{' '.join(command)}\n{done.stderr[:8000]}")

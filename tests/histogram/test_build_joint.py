@@ -87,8 +87,10 @@ class Machine:
 
     def check(self, folder: Path, *, may_spill: bool = False) -> None:
         """Assert that the kernels planned hold no fault."""
-        for spec in dict.fromkeys(self.specs):
-            found = list(sass.Case(spec, None).faults(self.device.capability, folder))
+        specs = list(dict.fromkeys(self.specs))
+        codes = sass.read_all(specs, self.device.capability, folder)
+        for spec, code in zip(specs, codes, strict=True):
+            found = list(sass.Case(spec, None).faults(code))
             found = [fault for fault in found if not (may_spill and "spill" in fault)]
             assert not found, f"{spec.expression}: {found}"
 

@@ -40,8 +40,8 @@ def _constants(code: sass.Sass) -> int:
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", [(7, 5), (9, 0), (10, 0), (12, 0)], ids=build.arch_of)
 def test_lookups_are_inlined(capability: Capability, tmp_path: Path) -> None:
-    result, code = sass.transformed(_lookup(np.zeros(5, np.float32)), [INT64], tmp_path, capability)
-    _, plain = sass.transformed(lambda i: np.float32(i), [INT64], tmp_path, capability)
+    functions = _lookup(np.zeros(5, np.float32)), lambda i: np.float32(i)
+    (result, code), (_, plain) = sass.all_transformed(functions, [INT64], tmp_path, capability)
     assert result == FLOAT32
     assert not code.calls()
     assert not code.local_bytes

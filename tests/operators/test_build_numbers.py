@@ -33,8 +33,8 @@ def _decayed(k: Any) -> Callable[..., Any]:
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", [(7, 5), (9, 0), (10, 0), (12, 0)], ids=build.arch_of)
 def test_numbers_are_read_once_for_several_elements(capability: Capability, tmp_path: Path) -> None:
-    result, code = sass.transformed(_scaled(2.5), [FLOAT32], tmp_path, capability)
-    _, plain = sass.transformed(lambda a: a * 2.5, [FLOAT32], tmp_path, capability)
+    functions = _scaled(2.5), lambda a: a * 2.5
+    (result, code), (_, plain) = sass.all_transformed(functions, [FLOAT32], tmp_path, capability)
     assert result == FLOAT32
     assert not code.calls()
     assert not code.local_bytes

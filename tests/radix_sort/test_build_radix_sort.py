@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +65,17 @@ def rows_spec(
     return policy.rows_spec(dtype, descending, value_bytes, cut)
 
 
-def check(spec: build.Spec, capability: Capability, folder: Path, may_spill: bool) -> sass.Sass:
-    code = sass.read(spec, capability, folder)
-    where = f"{build.arch_of(capability)} {spec.expression}"
-    assert not code.calls(), f"{where}: calls"
-    assert may_spill or not code.local_bytes, f"{where}: {code.local_bytes} bytes of local memory"
-    return code
+def check_all(
+    specs: Mapping[build.Spec, bool], capability: Capability, folder: Path
+) -> list[sass.Sass]:
+    """Check kernels, each of which may spill or not."""
+    codes = sass.read_all(list(specs), capability, folder)
+    for (spec, may_spill), code in zip(specs.items(), codes, strict=True):
+        where = f"{build.arch_of(capability)} {spec.expression}"
+        assert not code.calls(), f"{where}: calls"
+        bytes_ = code.local_bytes
+        assert may_spill or not bytes_, f"{where}: {bytes_} bytes of local memory"
+    return codes
 
 
 @needs_cuobjdump
@@ -80,7 +86,7 @@ def check(spec: build.Spec, capability: Capability, folder: Path, may_spill: boo
 def test_passes_hold_all_in_registers(
     dtype: Dtype, values: int, results: int, tmp_path: Path
 ) -> None:
-    code = check(pass_spec(dtype, values, results, MAIN), MAIN, tmp_path, may_spill=False)
+    (code,) = check_all({pass_spec(dtype, values, results, MAIN): False}, MAIN, tmp_path)
     cut = policy.pass_policy(MANY, dtype.itemsize, values, 4, limit_of(MAIN))
     # Eight votes find the lanes with the same digit; a few more keep warps together.
     assert 8 * cut.items <= code.count("VOTE") <= 8 * cut.items + 8
@@ -90,10 +96,12 @@ def test_passes_hold_all_in_registers(
 @needs_cuobjdump
 @pytest.mark.parametrize("num_passes", [1, 4, 8])
 def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_path: Path) -> None:
-    for num_bytes in (1 << 16, 1 << 30):
-        cut = policy.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
-        spec = policy.histogram_spec(UINT64, False, num_passes, 4, cut, True)
-        code = check(spec, MAIN, tmp_path, may_spill=False)
+    cuts = [
+        policy.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
+        for num_bytes in (1 << 16, 1 << 30)
+    ]
+    specs = [policy.histogram_spec(UINT64, False, num_passes, 4, cut, True) for cut in cuts]
+    for code in check_all(dict.fromkeys(specs, False), MAIN, tmp_path):
         assert code.count(r"LDG\.E\.128")
         assert code.count(r"ATOMS\.POPC\.INC")
 
@@ -101,9 +109,12 @@ def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_pa
 @needs_cuobjdump
 @pytest.mark.parametrize("dtype", sampled(KEYS), ids=str)
 def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
-    check(pass_spec(dtype, 4, 8, MAIN, 1 << 20, True), MAIN, tmp_path, may_spill=False)
-    check(rows_spec(dtype, 0, 300, 1000, MAIN), MAIN, tmp_path, may_spill=True)  # a word or two
-    check(policy.small_rows_spec(dtype, False, 8, 8), MAIN, tmp_path, may_spill=False)
+    specs = {
+        pass_spec(dtype, 4, 8, MAIN, 1 << 20, True): False,
+        rows_spec(dtype, 0, 300, 1000, MAIN): True,  # a word or two
+        policy.small_rows_spec(dtype, False, 8, 8): False,
+    }
+    check_all(specs, MAIN, tmp_path)
 
 
 @needs_cuobjdump
@@ -111,7 +122,7 @@ def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
 def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) -> None:
     """Of float64 a comparison where a key is put in order, of the others nothing."""
     specs = [policy.small_rows_spec(dtype, descending, 0, 8) for descending in (False, True)]
-    codes = [check(spec, MAIN, tmp_path, may_spill=False) for spec in specs]
+    codes = check_all(dict.fromkeys(specs, False), MAIN, tmp_path)
     ascending, descending = (code.count("(?!NOP)") for code in codes)
     assert descending <= ascending + (dtype.itemsize == 8)
 
@@ -119,25 +130,25 @@ def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) ->
 @needs_cuobjdump
 @pytest.mark.parametrize("value_bytes", sampled(policy.WORDS, [1, 16]))
 def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
+    specs = {copy.copy_spec(value_bytes): False, copy.gather_spec(value_bytes, 4): False}
     for dtype in (UINT32, UINT64):
-        check(pass_spec(dtype, value_bytes, value_bytes, MAIN), MAIN, tmp_path, may_spill=True)
-        check(rows_spec(dtype, value_bytes, 4000, 1000, MAIN), MAIN, tmp_path, may_spill=True)
-    check(copy.copy_spec(value_bytes), MAIN, tmp_path, may_spill=False)
-    check(copy.gather_spec(value_bytes, 4), MAIN, tmp_path, may_spill=False)
+        specs[pass_spec(dtype, value_bytes, value_bytes, MAIN)] = True
+        specs[rows_spec(dtype, value_bytes, 4000, 1000, MAIN)] = True
+    check_all(specs, MAIN, tmp_path)
 
 
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     cut = policy.histogram_policy(1 << 30, 4, limit_of(capability))
-    for spec in (
+    specs = [
         policy.histogram_spec(FLOAT32, False, 4, 4, cut, capability >= (9, 0)),
         pass_spec(FLOAT32, 0, 0, capability),
         pass_spec(UINT64, 8, 8, capability),
         rows_spec(FLOAT32, 4, 1024, 1000, capability),
         rows_spec(UINT64, 0, 2000, 1, capability),
-    ):
-        check(spec, capability, tmp_path, may_spill=True)
+    ]
+    check_all(dict.fromkeys(specs, True), capability, tmp_path)
 
 
 # --- the digits' order, as radix_sort/keys.cuh sees it ----------------------------------------

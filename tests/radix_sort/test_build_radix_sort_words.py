@@ -12,7 +12,7 @@ import sass
 from lexical import lexical_order, some
 from sass import Capability, Dtype, needs_cuobjdump
 from support import sampled
-from test_build_radix_sort import MAIN, check, limit_of, ordered, pass_spec, rows_spec
+from test_build_radix_sort import MAIN, check_all, limit_of, ordered, pass_spec, rows_spec
 
 from gpualgo._algorithms.radix_sort import cuda_words, policy, words
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
@@ -37,16 +37,16 @@ def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) ->
     word, ways = word_of("float32", "int8", "float16").dtype, (False, True, True)
     small, falls = word_of("float16", "uint8").dtype, (True, False)
     cut = policy.histogram_policy(1 << 30, 8, limit_of(capability))
-    for spec in (
+    specs = [
         policy.histogram_spec(word, ways, 8, 4, cut, capability >= (9, 0)),
         pass_spec(word, 0, 0, capability, descending=(False,) * 3),
         pass_spec(word, 4, 8, capability, 1 << 20, True, ways),
         pass_spec(small, 8, 8, capability, descending=falls),
         rows_spec(word, 4, 300, 1000, capability, ways),
         policy.small_rows_spec(small, falls, 8, 8),
-    ):
-        assert "SideBySide" in spec.expression
-        check(spec, capability, tmp_path, may_spill=True)
+    ]
+    assert all("SideBySide" in spec.expression for spec in specs)
+    check_all(dict.fromkeys(specs, True), capability, tmp_path)
 
 
 @needs_cuobjdump
@@ -60,11 +60,12 @@ def test_packing_holds_all_in_registers(
     sizes: tuple[int, ...], capability: Capability, tmp_path: Path
 ) -> None:
     size = next(size for size in policy.WORDS if sum(sizes) <= size)
+    specs = []
     for is_dense in (True, False):
         for index_bytes in (0, 4, 8):
-            spec = cuda_words.pack_spec(size, sizes, index_bytes, is_dense)
-            check(spec, capability, tmp_path, may_spill=False)
-        check(cuda_words.unpack_spec(size, sizes, is_dense), capability, tmp_path, may_spill=False)
+            specs.append(cuda_words.pack_spec(size, sizes, index_bytes, is_dense))
+        specs.append(cuda_words.unpack_spec(size, sizes, is_dense))
+    check_all(dict.fromkeys(specs, False), capability, tmp_path)
 
 
 def test_words_of_integers_are_sorted_as_integers() -> None:

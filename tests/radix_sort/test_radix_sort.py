@@ -18,6 +18,7 @@ from support import (
     Backend,
     need_memory,
     random_array,
+    scaled,
 )
 
 import gpualgo as ga
@@ -27,8 +28,8 @@ SIZES = (
     *(0, 1, 2, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097),
     *(7679, 7680, 7681, 15_359, 15_360, 15_361, 16_383, 16_384, 16_385, 32_769, 100_003),
 )
-LONG = 150_001  # more than any block sorts alone, and worth all cores
-HUGE = 1_000_003  # with values more than caches hold
+LONG = scaled(150_001, emulated=20_011)  # more than any block sorts alone, and worth all cores
+HUGE = scaled(1_000_003, emulated=25_013)  # with values more than caches hold
 
 
 def stable_order(keys: np.ndarray[Any, Any], descending: bool = False, axis: int = -1) -> Any:
