@@ -234,6 +234,55 @@ def joint_histograms(n: int) -> None:
     same(ga.histogram((halved, y), (40, 7), ((0, 1), (0, 7))), want.astype(np.int64))
 
 
+def selections(n: int) -> None:
+    """What is kept, the rest, runs, and what is found, of numbers, pairs and computed elements."""
+    h, m = np.repeat(RNG.integers(-9, 9, n), 3)[:n].astype(np.int32), RNG.random(n) < 0.4
+    x, mask, limit = xp.asarray(h), xp.asarray(m), np.int32(3)
+    keep = h > limit
+    for array, mine in ((x, h), (x[::2], h[::2]), (x[1:], h[1:])):
+        same(ga.select(array, lambda a: a > limit), mine[mine > limit])
+        kept, rest = ga.stable_partition(array, lambda a: a > limit)
+        same(kept, mine[mine > limit])
+        same(rest, mine[mine <= limit])
+    same(ga.select(x, mask), h[m])
+    same(ga.select(ga.lazy.arange(n), mask), np.flatnonzero(m))
+    out, count = xp.zeros(max(n // 8, 1), np.int32), xp.zeros((), np.int64)
+    ga.select(x, mask, out=out, out_count=count)
+    same(count, m.sum())
+    shown = min(len(out), int(m.sum()))
+    same(out[:shown], h[m][:shown])
+    for dtype in (np.int8, np.float64, np.complex128):
+        values = RNG.integers(0, 100, n).astype(dtype)
+        found = ga.select((xp.asarray(values), x), lambda p: p[1] > limit)
+        same(found[0], values[keep])
+        same(ga.select(xp.asarray(values), mask), values[m])
+    heads = np.flatnonzero(np.append(n > 0, h[1:] != h[:-1]))
+    values, lengths = ga.run_length_encode(x)
+    same(values, h[heads])
+    same(lengths, np.diff(np.append(heads, n)))
+    same(ga.unique(x), np.unique(h))
+    same(ga.count(x, lambda a: a > limit), keep.sum())
+    same(ga.find(x, lambda a: a > limit), keep.argmax() if keep.any() else -1)
+
+
+def merges(n: int) -> None:
+    """Sorts by a function, and merges of two arrays, with values."""
+    h = RNG.integers(-1000, 1000, n).astype(np.int32)
+    x, step = xp.asarray(h), np.int32(10)
+    order = np.argsort(h // step, kind="stable")
+    same(ga.merge_sort(x, less=lambda a, b: a // step < b // step), h[order])
+    places = xp.asarray(np.arange(n))
+    same(ga.sort(x, places, less=lambda a, b: a // step < b // step)[1], order)
+    pair = RNG.random(n).astype(np.float32)
+    keys = ga.merge_sort((x, xp.asarray(pair)), less=lambda a, b: a[1] < b[1])
+    same(keys[0], h[np.argsort(pair, kind="stable")])
+    rows = h[: n // 33 * 33].reshape(-1, 33)
+    same(ga.merge_sort(xp.asarray(rows), less=lambda a, b: a < b), np.sort(rows, axis=1))
+    a, b = np.sort(h), np.sort(RNG.integers(-1000, 1000, n // 3).astype(np.int32))
+    merged = ga.merge(xp.asarray(a), xp.asarray(b))
+    same(merged, np.sort(np.append(a, b)))
+
+
 def counted(n: int) -> None:
     """Narrow keys sorted by counting, however few."""
     from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
@@ -312,6 +361,8 @@ for shape in ((7, 5), (300, 300), (3000, 3), (3, 30_000), (40, 33, 17), (12, 70_
 for n in (1, 33, 4097, 50_000):
     run(tuple_sorts, n)
     run(joint_histograms, n)
+    run(selections, n)
+    run(merges, n)
 if xp is not np:
     for n in (1, 4097, 900_001):
         for checks in (counted, long_lines, surroundings):
