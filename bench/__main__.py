@@ -18,6 +18,7 @@ from bench import (
     bench_merge_sort,
     bench_radix_sort,
     bench_reduce,
+    bench_runs,
     bench_scan,
     bench_select,
     bench_small,
@@ -31,7 +32,7 @@ from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort, bench_histogram,
-    bench_extremes, bench_lazy, bench_select, bench_tuples, bench_layouts, bench_small,
+    bench_extremes, bench_lazy, bench_select, bench_runs, bench_tuples, bench_layouts, bench_small,
 )  # fmt: skip
 
 

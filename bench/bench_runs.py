@@ -1,0 +1,87 @@
+"""run_length_encode and unique beside CuPy, PyTorch and NumPy."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpualgo as ga
+from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
+
+CUB = ()
+
+
+def _in_runs(xp: Any, n: int, length: int) -> Any:
+    """Return int32 runs of a length, neighbours of which differ."""
+    return (xp.arange(n, dtype="int64") // length * 7919 % 1_000_003).astype("int32")
+
+
+def _heads(length: int, n: int) -> Work:
+    x = _in_runs(gpu(), n, length)
+    out, count = gpu().empty(-(-n // length), "int32"), gpu().empty((), "int64")
+    contenders: dict[str, Any] = {
+        OURS: lambda: ga.unique(x, consecutive=True, out=out, out_count=count)
+    }
+    if torch():
+        tensor = as_tensor(x)
+        contenders["torch"] = lambda: torch().unique_consecutive(tensor)
+    return Work(contenders, x[::length].copy())
+
+
+def _encode(length: int, n: int) -> Work:
+    x = _in_runs(gpu(), n, length)
+    size = -(-n // length)
+    outs = gpu().empty(size, "int32"), gpu().empty(size, "int64")
+    count = gpu().empty((), "int64")
+    lengths = gpu().full(size, length, "int64")
+    lengths[-1] = n - (size - 1) * length
+    contenders: dict[str, Any] = {OURS: lambda: ga.run_length_encode(x, out=outs, out_count=count)}
+    if torch():
+        tensor = as_tensor(x)
+        contenders["torch"] = lambda: torch().unique_consecutive(tensor, return_counts=True)
+    return Work(contenders, (x[::length].copy(), lengths))
+
+
+def _unique(n: int) -> Work:
+    x = gpu().random.default_rng(0).random(n, dtype="float32")
+    contenders: dict[str, Any] = {OURS: lambda: ga.unique(x), "CuPy": lambda: gpu().unique(x)}
+    if torch():
+        tensor = as_tensor(x)
+        contenders["torch"] = lambda: torch().unique(tensor)
+    return Work(contenders, gpu().unique(x))
+
+
+def _numpy(n: int) -> Work:
+    x = np.random.default_rng(0).integers(0, 1000, n, np.int32)
+    contenders = {OURS: lambda: ga.unique(x), "NumPy": lambda: np.unique(x)}
+    return Work(contenders, np.unique(x))
+
+
+def rows() -> list[Row]:
+    """Return the rows that this machine can run."""
+    cpu = [Row("unique of int32 below 1000", 1 << 22, "cpu", _numpy, 2**24, 1.0)]
+    if gpu() is None:
+        return cpu
+    found = []
+    for power in (20, 24, 28):
+        n = 1 << power
+        for length in (1, 4, 64):
+            name = f"consecutive unique i32, runs of {length}"
+            build = functools.partial(_heads, length)
+            size = 4 * (n + n // length)
+            found.append(Row(name, n, "device", build, size, 0.8, power == 28 and length == 4))
+        for length in (4, 64, 4096):
+            name = f"run-length encode i32, runs of {length}"
+            build = functools.partial(_encode, length)
+            size = 4 * n + 12 * n // length
+            found.append(Row(name, n, "device", build, size, 0.75, power == 28 and length == 4))
+        found.append(Row("unique f32", n, "device", _unique, target=0.9, quick=power == 28))
+    return found + cpu
+
+
+@pytest.mark.parametrize("row", rows(), ids=str)
+def test_time(benchmark: Any, row: Row) -> None:
+    time_with_pytest(benchmark, row)
