@@ -99,6 +99,31 @@ def fold(op: Op, leaves: Arrays, dtype: np.dtype[Any], axes: Sequence[int]) -> A
     return [np.asarray(row[..., 0]) for row in rows]
 
 
+def scanned(
+    op: Op, leaves: Arrays, dtype: np.dtype[Any], axis: int | None = 0, init: Any = None,
+    exclusive: bool = False, reverse: bool = False,
+) -> Arrays:  # fmt: skip
+    """Scan by doubling, all lines abreast: exact for an associative op."""
+    rows = cast(leaves, dtype)
+    rows = (
+        [x.reshape(-1) for x in rows] if axis is None else [np.moveaxis(x, axis, 0) for x in rows]
+    )
+    rows = [x[::-1] for x in rows] if reverse else rows
+    if init is not None:
+        pairs = zip(init.dtype.names, rows, strict=True)
+        rows = [np.concatenate([np.full_like(x[:1], init[name]), x]) for name, x in pairs]
+    outs, step = [x.copy() for x in rows], 1
+    while step < len(outs[0]):
+        done = applied(op, [x[:-step] for x in outs], [x[step:] for x in outs], dtype)
+        for out, numbers in zip(outs, done, strict=True):
+            out[step:] = numbers
+        step *= 2
+    if init is not None:
+        outs = [x[:-1] if exclusive else x[1:] for x in outs]
+    outs = [x[::-1] for x in outs] if reverse else outs
+    return outs if axis is None else [np.moveaxis(x, 0, axis) for x in outs]
+
+
 def sums(count: int) -> Op:
     """Return the operator that adds the numbers of two elements, one by one."""
     made: list[Op] = [

@@ -16,10 +16,10 @@ from leaves import (
     applied,
     arranged,
     assert_each,
-    cast,
     compose,
     make,
     record,
+    scanned,
     start_of,
     structured,
     sums,
@@ -61,31 +61,6 @@ def scan(backend: Backend, guarded: Any) -> Scan:
     return call
 
 
-def expected(
-    op: Op, leaves: Arrays, dtype: np.dtype[Any], axis: int | None = 0, init: Any = None,
-    exclusive: bool = False, reverse: bool = False,
-) -> Arrays:  # fmt: skip
-    """Scan by doubling, all lines abreast: exact for an associative op."""
-    rows = cast(leaves, dtype)
-    rows = (
-        [x.reshape(-1) for x in rows] if axis is None else [np.moveaxis(x, axis, 0) for x in rows]
-    )
-    rows = [x[::-1] for x in rows] if reverse else rows
-    if init is not None:
-        pairs = zip(init.dtype.names, rows, strict=True)
-        rows = [np.concatenate([np.full_like(x[:1], init[name]), x]) for name, x in pairs]
-    outs, step = [x.copy() for x in rows], 1
-    while step < len(outs[0]):
-        done = applied(op, [x[:-step] for x in outs], [x[step:] for x in outs], dtype)
-        for out, numbers in zip(outs, done, strict=True):
-            out[step:] = numbers
-        step *= 2
-    if init is not None:
-        outs = [x[:-1] if exclusive else x[1:] for x in outs]
-    outs = [x[::-1] for x in outs] if reverse else outs
-    return outs if axis is None else [np.moveaxis(x, 0, axis) for x in outs]
-
-
 @pytest.mark.parametrize(("exclusive", "reverse"), WAYS)
 def test_the_reference(exclusive: bool, reverse: bool) -> None:
     x, init = make(100, PAIR), start_of((5, 7), PAIR)
@@ -94,7 +69,7 @@ def test_the_reference(exclusive: bool, reverse: bool) -> None:
         before, value = value, applied(compose, value, [leaf[i] for leaf in x], PAIR)
         want.append(before if exclusive else value)
     want = want[::-1] if reverse else want
-    got = expected(compose, x, PAIR, 0, init, exclusive, reverse)
+    got = scanned(compose, x, PAIR, 0, init, exclusive, reverse)
     assert_each(got, [np.array(leaf) for leaf in zip(*want, strict=True)])
 
 
@@ -104,7 +79,7 @@ def test_order(scan: Scan, n: int, exclusive: bool, reverse: bool) -> None:
     x = make(n, PAIR)
     for init in [start_of((5, 7), PAIR)] if exclusive else [None, start_of((5, 7), PAIR)]:
         ways = {"init": init, "exclusive": exclusive, "reverse": reverse}
-        assert_each(scan(compose, x, PAIR, **ways), expected(compose, x, PAIR, **ways))
+        assert_each(scan(compose, x, PAIR, **ways), scanned(compose, x, PAIR, **ways))
 
 
 @pytest.mark.parametrize("dtype", sampled(RECORDS, RECORDS[3::3]), ids=records.label)
@@ -117,11 +92,11 @@ def test_every_record(scan: Scan, dtype: np.dtype[Any]) -> None:
         assert_each(scan(lambda a, b: b, x, dtype), x)
         if n <= 64:  # what 16-bit floats hold exactly
             init = start_of([1] * len(x), dtype)
-            assert_each(scan(add, x, dtype), expected(add, x, dtype))
+            assert_each(scan(add, x, dtype), scanned(add, x, dtype))
             ways = {"init": init, "exclusive": True, "reverse": True}
-            assert_each(scan(add, x, dtype, **ways), expected(add, x, dtype, **ways))
+            assert_each(scan(add, x, dtype, **ways), scanned(add, x, dtype, **ways))
     x = make((40, 19), dtype)
-    assert_each(scan(add, x, dtype), expected(add, x, dtype))
+    assert_each(scan(add, x, dtype), scanned(add, x, dtype))
 
 
 @pytest.mark.parametrize("n", [3, LONG + 100])
@@ -134,7 +109,7 @@ def test_layouts(scan: Scan, dtype: np.dtype[Any], layout: str, n: int) -> None:
     else:
         x = [arranged(leaf, layout, k) for k, leaf in enumerate(x)]
     op = compose if dtype is PAIR else lambda a, b: (a[0] * b[0], a[1] + b[1], a[2] ^ b[2])
-    assert_each(scan(op, x, dtype), expected(op, x, dtype))
+    assert_each(scan(op, x, dtype), scanned(op, x, dtype))
 
 
 SHAPES: list[tuple[tuple[int, ...], int | None]] = [
@@ -162,16 +137,16 @@ def test_axes(scan: Scan, shape: tuple[int, ...], axis: int | None, layout: str)
     x = make(shape, PAIR) if layout == "fields" else make(shape, PAIR, layout)
     if layout == "fields":
         x = structured(x, PAIR)
-    assert_each(scan(compose, x, PAIR, axis), expected(compose, x, PAIR, axis))
+    assert_each(scan(compose, x, PAIR, axis), scanned(compose, x, PAIR, axis))
     ways = {"init": start_of((3, 9), PAIR), "exclusive": True, "reverse": True}
-    assert_each(scan(compose, x, PAIR, axis, **ways), expected(compose, x, PAIR, axis, **ways))
+    assert_each(scan(compose, x, PAIR, axis, **ways), scanned(compose, x, PAIR, axis, **ways))
 
 
 @pytest.mark.parametrize("layout", ["step", "reversed", "padded", "fortran", "offset"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_outputs_of_any_strides(scan: Scan, axis: int, layout: str) -> None:
     x = make((30, 67, 40), PAIR)
-    assert_each(scan(compose, x, PAIR, axis, layout=layout), expected(compose, x, PAIR, axis))
+    assert_each(scan(compose, x, PAIR, axis, layout=layout), scanned(compose, x, PAIR, axis))
 
 
 @pytest.mark.parametrize("shape", [(LONG + 100,), (300, 130), (4500, 33), (20_000, 2)])
@@ -184,7 +159,7 @@ def test_in_place(scan: Scan, shape: tuple[int, ...], exclusive: bool, reverse: 
             x = make(shape, PAIR) if layout == "fields" else make(shape, PAIR, layout)
             x = structured(x, PAIR) if layout == "fields" else x
             for axis in range(len(shape)):
-                want = expected(compose, x, PAIR, axis, **ways)
+                want = scanned(compose, x, PAIR, axis, **ways)
                 outs = [
                     a if same else np.empty_like(a) for a, same in zip(x, in_place, strict=True)
                 ]
@@ -198,10 +173,10 @@ def test_broadcast_leaves(scan: Scan, axis: int) -> None:
     for wide in ((300, 1), (1, 130), (1, 1)):
         first = np.broadcast_to(make(wide, PAIR)[0], shape)
         for leaves in ([first, x[1]], [x[0], first], [first, first]):
-            assert_each(scan(compose, leaves, PAIR, axis), expected(compose, leaves, PAIR, axis))
+            assert_each(scan(compose, leaves, PAIR, axis), scanned(compose, leaves, PAIR, axis))
     n = LONG + 9
     leaves = [np.broadcast_to(np.uint32(3), (n,)), make(n, PAIR)[1]]
-    assert_each(scan(compose, leaves, PAIR), expected(compose, leaves, PAIR))
+    assert_each(scan(compose, leaves, PAIR), scanned(compose, leaves, PAIR))
 
 
 @pytest.mark.parametrize(
@@ -224,7 +199,7 @@ def test_casts(scan: Scan, source: np.dtype[Any], acc: np.dtype[Any]) -> None:
         for layout in layouts[:1] if len(shape) == 1 else layouts:
             x = make(shape, source, layout)
             got = scan(add, x, source, axis, acc=acc)
-            assert_each(got, expected(add, x, acc, axis))
+            assert_each(got, scanned(add, x, acc, axis))
 
 
 def test_tuples_with_names_and_within_tuples(scan: Scan) -> None:
@@ -284,7 +259,7 @@ def test_public_functions(
     init = start_of((5, 7), PAIR)
     for shape, axis in (((LONG + 5,), 0), ((70, 300), 0), ((70, 300), 1), ((20, 33), None)):
         x = make(shape, PAIR, "apart")
-        want = expected(compose, x, PAIR, axis, init, exclusive, reverse)
+        want = scanned(compose, x, PAIR, axis, init, exclusive, reverse)
         got = function(tuple(x), (5, 7), compose, axis=axis, reverse=reverse)
         assert type(got) is tuple
         assert_each(list(got), want)
