@@ -39,7 +39,7 @@ struct KeepMarked {
   static constexpr int marks = 1;
   template <class E>
   __device__ static bool keeps(const E& element) {
-    return leaf_of<num_leaves<E> - 1>(element);
+    return leaf_of<num_leaves<E> - 1>(element) != 0;
   }
 };
 // The first elements of runs: those that are not equal to the one before.

@@ -119,11 +119,14 @@ def ownerless(views: Iterable[View]) -> tuple[View, ...]:
     return tuple(view._replace(library=None, owner=None) for view in views)
 
 
-def check_apart(views: Iterable[View], out: View, where: str) -> None:
+def check_apart(
+    views: Iterable[View], out: View, where: str, name: str = "out", op_name: str = "op"
+) -> None:
     """Raise ValueError if a result would be written into an array that op reads."""
     if any(overlap(out, view) for view in views):
         raise ValueError(
-            f"{where}: out shares memory with an array that op captures; pass a separate array"
+            f"{where}: {name} shares memory with an array that {op_name} captures; "
+            "pass a separate array"
         )
 
 

@@ -35,12 +35,7 @@ def solve(
     given: tuple[Any, ...] | None = None
     if out is not None:
         outs = _outputs(problem, out)
-        if out_count is None:
-            count = _new_count(views[0], stream, where)
-        else:
-            count = out_count
-            if tuple(getattr(count, "shape", ())) == (1,):
-                count = count.reshape(())
+        count = _new_count(views[0], stream, where) if out_count is None else out_count
         given = (*outs, count)
     result = run(problem, views, op, None, given, stream)
     if type(result) is Request:

@@ -55,7 +55,7 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
                 )
         if type(init) is View and overlap(target, init):
             raise ValueError(f"{where}: {name} shares memory with init; pass a separate array")
-        check_apart(problem.arrays, target, where)
+        check_apart(problem.arrays, target, where, name, problem.op_name)
     for (name, first), (other, second) in combinations(zip(names, targets, strict=True), 2):
         if overlap(first, second):
             raise ValueError(f"{where}: {name} and {other} share memory; pass two separate arrays")

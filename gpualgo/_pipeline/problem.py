@@ -258,7 +258,8 @@ def problem_of(
         on_device = start is View
         start = (init.dtype, init.device, init.library) if on_device else elements.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
-    key: tuple[Any, ...] = (layouts, hot, start, rest, where)
+    # An operator that is none has no key, as where there is none: it shall not find its problem.
+    key: tuple[Any, ...] = (layouts, hot if num_arguments else _UNKNOWN, start, rest, where)
     device: Any = first.device
     lie = 0
     if device == CPU:

@@ -25,7 +25,10 @@ def in_runs(n: int, most: int, dtype: Any = "float32", seed: int = 0) -> np.ndar
     few = random_array(4, np.dtype(dtype), 1)
     if few.dtype.kind in "fc" or few.dtype == BFLOAT16:
         few = np.append(few[:2], np.array([0.0, -0.0, np.nan, -np.nan])).astype(dtype)
-    return np.repeat(few[rng.integers(0, len(few), n)], rng.integers(1, most + 1, n))[:n]
+    count = 8 * n // (most + 1) + 1  # of runs: four times as many as n elements need
+    return np.resize(
+        np.repeat(few[rng.integers(0, len(few), count)], rng.integers(1, most + 1, count)), n
+    )
 
 
 def encoded(x: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -82,6 +85,8 @@ def test_tuples_and_lazy_inputs(backend: Backend) -> None:
     same(backend, second, y[starts])
     same(backend, found, lengths)
     check(backend, ga.run_length_encode(lazy.asarray(pair[0]) // 2), x // 2)
+    with pytest.raises(TypeError, match="eq must be callable"):  # though one without it was called
+        ga.run_length_encode(pair, eq={})
     values, found = ga.run_length_encode(lazy.arange(9001) // 100)
     assert (values.tolist(), found.tolist()) == (list(range(91)), [100] * 90 + [1])
 

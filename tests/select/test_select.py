@@ -189,6 +189,16 @@ def test_what_is_read_only(backend: Backend) -> None:
     same(backend, ga.select(twos, keep), twos[keep])
 
 
+def test_marks_of_any_byte(backend: Backend) -> None:
+    """What is not 0 is true."""
+    bytes_of_marks = np.random.default_rng(3).integers(0, 4, 9001).astype(np.uint8)
+    x = random_array(9001, np.dtype("int64"))
+    marked = backend.to_device(bytes_of_marks).view(bool)
+    same(backend, ga.select(backend.to_device(x), marked), x[bytes_of_marks != 0])
+    rest = ga.stable_partition(backend.to_device(x), marked)[1]
+    same(backend, rest, x[bytes_of_marks == 0])
+
+
 def test_plans(backend: Backend) -> None:
     x, other = (random_array(5003, np.dtype("float32"), seed) for seed in (1, 2))
     plan = ga.prepare(ga.select, backend.to_device(x), lambda a: a > 0)
@@ -213,6 +223,12 @@ def test_graphs(cuda: Backend) -> None:
         given[...] = cuda.to_device(x)
         g.launch()
         same(cuda, out[: int(cuda.to_host(count))], x[x > 9])
+    others = cuda.to_device(np.zeros(20_011, np.int32)), cuda.to_device(np.zeros(1, np.int64))
+    with ga.graph() as g:
+        ga.select(given, lambda a: a > 9, out=out, out_count=count.reshape(1))
+    g.update((out, others[0]), (count.reshape(1), others[1]))
+    g.launch()
+    same(cuda, others[0][: int(cuda.to_host(others[1])[0])], x[x > 9])
     for more in ({}, {"out": out}):
         with pytest.raises(RuntimeError, match="cannot be recorded"), ga.graph():
             ga.select(given, lambda a: a > 9, **more)
@@ -272,7 +288,11 @@ def test_bad_input(backend: Backend, function: Callable[..., Any]) -> None:
     refused(TypeError, "predicate must be a function .* got list", x, [True] * 100)
     refused(TypeError, "predicate must be a function .* got NoneType", x, None)
     refused(TypeError, "predicate is an array of int32", x, y)
-    refused(TypeError, "predicate has elements of int32", x, lazy.asarray(y))
+    refused(TypeError, "predicate is an array of int32", x, lazy.asarray(y))
+    pairs = lazy.transform(lambda a: (a > 1, a > 2), y)
+    refused(TypeError, r"predicate is an array of \(bool, bool\)", x, pairs)
+    nested = (lazy.asarray(x), (x, y))
+    refused(TypeError, "x holds a tuple within a tuple", nested, mask)
     refused(ValueError, r"predicate has shape \(99,\) and x \(100,\)", x, mask[:99])
     refused(ValueError, r"predicate has shape \(99,\) and x \(100,\)", x, lazy.asarray(mask[:99]))
     refused(TypeError, "out_count is given without out", x, mask, out_count=new_count(backend))

@@ -8,12 +8,12 @@ import numpy as np
 
 from gpualgo._arrays.view import as_view, view_of
 from gpualgo._base import records
+from gpualgo._base.errors import CompileError
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import check_count, combined, parted
 from gpualgo._lazy.expression import Call, Leaf
 from gpualgo._lazy.leaf import positions
-from gpualgo._operators.frozen import frozen
 from gpualgo._operators.operator import as_operator
 from gpualgo._operators.predicates import is_function
 from gpualgo._pipeline import checks, refusals
@@ -31,10 +31,10 @@ def of(x: Any, predicate: Any, where: str) -> LazyArray:
     if not is_function(predicate, where):
         return _given(whole, predicate, where)
     try:
-        fn = frozen(as_operator(predicate, where, 1).fn)
+        fn = as_operator(predicate, where, 1).fn  # whose values are those of the call
         found = LazyArray(whole.shape, Call(fn, whole.node), whole.leaves, "", whole.forms)
         dtype = found.dtype
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, CompileError) as error:
         text = str(error)
         if text.startswith("lazy: "):
             error.args = (f"{where}: {text.removeprefix('lazy: ')}",)

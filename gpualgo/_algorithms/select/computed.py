@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._algorithms.select.problem import Marked
+from gpualgo._algorithms.select.problem import BOOL, Marked
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._lazy.array import LazyArray
@@ -25,6 +25,16 @@ def marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Operat
         raise ValueError(
             f"{where}: predicate has shape {shape} and x {whole.shape}; "
             "pass a mark for each element"
+        )
+    if mark.dtype != BOOL:
+        raise TypeError(
+            f"{where}: predicate is an array of {records.shown(mark.dtype)}, and marks are bool; "
+            "pass predicate != 0, say"
+        )
+    if isinstance(x, tuple) and any(isinstance(item, tuple) for item in x):
+        raise TypeError(
+            f"{where}: x holds a tuple within a tuple, which does not go with an array of marks "
+            "where something is lazy; make it real with gpualgo.copy"
         )
     pair = combined(parts, where, lambda nodes: Group(None, nodes), "")
     check_count(pair.leaves, records.MAX_FIELDS, f"{where}: x and predicate read")

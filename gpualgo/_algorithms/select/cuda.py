@@ -21,6 +21,7 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import known
 
+_BYTE = np.dtype(np.uint8)
 _CONTROL_BYTES = 256  # LookbackControl
 _NOBODY = known("no_operator")
 
@@ -50,6 +51,9 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     if num_items == 0:
         return Plan(device, [Clear(at.target(len(outs)), count.dtype.itemsize)])
     source, written = problem.source, problem.written
+    if problem.kept == policy.MARKED and not isinstance(source, records.Computed):
+        numbers = [*records.leaves(source)[:-1], _BYTE]  # which is true, whatever it is but 0
+        source = records.with_leaves(source, numbers)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
     cut = policy.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)

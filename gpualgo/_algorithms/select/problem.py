@@ -120,12 +120,7 @@ class Selection(Problem):
     def _take_pairs(self, source: Any) -> None:
         """Look at what is computed: pairs of an element and its mark."""
         pair = records.held(self.source)
-        *others, mark = records.leaves(pair)
-        if mark != BOOL:
-            raise TypeError(
-                f"{self.where}: predicate has elements of {mark}, and marks are bool; "
-                "pass predicate != 0, say"
-            )
+        others = records.leaves(pair)[:-1]
         assert pair.names is not None
         names = [name.partition(".")[2] for name in pair.names[:-1]]
         self.form = form_of(names, source.forms) if len(others) > 1 or names[0] else None
