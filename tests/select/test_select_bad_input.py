@@ -1,0 +1,67 @@
+"""What select and stable_partition refuse, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, random_array
+
+import gpualgo as ga
+from gpualgo import lazy
+
+
+@pytest.mark.parametrize("function", [ga.select, ga.stable_partition])
+def test_bad_input(backend: Backend, function: Callable[..., Any]) -> None:
+    x, y = (backend.to_device(random_array(100, np.dtype("int32"))) for _ in range(2))
+    mask, name = backend.to_device(np.arange(100) % 3 == 0), function.__name__
+
+    def refused(kind: type[Exception], message: str, *args: Any, **more: Any) -> None:
+        with pytest.raises(kind, match=rf"^{name}: {message}") as caught:
+            function(*args, **more)
+        assert "\n" not in str(caught.value)
+
+    refused(TypeError, "predicate returns int32 of int32, and marks are bool", x, lambda a: a)
+    refused(TypeError, "predicate takes 2 argument", x, lambda a, b: a > b)
+    refused(TypeError, "predicate must be a function .* got list", x, [True] * 100)
+    refused(TypeError, "predicate must be a function .* got NoneType", x, None)
+    refused(TypeError, "predicate is an array of int32", x, y)
+    refused(TypeError, "predicate is an array of int32", x, lazy.asarray(y))
+    pairs = lazy.transform(lambda a: (a > 1, a > 2), y)
+    refused(TypeError, r"predicate is an array of \(bool, bool\)", x, pairs)
+    nested = (lazy.asarray(x), (x, y))
+    refused(TypeError, "x holds a tuple within a tuple", nested, mask)
+    refused(ValueError, r"predicate has shape \(99,\) and x \(100,\)", x, mask[:99])
+    refused(ValueError, r"predicate has shape \(99,\) and x \(100,\)", x, lazy.asarray(mask[:99]))
+    refused(
+        TypeError,
+        "out_count is given without out",
+        x,
+        mask,
+        out_count=backend.to_device(np.full((), -1, np.int64)),
+    )
+    refused(TypeError, "out is a tuple", x, mask, out=(y, y))
+    out, count = (
+        backend.to_device(np.zeros(100, np.int32)),
+        backend.to_device(np.full((), -1, np.int64)),
+    )
+    refused(ValueError, "out overlaps x", x, mask, out=x, out_count=count)
+    byte = backend.to_device(np.zeros(100, np.uint8))
+    refused(ValueError, "out overlaps predicate", byte, mask, out=mask.view(np.uint8),
+            out_count=count)  # fmt: skip
+    refused(TypeError, "out has dtype int64", x, mask, out=backend.to_device(np.zeros(100, "i8")))
+    refused(TypeError, "out_count has dtype int32", x, mask, out=out, out_count=out[:1])
+    function(x, mask, out=out, out_count=count.reshape(1))  # one element, of one dimension
+    refused(ValueError, "out_count has shape", x, mask, out=out,
+            out_count=backend.to_device(np.zeros(2, "i8")))  # fmt: skip
+    refused(ValueError, "out has shape", x, mask, out=out.reshape(10, 10), out_count=count)
+    refused(TypeError, "x has elements of 8 numbers, at most 7", (x,) * 8, mask)
+    if function is ga.select:
+        shorter = (out, out[50:].copy())
+        refused(ValueError, r"out\[0\] has shape \(100,\) and out\[1\]", (x, y), mask, out=shorter)
+    if function is ga.stable_partition:
+        refused(
+            ValueError, r"out has shape \(50,\), the result has \(100,\)", x, mask, out=out[:50]
+        )
