@@ -9,7 +9,6 @@ import numpy as np
 from gpualgo._operators.captured import is_array
 from gpualgo._operators.operator import Operator
 
-
 _NEITHER = (bool, int, float, complex, str, bytes, list, tuple, dict, set, range, type(None))
 
 
