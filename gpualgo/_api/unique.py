@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from gpualgo import lazy
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.runs import solve
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
+from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
-from gpualgo._pipeline import checks
+from gpualgo._arrays.view import as_bytes_view, overlap
+from gpualgo._lazy import combining, is_lazy
+from gpualgo._pipeline import checks, inputs
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -80,62 +84,95 @@ def unique(
             f"{_WHERE}: out takes the elements alone; leave out return_index, return_inverse and "
             "return_counts"
         )
+    shape = _shape(x, out, out_count)
     if not any(more):
         keys = x if consecutive else _sorted(x, stream)
         return solve(keys, None, False, _WHERE, out, out_count, stream)
     index, inverse, counts = more
-    return _described(x, consecutive, index, inverse, counts, stream)
-
-
-def _sorted(x: Any, stream: Any) -> Any:
-    """Return all elements in order, flattened."""
-    return radix_sort(x, axis=None, stream=stream)
-
-
-def _described(
-    x: Any, consecutive: bool, index: bool, inverse: bool,
-    counts: bool, stream: Any,
-) -> tuple[Any, ...]:  # fmt: skip
-    """Return distinct elements, and what is asked for besides."""
-    keys = _flat(x, stream) if consecutive else _sorted(x, stream)
-    order: Any = None if consecutive else argsort(x, axis=None, stream=stream)
+    keys = _flat(copy(x, stream=stream)) if consecutive else _sorted(x, stream)
+    order: Any = None if consecutive else _order(x, stream)
     values, lengths = solve(keys, None, True, _WHERE, None, None, stream)
     found = [values]
+    is_moved = order is not None and lengths.shape[0] > 0
     if index:
         starts = exclusive_scan(lengths, stream=stream)
-        is_moved = order is not None and lengths.shape[0] > 0
         found.append(copy(lazy.take(order, starts), stream=stream) if is_moved else starts)
     if inverse:
-        numbers = _numbers(keys, stream) if lengths.shape[0] else lengths
-        if order is not None and lengths.shape[0]:
+        numbers = _numbers(list(_leaves(keys)), stream)
+        if is_moved:
             numbers = copy(lazy.take(numbers, argsort(order, stream=stream)), stream=stream)
-        found.append(numbers.reshape(_shape(x)))
+        found.append(numbers.reshape(shape))
     if counts:
         found.append(lengths)
     return tuple(found)
 
 
-def _flat(x: Any, stream: Any) -> Any:
-    """Return elements in C order, each number's array of one dimension."""
-    made = copy(x, stream=stream)
-    return tuple([one.reshape(-1) for one in made]) if isinstance(made, tuple) else made.reshape(-1)
+def _shape(x: Any, *outs: Any) -> tuple[int, ...]:
+    """Return the shape of the elements, once they are such and no output lies among them."""
+    if is_lazy(x):
+        return tuple(combining.zipped(x, f"{_WHERE}: x").shape)
+    try:
+        views, _ = inputs.spread(x, f"{_WHERE}: x")
+    except inputs.NumberOnGPU:
+        return tuple(combining.zipped(x, f"{_WHERE}: x").shape)
+    for out, name in zip(outs, ("out", "out_count"), strict=True):
+        for leaf in () if out is None else _leaves(out):
+            target = as_bytes_view(leaf, f"{_WHERE}: {name}")
+            if any(overlap(target, view) for view in views):
+                raise ValueError(f"{_WHERE}: {name} overlaps x; pass a separate array")
+    return views[0].shape
 
 
-def _shape(x: Any) -> tuple[int, ...]:
-    while isinstance(x, tuple):
-        x = x[0]
-    return tuple(x.shape)
+def _leaves(x: Any) -> Iterator[Any]:
+    """Yield the arrays of each number of elements, aligned."""
+    if isinstance(x, tuple):
+        for item in x:
+            yield from _leaves(item)
+    elif isinstance(x, np.ndarray) and x.dtype.names is not None:
+        yield from (np.ascontiguousarray(x[name]) for name in x.dtype.names)
+    else:
+        yield x
 
 
-def _numbers(keys: Any, stream: Any) -> Any:
+def _sorted(x: Any, stream: Any) -> Any:
+    """Return all elements in order, flattened."""
+    try:
+        return radix_sort(x, axis=None, stream=stream)
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        if text.startswith("radix_sort: keys"):
+            error.args = (text.replace("radix_sort: keys", f"{_WHERE}: x", 1),)
+        raise
+
+
+def _order(x: Any, stream: Any) -> Any:
+    """Return where in x the sorted elements stand."""
+    return argsort(x, axis=None, stream=stream)
+
+
+def _flat(x: Any) -> Any:
+    """Return arrays without gaps, each as one dimension."""
+    if not isinstance(x, tuple):
+        return x.reshape(-1)
+    items = map(_flat, x)
+    return type(x)._make(items) if hasattr(x, "_make") else tuple(items)
+
+
+def _numbers(parts: list[Any], stream: Any) -> Any:
     """Return which run each element belongs to, counted from 0."""
-    parts = keys if isinstance(keys, tuple) else (keys,)
+    numbers = transform(_zero, parts[0], stream=stream)
+    if numbers.shape[0] < 2:
+        return numbers
     begins: Any = None
     for part in parts:
-        before = lazy.take(part, lazy.arange(part.shape[0]) - 1, mode="clip")  # the first: itself
-        differs = lazy.transform(_differs, before, part)
+        differs = lazy.transform(_differs, part[:-1], part[1:])
         begins = differs if begins is None else lazy.transform(max, begins, differs)
-    return inclusive_scan(begins, stream=stream)
+    inclusive_scan(begins, out=numbers[1:], stream=stream)
+    return numbers
+
+
+def _zero(a: Any) -> Any:
+    return np.int64(0)
 
 
 def _differs(a: Any, b: Any) -> Any:

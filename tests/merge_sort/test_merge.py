@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -170,3 +172,48 @@ def test_what_is_refused(backend: Backend) -> None:
     refused(ValueError, "^merge: out overlaps a", lambda: ga.merge(base[:5], a, out=base))
     items = backend.to_device(np.ones(3, np.complex64))
     refused(TypeError, "^merge: a has dtype complex64", lambda: ga.merge(items, items))
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [">i4", ">U3", "V3", np.dtype([("a", ">i4"), ("b", "f8")]),
+     np.dtype({"names": ["a", "b"], "formats": ["i1", "i4"], "offsets": [0, 8], "itemsize": 20})],
+    ids=str,
+)  # fmt: skip
+def test_values_keep_their_bytes(dtype: Any) -> None:
+    """Of any byte order and any gaps, on the host."""
+    kind = np.dtype(dtype)
+    raw = np.random.default_rng(1).integers(1, 100, 5 * kind.itemsize).astype(np.uint8)
+    if kind.kind == "U":
+        raw[:] = np.frombuffer(np.array(["abc", "d", "ef", "ghi", "j"], kind).tobytes(), np.uint8)
+    values = raw.view(kind)
+    a, b = np.array([1, 3, 5]), np.array([2, 4])
+    order = [0, 3, 1, 4, 2]
+    for fields in (values, (values, np.arange(5))):
+        whole = fields if isinstance(fields, tuple) else (fields,)
+        first, second = ([x[part] for x in whole] for part in (slice(3), slice(3, None)))
+        given = (first[0], second[0]) if len(whole) == 1 else (tuple(first), tuple(second))
+        with ga.default_device("cpu"):
+            got = ga.merge(a, b, a_values=given[0], b_values=given[1])[1]
+        mine = got if isinstance(got, tuple) else (got,)
+        for found, want in zip(mine, whole, strict=True):
+            assert found.dtype == want.dtype
+            for i, k in enumerate(order):
+                assert found[i] == want[k]
+
+
+def test_captured_arrays_are_let_go() -> None:
+    """No problem that is kept holds what its function has captured."""
+    keys = np.arange(10)
+
+    def call(table: np.ndarray[Any, Any]) -> None:
+        with ga.default_device("cpu"):
+            ga.sort(keys, less=lambda a, b: table[a] < table[b])
+            ga.merge(keys, keys, less=lambda a, b: table[a] > table[b])
+
+    table = np.arange(10)[::-1].copy()
+    left = weakref.ref(table)
+    call(table)
+    del table
+    gc.collect()
+    assert left() is None

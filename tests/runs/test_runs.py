@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpualgo import lazy
 TILE = 6144  # float32 elements, on a GPU
 SIZES = [0, 1, 31, 33, 2047, 2049, TILE - 1, TILE + 1, 2 * TILE + 77,
          scaled(300_007, emulated=40_001)]  # fmt: skip
+Point = namedtuple("Point", "x y")
 Make = Callable[..., Array]
 
 
@@ -100,6 +102,11 @@ def test_equality_of_the_caller(backend: Backend) -> None:
         values, lengths = ga.run_length_encode(given, eq=lambda a, b, s=step: b - a <= s)
         same(backend, values, x[heads])
         same(backend, lengths, np.diff(np.append(heads, x.size)))
+    flags = x % 5 > 0
+    heads = np.append([0], 1 + np.flatnonzero(~(flags[1:] | flags[:-1])))
+    values, lengths = ga.run_length_encode(backend.to_device(flags), eq=np.logical_or)
+    same(backend, values, flags[heads])
+    same(backend, lengths, np.diff(np.append(heads, x.size)))
 
 
 @pytest.mark.parametrize("extra", [3, 0, -1])
@@ -158,6 +165,35 @@ def test_unique_of_several_axes(backend: Backend) -> None:
     same(backend, values, encoded(flat)[0])
 
 
+def test_unique_of_tuples(backend: Backend) -> None:
+    """Namedtuples, broadcast and nested ones, structured arrays."""
+    x, y = in_runs(600, 3, "int32"), np.arange(600, dtype=np.int8) % 3
+    pair = Point(backend.to_device(x), backend.to_device(y))
+    flags = {"return_index": True, "return_inverse": True, "return_counts": True}
+    for consecutive in (False, True):
+        found, index, inverse, counts = ga.unique(pair, consecutive=consecutive, **flags)
+        assert type(found) is Point
+        index, inverse, counts = map(backend.to_host, (index, inverse, counts))
+        for mine, all_of_it in zip(map(backend.to_host, found), (x, y), strict=True):
+            np.testing.assert_array_equal(mine[inverse], all_of_it)
+            np.testing.assert_array_equal(all_of_it[index], mine)
+        assert counts.sum() == 600
+        nested = ga.unique(((pair.x, pair.y), pair.x), consecutive=consecutive, **flags)
+        np.testing.assert_array_equal(backend.to_host(nested[2]), inverse)
+    table = backend.to_device(np.array([[1], [2]])), backend.to_device(np.array([[1, 2, 1]]))
+    assert backend.to_host(ga.unique(table, return_inverse=True)[1]).tolist() == [
+        [0, 1, 0],
+        [2, 3, 2],
+    ]
+    points = np.zeros(600, [("x", "i4"), ("y", "i1")])
+    points["x"], points["y"] = x, y
+    found, inverse = ga.unique(points, return_inverse=True)
+    assert found.dtype == points.dtype
+    assert found[inverse].tobytes() == points.tobytes()
+    number = ga.unique((1, pair.x), return_inverse=True)[1]
+    np.testing.assert_array_equal(backend.to_host(number), np.unique(x, return_inverse=True)[1])
+
+
 def test_graphs(cuda: Backend) -> None:
     x = in_runs(9001, 5, "int32")
     given, count = cuda.to_device(x), cuda.to_device(np.zeros((), np.int64))
@@ -185,11 +221,16 @@ def test_bad_input(backend: Backend) -> None:
     encode = ga.run_length_encode
     refused(TypeError, "eq returns int32 of two int32", encode, eq=lambda a, b: a)
     refused(TypeError, "eq takes 1 argument", encode, eq=lambda a: a)
+    refused(TypeError, "eq returns int32 of two int32", encode, eq=np.add)
     refused(TypeError, "eq must be callable, got int", encode, eq=3)
     refused(TypeError, "out must be a tuple", encode, out=x)
     refused(TypeError, "out_count is given without out", encode, out_count=x[:1])
     refused(ValueError, "out takes the elements alone", ga.unique, out=x, return_counts=True)
     refused(TypeError, "consecutive", ga.unique, consecutive=1)
-    refused(ValueError, "out overlaps x", ga.unique, consecutive=True, out=x)
-    with pytest.raises(TypeError, match="order"):
+    for consecutive in (False, True):
+        refused(ValueError, "out overlaps x", ga.unique, consecutive=consecutive, out=x)
+        for more in ({}, {"return_counts": True}):
+            with pytest.raises(TypeError, match=r"^unique: x must be an array"):
+                ga.unique([1], consecutive=consecutive, **more)
+    with pytest.raises(TypeError, match=r"^unique: x has dtype complex64.* order"):
         ga.unique(x.astype(np.complex64))

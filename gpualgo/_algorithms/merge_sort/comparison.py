@@ -47,7 +47,10 @@ def comparison_of(
     views: Sequence[View], names: Sequence[str], form: Form | None, op: Operator | None,
     ways: tuple[bool, ...], device: int, where: str,
 ) -> Comparison:  # fmt: skip
-    """Return the comparison of elements once they have it; `names`: their arrays in messages."""
+    """Return the comparison of elements once they have it, without its operator.
+
+    `names`: their arrays in messages.
+    """
     for view, name in zip(views, names, strict=True):
         if op is None:
             key_dtype_of(view.dtype, where, name)
@@ -62,4 +65,4 @@ def comparison_of(
                 f"op returns {records.shown(found)}, and not a bool; return a comparison, as "
                 "lambda a, b: a < b does"
             )
-    return Comparison(element, op, ways)
+    return Comparison(element, None, ways)  # a problem is kept, and holds no captured array

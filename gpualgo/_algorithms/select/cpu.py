@@ -82,7 +82,7 @@ class _Selection:
             )
         self.compares, self.starts, self.numbers = kept == HEADS, starts, 0
         self.differs = [0] * len(outs)
-        if kept == IF or (kept == HEADS and op is not None and op.name is None):
+        if kept == IF or (kept == HEADS and op is not None and op.name != _NOBODY.name):
             assert op is not None
             self.mark = self._code((_marking if kept == IF else _heading)(op, element))
         elif kept == HEADS:

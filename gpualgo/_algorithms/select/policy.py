@@ -114,7 +114,8 @@ class Kind:
         arguments: tuple[Dtype, ...] = (element,)
         if self.kept == HEADS:
             arguments = (element, element)
-        if self.kept == HEADS and op.name is not None:
+        is_nobody = op.name == "no_operator"  # whose source alone is called, if it has one
+        if self.kept == HEADS and is_nobody:
             called = (
                 f"gpualgo::{'WithNumbers<gpualgo::SameValue>' if op.key.numbers else 'SameValue'}"
             )
@@ -128,8 +129,8 @@ class Kind:
         reads, writes = len(records.leaves(source)), len(self.written) + self.gives_lengths
         takes = parameters.select(reads, writes, self.access.fields)
         computed = source if isinstance(source, records.Computed) else None
-        if op.name is not None and computed is None:
+        if is_nobody and computed is None:
             return Spec(f"select/{header}", expression, takes)
-        if op.name is not None:  # which is a part of the expression
+        if is_nobody:  # which is a part of the expression
             arguments, result = (element,), element
         return Spec(f"select/{header}", expression, takes, op, arguments, result, computed)
