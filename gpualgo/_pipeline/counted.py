@@ -31,7 +31,7 @@ def solve(
 ) -> Any:
     """Run a problem that is counted; the result is put together as its form says."""
     where = problem.where
-    _check_waiting(where, out, out_count)
+    handle = _check_waiting(problem, views[0], out, out_count, stream)
     given: tuple[Any, ...] | None = None
     if out is not None:
         outs = _outputs(problem, out)
@@ -43,7 +43,7 @@ def solve(
     if out is not None and out_count is not None:
         return out
     *arrays, last = result
-    found = int(last) if problem.views_on_host else _wait(last, views[0], stream, where)
+    found = int(last) if problem.views_on_host else _wait(last, problem.device, handle)
     if out is None:
         if problem.views_on_host:  # they have their lengths already
             return _split(problem, arrays, found)
@@ -58,16 +58,27 @@ def solve(
     return _part_of(problem, out, arrays, found, room)
 
 
-def _check_waiting(where: str, out: Any, out_count: Any) -> None:
+def _check_waiting(problem: Problem, like: View, out: Any, out_count: Any, stream: Any) -> int:
+    """Return the stream that a call waits for, once it may; of others it does not matter."""
+    where = problem.where
     if out is None and out_count is not None:
         raise TypeError(f"{where}: out_count is given without out; pass out= too, or neither")
-    if out is not None and out_count is not None:
-        return
-    if recording.active and (recorder := recording.current()) is not None and recorder.is_graph:
+    if out_count is not None:
+        return 0
+    recorder = recording.current() if recording.active else None
+    if recorder is not None and recorder.is_graph:
         raise RuntimeError(
             f"{where}: the length of the result is waited for, which cannot be recorded; "
             "pass out= and out_count="
         )
+    if problem.views_on_host or recorder is not None:
+        return 0
+    handle = like.library.stream(like.device)
+    if stream is not None:
+        handle = streams.handle_of(stream, where)
+    with gpu.get(like.device).current():
+        driver.refuse_capture(handle, f"{where}: the length of the result is waited for")
+    return int(handle)
 
 
 def _outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
@@ -84,19 +95,12 @@ def _new_count(like: View, stream: Any, where: str) -> Any:
     return like.library.empty((), _COUNT, like.device, handle)
 
 
-def _wait(count: Any, like: View, stream: Any, where: str) -> int:
-    """Return a count that was queued on a call's stream, once it is there."""
-    device = gpu.get(like.device)
-    if stream is None:
-        handle = like.library.stream(like.device)
-    else:
-        handle = streams.handle_of(stream, where)
+def _wait(count: Any, device: int, stream: int) -> int:
+    """Return a count that was queued on a stream, once it is there."""
     found = np.empty((), _COUNT)
-    with device.current():
-        driver.refuse_capture(handle, f"{where}: the length of the result is waited for")
-        pointer = view_of(count, where).ptr
-        staging.fetch(pointer, found.ctypes.data, found.nbytes, handle)
-        driver.synchronize(handle)
+    with gpu.get(device).current():
+        staging.fetch(view_of(count, "out_count").ptr, found.ctypes.data, found.nbytes, stream)
+        driver.synchronize(stream)
     return int(found)
 
 

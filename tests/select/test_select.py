@@ -234,6 +234,24 @@ def test_graphs(cuda: Backend) -> None:
             ga.select(given, lambda a: a > 9, **more)
 
 
+def test_a_capture_of_others(cuda: Backend) -> None:
+    """What would wait is refused before anything is captured."""
+    x = random_array(20_011, np.dtype("int32"))
+    given, out = cuda.to_device(x), cuda.to_device(np.zeros(20_011, np.int32))
+    count, stream = new_count(cuda), cuda.xp.cuda.Stream(non_blocking=True)
+    ga.select(given, lambda a: a > 9, out=out, out_count=count, stream=stream)
+    stream.begin_capture()
+    for more in ({}, {"out": out}):
+        with pytest.raises(RuntimeError, match="cannot be recorded"):
+            ga.select(given, lambda a: a > 9, stream=stream, **more)
+    ga.select(given, lambda a: a > 9, out=out, out_count=count, stream=stream)
+    recorded = stream.end_capture()
+    out[...] = 0
+    recorded.launch(stream)
+    stream.synchronize()
+    same(cuda, out[: int(cuda.to_host(count))], x[x > 9])
+
+
 def test_no_waiting(cuda: Backend, gate: Gate) -> None:
     x = random_array(20_011, np.dtype("int32"))
     given, out = cuda.to_device(x), cuda.to_device(np.zeros(20_011, np.int32))

@@ -93,8 +93,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "prefix sum: what lies before the nearest prefix, too",
         _SUM,
-        "if (at >= 0 && (reached >> lane & 1)) sum += value;",
-        "if (at >= 0) sum += value;",
+        "if (at >= 0 && (reached >> lane & 1)) sum = joined(sum, value);",
+        "if (at >= 0) sum = joined(sum, value);",
         "select",
         WRONG,
         "RACE",
