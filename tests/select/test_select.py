@@ -239,7 +239,9 @@ def test_a_capture_of_others(cuda: Backend) -> None:
     x = random_array(20_011, np.dtype("int32"))
     given, out = cuda.to_device(x), cuda.to_device(np.zeros(20_011, np.int32))
     count, stream = new_count(cuda), cuda.xp.cuda.Stream(non_blocking=True)
+    cuda.xp.cuda.Device().synchronize()
     ga.select(given, lambda a: a > 9, out=out, out_count=count, stream=stream)
+    stream.synchronize()
     stream.begin_capture()
     for more in ({}, {"out": out}):
         with pytest.raises(RuntimeError, match="cannot be recorded"):
@@ -247,6 +249,7 @@ def test_a_capture_of_others(cuda: Backend) -> None:
     ga.select(given, lambda a: a > 9, out=out, out_count=count, stream=stream)
     recorded = stream.end_capture()
     out[...] = 0
+    cuda.xp.cuda.Device().synchronize()
     recorded.launch(stream)
     stream.synchronize()
     same(cuda, out[: int(cuda.to_host(count))], x[x > 9])
