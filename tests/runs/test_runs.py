@@ -198,6 +198,23 @@ def test_unique_of_tuples(backend: Backend) -> None:
     np.testing.assert_array_equal(number, np.unique(x, return_inverse=True)[1])
 
 
+def test_counts_of_64_bits(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch, kinds: list[str]
+) -> None:
+    """Those of 2^32 elements, of fewer; problems of a size of their own."""
+    from gpualgo._algorithms.select import policy
+
+    monkeypatch.setattr(policy, "NARROW_COUNTS", 1)
+    x = in_runs(5 * TILE + 91, 7, "int32")
+    given = cuda.to_device(x)
+    check(cuda, ga.run_length_encode(given), x)
+    kept, rest = ga.stable_partition(given, lambda a: a > 0)
+    same(cuda, kept, x[x > 0])
+    same(cuda, rest, x[x <= 0])
+    same(cuda, ga.select(given, lambda a: a > 0), x[x > 0])
+    assert sum("gpualgo::uint64" in kind for kind in kinds) == 3
+
+
 def test_graphs(cuda: Backend) -> None:
     x = in_runs(9001, 5, "int32")
     given, count = cuda.to_device(x), cuda.to_device(np.zeros((), np.int64))
