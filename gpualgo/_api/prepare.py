@@ -150,7 +150,7 @@ class Plan:
         elif out_count is not None:
             raise TypeError(f"{problem.where}: out_count is given, and results have known lengths")
         if temp_storage is not None:
-            with self._supplied(views, out, temp_storage):
+            with self._supplied(views, out, out_count, temp_storage):
                 return solve(problem, views, op, init, out, stream)
         if (
             out is not None and stream is None and self._may_repeat and not recording.active
@@ -190,7 +190,9 @@ class Plan:
         else:
             self._repeat = Repeat(x, out, views[0], launch)
 
-    def _supplied(self, views: tuple[View, ...], out: Any, temp_storage: Any) -> Any:
+    def _supplied(
+        self, views: tuple[View, ...], out: Any, out_count: Any, temp_storage: Any
+    ) -> Any:
         """Return the context in which temporary storage is the caller's."""
         name = self._request.problem.where
         storage = as_bytes_view(temp_storage, f"{name}: temp_storage")
@@ -211,6 +213,7 @@ class Plan:
                 f"{name}: temp_storage has {high - low} bytes, {self.temp_storage_bytes} are needed"
             )
         outs = () if out is None else inputs.outputs(self._request.problem, out)
+        outs = outs if out_count is None else (*outs, out_count)
         others = [*views, *(as_bytes_view(x, f"{name}: out") for x in outs)]
         if any(overlap(storage, view) for view in others):
             raise ValueError(f"{name}: temp_storage shares memory with an array; pass memory apart")

@@ -12,35 +12,28 @@ from typing import Any
 
 import pytest
 from contract.case import Case
+from contract.cases_of_choices import LONG, PAIR, finds, runs, selections
 from contract.operators import (
-    chosen,
     combined,
     crossed,
     divided,
     doubled,
     looked_up,
-    near,
     paired,
-    paired_off,
     ranked,
-    rare,
     shifted,
 )
-from support import is_emulated, scaled
+from support import is_emulated
 
 import gpualgo as ga
 from gpualgo._algorithms import ALGORITHMS
 
-LONG = (scaled(100_003, emulated=20_003),)
 # Of several tiles, too; a digit takes long on the emulated GPU.
 KEYS = ((17_003,), "int16") if is_emulated else ((100_003,), "float32")
 PAIRS = (
     (KEYS, (KEYS[0], "float64")) if is_emulated else (((30_011,), "int32"), ((30_011,), "float64"))
 )
 EDGES = [-9.0, -1.0, 0.0, 0.5, 12.0]
-
-
-PAIR = (((37, 1), "int32"), ((1, 211), "float64"))
 
 
 def _reductions() -> list[Case]:
@@ -242,57 +235,11 @@ def _histograms() -> list[Case]:
     ]  # fmt: skip
 
 
-def _selections(f: Callable[..., Any]) -> list[Case]:
-    def case(about: str, inputs: Any, operator: Any = None, **more: Any) -> Case:
-        return Case(
-            f, about, inputs, {}, operator, can_be_recorded=False, is_counted=True,
-            is_joined=f is ga.stable_partition, **more,
-        )  # fmt: skip
-
-    marked: Any = {"last_are": ("predicate",)}
-    return [
-        case("several tiles", ((LONG, "float32"),), chosen, captures=True),
-        case("marked", ((LONG, "int32"), (LONG, "bool")), **marked),
-        case("marked rows", (((37, 211), "float64"), ((37, 211), "bool")), **marked),
-        case("no axes", (((), "float32"), ((), "bool")), **marked),
-        case("empty", (((0, 5), "float32"),), chosen),
-        case("tuples", PAIR, paired_off, is_tuple=True),
-        case("lazy ones", (((3001,), "int32"),), chosen, is_lazy=True),
-    ]
-
-
-def _finds(f: Callable[..., Any]) -> list[Case]:
-    common: dict[str, Any] = {"of_empty": -1 if f is ga.find else 0, "puts_together": True}
-    marked: Any = {**common, "last_are": ("predicate",), "reads_last_alone": True}
-    keepdims = {"keepdims": True} if f is ga.count else {}
-    axes = {"axis": (0, 2) if f is ga.count else 1}
-    columns = (((211, 37), "int16"), ((211, 37), "bool"))
-    return [
-        Case(f, "several tiles", ((LONG, "float32"),), {}, rare, captures=True, **common),
-        Case(f, "marked columns", columns, {"axis": 0, **keepdims}, **marked),
-        Case(f, "no axes", (((), "float32"), ((), "bool")), **marked),
-        Case(f, "empty", (((0, 5), "float32"),), {"axis": 1}, rare, **common),
-        Case(f, "of several axes", (((5, 7, 6), "float32"),), axes, rare, **common),
-    ]
-
-
-def _runs() -> list[Case]:
-    common: dict[str, Any] = {"can_be_recorded": False, "is_counted": True}
-    f = ga.run_length_encode
-    return [
-        Case(f, "several tiles", ((LONG, "float32"),), {}, near, captures=True, **common),
-        Case(f, "rows", (((37, 211), "int8"),), **common),
-        Case(f, "no axes", (((), "float32"),), **common),
-        Case(f, "empty", (((0, 5), "float32"),), **common),
-        Case(f, "lazy ones", (((3001,), "int16"),), is_lazy=True, **common),
-    ]
-
-
 CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
     *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
-    *_extremes(ga.minmax), *_selections(ga.select), *_selections(ga.stable_partition),
-    *_finds(ga.find), *_finds(ga.count), *_runs(), *_sorts_by(ga.merge_sort),
+    *_extremes(ga.minmax), *selections(ga.select), *selections(ga.stable_partition),
+    *finds(ga.find), *finds(ga.count), *runs(), *_sorts_by(ga.merge_sort),
     *_sorts_by(ga.sort), *_merges(),
 ]  # fmt: skip
 

@@ -114,7 +114,7 @@ class Runs(Problem):
         found = cpu.heads(self.source, spread, outs, starts, op)
         count[...] = found
         shown = min(found, len(lengths))
-        ends = [num_items] if shown == found else []
+        ends = np.array([num_items] if shown == found else [], COUNT)
         lengths[:shown] = np.diff(np.append(starts[: min(found, len(starts))], ends))[:shown]
 
     def in_blocks(

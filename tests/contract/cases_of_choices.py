@@ -1,0 +1,61 @@
+"""Sample calls of what chooses among elements: selections, searches, runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from contract.case import Case
+from contract.operators import chosen, near, paired_off, rare
+from support import scaled
+
+import gpualgo as ga
+
+LONG = (scaled(100_003, emulated=20_003),)
+PAIR = (((37, 1), "int32"), ((1, 211), "float64"))
+
+
+def selections(f: Callable[..., Any]) -> list[Case]:
+    def case(about: str, inputs: Any, operator: Any = None, **more: Any) -> Case:
+        return Case(
+            f, about, inputs, {}, operator, can_be_recorded=False, is_counted=True,
+            is_joined=f is ga.stable_partition, **more,
+        )  # fmt: skip
+
+    marked: Any = {"last_are": ("predicate",)}
+    return [
+        case("several tiles", ((LONG, "float32"),), chosen, captures=True),
+        case("marked", ((LONG, "int32"), (LONG, "bool")), **marked),
+        case("marked rows", (((37, 211), "float64"), ((37, 211), "bool")), **marked),
+        case("no axes", (((), "float32"), ((), "bool")), **marked),
+        case("empty", (((0, 5), "float32"),), chosen),
+        case("tuples", PAIR, paired_off, is_tuple=True),
+        case("lazy ones", (((3001,), "int32"),), chosen, is_lazy=True),
+    ]
+
+
+def finds(f: Callable[..., Any]) -> list[Case]:
+    common: dict[str, Any] = {"of_empty": -1 if f is ga.find else 0, "puts_together": True}
+    marked: Any = {**common, "last_are": ("predicate",), "reads_last_alone": True}
+    keepdims = {"keepdims": True} if f is ga.count else {}
+    axes = {"axis": (0, 2) if f is ga.count else 1}
+    columns = (((211, 37), "int16"), ((211, 37), "bool"))
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),), {}, rare, captures=True, **common),
+        Case(f, "marked columns", columns, {"axis": 0, **keepdims}, **marked),
+        Case(f, "no axes", (((), "float32"), ((), "bool")), **marked),
+        Case(f, "empty", (((0, 5), "float32"),), {"axis": 1}, rare, **common),
+        Case(f, "of several axes", (((5, 7, 6), "float32"),), axes, rare, **common),
+    ]
+
+
+def runs() -> list[Case]:
+    common: dict[str, Any] = {"can_be_recorded": False, "is_counted": True}
+    f = ga.run_length_encode
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),), {}, near, captures=True, **common),
+        Case(f, "rows", (((37, 211), "int8"),), **common),
+        Case(f, "no axes", (((), "float32"),), **common),
+        Case(f, "empty", (((0, 5), "float32"),), **common),
+        Case(f, "lazy ones", (((3001,), "int16"),), is_lazy=True, **common),
+    ]
