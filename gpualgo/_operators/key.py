@@ -55,6 +55,13 @@ def _code_info(code: types.CodeType) -> _Code:
     return codes.add(id(code), _Code(code)) if info is None else info
 
 
+def closed_key_of(fn: types.FunctionType) -> Key | None:
+    """Return the key of a function that reads nothing but its arguments; None: it may read more."""
+    if fn.__defaults__ is not None or fn.__kwdefaults__ is not None:
+        return None
+    return _code_info(fn.__code__).closed_key
+
+
 def facts_of(code: types.CodeType) -> CodeFacts:
     """Return what a code object computes and may read."""
     return _code_info(code).facts

@@ -43,12 +43,8 @@ def run(
     if problem.device == CPU and not problem.is_asked:
         host_warm.prepare(problem, views, operator, arrays, results)
     if problem.is_counted:
-        *found, count = results
-        if whole is not None:
-            found = [whole]
-        if problem.results[0].is_bound:
-            for array in found:  # which nobody else has: what is behind the count is given back
-                array.resize(int(count), refcheck=False)
+        made = results if whole is None else [whole, results[-1]]
+        *found, count = host_warm.counted(made) if problem.results[0].is_bound else made
         return (*[library.from_numpy(array, arrays[0]) for array in found], int(count))
     if whole is not None:
         return whole[()] if problem.gives_scalars and not whole.shape else whole

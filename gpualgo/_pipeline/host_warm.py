@@ -48,10 +48,12 @@ class Warm:
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
         if problem.structure is not None:
-            results = (results[0]._replace(dtype=problem.structure),)
+            count = results[-1:] if problem.is_counted else ()
+            results = (results[0]._replace(dtype=problem.structure), *count)
         self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
         self._axes = [inverse(r.order) for r in results]
         self._is_turned = any(self._axes)
+        self._is_counted = problem.is_counted
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
         self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)  # and its address
         self._state: Any = None
@@ -83,7 +85,9 @@ class Warm:
         if self._is_turned:  # axes lie in another order than C's
             pairs = zip(made, self._axes, strict=True)
             made = [array.transpose(axes) if axes else array for array, axes in pairs]
-        outs = made if self._names is None else [made[0][name] for name in self._names]
+        outs = made
+        if self._names is not None:
+            outs = [*[made[0][name] for name in self._names], *made[1:]]
         if self._state is None:
             self._prepared(arrays, outs, begin)
         else:
@@ -97,6 +101,17 @@ class Warm:
                 except BaseException:  # of a signal's handler
                     self._state.leave(user)
                     raise
+        if self._is_counted:
+            return counted(made)
         if len(made) > 1:
             return tuple([result[()] for result in made] if self._is_scalar else made)
         return made[0][()] if self._is_scalar else made[0]
+
+
+def counted(results: list[Array]) -> tuple[Any, ...]:
+    """Return new results as long as the last of them says, and that as a number."""
+    *found, last = results
+    count = int(last)
+    for array in found:  # which nobody else has: what is behind the count is given back
+        array.resize(count, refcheck=False)
+    return *found, count

@@ -11,7 +11,7 @@ from support import DTYPES, LAYOUTS, Backend, random_array, sampled, scaled
 
 import gpualgo as ga
 from gpualgo import lazy
-from gpualgo._algorithms.find import problem
+from gpualgo._algorithms.select import cpu as select_cpu
 
 LARGE = scaled(300_007, emulated=20_011)
 SHAPES = [((), None), ((0,), None), ((1,), 0), ((33,), None), ((LARGE,), None), ((0, 4), 0),
@@ -43,14 +43,49 @@ def test_shapes(backend: Backend, shape: tuple[int, ...], axis: Any, limit: int)
     same(backend, ga.count(given, mask, axis=axis, keepdims=True), keep.sum(axis, keepdims=True))
 
 
-@pytest.mark.parametrize("at", [0, 65_535, 65_536, 300_000])
+@pytest.mark.parametrize("at", [0, 2047, 2048, 65_535, 65_536, 131_071, 300_006])
 def test_the_first(backend: Backend, at: int) -> None:
-    """On the CPU a part of what is behind it is not looked at."""
+    """On the CPU it ends a chunk, a task or a look, or begins one."""
     at = min(at, LARGE - 1)
     x = np.zeros(LARGE, np.int8)
     x[at] = x[-1] = 1
-    same(backend, ga.find(backend.to_device(x), lambda a: a == 1), at)
-    assert sum(part.stop - part.start for part in problem._looks(LARGE)) >= LARGE
+    given = backend.to_device(x)
+    same(backend, ga.find(given, lambda a: a == 1), at)
+    same(backend, ga.find(given, given == 1), at)
+    same(backend, ga.find(given, lambda a: a == 2), -1)
+
+
+def test_what_is_behind_the_first_is_not_read() -> None:
+    """But for the look that it is found in: the second is at four tasks."""
+    seen = np.zeros(4, np.int64)
+    x = np.arange(1_000_000)
+
+    class Kernel:
+        def __call__(self, *arguments: int) -> None:
+            seen[0] += arguments[3] - arguments[2]
+            inner(*arguments)
+
+    inner = select_cpu.seek()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select_cpu, "seek", Kernel)
+        assert ga.find(x, lambda a: a == 70_000) == 70_000
+    assert seen[0] == 5
+
+
+def test_warm_calls() -> None:
+    """What is kept of a call is its function's and its layout's, not its array's."""
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        for dtype in ("int32", "float64"):
+            for shape in ((1003,), (17, 59)):
+                x = rng.integers(0, 9, shape).astype(dtype)
+                for limit, above in ((3, lambda a: a > 3), (7, lambda a: a > 7)):
+                    keep = x > limit
+                    assert ga.count(x, above) == keep.sum()
+                    assert ga.find(x, above) == where_first(keep, None)
+                    assert ga.find(x[::-1], above) == where_first(keep[::-1], None)
+                    np.testing.assert_array_equal(ga.find(x, above, axis=0), where_first(keep, 0))
+                    np.testing.assert_array_equal(ga.count(x, above, axis=-1), keep.sum(-1))
 
 
 @pytest.mark.parametrize("dtype", sampled(DTYPES, ("bool", "bfloat16", "complex64")), ids=str)

@@ -101,6 +101,38 @@ def test_tuples(backend: Backend) -> None:
         same(backend, rest.x, x[~want])
 
 
+def of_a_round(number: int, limit: float) -> list[tuple[Any, Any]]:
+    """Return what select gives of new arrays, and what it should."""
+    x = np.roll(random_array(2006, np.dtype("f8"), number), number)
+    keep = np.roll(marks(2006), number)
+    half, row = x[::-2], np.float32(number)
+    points = np.zeros(1003, [("x", "i2"), ("y", "f8")])
+    points["x"], points["y"] = np.arange(1003) + number, half
+    return [
+        (ga.select(x, lambda a: a > limit), x[x > limit]),
+        (ga.select(x, lambda a: a > 0.25), x[x > 0.25]),
+        (ga.select(half, lambda a: a > limit), half[half > limit]),
+        (ga.select(x, keep), x[keep]),
+        (ga.select(lazy.arange(2006), keep), np.flatnonzero(keep)),
+        (ga.select(points, lambda p: p.y > limit), points[points["y"] > limit]),
+        (ga.select((half, points["x"]), lambda p: p[0] > limit)[1], points["x"][half > limit]),
+        (ga.select((half, row), lambda p: p[0] > p[1])[1], np.repeat(row, (half > row).sum())),
+    ]
+
+
+def test_warm_calls() -> None:
+    """What is kept of a call is its layout: arrays, captured numbers, results are each call's."""
+    found = [
+        pair
+        for number, limit in enumerate((0.5, -1.0, 100.0, 0.5))
+        for pair in of_a_round(number, limit)
+    ]
+    for got, want in found:
+        assert got.dtype == want.dtype
+        assert got.tobytes() == want.tobytes()
+        assert got.flags.owndata
+
+
 def test_structured(backend: Backend) -> None:
     points = np.zeros(5003, [("x", "i2"), ("y", "f8")])
     points["x"], points["y"] = np.arange(5003), random_array(5003, np.dtype("f8"))

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from gpualgo._algorithms.find.problem import INDEX, Counting, Finding
+from gpualgo._arrays.view import NumPy, View, layout_of
+from gpualgo._base.memo import Memo
+from gpualgo._operators.key import closed_key_of
+from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
-    from gpualgo._arrays.view import View
     from gpualgo._base import annotations as ty
+
+_Input: TypeAlias = tuple[tuple[View, ...], Operator, Any]
+
+# Views but for the first, the operator, and how elements are built.
+_inputs: Memo[tuple[tuple[View, ...], Operator, Any]] = Memo(1 << 10)
 
 
 def find(
@@ -115,14 +126,38 @@ def count(
 def _problem(
     kind: type[Counting] | type[Finding], x: Any, predicate: Any, axis: Any, keepdims: bool
 ) -> tuple[Problem, tuple[View, ...], Any]:
+    known = _put_together(kind, x, predicate, axis)
+    views, op, form = _made(kind, x, predicate, axis) if known is None else known
+    rest = axis, keepdims, INDEX, form, None
+    where, init = kind.function, 0 if kind is Counting else None
+    return problem_of(kind, views, op, init, rest, where), views, op
+
+
+def _made(kind: Any, x: Any, predicate: Any, axis: Any) -> _Input:
+    """Return what is read, the reduction with what makes its elements, and how these are built."""
     from gpualgo._algorithms.find import marks
     from gpualgo._lazy.sources import input_of
 
-    where = kind.function
-    found = marks.of(x, predicate, where)
+    found = marks.of(x, predicate, kind.function)
     if kind is Finding:
-        views, op, form = input_of(marks.placed(found, axis, where), min, where)
-    else:
-        views, op, form = input_of(found, operator.add, where)
-    rest = axis, keepdims, INDEX, form, None
-    return problem_of(kind, views, op, 0 if kind is Counting else None, rest, where), views, op
+        return input_of(marks.placed(found, axis, kind.function), min, kind.function)
+    return input_of(found, operator.add, kind.function)
+
+
+def _put_together(kind: Any, x: Any, predicate: Any, axis: Any) -> _Input | None:
+    """Return the same as of an earlier call, of a NumPy array and a function that reads no more."""
+    if type(x) is not np.ndarray or type(predicate) is not FunctionType:
+        return None
+    closed = closed_key_of(predicate)
+    if closed is None:
+        return None
+    view = NumPy.view(x)
+    key = kind, layout_of(view), closed, axis
+    found = _inputs.get(key)
+    if found is None:
+        views, *rest = made = _made(kind, x, predicate, axis)
+        if views[0].owner is not x:
+            return made
+        found = _inputs.add(key, (views[1:], *rest))
+    others, op, form = found
+    return (view, *others), op, form

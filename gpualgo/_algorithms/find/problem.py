@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
 
 INDEX, _PLACE = np.dtype(np.int64), np.dtype(np.uint64)
-
-_FIRST_LOOK, _GROWTH = 1 << 16, 4  # elements; each further look is at so many times more
 
 
 class Counting(Reduction):
@@ -37,7 +34,11 @@ class Counting(Reduction):
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
     ) -> Prepared | None:
-        return None if len(self.axes) == arrays[0].ndim else super().prepared(op, arrays, results)
+        if len(self.axes) < arrays[0].ndim:
+            return super().prepared(op, arrays, results)
+        from gpualgo._algorithms.select import cpu_prepared
+
+        return cpu_prepared.search(self.source, arrays, op, is_counting=True)
 
 
 class Finding(Reduction):
@@ -59,25 +60,19 @@ class Finding(Reduction):
         return np.array(-1, INDEX)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        (place,) = (result.view(_PLACE) for result in results)
-        shape = arrays[0].shape
-        if len(self.axes) < len(shape) or len(shape) != 1:
+        if len(self.axes) < arrays[0].ndim:
+            (place,) = (result.view(_PLACE) for result in results)
             super().cpu(arrays, [place], op, init)
             return
-        for part in _looks(shape[0]):
-            super().cpu([array[part] for array in arrays], [place], op, init)
-            if results[0] >= 0:
-                return
+        from gpualgo._algorithms.select import cpu
+
+        results[0][...] = cpu.first(self.source, arrays, op)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
     ) -> Prepared | None:
-        return None
+        if len(self.axes) < arrays[0].ndim:
+            return None
+        from gpualgo._algorithms.select import cpu_prepared
 
-
-def _looks(length: int) -> Iterator[slice]:
-    """Yield the parts in which elements are looked at, until one is found."""
-    begin, size = 0, _FIRST_LOOK
-    while begin < length:
-        yield slice(begin, begin + size)
-        begin, size = begin + size, size * _GROWTH
+        return cpu_prepared.search(self.source, arrays, op, is_counting=False)

@@ -12,13 +12,15 @@ from gpualgo._base import records, threads
 from gpualgo._base.records import Apart
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, computing, get_code, get_entry, get_kernel, scratch
-from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge, packer, table
+from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge, packer
+from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator, known
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BOOL = np.dtype(np.bool_)
 _NOBODY = known("no_operator")
+_FIRST_LOOK, _GROWTH = 1, 4  # tasks of a search; each further look is at so many times more
 IF, MARKED, HEADS = "if", "marked", "heads"  # what is kept
 
 
@@ -33,13 +35,23 @@ def select(
     (`is_marked`), which is not written, else op does. With `keeps_rest` the others follow.
     """
     with bound(_NOBODY if op is None else op):
-        return _Selection(source, arrays, outs, op, MARKED if is_marked else IF).run(keeps_rest)
+        return Job(source, arrays, outs, op, MARKED if is_marked else IF).run(keeps_rest)
 
 
 def count(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
     """Return how many elements the last number of source marks; arrays as for `select`."""
     with bound(_NOBODY if op is None else op):
-        return _Selection(source, arrays, [], op, MARKED).count()
+        return Job(source, arrays, [], op, MARKED).count()
+
+
+def first(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
+    """Return the least of the places that source gives, or -1: the first element that is marked.
+
+    Places rise in C order; those of elements that are not marked are NOWHERE. Arrays as for
+    `select`. Reads no further than some way behind the element that is found.
+    """
+    with bound(_NOBODY if op is None else op):
+        return Job(source, arrays, [], op, MARKED).first()
 
 
 def heads(
@@ -51,10 +63,10 @@ def heads(
     Arrays and outs as for `select`. op says which elements are equal, without one their values do.
     """
     with bound(_NOBODY if op is None else op):
-        return _Selection(source, arrays, outs, op, HEADS, starts).run(keeps_rest=False)
+        return Job(source, arrays, outs, op, HEADS, starts).run(keeps_rest=False)
 
 
-class _Selection:
+class Job:
     """A selection: its table of arguments, and the code that it calls."""
 
     def __init__(
@@ -120,26 +132,48 @@ class _Selection:
         self._pass(places, at.PIECE, is_counting=True, total=-1)
         return int(places.sum())
 
+    def first(self) -> int:
+        """Return the first place that is any, or -1."""
+        places = np.zeros(-(-self.num_items // at.PIECE), np.int64)
+        arguments = self.table(address(places), at.PIECE, is_counting=True, total=-1)
+        kernel, place, begin, size = seek(), address(arguments), 0, _FIRST_LOOK
+        while begin < len(places):  # each further look is at so many times more
+            size = min(size, len(places) - begin)
+            self._run(kernel, place, begin, size, self.work * size // len(places))
+            found = places[begin : begin + size]
+            if (found >= 0).any():
+                return int(found[found >= 0][0])
+            begin, size = begin + size, size * _GROWTH
+        return -1
+
     def _pass(self, places: Array, per_task: int, is_counting: bool, total: int) -> None:
+        arguments = self.table(address(places), per_task, is_counting, total)
+        self._run(walk(), address(arguments), 0, len(places), self.work)
+
+    def _run(self, kernel: Kernel, arguments: int, begin: int, count: int, work: int) -> None:
+        """Run some tasks on all cores."""
+        num_bytes = self.num_bytes
+
+        def body(first: int, last: int) -> None:
+            memory = scratch(num_bytes)
+            kernel(arguments, address(memory), begin + first, begin + last)
+
+        threads.run(body, count, work)
+
+    def table(self, places: int, per_task: int, is_counting: bool, total: int) -> Array:
+        """Return the kernels' arguments."""
         writes = [_write(*pair) for pair in zip(self.outs, self.differs, strict=True)]
         if self.starts is not None:
             writes.append(_write(self.starts, 0))
         head = {
             at.LENGTH: self.num_items, at.NDIM: len(self.dims), at.INPUTS: len(self.reads),
-            at.OUTPUTS: len(writes), at.PER_TASK: per_task, at.PLACES: address(places),
+            at.OUTPUTS: len(writes), at.PER_TASK: per_task, at.PLACES: places,
             at.COUNTS: is_counting, at.TOTAL: total, at.COMPUTE: self.compute,
             at.COMPUTED: self.computed, at.MARK: self.mark, at.MARKS: self.marks,
             at.PACKED: self.packed, at.COMPARES: self.compares, at.NUMBERS: self.numbers,
         }  # fmt: skip
         lengths = [dim[0] for dim in self.dims]
-        arguments = table([head[i] for i in range(at.TAIL)], lengths, *self.reads, *writes)
-        kernel, place, num_bytes = _walk(), address(arguments), self.num_bytes
-
-        def body(first: int, last: int) -> None:
-            memory = scratch(num_bytes)
-            kernel(place, address(memory), first, last)
-
-        threads.run(body, len(places), self.work)
+        return in_words([head[i] for i in range(at.TAIL)], lengths, *self.reads, *writes)
 
 
 def _read(
@@ -211,10 +245,19 @@ def same_value(a: Any, b: Any) -> Any:
     return a == b or (a != a and b != b)
 
 
-def _walk() -> Kernel:
+def walk() -> Kernel:
     def write() -> Callable[..., None]:
         from gpualgo._algorithms.select.cpu_kernels import select_kernel
 
         return select_kernel
 
     return get_kernel(("select",), write)
+
+
+def seek() -> Kernel:
+    def write() -> Callable[..., None]:
+        from gpualgo._algorithms.select.cpu_kernels import seek_kernel
+
+        return seek_kernel
+
+    return get_kernel(("seek",), write)

@@ -48,6 +48,7 @@ from gpualgo._cpu.pointers import call, copy_bytes, load, load_each, pointer_to,
 
 _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)
+_BYTE_SUM = 128  # marks whose sum fits a byte
 
 
 def mark_kernel(fn: Any, numbers: tuple[np.dtype[Any], ...]) -> Callable[..., None]:
@@ -114,10 +115,15 @@ def pick_kernel(itemsize: int) -> Callable[..., None]:
 
 
 def _count(marks: int, count: int) -> int:
-    total = 0
+    total = start = 0
     marked = _bytes(marks)
-    for i in range(count):
-        total += load(marked, i) != 0
+    while start < count:
+        stop = min(start + _BYTE_SUM, count)
+        part = types.uint8(0)  # as wide as marks, so that many are added at once
+        for i in range(start, stop):
+            part = types.uint8(part + types.uint8(load(marked, i) != 0))
+        total += part
+        start = stop
     return total
 
 
@@ -146,7 +152,29 @@ def _compared(table: int, scratch: int, writes: int, count: int) -> None:
             call(differs, (marks, load(slots, k), count))
 
 
+def _leaves(table: int) -> int:
+    """Return where a table tells what is read."""
+    ndim: int = load(_words(table), NDIM)
+    return table + 8 * (TAIL + ndim)
+
+
+def _fetch(table: int, scratch: int, start: int, count: int) -> None:
+    """Bring what is read of some elements, and compute these, to where the slots then say."""
+    p, slots = _words(table), _words(scratch)
+    ndim, inputs, compute = load(p, NDIM), load(p, INPUTS), load(p, COMPUTE)
+    is_plain = load(p, COUNTS) and not (compute or load(p, MARK) or load(p, COMPARES))
+    for k in range(inputs - 1 if is_plain else 0, inputs):  # marks, which are the last, alone
+        leaf = _reads(table) + 8 * k * (READ + ndim)
+        at = load(_words(leaf), START)
+        lengths, strides = table + 8 * TAIL, leaf + 8 * READ
+        store(slots, k, fetched(leaf, scratch, at, start, count, ndim, lengths, strides))
+    if compute:
+        call(compute, (scratch, scratch + load(p, COMPUTED), count))
+
+
 # Compiled when the kernel that calls them is.
+_reads = numba.njit(nogil=True, error_model="numpy")(_leaves)
+_read = numba.njit(nogil=True, error_model="numpy")(_fetch)
 _counted = numba.njit(nogil=True, error_model="numpy")(_count)
 _copied = numba.njit(nogil=True, error_model="numpy")(_written)
 _compare = numba.njit(nogil=True, error_model="numpy")(_compared)
@@ -155,10 +183,8 @@ _compare = numba.njit(nogil=True, error_model="numpy")(_compared)
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
     """Count or write what is kept of each of some tasks."""
     p, slots = _words(table), _words(scratch)
-    ndim, inputs, outputs = load(p, NDIM), load(p, INPUTS), load(p, OUTPUTS)
-    lengths = table + 8 * TAIL
-    reads = lengths + 8 * ndim
-    writes = reads + 8 * inputs * (READ + ndim)
+    outputs = load(p, OUTPUTS)
+    writes = _reads(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
     places = _words(load(p, PLACES))
     packed = scratch + load(p, PACKED)
     for task in range(first, last):
@@ -169,14 +195,7 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
         while start < stop:
             earlier = min(load(p, COMPARES), start)  # elements that are read for comparison alone
             n = min(CHUNK - load(p, COMPARES), stop - start)
-            for k in range(inputs):
-                leaf = reads + 8 * k * (READ + ndim)
-                at = load(_words(leaf), START)
-                begin, count = start - earlier, n + earlier
-                at = fetched(leaf, scratch, at, begin, count, ndim, lengths, leaf + 8 * READ)
-                store(slots, k, at)
-            if load(p, COMPUTE):
-                call(load(p, COMPUTE), (scratch, scratch + load(p, COMPUTED), n + earlier))
+            _read(table, scratch, start - earlier, n + earlier)
             marks = load(slots, outputs)
             if load(p, MARK):
                 marks = scratch + load(p, MARKS)
@@ -205,3 +224,25 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
             rest += n - kept
             start += n
         store(places, task, place)
+
+
+def seek_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Write the first place of each of some tasks that is not NOWHERE, else that, which is -1."""
+    p, slots = _words(table), _words(scratch)
+    for task in range(first, last):
+        start = task * load(p, PER_TASK)
+        stop = min(start + load(p, PER_TASK), load(p, LENGTH))
+        found = -1
+        while start < stop and found < 0:
+            n = min(CHUNK, stop - start)
+            _read(table, scratch, start, n)
+            places = _words(load(slots, 0))
+            is_any = 0
+            for i in range(n):  # without a branch: several at once
+                is_any |= ~load(places, i)
+            i = 0
+            while is_any and found < 0:
+                found = load(places, i)
+                i += 1
+            start += n
+        store(_words(load(p, PLACES)), task, found)

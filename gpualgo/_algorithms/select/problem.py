@@ -19,6 +19,7 @@ from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
@@ -151,6 +152,18 @@ class Selection(Problem):
         count[...] = cpu.select(
             self.source, spread, outs, op, is_marked=self.is_marked, keeps_rest=self.keeps_rest
         )
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        if self.keeps_rest or 0 in self.shape:
+            return None
+        if any(array.shape != self.shape for array in arrays):
+            return None
+        from gpualgo._algorithms.select import cpu_prepared
+
+        outs = results[:-1]
+        return cpu_prepared.select(self.source, arrays, outs, op, is_marked=self.is_marked)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
