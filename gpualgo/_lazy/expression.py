@@ -83,6 +83,21 @@ def _arguments(node: Node) -> tuple[Node, ...]:
     return () if isinstance(node, (Leaf, Value)) else node.arguments
 
 
+def picked(root: Node) -> tuple[int, ...] | None:
+    """Return which leaves' numbers an element's are, as they are; None: it is computed."""
+    if isinstance(root, Leaf):
+        return (root.index,)
+    if not isinstance(root, Group):
+        return None
+    found: list[int] = []
+    for argument in root.arguments:
+        part = picked(argument)
+        if part is None:
+            return None
+        found += part
+    return tuple(found)
+
+
 Known: TypeAlias = dict[Any, Node]
 """Nodes by what they are made of, so that equal ones are one."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from gpualgo._algorithms.select.problem import BOOL, Marked
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._lazy import expression
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import check_count, combined, parted
 from gpualgo._lazy.expression import Group
@@ -39,4 +40,4 @@ def marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Operat
     pair = combined(parts, where, lambda nodes: Group(None, nodes), "")
     check_count(pair.leaves, records.MAX_FIELDS, f"{where}: x and predicate read")
     op = joint(known("no_operator"), pair.function)
-    return pair.views, op, Marked(Source(pair.forms))
+    return pair.views, op, Marked(Source(pair.forms), expression.picked(pair.node))

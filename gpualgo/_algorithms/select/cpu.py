@@ -25,17 +25,17 @@ IF, MARKED, HEADS = "if", "marked", "heads"  # what is kept
 
 
 def select(
-    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None, *,
-    is_marked: bool, keeps_rest: bool,
+    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
+    kept: str, *, keeps_rest: bool,
 ) -> int:  # fmt: skip
     """Write the elements that are kept to outs, as far as these reach; return how many they are.
 
     Arrays are those of the numbers of source, in one shape of at least one element, any strides;
-    outs are of one length and any stride, and lie apart. What is kept the last number marks
-    (`is_marked`), which is not written, else op does. With `keeps_rest` the others follow.
+    outs are of one length and any stride, and lie apart. What is kept op says, or the last number
+    marks it (`kept` is MARKED), which is not written. With `keeps_rest` the others follow.
     """
     with bound(_NOBODY if op is None else op):
-        return Job(source, arrays, outs, op, MARKED if is_marked else IF).run(keeps_rest)
+        return Job(source, arrays, outs, op, kept).run(keeps_rest)
 
 
 def count(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:

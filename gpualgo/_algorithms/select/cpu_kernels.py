@@ -106,10 +106,16 @@ def pick_kernel(itemsize: int) -> Callable[..., None]:
     def pick(target: int, source: int, marks: int, count: int, wanted: int) -> None:
         to, read, marked = word_at(target), word_at(source), _bytes(marks)
         place = 0
-        for i in range(count):  # without a branch, which would be guessed wrong half of the times
+        if wanted:
+            for i in range(count):  # without a branch, which would be guessed wrong half the times
+                for w in range(words):
+                    store(to, words * place + w, load(read, words * i + w))
+                place += types.intp(load(marked, i) != 0)
+            return
+        for i in range(count):
             for w in range(words):
                 store(to, words * place + w, load(read, words * i + w))
-            place += (load(marked, i) != 0) == (wanted != 0)
+            place += types.intp(load(marked, i) == 0)
 
     return pick
 

@@ -40,14 +40,14 @@ def search(
 
 
 def select(
-    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None, *,
-    is_marked: bool,
+    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
+    kept: str, picks: tuple[int, ...] | None,
 ) -> Prepared | None:  # fmt: skip
     """Return what `cpu.select` does for arrays of these layouts, if one task does.
 
-    The count is the last of what it writes to.
+    The count is the last of what it writes to. `picks`: which arrays of a call these are.
     """
-    job = cpu.Job(source, arrays, outs, op, cpu.MARKED if is_marked else cpu.IF)
+    job = cpu.Job(source, arrays, outs, op, kept)
     if job.num_items > at.PIECE:
         return None
     arguments = job.table(0, job.num_items, is_counting=False, total=-1)
@@ -58,6 +58,8 @@ def select(
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
         *written, count = [address(out) for out in outs]
         outs[-1][...] = 0  # where what is kept begins
+        if picks is not None:
+            arrays = [arrays[i] for i in picks]
         launch([count, *[address(array) for array in arrays], *written])
 
     return run

@@ -27,10 +27,12 @@ BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 class Marked(NamedTuple):
     """That the last of the arrays marks what is kept, and how elements of the others are built.
 
-    Where they are computed, what is computed is a pair of an element and its mark.
+    Where they are computed, what is computed is a pair of an element and its mark; `picks` tells
+    which of what is read its numbers are, if all of them are such.
     """
 
     of_x: Form | Source | None
+    picks: tuple[int, ...] | None = None
 
 
 class Rest(NamedTuple):
@@ -55,6 +57,7 @@ class Selection(Problem):
         form, self.keeps_rest = rest
         self.is_marked = isinstance(form, Marked)
         of_x = form.of_x if isinstance(form, Marked) else form
+        self.picks = form.picks if isinstance(form, Marked) else None
         is_computed = isinstance(of_x, Source)
         self.inputs, self.forms = arguments_of(views, of_x)
         if self.is_marked and not is_computed:
@@ -141,6 +144,15 @@ class Selection(Problem):
 
         return cuda.plan_of(self, views, op, targets)
 
+    def read_by_cpu(self, arrays: list[Array]) -> tuple[records.Source, list[Array]]:
+        """Return elements and arrays as the CPU reads them: what is there need not be computed."""
+        source, picks = self.source, self.picks
+        if picks is None or not isinstance(source, records.Computed):
+            return source, arrays
+        names = records.held(source).names or ()
+        picked = records.record(names, [source.numbers[i] for i in picks])
+        return picked, [arrays[i] for i in picks]
+
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.select import cpu
 
@@ -149,9 +161,9 @@ class Selection(Problem):
             count[...] = 0
             return
         spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        count[...] = cpu.select(
-            self.source, spread, outs, op, is_marked=self.is_marked, keeps_rest=self.keeps_rest
-        )
+        kept = cpu.MARKED if self.is_marked else cpu.IF
+        source, spread = self.read_by_cpu(spread)
+        count[...] = cpu.select(source, spread, outs, op, kept, keeps_rest=self.keeps_rest)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
@@ -160,10 +172,11 @@ class Selection(Problem):
             return None
         if any(array.shape != self.shape for array in arrays):
             return None
-        from gpualgo._algorithms.select import cpu_prepared
+        from gpualgo._algorithms.select import cpu, cpu_prepared
 
-        outs = results[:-1]
-        return cpu_prepared.select(self.source, arrays, outs, op, is_marked=self.is_marked)
+        kept = cpu.MARKED if self.is_marked else cpu.IF
+        source, arrays = self.read_by_cpu(arrays)
+        return cpu_prepared.select(source, arrays, results[:-1], op, kept, self.picks)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
