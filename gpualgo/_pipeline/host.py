@@ -44,8 +44,8 @@ def run(
         host_warm.prepare(problem, views, operator, arrays, results)
     if problem.is_counted:
         made = results if whole is None else [whole, results[-1]]
-        *found, count = host_warm.counted(made) if problem.results[0].is_bound else made
-        return (*[library.from_numpy(array, arrays[0]) for array in found], int(count))
+        *found, count = host_warm.counted(made, problem.results[0].is_bound)
+        return (*[library.from_numpy(array, arrays[0]) for array in found], count)
     if whole is not None:
         return whole[()] if problem.gives_scalars and not whole.shape else whole
     made = [library.from_numpy(result, arrays[0]) for result in results]

@@ -53,7 +53,7 @@ class Warm:
         self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
         self._axes = [inverse(r.order) for r in results]
         self._is_turned = any(self._axes)
-        self._is_counted = problem.is_counted
+        self._is_counted, self._is_bound = problem.is_counted, problem.results[0].is_bound
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
         self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)  # and its address
         self._state: Any = None
@@ -102,16 +102,16 @@ class Warm:
                     self._state.leave(user)
                     raise
         if self._is_counted:
-            return counted(made)
+            return counted(made, self._is_bound)
         if len(made) > 1:
             return tuple([result[()] for result in made] if self._is_scalar else made)
         return made[0][()] if self._is_scalar else made[0]
 
 
-def counted(results: list[Array]) -> tuple[Any, ...]:
-    """Return new results as long as the last of them says, and that as a number."""
+def counted(results: list[Array], is_bound: bool) -> tuple[Any, ...]:
+    """Return new results, as long as the last of them says if that bounds them; it as a number."""
     *found, last = results
     count = int(last)
-    for array in found:  # which nobody else has: what is behind the count is given back
+    for array in found if is_bound else ():  # which nobody else has: the rest is given back
         array.resize(count, refcheck=False)
     return *found, count

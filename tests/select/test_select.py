@@ -133,6 +133,30 @@ def test_warm_calls() -> None:
         assert got.flags.owndata
 
 
+def parted_in_a_round(number: int, limit: float) -> list[tuple[Any, Any, Any]]:
+    """Return parts of new arrays, the arrays, and their marks."""
+    x = random_array(2006, np.dtype("f8"), number)
+    keep, places = np.roll(marks(2006), number), lazy.arange(2006)
+    kept, rest = ga.stable_partition((places, x), keep)
+    return [
+        (ga.stable_partition(x, lambda a: a > limit), x, x > limit),
+        (ga.stable_partition(x, keep), x, keep),
+        (ga.stable_partition(places, keep), np.arange(2006), keep),
+        ((kept[1], rest[1]), x, keep),
+    ]
+
+
+def test_warm_partitions() -> None:
+    found = [
+        each
+        for number, limit in enumerate((0.5, -100.0, 100.0, 0.5))
+        for each in parted_in_a_round(number, limit)
+    ]
+    for (kept, rest), x, keep in found:
+        np.testing.assert_array_equal(kept, x[keep], strict=True)
+        np.testing.assert_array_equal(rest, x[~keep], strict=True)
+
+
 def test_structured(backend: Backend) -> None:
     points = np.zeros(5003, [("x", "i2"), ("y", "f8")])
     points["x"], points["y"] = np.arange(5003), random_array(5003, np.dtype("f8"))

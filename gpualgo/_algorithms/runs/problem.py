@@ -19,6 +19,7 @@ from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 NOBODY = "no_operator"  # the name of one whose source alone is called
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
@@ -116,6 +117,16 @@ class Runs(Problem):
         shown = min(found, len(lengths))
         ends = np.array([num_items] if shown == found else [], COUNT)
         lengths[:shown] = np.diff(np.append(starts[: min(found, len(starts))], ends))[:shown]
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        if 0 in self.shape or any(array.shape != self.shape for array in arrays):
+            return None
+        from gpualgo._algorithms.select import cpu_prepared
+
+        outs = results[: -1 - self.gives_lengths]
+        return cpu_prepared.heads(self.source, arrays, outs, op, self.gives_lengths)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,

@@ -168,7 +168,7 @@ class Selection(Problem):
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
     ) -> Prepared | None:
-        if self.keeps_rest or 0 in self.shape:
+        if 0 in self.shape:
             return None
         if any(array.shape != self.shape for array in arrays):
             return None
@@ -176,7 +176,9 @@ class Selection(Problem):
 
         kept = cpu.MARKED if self.is_marked else cpu.IF
         source, arrays = self.read_by_cpu(arrays)
-        return cpu_prepared.select(source, arrays, results[:-1], op, kept, self.picks)
+        return cpu_prepared.select(
+            source, arrays, results[:-1], op, kept, self.picks, keeps_rest=self.keeps_rest
+        )
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
