@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,9 +36,9 @@ def difference(
         numbers = tuple(map(records.number_of, source.numbers))
         cpu.transform(Applied(op.source, numbers, element), arrays, made)
         arrays = made
-    operands, targets = _cut(axis, arrays, outs)
-    cpu.transform(_applied(op, element, result), operands, targets)
-    _copy_first(axis, arrays, outs)
+    parts = _Parts.along(axis)
+    cpu.transform(_applied(op, element, result), *parts.cut(arrays, outs))
+    parts.copy_first(arrays, outs)
 
 
 def prepared(
@@ -46,14 +46,14 @@ def prepared(
     outs: Sequence[Array], op: Operator,
 ) -> Prepared:  # fmt: skip
     """Return what `difference` does for arrays of these layouts, of at least one element."""
-    has_steps = outs[0].shape[axis] > 1
+    parts, has_steps = _Parts.along(axis), outs[0].shape[axis] > 1
     applied = _applied(op, records.held(source), result)
-    launch = cpu.prepared(applied, *_cut(axis, arrays, outs)) if has_steps else None
+    launch = cpu.prepared(applied, *parts.cut(arrays, outs)) if has_steps else None
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], start: int) -> None:
         if launch is not None:
-            launch(*_cut(axis, arrays, outs), start)
-        _copy_first(axis, arrays, outs)
+            launch(*parts.cut(arrays, outs), start)
+        parts.copy_first(arrays, outs)
 
     return run
 
@@ -63,21 +63,35 @@ def _applied(op: Operator, element: np.dtype[Any], result: np.dtype[Any]) -> App
     return Applied(op, (argument, argument), result)
 
 
-def _cut(
-    axis: int, arrays: Sequence[Array], outs: Sequence[Array]
-) -> tuple[list[Array], list[Array]]:
-    """Return what op takes, later elements before earlier ones, and where its results belong."""
-    lead = (slice(None),) * axis
-    later, earlier = (*lead, slice(1, None)), (*lead, slice(None, -1))
-    operands = [array[part] for part in (later, earlier) for array in arrays]
-    return operands, [out[later] for out in outs]
+class _Parts(NamedTuple):
+    """Indices of the parts of an array that lie along an axis."""
 
+    first: Any
+    later: Any  # all but the first
+    earlier: Any  # all but the last
 
-def _copy_first(axis: int, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
-    first = (*(slice(None),) * axis, slice(0, 1))
-    for array, out in zip(arrays, outs, strict=True):
-        if array.dtype == out.dtype:
-            out[first] = array[first]
-            continue
-        with np.errstate(all="ignore"):  # kernels warn of nothing
-            np.copyto(out[first], array[first], casting="unsafe")
+    @classmethod
+    def along(cls, axis: int) -> _Parts:
+        """Return the parts along an axis."""
+        lead = (slice(None),) * axis
+        return cls(*((*lead, slice(*ends)) for ends in ((0, 1), (1, None), (None, -1))))
+
+    def cut(
+        self, arrays: Sequence[Array], outs: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
+        """Return what op takes, later elements before earlier ones, and where results belong."""
+        _, later, earlier = self
+        if len(arrays) == 1:  # most, and it is a part of each warm call
+            return [arrays[0][later], arrays[0][earlier]], [outs[0][later]]
+        operands = [array[part] for part in (later, earlier) for array in arrays]
+        return operands, [out[later] for out in outs]
+
+    def copy_first(self, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Convert the first elements of all lines."""
+        first = self.first
+        for array, out in zip(arrays, outs, strict=True):
+            if array.dtype == out.dtype:
+                out[first] = array[first]
+                continue
+            with np.errstate(all="ignore"):  # kernels warn of nothing
+                np.copyto(out[first], array[first], casting="unsafe")
