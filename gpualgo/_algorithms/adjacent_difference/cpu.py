@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gpualgo._algorithms.adjacent_difference.parts import Parts
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
 from gpualgo._cpu.operator import Applied, compile_operator
@@ -36,7 +37,7 @@ def difference(
         numbers = tuple(map(records.number_of, source.numbers))
         cpu.transform(Applied(op.source, numbers, element), arrays, made)
         arrays = made
-    parts = _Parts.along(axis)
+    parts = Parts.along(axis)
     cpu.transform(_applied(op, element, result), *parts.cut(arrays, outs))
     parts.copy_first(arrays, outs)
 
@@ -46,7 +47,7 @@ def prepared(
     outs: Sequence[Array], op: Operator,
 ) -> Prepared:  # fmt: skip
     """Return what `difference` does for arrays of these layouts, of at least one element."""
-    parts, has_steps = _Parts.along(axis), outs[0].shape[axis] > 1
+    parts, has_steps = Parts.along(axis), outs[0].shape[axis] > 1
     applied = _applied(op, records.held(source), result)
     launch = cpu.prepared(applied, *parts.cut(arrays, outs)) if has_steps else None
 
@@ -61,37 +62,3 @@ def prepared(
 def _applied(op: Operator, element: np.dtype[Any], result: np.dtype[Any]) -> Applied:
     argument = records.Apart(element) if records.is_record(element) else element
     return Applied(op, (argument, argument), result)
-
-
-class _Parts(NamedTuple):
-    """Indices of the parts of an array that lie along an axis."""
-
-    first: Any
-    later: Any  # all but the first
-    earlier: Any  # all but the last
-
-    @classmethod
-    def along(cls, axis: int) -> _Parts:
-        """Return the parts along an axis."""
-        lead = (slice(None),) * axis
-        return cls(*((*lead, slice(*ends)) for ends in ((0, 1), (1, None), (None, -1))))
-
-    def cut(
-        self, arrays: Sequence[Array], outs: Sequence[Array]
-    ) -> tuple[list[Array], list[Array]]:
-        """Return what op takes, later elements before earlier ones, and where results belong."""
-        _, later, earlier = self
-        if len(arrays) == 1:  # most, and it is a part of each warm call
-            return [arrays[0][later], arrays[0][earlier]], [outs[0][later]]
-        operands = [array[part] for part in (later, earlier) for array in arrays]
-        return operands, [out[later] for out in outs]
-
-    def copy_first(self, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Convert the first elements of all lines."""
-        first = self.first
-        for array, out in zip(arrays, outs, strict=True):
-            if array.dtype == out.dtype:
-                out[first] = array[first]
-                continue
-            with np.errstate(all="ignore"):  # kernels warn of nothing
-                np.copyto(out[first], array[first], casting="unsafe")

@@ -74,6 +74,17 @@ class AdjacentDifference(Problem):
         spread = [np.broadcast_to(array, self.shape) for array in arrays]
         return cpu.prepared(self.source, self.result, self.axis, spread, results, op)
 
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.adjacent_difference import blocks
+
+        if isinstance(self.source, records.Computed) or 0 in self.shape:
+            return False
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        return blocks.difference(self, spread, results, op, stream, places)
+
 
 def _check_first(element: np.dtype[Any], result: np.dtype[Any], where: str) -> None:
     """Raise TypeError unless a line's first element can be converted to what op returns."""
