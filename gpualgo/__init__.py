@@ -15,6 +15,7 @@ from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
     from gpualgo import lazy
+    from gpualgo._algorithms.adjacent_difference import adjacent_difference
     from gpualgo._algorithms.find import count, find
     from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
     from gpualgo._algorithms.runs import run_length_encode
@@ -42,6 +43,7 @@ __all__ = [
     "Operator",
     "Plan",
     "__version__",
+    "adjacent_difference",
     "argmax",
     "argmin",
     "argsort",
@@ -79,6 +81,7 @@ _LAZY = {
     "Explanation": "_api.explain",
     "Graph": "_api.graph",
     "Plan": "_api.prepare",
+    "adjacent_difference": "_algorithms.adjacent_difference",
     "copy": "_algorithms.transform.copying",
     "count": "_algorithms.find",
     "empty_pinned": "_arrays.empty_pinned",

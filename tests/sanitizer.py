@@ -234,6 +234,24 @@ def joint_histograms(n: int) -> None:
     same(ga.histogram((halved, y), (40, 7), ((0, 1), (0, 7))), want.astype(np.int64))
 
 
+def differences(n: int) -> None:
+    """Of neighbours in one dimension, in rows and in columns; of numbers, pairs, and in strides."""
+    for dtype in (np.int8, np.int32, np.float64):
+        h = RNG.integers(-9, 9, n).astype(dtype)
+        x = xp.asarray(h)
+        for array, mine in ((x, h), (x[1:], h[1:]), (x[::-2], h[::-2])):
+            same(ga.adjacent_difference(array), np.diff(mine, prepend=mine.dtype.type(0)))
+        for columns in (3, 16):
+            table = h[: n // columns * columns].reshape(-1, columns)
+            for axis in (0, 1):
+                zeros = np.zeros([1 if i == axis else k for i, k in enumerate(table.shape)], dtype)
+                got = ga.adjacent_difference(xp.asarray(table), axis=axis)
+                same(got, np.diff(table, axis=axis, prepend=zeros))
+        found = ga.adjacent_difference((x, x), lambda a, b: (a[0] - b[0], b[1]))
+        same(found[0], np.diff(h, prepend=dtype(0)))
+        same(found[1], np.append(h[:1], h[:-1]))
+
+
 def selections(n: int) -> None:
     """What is kept, the rest, runs, and what is found, of numbers, pairs and computed elements."""
     h, m = np.repeat(RNG.integers(-9, 9, n), 3)[:n].astype(np.int32), RNG.random(n) < 0.4
@@ -362,6 +380,7 @@ for n in (1, 33, 4097, 50_000):
     run(tuple_sorts, n)
     run(joint_histograms, n)
     run(selections, n)
+    run(differences, n)
     run(merges, n)
 if xp is not np:
     for n in (1, 4097, 900_001):

@@ -34,6 +34,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
     return {
         "transform": lambda: ga.transform(_double, x),
         "transform with out": lambda: ga.transform(_double, x, out=y),
+        "adjacent_difference": lambda: ga.adjacent_difference(x),
         "reduce": lambda: ga.reduce(x),
         "reduce with out": lambda: ga.reduce(x, out=total),
         "reduce of rows": lambda: ga.reduce(rows, 0, max, axis=1),
@@ -63,6 +64,7 @@ def _plans() -> dict[str, Callable[[], Any]]:
     outs = _array(), _array(np.int64)
     prepared = {
         "transform": (ga.prepare(ga.transform, _double, x), x, _array()),
+        "adjacent_difference": (ga.prepare(ga.adjacent_difference, x), x, _array()),
         "reduce": (ga.prepare(ga.reduce, x), x, _array(shape=())),
         "inclusive_scan": (ga.prepare(ga.inclusive_scan, x), x, _array()),
         "exclusive_scan": (ga.prepare(ga.exclusive_scan, x, 0, operator.add), x, _array()),
@@ -104,9 +106,9 @@ def _marked(plan: Any, *others: FakeArray) -> Callable[..., Any]:
     return lambda x, out: plan(x, *others, out=out, out_count=count)
 
 
-PLANS = ("transform", "reduce", "inclusive_scan", "exclusive_scan", "radix_sort", "argsort",
-         "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort", "merge", "select",
-         "stable_partition", "run_length_encode")  # fmt: skip
+PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclusive_scan",
+         "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
+         "merge", "select", "stable_partition", "run_length_encode")  # fmt: skip
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
 COUNTED = ("select", "stable_partition", "run_length_encode")  # who waits is decided on the way
 CALLS = (

@@ -10,6 +10,7 @@ from typing import Any
 ALGORITHMS: tuple[Callable[..., Any], ...]
 
 _NAMES = {
+    "adjacent_difference": ("adjacent_difference",),
     "extremes": ("argmin", "argmax", "minmax"),
     "find": ("find", "count"),
     "histogram": ("histogram",),

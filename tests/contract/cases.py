@@ -22,6 +22,8 @@ from contract.operators import (
     paired,
     ranked,
     shifted,
+    stepped,
+    stepped_pairs,
 )
 from support import is_emulated
 
@@ -108,6 +110,23 @@ def _transformations() -> list[Case]:
         Case(f, "two results", (((3001,), "int32"),), {}, divided, captures=True),
         Case(f, "lazy ones", (((3001,), "int32"),), {}, doubled, is_lazy=True),
     ]
+
+
+def _differences() -> list[Case]:
+    f = ga.adjacent_difference
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),)),
+        Case(f, "rows", (((37, 211), "int32"),), {"axis": 1}),
+        Case(f, "columns", (((211, 37), "int16"),), {"axis": 0}),
+        Case(f, "of several axes", (((5, 7, 6), "float32"),), {"axis": 1}),
+        Case(f, "an operator", (((3001,), "int32"),), {}, stepped, captures=True),
+        Case(f, "empty", (((4, 0), "float32"),)),
+        Case(
+            f, "tuples in columns", (((211, 37), "int32"), ((1, 37), "float64")), {"axis": 0},
+            stepped_pairs, captures=True, is_tuple=True,
+        ),
+        Case(f, "lazy columns", (((211, 37), "int32"),), {"axis": 0}, is_lazy=True),
+    ]  # fmt: skip
 
 
 def _sorts() -> list[Case]:
@@ -237,6 +256,7 @@ def _histograms() -> list[Case]:
 
 CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
+    *_differences(),
     *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
     *_extremes(ga.minmax), *selections(ga.select), *selections(ga.stable_partition),
     *finds(ga.find), *finds(ga.count), *runs(), *_sorts_by(ga.merge_sort),

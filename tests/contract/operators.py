@@ -28,6 +28,14 @@ def paired(table: Array, number: int) -> Callable[..., Any]:
     return lambda a, b: (a[0] + b[0] + table[1] + number, max(a[1], b[1] + number - number))
 
 
+def stepped(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a, b: a * 3 - b + table[1] + number  # the later element first
+
+
+def stepped_pairs(table: Array, number: int) -> Callable[..., Any]:
+    return lambda a, b: (a[0] - b[0] + table[1] + number, b[1])
+
+
 def crossed(table: Array, number: int) -> Callable[..., Any]:
     return lambda p: (p[1] - p[0], p[0])
 

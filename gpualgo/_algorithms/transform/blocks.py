@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,7 @@ from gpualgo._driver import driver, staging
 from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
 from gpualgo._pipeline import host_whole
 from gpualgo._pipeline.host_blocks import Operand
-from gpualgo._pipeline.problem import NO_START
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.transform.problem import Transformation
+from gpualgo._pipeline.problem import NO_START, Problem
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +30,7 @@ def is_large(arrays: Sequence[Array]) -> bool:
 
 
 def transform(
-    problem: Transformation, applied: Applied, arrays: Sequence[Array], outs: Sequence[Array],
+    problem: Problem, applied: Applied, arrays: Sequence[Array], outs: Sequence[Array],
     stream: Any, places: list[View | None],
 ) -> None:  # fmt: skip
     """Transform arrays of which some are pageable; the device is current."""

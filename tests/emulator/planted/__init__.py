@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.planted import (
+    adjacent,
     histogram,
     joint,
     lines,
@@ -21,6 +22,6 @@ from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
-    merge, select,
+    merge, select, adjacent,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

@@ -10,6 +10,7 @@ import numpy as np
 from support import Backend
 
 import gpualgo as ga
+from emulator.planted.adjacent import differences
 from emulator.planted.calls import (
     Results,
     greatest,
@@ -107,6 +108,9 @@ _PACKED = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.PACKED))
 _GLOBAL = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL))
 
 CASES = {
+    "adjacent difference": Case(differences((2103,), 0)),
+    "adjacent difference of rows": Case(differences((700, 3), 1)),
+    "adjacent difference of columns": Case(differences((64, 48), 0)),
     "select": Case(selections(20_003, has_rest=False), _SELECT),
     "partition": Case(selections(5003, has_rest=True), _SELECT),
     "reduce blocks": Case(reductions(5375, None), _REDUCE),

@@ -1,0 +1,71 @@
+"""Adjacent differences on a GPU: how elements and results lie, and the launch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.adjacent_difference import policy
+from gpualgo._algorithms.select import policy as reading
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._base.extents import Dims, merge, ordered
+from gpualgo._cuda import build
+from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.plan import Places, Plan
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
+
+
+def plan_of(
+    problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequence[View]
+) -> Plan:
+    """Return the plan of differences of elements of any layout, into targets of any strides."""
+    order = problem.order or tuple(range(len(problem.shape)))
+    shape = ordered(problem.shape, order)
+    depth = order.index(problem.axis)
+    inner, length = math.prod(shape[depth + 1 :]), shape[depth]
+    num_items = math.prod(shape)
+    source, result = problem.source, problem.result
+    read, written = records.leaves(source), records.leaves(result)
+    sources, results = _dims(shape, order, views), _dims(shape, order, targets)
+    reads_dense = _is_dense(sources, records.read_bytes(source))
+    writes_dense = _is_dense(results, tuple(leaf.itemsize for leaf in written))
+    items = 1
+    if reads_dense and writes_dense:
+        alignment = math.gcd(16, *(view.ptr for view in (*views, *targets)))
+        items = policy.pack_items((*read, *written), inner, alignment)
+    loads = policy.loads_in_flight(read, items)
+    reads, writes = reading.dense(in_packs=True), policy.DENSE
+    if not reads_dense:
+        reads = reading.spaced(len(read), len(sources) <= 1)
+    if not writes_dense:
+        writes = policy.spaced(len(written), len(results) <= 1)
+    kind = policy.Kind(op, source, result, reads, writes, items, loads, inner == 1)
+    spec, at, device = kind.spec, Places(len(views), len(targets)), targets[0].device
+    fixed = {
+        "num_items": num_items, "inner": max(1, inner), "length": max(1, length),
+        "reads": {} if reads_dense else {"places": sources},
+        "writes": {} if writes_dense else {"places": results},
+    }  # fmt: skip
+    takes = {
+        "input": [at.source(i) for i in range(len(views))],
+        "output": [at.target(i) for i in range(len(targets))],
+    }
+    blocks = -(-num_items // (policy.BLOCK_THREADS * items * loads))
+    packed = spec.parameters.pack(**fixed)
+    launch = Launch(
+        build.kernel(spec, device), blocks, policy.BLOCK_THREADS, packed, device, takes=takes
+    )
+    return Plan(device, [launch])
+
+
+def _dims(shape: tuple[int, ...], order: Sequence[int], views: Sequence[View]) -> Dims:
+    strides = zip(*(ordered(view.strides, order) for view in views), strict=True)
+    return merge(list(zip(shape, strides, strict=True)))
+
+
+def _is_dense(dims: Dims, steps: tuple[int, ...]) -> bool:
+    return not dims or (len(dims) == 1 and dims[0][1] == steps)

@@ -1,0 +1,87 @@
+"""Adjacent differences: which kernel, which template arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.adjacent_difference import parameters
+from gpualgo._base import records
+from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.layout import layout_type
+from gpualgo._cuda.templates import VECTOR_BYTES, Access, functor, is_aligned
+from gpualgo._operators.operator import Operator
+
+# As a transformation has them, whose loads and stores these are but for what is before a pack.
+BLOCK_THREADS = 256
+BYTES_IN_FLIGHT, MOST_LOADS = 16, 8  # that a thread loads before it stores
+MAX_PACK_BYTES = 32  # of the widest number; the narrowest takes a vector then
+
+DENSE = Access("gpualgo::DenseResults", parameters.DENSE_RESULTS)
+
+
+def spaced(leaves: int, is_even: bool) -> Access:
+    """Return how results in any strides are written."""
+    places = f"gpualgo::{layout_type(is_even)}<{leaves}>"
+    cpp = f"gpualgo::SpacedResults<{places}, {leaves}>"
+    return Access(cpp, parameters.spaced_results(leaves, is_even))
+
+
+def pack_items(numbers: Sequence[np.dtype[Any]], inner: int, alignment: int) -> int:
+    """Return how many elements a pack has of these numbers, which have no gaps.
+
+    Elements of a pack stand at one place along the axis, unless that is the innermost one.
+    """
+    sizes = [number.itemsize for number in numbers if not records.is_position(number)]
+    sizes = sizes or [VECTOR_BYTES]
+    items = max(1, min(VECTOR_BYTES // min(sizes), MAX_PACK_BYTES // max(sizes)))
+    while items > 1 and not (
+        (inner == 1 or inner % items == 0) and is_aligned(numbers, items, alignment)
+    ):
+        items //= 2
+    return items
+
+
+def loads_in_flight(numbers: Sequence[np.dtype[Any]], items: int) -> int:
+    """Return how many packs of what is read a thread holds."""
+    size = sum(number.itemsize for number in numbers if not records.is_position(number))
+    wanted = BYTES_IN_FLIGHT // (items * max(size, 1))
+    return min(MOST_LOADS, 1 << max(1, wanted).bit_length() - 1)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What decides the kernel."""
+
+    op: Operator
+    source: records.Source
+    result: np.dtype[Any]
+    reads: Access
+    writes: Access
+    items: int
+    loads: int
+    is_along: bool  # the axis is the innermost one
+
+    @property
+    def spec(self) -> Spec:
+        """The kernel."""
+        op, source, result = self.op, self.source, self.result
+        element = records.held(source)
+        sizes = BLOCK_THREADS, self.loads, self.items, str(self.is_along).lower()
+        types = (
+            f"gpualgo::AdjacentPolicy<{', '.join(map(str, sizes))}>",
+            functor(op, (element, element), result), records.cpp_name(source),
+            records.cpp_name(result), self.reads.cpp, self.writes.cpp,
+        )  # fmt: skip
+        expression = f"gpualgo::adjacent_difference_kernel<{', '.join(types)}>"
+        counts = len(records.leaves(source)), len(records.leaves(result))
+        takes = parameters.adjacent(*counts, self.reads.fields, self.writes.fields)
+        header, arguments = "adjacent_difference/kernel.cuh", (element, element)
+        computed = source if isinstance(source, records.Computed) else None
+        if computed is None and build.is_functor(op, arguments, result):
+            return Spec(header, expression, takes)
+        return Spec(header, expression, takes, op, arguments, result, computed)

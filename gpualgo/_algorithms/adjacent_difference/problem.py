@@ -1,0 +1,109 @@
+"""Adjacent differences: along which axis, and the dtype that op gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes, records
+from gpualgo._base.extents import order_of
+from gpualgo._lazy.sources import arguments_of, elements_of
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, elements, results
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
+
+
+class AdjacentDifference(Problem):
+    """What equal calls of `adjacent_difference` share."""
+
+    spreads_tuples = True
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        axis, form = rest
+        self.inputs, self.forms = arguments_of(views, form)
+        super().__init__(device, views, op, init, rest, where)
+        checks.same_place(list(views), where)
+        self.source, found, _ = elements_of(op, views, form, device, where)
+        self.shape = views[0].shape
+        along = checks.axis_of(axis, len(self.shape), where)
+        assert along is not None
+        self.axis: int = along
+        element = records.held(self.source)
+        elements.check_operator(op, element, where)
+        self.result = results.dtype_of(op, (element, element), None, device, where)
+        _check_first(element, self.result, where)
+        # Tuples are built as those of x are, whose first ones stand among them.
+        self.result = records.with_leaves(element, records.leaves(self.result))
+        self.form = found
+        # One that is repeated has no say, as of a transformation.
+        self.order = order_of(self.shape, [view.strides for view in views])
+        self.results = tuple(
+            Result(self.shape, leaf, order=self.order) for leaf in records.leaves(self.result)
+        )
+
+    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.adjacent_difference import cuda
+
+        return cuda.plan_of(self, views, op, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.adjacent_difference import cpu
+
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        cpu.difference(self.source, self.result, self.axis, spread, results, op)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        from gpualgo._algorithms.adjacent_difference import cpu
+
+        assert op is not None
+        if isinstance(self.source, records.Computed) or 0 in self.shape:
+            return None
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        return cpu.prepared(self.source, self.result, self.axis, spread, results, op)
+
+    def in_blocks(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.adjacent_difference import blocks
+
+        if isinstance(self.source, records.Computed) or 0 in self.shape:
+            return False
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        return blocks.difference(self, spread, results, op, stream, places)
+
+
+def _check_first(element: np.dtype[Any], result: np.dtype[Any], where: str) -> None:
+    """Raise TypeError unless a line's first element can be converted to what op returns."""
+    shown = f"{where}: op returns {records.shown(result)} of {records.shown(element)}"
+    if _built(element) != _built(result):
+        raise TypeError(
+            f"{shown}, and y[0] is x[0], which is built otherwise; return as many numbers as an "
+            "element has, or pass x[1:] and x[:-1] to transform"
+        )
+    for source, target in zip(records.leaves(element), records.leaves(result), strict=True):
+        if dtypes.kind(source) == "c" != dtypes.kind(target):
+            raise TypeError(
+                f"{shown}, and y[0] is x[0], whose imaginary part would be lost; return a complex "
+                "number, or pass x[1:] and x[:-1] to transform"
+            )
+
+
+def _built(dtype: np.dtype[Any]) -> tuple[str, ...] | None:
+    """Return how tuples stand in tuples; None: it is a number."""
+    if dtype.names is None:
+        return None
+    return tuple(name.rpartition(".")[0] for name in dtype.names)

@@ -1,0 +1,89 @@
+"""What adjacent_difference refuses, before anything is written."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend
+
+import gpualgo as ga
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("op", "dtype", "text"),
+    [
+        (lambda a, b: (a, b), "float32", "y.0. is x.0., which is built otherwise"),
+        (lambda a, b: abs(a - b), "complex64", "imaginary part"),
+        (lambda a, b: a.real > b.real, "complex64", "imaginary part"),
+        (lambda a: a, "float32", "argument"),
+    ],
+)
+def test_op(backend: Backend, op: Any, dtype: str, text: str, n: int) -> None:
+    with pytest.raises(TypeError, match=rf"adjacent_difference: .*{text}"):
+        ga.adjacent_difference(backend.to_device(np.ones(n, dtype)), op)
+
+
+def test_tuples_and_numbers(backend: Backend) -> None:
+    x = backend.to_device(np.ones(5))
+    with pytest.raises(TypeError, match="built otherwise"):
+        ga.adjacent_difference((x, x), lambda a, b: a[0] - b[0])
+    with pytest.raises(TypeError, match="built otherwise"):
+        ga.adjacent_difference((x, x), lambda a, b: (a[0], a[1], b[0]))
+    with pytest.raises(TypeError, match="op add takes numbers"):
+        ga.adjacent_difference((x, x), operator.add)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_bools_as_of_transform(backend: Backend, n: int) -> None:
+    x = backend.to_device(np.ones(n, bool))
+    refusals = []
+    for call in (
+        lambda: ga.transform(operator.sub, x, x),
+        lambda: ga.adjacent_difference(x),
+    ):
+        with pytest.raises(ga.CompileError) as caught:
+            call()
+        refusals.append(str(caught.value).partition(":")[2])
+    assert refusals[0] == refusals[1]
+
+
+@pytest.mark.parametrize("axis", [None, True, 1.0, "0", (0,)], ids=str)
+def test_axis_is_an_int(backend: Backend, axis: Any) -> None:
+    x = backend.to_device(np.ones(5))
+    with pytest.raises(TypeError, match="adjacent_difference: axis must be an int, got"):
+        ga.adjacent_difference(x, axis=axis)
+
+
+def test_axis_is_in_range(backend: Backend) -> None:
+    x = backend.to_device(np.ones((5, 2)))
+    for axis in (2, -3):
+        with pytest.raises(np.exceptions.AxisError):
+            ga.adjacent_difference(x, axis=axis)
+    with pytest.raises(np.exceptions.AxisError):
+        ga.adjacent_difference(backend.to_device(np.array(1.0)))
+    y = ga.adjacent_difference(x, axis=np.int64(1))
+    np.testing.assert_array_equal(backend.to_host(y), [[1.0, 0.0]] * 5)
+
+
+def test_out(backend: Backend) -> None:
+    held = np.arange(12.0)
+    x = backend.to_device(held)
+    for out in (x, x[::-1]):
+        with pytest.raises(ValueError, match="adjacent_difference: out overlaps"):
+            ga.adjacent_difference(x, out=out)
+    with pytest.raises(ValueError, match="adjacent_difference: out overlaps"):
+        ga.adjacent_difference(x[1:], out=x[:-1])
+    with pytest.raises(ValueError, match="adjacent_difference: out"):
+        ga.adjacent_difference(x, out=backend.to_device(np.zeros(11)))
+    with pytest.raises(TypeError, match="adjacent_difference: out"):
+        ga.adjacent_difference(x, out=backend.to_device(np.zeros(12, np.float32)))
+    np.testing.assert_array_equal(backend.to_host(x), held)
+
+
+def test_no_array() -> None:
+    with pytest.raises(TypeError, match="adjacent_difference: x"):
+        ga.adjacent_difference([1, 2, 3])  # type: ignore[call-overload]

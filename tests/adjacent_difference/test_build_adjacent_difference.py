@@ -1,0 +1,83 @@
+"""The kernel of adjacent differences, built without a GPU."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sass
+from sass import Capability, needs_cuobjdump
+from support import sampled
+
+from gpualgo._algorithms.adjacent_difference import policy
+from gpualgo._algorithms.select import policy as reading
+from gpualgo._base import dtypes, records
+from gpualgo._cuda.build import Spec
+from gpualgo._operators.operator import Operator
+
+MAIN: Capability = (9, 0)
+OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
+FLOAT32 = np.dtype("float32")
+FIRST = Operator(lambda a, b: b if a == b else a)
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def dense(op: Operator, dtype: Any, inner: int = 1) -> Spec:
+    """Return the kernel of elements without gaps that are aligned."""
+    numbers = records.leaves(dtype)
+    items = policy.pack_items((*numbers, *numbers), inner, policy.VECTOR_BYTES)
+    loads = policy.loads_in_flight(numbers, items)
+    access = reading.dense(in_packs=True), policy.DENSE
+    return policy.Kind(op, dtype, dtype, *access, items, loads, inner == 1).spec
+
+
+def spaced(op: Operator, dtype: Any) -> Spec:
+    """Return the kernel of elements and results in strides of several dimensions."""
+    count = len(records.leaves(dtype))
+    access = reading.spaced(count, is_even=False), policy.spaced(count, is_even=False)
+    return policy.Kind(op, dtype, dtype, *access, 1, 4, is_along=False).spec
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32"]))
+def test_every_dtype(name: str, tmp_path: Path) -> None:
+    """Packs are loaded and stored at once; nothing is kept in local memory, nothing called."""
+    dtype = sass.dtype_of(name)
+    specs = [dense(FIRST, dtype), dense(FIRST, dtype, 64), spaced(FIRST, dtype)]
+    along, down, apart = sass.read_all(specs, MAIN, tmp_path)
+    for code in (along, down, apart):
+        assert code.local_bytes == 0
+        assert not code.calls()
+    for code in (along, down):
+        assert code.count(r"LDG\.E\.128") > 0
+        assert code.count(r"STG\.E\.128") > 0
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    "capability", [OTHERS[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS[1:])]
+)
+def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
+    pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("complex128")])
+    swapped = Operator(lambda a, b: (a[0], b[1]))
+    specs = [dense(Operator(operator.sub), FLOAT32), dense(swapped, pair), spaced(swapped, pair)]
+    for code in sass.read_all(specs, capability, tmp_path):
+        assert code.local_bytes == 0
+        assert not code.calls()
+
+
+@pytest.mark.parametrize(
+    ("names", "inner", "alignment", "items"),
+    [
+        (["float32"], 1, 16, 4), (["float32"], 1, 8, 2), (["float32"], 1, 4, 1),
+        (["float32"], 6, 16, 2), (["float32"], 7, 16, 1), (["int8"], 1, 16, 16),
+        (["int8", "float64"], 1, 16, 4), (["complex128"], 32, 16, 1), (["int8"], 24, 16, 8),
+    ],
+)  # fmt: skip
+def test_packs(names: list[str], inner: int, alignment: int, items: int) -> None:
+    numbers = [np.dtype(name) for name in names]
+    assert policy.pack_items(numbers, inner, alignment) == items
