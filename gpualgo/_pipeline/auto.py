@@ -58,7 +58,8 @@ TABLE = (
     Row(
         "one pass",
         ("reduce", "inclusive_scan", "exclusive_scan", "transform", "copy", "argmin", "argmax",
-         "minmax", "merge", "select", "stable_partition", "find", "count", "run_length_encode"),
+         "minmax", "merge", "searchsorted", "select",
+         "stable_partition", "find", "count", "run_length_encode"),
     ),
     Row("histogram", ("histogram",), 1 << 16, 1, 16 << 30, "samples"),
     Row("sort", ("radix_sort",), 1 << 16, 4, 16 << 30),
