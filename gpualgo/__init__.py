@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.find import count, find
     from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
     from gpualgo._algorithms.runs import run_length_encode
+    from gpualgo._algorithms.searchsorted import searchsorted
     from gpualgo._algorithms.select import select, stable_partition
     from gpualgo._algorithms.transform.copying import copy
     from gpualgo._api.explain import Explanation, explain
@@ -66,6 +67,7 @@ __all__ = [
     "radix_sort",
     "reduce",
     "run_length_encode",
+    "searchsorted",
     "select",
     "set_memory_resource",
     "sort",
@@ -94,6 +96,7 @@ _LAZY = {
     "merge_sort": "_algorithms.merge_sort",
     "prepare": "_api.prepare",
     "run_length_encode": "_algorithms.runs",
+    "searchsorted": "_algorithms.searchsorted",
     "select": "_algorithms.select",
     "set_memory_resource": "_api.memory_resource",
     "sort": "_algorithms.merge_sort",

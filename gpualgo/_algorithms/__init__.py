@@ -19,6 +19,7 @@ _NAMES = {
     "reduce": ("reduce",),
     "runs": ("run_length_encode",),
     "scan": ("inclusive_scan", "exclusive_scan"),
+    "searchsorted": ("searchsorted",),
     "select": ("select", "stable_partition"),
     "transform": ("transform",),
 }

@@ -58,7 +58,7 @@ TABLE = (
     Row(
         "one pass",
         ("reduce", "inclusive_scan", "exclusive_scan", "transform", "copy", "argmin", "argmax",
-         "minmax", "merge", "select", "stable_partition", "find", "count", "run_length_encode",
+         "minmax", "merge", "searchsorted", "select", "stable_partition", "find", "count", "run_length_encode",
          "adjacent_difference"),
     ),
     Row("histogram", ("histogram",), 1 << 16, 1, 16 << 30, "samples"),

@@ -35,6 +35,7 @@ class Case:
     is_tuple: bool = False  # the arrays are one argument
     last_are: tuple[str, ...] = ()  # the names of arguments of their own that the last arrays are
     is_merged: bool = False  # the first two arrays are in order, and become one
+    is_searched: bool = False  # the first array is in order, and the last one tells the shape
     is_lazy: bool = False  # what is read is computed of the arrays
     is_counted: bool = False  # how long results are depends on elements
     reads_last_alone: bool = False  # of arrays: the first tells the shape
@@ -54,7 +55,8 @@ class Case:
             np.asarray(random_array(shape, np.dtype(dtype), 10 * seed + i))
             for i, (shape, dtype) in enumerate(self.inputs)
         ]
-        return [np.sort(x) if self.is_merged and i < 2 else x for i, x in enumerate(found)]
+        num_sorted = 2 * self.is_merged + self.is_searched
+        return [np.sort(x) if i < num_sorted else x for i, x in enumerate(found)]
 
     def in_any_order(self) -> Case:
         """Return a case whose results do not depend on the order in which elements are combined."""

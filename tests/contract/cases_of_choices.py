@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from contract.case import Case
-from contract.operators import chosen, near, paired_off, rare
+from contract.operators import chosen, near, paired_off, ranked, rare
 from support import scaled
 
 import gpualgo as ga
@@ -46,6 +46,24 @@ def finds(f: Callable[..., Any]) -> list[Case]:
         Case(f, "no axes", (((), "float32"), ((), "bool")), **marked),
         Case(f, "empty", (((0, 5), "float32"),), {"axis": 1}, rare, **common),
         Case(f, "of several axes", (((5, 7, 6), "float32"),), axes, rare, **common),
+    ]
+
+
+def searches() -> list[Case]:
+    f = ga.searchsorted
+
+    def case(about: str, inputs: Any, *more: Any, **others: Any) -> Case:
+        return Case(f, about, inputs, *more, is_searched=True, **others)
+
+    return [
+        case("several tiles", ((LONG, "float32"), ((3001,), "float32"))),
+        case("rows", (((3001,), "int32"), ((37, 211), "int32")), {"side": "right"}),
+        case("dtypes that differ", (((211,), "int16"), ((6, 35), "float32")), {"dtype": "int32"}),
+        case("in place", (((3001,), "int64"), ((3001,), "int64"))),
+        case("an operator", (((3001,), "int8"), ((503,), "int8")), {}, ranked, captures=True),
+        case("falling", (((1,), "int8"), ((5,), "int8")), {"descending": True}),
+        case("no axes", (((3001,), "float32"), ((), "float32"))),
+        case("empty", (((0,), "float32"), ((5,), "float32"))),
     ]
 
 

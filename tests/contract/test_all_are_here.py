@@ -35,7 +35,8 @@ def test_sizes_and_shapes(function: Callable[..., Any]) -> None:
     """There is a call of several tiles, one of several axes, one of none and one of no elements."""
     shapes = [case.inputs[0][0] for case in cases_of(function)]
     assert max(np.prod(shape) for shape in shapes) >= 100_000
-    dimensions = {"merge": {1}, "adjacent_difference": {1, 2}}  # others take arrays of no axes
+    # Others take arrays of no axes.
+    dimensions = {"merge": {1}, "searchsorted": {1}, "adjacent_difference": {1, 2}}
     assert {min(len(shape), 2) for shape in shapes} == dimensions.get(function.__name__, {0, 1, 2})
     assert any(0 in shape for shape in shapes)
     assert 0 not in shapes[0]

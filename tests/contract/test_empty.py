@@ -20,7 +20,7 @@ def emptied(case: Case, axis: int) -> Case | None:
         return None
     shapes = [
         tuple(
-            0 if i == len(shape) + axis and (n == full or case.is_merged) else n
+            0 if i == len(shape) + axis and (n == full or case.is_merged or case.is_searched) else n
             for i, n in enumerate(shape)
         )
         for shape, _ in case.inputs
@@ -33,6 +33,9 @@ def without_elements(case: Case, results: list[np.ndarray[Any, Any]], axis: int)
     """Return what the emptied case gives: extents of the axis, or of all of them flattened, go."""
     if case.is_merged:
         return [np.empty(0, result.dtype) for result in results]
+    if case.is_searched:  # in no elements, or for none
+        empty = emptied(case, axis)
+        return [np.zeros(empty.inputs[-1][0], result.dtype) for result in results if empty]
     shape = np.broadcast_shapes(*(shape for shape, _ in case.inputs))
     gone = {shape[axis]} | ({math.prod(shape)} if len(shape) > 1 else set())
     if case.is_counted:  # of nothing nothing is kept

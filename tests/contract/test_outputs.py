@@ -13,7 +13,7 @@ from contract.cases import each_case
 from support import LAYOUTS, Array, Backend
 
 Make = Callable[..., Array]
-DTYPE_FROM_OUT = {"transform", "argsort", "histogram"}  # without dtype=
+DTYPE_FROM_OUT = {"transform", "argsort", "searchsorted", "histogram"}  # without dtype=
 
 
 def full(want: list[np.ndarray[Any, Any]]) -> bool:

@@ -94,7 +94,7 @@ def _spec(
     arguments = policy.block_threads, policy.items, blocks, shared, str(overlaps).lower()
     expression = (
         f"gpualgo::{name}_kernel<gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>, "
-        f"{_order(order)}, {records.cpp_name(order.element)}, {values}>"
+        f"{order_name(order)}, {records.cpp_name(order.element)}, {values}>"
     )
     header, op, args = f"merge_sort/{header}", order.op, (order.element, order.element)
     if op is None or build.is_functor(op, args, BOOL):
@@ -102,7 +102,8 @@ def _spec(
     return Spec(header, expression, takes, op, args, BOOL)
 
 
-def _order(order: Comparison) -> str:
+def order_name(order: Comparison) -> str:
+    """Return what compares elements, as kernels know it (parts/order.cuh)."""
     if order.op is None:
         falling = sum(1 << i for i, way in enumerate(order.ways) if way)
         return f"gpualgo::ByValue<{falling}>"

@@ -1,0 +1,189 @@
+// Where elements belong in a sorted array: output[i] = the first place whose element does not come
+// before query i, or (is_right) that query i comes before.
+//
+// Algorithm  A block keeps a sample of the sorted array in shared memory: the top of a binary
+// search
+//            tree, level by level (the layout of Eytzinger, after Khuong and Morin 2017,
+//            doi:10.1145/3053370), where the nodes of a level are neighbours: threads that have
+//            parted meet in few banks, as they would not in sorted order. A query goes down the
+//            tree, and then by halves through the stretch of the sorted array between two nodes.
+//            Both have as many steps for every query and no branch, and a thread takes `items`
+//            queries down at once, so that their loads are under way together.
+// Bytes      a query and its result each once; of the sorted array a sector of 32 bytes for each
+//            step below the tree, which neighbouring queries share if they are close. Launches:
+//            one; temporary storage: none.
+// In place   safe where output and queries are the same elements: a thread loads before it stores.
+// Operator   a strict weak order, asked of elements of the input alone. Results do not depend on
+//            the cut where the array is in that order; where it is not they are places within it
+//            or its length all the same, and nothing is read out of bounds.
+#ifndef GPUALGO_SEARCHSORTED_KERNEL_CUH
+#define GPUALGO_SEARCHSORTED_KERNEL_CUH
+
+#include "parts/convert.cuh"
+#include "parts/layout.cuh"
+#include "parts/order.cuh"
+#include "parts/ptx.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int items_, int levels_, int min_blocks_, int shared_bytes_>
+struct SearchPolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int items = items_;            // queries per thread
+  static constexpr int levels = levels_;          // of the tree, at most
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor
+  static constexpr int shared_bytes = shared_bytes_;
+};
+
+// Places: those of the output and of the queries' leaves.
+template <int leaves, class Places>
+struct SearchParams {
+  const unsigned char* sorted[leaves];
+  const unsigned char* queries[leaves];
+  unsigned char* output;
+  int64 num_sorted, num_queries, num_tiles;
+  int64 steps[leaves];  // bytes from an element of the sorted array to the next
+  int64 num_levels;     // of the tree
+  int64 stretch_bits;   // between two nodes of the tree lie so many bits' worth of elements
+  Places places;
+};
+
+// A: the sorted array's elements; V: the queries; T: what both become before they are compared.
+template <class Policy, class Order, bool is_right, class A, class V, class T, class Index,
+          class Places>
+struct Search {
+  static constexpr int threads = Policy::block_threads;
+  static constexpr int items = Policy::items;
+  static constexpr int leaves = num_leaves<A>;
+  using Params = SearchParams<leaves, Places>;
+
+  struct Shared {
+    alignas(16) T nodes[1 << Policy::levels];  // the first one is not used
+  };
+  static_assert(sizeof(Shared) <= Policy::shared_bytes);
+
+  const Params& params;
+  Shared& shared;
+
+  // The queries of a thread, and where they are on their way.
+  struct Queries {
+    T values[items];
+    int64 places[items];
+    int64 outputs[items];  // offsets
+    bool is_there[items];
+  };
+
+  __device__ T sorted_at(int64 i) const {
+    const auto all = sources_of<A>(params.sorted);
+    return convert<T>(load_element<A>(
+        moved(all, [&](auto leaf) { return i * params.steps[decltype(leaf)::value]; })));
+  }
+
+  // Whether a query's place is behind an element.
+  __device__ static bool is_behind(const T& query, const T& element) {
+    if constexpr (is_right) {
+      return !Order::before(query, element);
+    } else {
+      return Order::before(element, query);
+    }
+  }
+
+  __device__ void fill() {
+    const int levels = int(params.num_levels), bits = int(params.stretch_bits);
+    const int64 num_nodes = params.num_sorted >> bits;
+    int level = 0;
+    for (int node = 1 + threadIdx.x; node < 1 << levels; node += threads) {
+      while (node >> level > 1) ++level;
+      const int below = levels - level;  // levels from the node's on
+      const int i = ((node - (1 << level)) << below) + (1 << (below - 1)) - 1;
+      if (i < num_nodes) assign(shared.nodes[node], sorted_at((int64(i + 1) << bits) - 1));
+    }
+  }
+
+  __device__ void load(Queries& own, int64 tile) const {
+    const auto all = sources_of<V>(params.queries);
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      const int64 i = (tile * items + k) * threads + threadIdx.x;
+      own.is_there[k] = i < params.num_queries;
+      own.places[k] = 0;
+      if (!own.is_there[k]) continue;
+      int64 offsets[1 + leaves];
+      params.places.offsets(i, offsets);
+      own.outputs[k] = offsets[0];
+      own.values[k] = convert<T>(load_element<V>(
+          moved(all, [&](auto leaf) { return offsets[1 + decltype(leaf)::value]; })));
+    }
+  }
+
+  // Goes down the tree: places are then those of stretches.
+  __device__ void descend(Queries& own) const {
+    const int levels = int(params.num_levels);
+    const int64 num_nodes = params.num_sorted >> params.stretch_bits;
+#pragma unroll 1
+    for (int level = 0; level < levels; ++level) {
+      const int below = levels - level, half = 1 << (below - 1);
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        if (!own.is_there[k] || own.places[k] + half > num_nodes) continue;
+        const int node = (1 << level) + (int(own.places[k]) >> below);
+        if (is_behind(own.values[k], shared.nodes[node])) own.places[k] += half;
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) own.places[k] <<= params.stretch_bits;
+  }
+
+  // Goes by halves through stretches.
+  __device__ void narrow_down(Queries& own) const {
+#pragma unroll 1
+    for (int64 half = (int64(1) << params.stretch_bits) >> 1; half > 0; half >>= 1) {
+      T probes[items];
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const bool is_element = own.is_there[k] && own.places[k] + half <= params.num_sorted;
+        if (is_element) probes[k] = sorted_at(own.places[k] + half - 1);
+      }
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const bool is_element = own.is_there[k] && own.places[k] + half <= params.num_sorted;
+        if (is_element && is_behind(own.values[k], probes[k])) own.places[k] += half;
+      }
+    }
+  }
+
+  __device__ void store(const Queries& own) const {
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      if (!own.is_there[k]) continue;
+      *reinterpret_cast<Index*>(params.output + own.outputs[k]) = Index(own.places[k]);
+    }
+  }
+
+  __device__ void run() {
+    fill();
+    ptx::syncthreads();
+    for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
+      Queries own;
+      load(own, tile);
+      descend(own);
+      narrow_down(own);
+      store(own);
+    }
+  }
+};
+
+template <class Policy, class Order, bool is_right, class A, class V, class T, class Index,
+          class Places>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) searchsorted_kernel(
+    const __grid_constant__ ParamsFor<Order, SearchParams<num_leaves<A>, Places>> params) {
+  take_numbers<Order>(params);
+  using Work = Search<Policy, Order, is_right, A, V, T, Index, Places>;
+  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
+  Work work{params, shared};
+  work.run();
+}
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,120 @@
+"""The kernel of a search on the CPU: blocks of queries go down by halves together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from gpualgo._algorithms.merge_sort.cpu_order_kernels import before, inline
+from gpualgo._algorithms.searchsorted import cpu_parameters as at
+from gpualgo._base import dtypes
+from gpualgo._cpu.compile_operator import cast
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.pointers import load, pointer_to, same, store
+
+_words = pointer_to(types.intp)
+_BLOCK = at.BLOCK
+
+
+def search_kernel(
+    fn: Any, sides: tuple[np.dtype[Any], np.dtype[Any]], element: np.dtype[Any],
+    ways: tuple[bool, ...], is_right: bool, index: np.dtype[Any], is_dense: bool,
+) -> Callable[..., None]:  # fmt: skip
+    """Write the kernel; `fn`: less, of elements as they lie in memory; None: by value.
+
+    `sides`: the elements of the sorted array, and the queries.
+    """
+    as_sorted, as_query = (pointer_to(storage(side)) for side in sides)
+    has_nan = fn is None and element.names is None and dtypes.kind(element) == "f"
+    compared = np.dtype(np.float32) if has_nan and element.itemsize == 2 else element
+    of_sorted, of_query = (_converted(side, element, compared) for side in sides)
+    as_place, place_type = pointer_to(storage(index)), storage(index)
+    if has_nan:
+        is_behind = _behind_number(ways[0], is_right)
+    else:
+        is_behind = _behind(fn, element, ways, is_right)
+    size = sides[0].itemsize
+
+    def element_at(first: int, step: int, i: int) -> Any:
+        return of_sorted(load(as_sorted(first + i * step), 0))
+
+    at_place = inline(element_at)
+
+    def numbers_of(first: int, step: int, num_sorted: int) -> int:
+        """Return how many elements there are before the first NaN."""
+        low, high = 0, num_sorted
+        while low < high:
+            middle = (low + high) // 2
+            x = at_place(first, step, middle)
+            if x == x:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    count_numbers = inline(numbers_of)
+
+    def kernel(table: int, scratch: int, begin: int, end: int) -> None:
+        p, places = _words(table), _words(scratch)
+        first, num_sorted = load(p, at.SORTED), load(p, at.NUM_SORTED)
+        step = size if is_dense else load(p, at.STEP)
+        num_numbers = count_numbers(first, step, num_sorted) if has_nan else num_sorted
+        queries, output = as_query(load(p, at.QUERIES)), as_place(load(p, at.OUTPUT))
+        for task in range(begin, end):
+            start = task * _BLOCK
+            count = min(_BLOCK, load(p, at.NUM_QUERIES) - start)
+            for k in range(count):
+                store(places, k, 0)
+            rest = num_numbers  # each place is one of so many, and one more
+            while rest > 0:
+                half = (rest + 1) // 2
+                probe = first + (half - 1) * step
+                for k in range(count):
+                    place = load(places, k)
+                    x = at_place(probe, step, place)
+                    is_later = is_behind(of_query(load(queries, start + k)), x)
+                    store(places, k, place + (half if is_later else 0))
+                rest -= half
+            for k in range(count):
+                place = load(places, k)
+                if has_nan and is_right:
+                    query = of_query(load(queries, start + k))
+                    place = place if query == query else num_sorted
+                store(output, start + k, place_type(place))
+
+    return kernel
+
+
+def _converted(side: np.dtype[Any], element: np.dtype[Any], compared: np.dtype[Any]) -> Any:
+    """Return what makes an element what it is compared as: by way of the common dtype."""
+    to_element = same if side == element else cast(side, element)
+    if compared == element:
+        return to_element
+    widened = cast(element, compared)
+    return inline(lambda x: widened(to_element(x)))
+
+
+def _behind_number(falls: bool, is_right: bool) -> Any:
+    """Return is_behind(query, x) for an x that is no NaN; a query that is one is behind it.
+
+    One comparison, of which the compiler makes no branch.
+    """
+    if is_right:
+        return inline(
+            (lambda query, x: not query > x) if falls else (lambda query, x: not query < x)
+        )
+    return inline((lambda query, x: not x <= query) if falls else (lambda query, x: not x >= query))
+
+
+def _behind(fn: Any, element: np.dtype[Any], ways: tuple[bool, ...], is_right: bool) -> Any:
+    """Return is_behind(query, x): whether the query's place is behind an element."""
+    if fn is None:
+        first = before(element, ways)
+    else:
+        first = inline(lambda a, b: fn(b, a)) if ways[0] else inline(lambda a, b: fn(a, b))
+    if is_right:
+        return inline(lambda query, x: not first(query, x))
+    return inline(lambda query, x: first(x, query))

@@ -1,0 +1,146 @@
+"""A search: a sorted array, elements that are looked up in it, and the order of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._algorithms.merge_sort.comparison import comparison_of
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
+from gpualgo._base.extents import order_of
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+Forms = tuple[Form | None, ...]
+INDEX = np.dtype(np.int64)
+
+
+class Search(Problem):
+    """What equal calls of `searchsorted` share. Its arrays: those of a, then those of v."""
+
+    op_name = "less"
+    gives_scalars = True
+    copies_page_locked = True  # an array that is searched would cross the bus again and again
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        ways, self.is_right, index, self.num_leaves, self.forms = rest
+        count = self.num_leaves
+        a, v, form = views[:count], views[count:], self.forms[0]
+        names = [*inputs.names(a, form, "a"), *inputs.names(v, form, "v")]
+        self.inputs = names
+        super().__init__(device, views, op, init, rest, where)
+        checks.same_place(list(views), where)
+        if len(a[0].shape) != 1:
+            raise ValueError(
+                f"{where}: a has {len(a[0].shape)} dimensions; pass a sorted array of one"
+            )
+        comparison_of(v, names[count:], form, op, ways, device, where)  # which looks at dtypes
+        common = [
+            _common(x, y, name, other, where)
+            for x, y, name, other in zip(a, v, names[:count], names[count:], strict=True)
+        ]
+        typed = [x._replace(dtype=dtype) for x, dtype in zip(a, common, strict=True)]
+        comparison_of(a, names[:count], form, op, ways, device, where)
+        self.order = comparison_of(typed, names[:count], form, op, ways, device, where)
+        self.sides = elements.element_of(a, form), elements.element_of(v, form)
+        (self.num_sorted,), self.shape = a[0].shape, v[0].shape
+        self.is_empty = self.num_sorted == 0
+        found = index_dtype_of(index, self.num_sorted, where)
+        layouts = [view.strides for view in v]
+        in_place = tuple(range(count, 2 * count))
+        self.results = (Result(self.shape, found, in_place, order_of(self.shape, layouts)),)
+
+    @classmethod
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "one pass", views[rest[3] :]
+
+    def of_empty(self, op: Any, init: Any) -> Array:
+        return np.zeros((), self.results[0].dtype)
+
+    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        if len(arguments) != 2:
+            return None
+        try:
+            return arguments_of(arguments[0], arguments[1], self.where, self.num_arguments > 0)
+        except ValueError:  # no shape is as prepared, which is told next
+            return None
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.searchsorted import cuda
+
+        return cuda.plan_of(self, self.order.with_op(op), views, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.searchsorted import cpu
+
+        cpu.search(self, self.order.with_op(op), arrays, results[0])
+
+
+def _common(x: View, y: View, name: str, other: str, where: str) -> np.dtype[Any]:
+    """Return the dtype that an element of a and one of v are compared in: NumPy's for both."""
+    if x.dtype == y.dtype:
+        return x.dtype
+    try:
+        found = np.result_type(x.dtype, y.dtype)
+    except TypeError:
+        found = None
+    if found is None or dtypes.name_of(found) is None:
+        raise TypeError(
+            f"{where}: {name} has dtype {x.dtype} and {other} has {y.dtype}, which NumPy takes to "
+            "no common dtype; convert one of them"
+        )
+    return found
+
+
+def index_dtype_of(value: Any, length: int, where: str) -> np.dtype[Any]:
+    """Return the dtype of places once it is one of integers that holds an array's length."""
+    dtype = dtypes.as_dtype(value, where)
+    if dtype.kind not in "iu":
+        raise TypeError(f"{where}: dtype {dtype} is none of places; pass one of integers")
+    if length > np.iinfo(dtype).max:
+        raise ValueError(
+            f"{where}: dtype {dtype} does not hold {length}, the length of a; pass dtype=np.int64"
+        )
+    return dtype
+
+
+def arguments_of(a: Any, v: Any, where: str, has_names: bool) -> tuple[Views, Forms]:
+    """Return the views of a and v, and how their elements are built."""
+    sorted_views, form = inputs.spread(a, f"{where}: a", has_names)
+    if isinstance(v, NUMBERS) and not isinstance(v, np.void):
+        v = _array_of(v, sorted_views[0], where)
+    queries, other = inputs.spread(v, f"{where}: v", has_names)
+    if form != other:
+        raise TypeError(
+            f"{where}: v is built otherwise than a; pass two arrays, or two tuples of as many, of "
+            "the same fields"
+        )
+    return (*sorted_views, *queries), (form, other)
+
+
+NUMBERS = (bool, int, float, complex, np.generic)
+
+
+def _array_of(number: Any, a: View, where: str) -> Any:
+    """Return an array of no dimensions, in a's library."""
+    if a.device >= 0:
+        raise TypeError(
+            f"{where}: v is the number {number!r} beside arrays on a GPU; "
+            "pass an array of no dimensions"
+        )
+    array = np.asarray(number)
+    dtypes.check(array.dtype, f"{where}: v")
+    return a.library.from_numpy(array, a.owner)
