@@ -1,9 +1,8 @@
 // Where elements belong in a sorted array: output[i] = the first place whose element does not come
 // before query i, or (is_right) that query i comes before.
 //
-// Algorithm  A block keeps a sample of the sorted array in shared memory: the top of a binary
-// search
-//            tree, level by level (the layout of Eytzinger, after Khuong and Morin 2017,
+// Algorithm  A block keeps a sample of the sorted array in shared memory: the top of a search tree,
+//            level by level (the layout of Eytzinger, after Khuong and Morin 2017,
 //            doi:10.1145/3053370), where the nodes of a level are neighbours: threads that have
 //            parted meet in few banks, as they would not in sorted order. A query goes down the
 //            tree, and then by halves through the stretch of the sorted array between two nodes.
