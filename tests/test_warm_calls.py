@@ -50,6 +50,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "sort": lambda: ga.sort(keys),
         "merge_sort": lambda: ga.merge_sort(keys),
         "merge": lambda: ga.merge(keys, keys),
+        "searchsorted": lambda: ga.searchsorted(keys, keys),
         "select": lambda: ga.select(x, mask, out=y, out_count=count),
         "stable_partition": lambda: ga.stable_partition(x, mask, out=y, out_count=count),
         "run_length_encode": lambda: ga.run_length_encode(x, out=(y, lengths), out_count=count),
@@ -79,6 +80,9 @@ def _plans() -> dict[str, Callable[[], Any]]:
         "sort": (ga.prepare(ga.sort, keys), keys, _array(np.uint32)),
         "merge_sort": (ga.prepare(ga.merge_sort, keys), keys, _array(np.uint32)),
         "merge": (_twice(ga.prepare(ga.merge, keys, keys)), keys, _array(np.uint32, (2 * N,))),
+        "searchsorted": (
+            _twice(ga.prepare(ga.searchsorted, keys, keys)), keys, _array(np.int64),
+        ),
         "select": (_marked(ga.prepare(ga.select, x, mask), mask), x, _array()),
         "stable_partition": (
             _marked(ga.prepare(ga.stable_partition, x, mask), mask), x, _array(),
@@ -108,7 +112,7 @@ def _marked(plan: Any, *others: FakeArray) -> Callable[..., Any]:
 
 PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclusive_scan",
          "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
-         "merge", "select", "stable_partition", "run_length_encode")  # fmt: skip
+         "merge", "searchsorted", "select", "stable_partition", "run_length_encode")  # fmt: skip
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
 COUNTED = ("select", "stable_partition", "run_length_encode")  # who waits is decided on the way
 CALLS = (

@@ -65,8 +65,10 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("complex128")])
     swapped = Operator(lambda a, b: (a[0], b[1]))
     specs = [dense(Operator(operator.sub), FLOAT32), dense(swapped, pair), spaced(swapped, pair)]
+    # On sm_75 NVRTC 13.0 lacks one register for pairs of 20 bytes, newer ones do not.
+    spilled = 16 if capability == OTHERS[0] else 0
     for code in sass.read_all(specs, capability, tmp_path):
-        assert code.local_bytes == 0
+        assert code.local_bytes <= spilled
         assert not code.calls()
 
 

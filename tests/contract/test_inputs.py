@@ -37,7 +37,9 @@ def test_read_only_on_a_device(cuda: Backend, case: Case) -> None:
     want = hosts(cuda, call(*arrays))
     results = call(*(Shown(x, readonly=True) for x in arrays))
     found = results if isinstance(results, tuple) else (results,)
-    assert_bits([np.asarray(x.copy_to_host()) for x in found], want)
+    if not case.is_joined:  # two results in one are on the host already
+        found = tuple(x.copy_to_host() for x in found)
+    assert_bits([np.asarray(x) for x in found], want)
     assert_bits(hosts(cuda, tuple(arrays)), case.samples())
 
 
