@@ -5,8 +5,8 @@
 //            doi:10.1109/IPDPSW.2012.202; Green, McColl and Bader 2012,
 //            doi:10.1145/2304576.2304621): merge_splits_kernel finds by binary search how many
 //            elements of the first run come before each tile of the result. In merge_kernel a block
-//            then has a tile: it loads the elements that make it, finds in shared memory where each
-//            of them goes, and writes them in that order.
+//            then has a tile: it loads the elements that make it into shared memory, its threads
+//            each merge some into registers, put them back, and the block writes them.
 // Bytes      2 (k + v) per key of k bytes with values of v; launches: two; temporary storage: 8
 //            bytes for each tile. Values are read in the order of the result, in which neighbours
 //            come from two stretches.
@@ -98,8 +98,8 @@ struct TileMerge {
   using Params = MergeParams<num_leaves<T>, num_leaves<V>>;
 
   struct Shared {
-    alignas(16) T keys[tile_items];  // of the first run, then of the second
-    uint16 order[tile_items];        // where among them each element of the tile is
+    alignas(16) T keys[tile_items];                // of the first run, then of the second
+    uint16 order[has_values<V> ? tile_items : 1];  // where among them each of the tile was
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
@@ -108,6 +108,7 @@ struct TileMerge {
   MergeTile at;
   int64 begin_a, begin_b;  // of the stretches that make the tile, in their arrays
   int num_a, num_b;
+  T own[items];
 
   __device__ TileMerge(const Params& params, Shared& shared, int64 tile)
       : params(params), shared(shared), at(merge_tile<tile_items>(params, tile)) {
@@ -123,58 +124,66 @@ struct TileMerge {
     begin_b = at.begin + params.second_begin + (at.place - i);
   }
 
+  template <bool is_whole>
   __device__ void load() {
-    const auto a = advanced(sources_of<T>(params.first.keys), begin_a);
-    const auto b = advanced(sources_of<T>(params.second.keys), begin_b - num_a);
+    const auto a = advanced(sources_of<T>(params.first.keys), begin_a + threadIdx.x);
+    const auto b = advanced(sources_of<T>(params.second.keys), begin_b - num_a + threadIdx.x);
+    const int left = at.count - int(threadIdx.x), left_a = num_a - int(threadIdx.x);
     T loaded[items];
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      const int i = threadIdx.x + k * threads;
-      if (i < at.count) loaded[k] = load_element<T>(advanced(either(i < num_a, a, b), i));
+      const int i = k * threads;
+      if (is_whole || i < left) loaded[k] = load_element<T>(advanced(either(i < left_a, a, b), i));
     }
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
-      if (i < at.count) assign(shared.keys[i], loaded[k]);
+      if (is_whole || i < at.count) assign(shared.keys[i], loaded[k]);
     }
   }
 
+  // Takes this thread's elements of the result.
   __device__ void merge_own() {
     const int place = threadIdx.x * items;
     if (place >= at.count) return;
-    int a = split_at(place, num_a, num_b, [&](int in_b, int in_a) {
+    const int a = split_at(place, num_a, num_b, [&](int in_b, int in_a) {
       return Order::before(shared.keys[num_a + in_b], shared.keys[in_a]);
     });
-    int b = num_a + place - a;
-    T from_a, from_b;  // the next of each run, where there is one
-    if (a < num_a) assign(from_a, shared.keys[a]);
-    if (b < at.count) assign(from_b, shared.keys[b]);
-#pragma unroll 1
-    for (int i = place; i < place + items && i < at.count; ++i) {
-      const bool takes_b = b < at.count && (a >= num_a || Order::before(from_b, from_a));
-      shared.order[i] = uint16(takes_b ? b : a);
-      if (takes_b) {
-        if (++b < at.count) assign(from_b, shared.keys[b]);
-      } else {
-        if (++a < num_a) assign(from_a, shared.keys[a]);
+    const int b = num_a + place - a;
+    merge_steps<items, Order>(shared.keys, a, num_a, b, at.count, own, [&](int k, int from) {
+      if constexpr (has_values<V>) {
+        if (place + k < at.count) shared.order[place + k] = uint16(from);
       }
+    });
+  }
+  __device__ void put_own() {
+    const int place = threadIdx.x * items, left = at.count - place;
+    if (left >= items) {
+#pragma unroll
+      for (int k = 0; k < items; ++k) assign(shared.keys[place + k], own[k]);
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      if (k < left) assign(shared.keys[place + k], own[k]);
     }
   }
 
+  template <bool is_whole>
   __device__ void write() const {
     const int64 begin = at.begin + at.place;
-    const Targets<T> target = advanced(targets_of<T>(params.output_keys), begin);
+    const auto target = advanced(targets_of<T>(params.output_keys), begin + threadIdx.x);
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
-      if (i < at.count) store_element(advanced(target, i), shared.keys[shared.order[i]]);
-    }
-    if constexpr (has_values<V>) {
-#pragma unroll 1
-      for (int k = 0; k < items; k += batch) write_values(threadIdx.x + k * threads);
+      if (is_whole || i < at.count) store_element(advanced(target, k * threads), shared.keys[i]);
     }
   }
 
+  __device__ void write_values() const {
+#pragma unroll 1
+    for (int k = 0; k < items; k += batch) write_values(threadIdx.x + k * threads);
+  }
   // Writes `batch` of this thread's values, the first for element `first` of the tile.
   __device__ void write_values(int first) const {
     // Without any: positions, those of the second run behind those of the first.
@@ -204,11 +213,23 @@ struct TileMerge {
   }
 
   __device__ void run() {
-    load();
+    const bool is_whole = at.count == tile_items;
+    if (is_whole) {
+      load<true>();
+    } else {
+      load<false>();
+    }
     ptx::syncthreads();
     merge_own();
     ptx::syncthreads();
-    write();
+    put_own();
+    ptx::syncthreads();
+    if (is_whole) {
+      write<true>();
+    } else {
+      write<false>();
+    }
+    if constexpr (has_values<V>) write_values();
     ptx::syncthreads();  // before the next tile takes the place of this one
   }
 };

@@ -64,6 +64,42 @@ __device__ inline Index split_at(Index place, Index num_a, Index num_b, Compare 
   return low;
 }
 
+// Returns one of two, number by number, as above.
+template <class T>
+__device__ inline void choose(T& to, bool is_first, const T& first, const T& second) {
+  for_each_leaf<T>([&](auto leaf) {
+    constexpr int i = decltype(leaf)::value;
+    leaf_of<i>(to) = is_first ? leaf_of<i>(first) : leaf_of<i>(second);
+  });
+}
+
+// Takes a thread's elements of two sorted runs in shared memory, merged: what is left of the first
+// from `a` to `end_a`, of the second from `b` to `end_b`, one at least of both. Calls taken(k, i)
+// for each, from where it came. No step branches; behind the last it takes any element again.
+template <int items, class Order, class T, class Taken>
+__device__ inline void merge_steps(const T* keys, int a, int end_a, int b, int end_b,
+                                   T (&own)[items], Taken taken) {
+  const int last = (b < end_b ? end_b : end_a) - 1, behind = a + b + 1;
+  T from_a, from_b;  // the next of each run
+  assign(from_a, keys[a < last ? a : last]);
+  assign(from_b, keys[b < last ? b : last]);
+#pragma unroll
+  for (int k = 0; k < items; ++k) {
+    const bool b_is_first = Order::before(from_b, from_a);
+    const bool takes_b = (b < end_b) & ((a >= end_a) | b_is_first);
+    choose(own[k], takes_b, from_b, from_a);
+    taken(k, takes_b ? b : a);
+    if (k + 1 == items) break;
+    if (!takes_b) ++a;
+    b = behind + k - a;
+    const int next = takes_b ? b : a;
+    T key;
+    assign(key, keys[next < last ? next : last]);
+    choose(from_b, takes_b, key, from_b);
+    choose(from_a, takes_b, from_a, key);
+  }
+}
+
 }  // namespace gpualgo
 
 #endif

@@ -103,11 +103,12 @@ struct TileSort {
   }
 
   // Sorts this thread's elements, of which the last may be missing.
+  template <bool is_whole>
   __device__ void sort_own() {
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       places[k] = place + k;
-      if (place + k < count) assign(keys[k], shared.keys[base + place + k]);
+      if (is_whole || place + k < count) assign(keys[k], shared.keys[base + place + k]);
     }
 #pragma unroll 1
     for (int round = 0; round < items; round += 2) {
@@ -115,20 +116,25 @@ struct TileSort {
       for (int phase = 0; phase < 2; ++phase) {
 #pragma unroll
         for (int k = phase; k + 1 < items; k += 2) {
-          if (place + k + 1 < count && Order::before(keys[k + 1], keys[k])) exchange(k, k + 1);
+          if constexpr (is_whole) {
+            exchange_if(Order::before(keys[k + 1], keys[k]), k, k + 1);
+          } else if (place + k + 1 < count) {
+            exchange_if(Order::before(keys[k + 1], keys[k]), k, k + 1);
+          }
         }
       }
     }
   }
 
-  __device__ void exchange(int i, int j) {
-    T key;
-    assign(key, keys[i]);
-    assign(keys[i], keys[j]);
-    assign(keys[j], key);
-    const uint32 moved = places[i];
-    places[i] = places[j];
-    places[j] = moved;
+  __device__ void exchange_if(bool is_due, int i, int j) {
+    T first, second;
+    choose(first, is_due, keys[j], keys[i]);
+    choose(second, is_due, keys[i], keys[j]);
+    assign(keys[i], first);
+    assign(keys[j], second);
+    const uint32 place_i = places[i], place_j = places[j];
+    places[i] = is_due ? place_j : place_i;
+    places[j] = is_due ? place_i : place_j;
   }
 
   __device__ void put_own() {
@@ -150,27 +156,13 @@ struct TileSort {
     const int a = base + pair, b = a + run, end = b + num_b;
     const int diagonal = place - pair;
     if (diagonal >= num_a + num_b) return;
-    int i = split_at(diagonal, num_a, num_b, [&](int in_b, int in_a) {
+    const int i = split_at(diagonal, num_a, num_b, [&](int in_b, int in_a) {
       return Order::before(shared.keys[b + in_b], shared.keys[a + in_a]);
     });
-    int at_a = a + i, at_b = b + diagonal - i;
-    T from_a, from_b;  // the next of each run, where there is one
-    if (i < num_a) assign(from_a, shared.keys[at_a]);
-    if (at_b < end) assign(from_b, shared.keys[at_b]);
-#pragma unroll
-    for (int k = 0; k < items; ++k) {
-      const bool has_a = at_a < a + num_a, has_b = at_b < end;
-      if (!has_a && !has_b) break;
-      if (has_b && (!has_a || Order::before(from_b, from_a))) {
-        assign(keys[k], from_b);
-        if constexpr (has_values<V>) places[k] = shared.places[at_b];
-        if (++at_b < end) assign(from_b, shared.keys[at_b]);
-      } else {
-        assign(keys[k], from_a);
-        if constexpr (has_values<V>) places[k] = shared.places[at_a];
-        if (++at_a < a + num_a) assign(from_a, shared.keys[at_a]);
-      }
-    }
+    merge_steps<items, Order>(shared.keys, a + i, a + num_a, b + diagonal - i, end, keys,
+                              [&](int k, int from) {
+                                if constexpr (has_values<V>) places[k] = shared.places[from];
+                              });
   }
 
   // What a thread reads of shared memory is what it writes for the next tile.
@@ -211,7 +203,11 @@ struct TileSort {
   __device__ void run() {
     load();
     ptx::syncthreads();
-    sort_own();
+    if (place + items <= count) {
+      sort_own<true>();
+    } else {
+      sort_own<false>();
+    }
 #pragma unroll 1
     for (int run = items; run < longest(); run *= 2) {
       put_own();
@@ -226,7 +222,8 @@ struct TileSort {
 };
 
 template <class Policy, class Order, class T, class V>
-__global__ void __launch_bounds__(Policy::block_threads, (Policy::min_blocks + 1) / 2)
+__global__ void __launch_bounds__(Policy::block_threads,
+                                  has_values<V> ? (Policy::min_blocks + 1) / 2 : Policy::min_blocks)
     sort_tiles_kernel(
         const __grid_constant__ ParamsFor<Order, SortTilesParams<num_leaves<T>, num_leaves<V>>>
             params) {

@@ -1,7 +1,7 @@
 // How many elements all earlier tiles have together: a look-back of counts (parts/lookback.cuh).
 //
 // Counts are integers, so that it does not matter from which tiles' prefixes and aggregates a sum
-// is put together: unlike a scan's, tiles publish their own prefixes, and a warp stops at the
+// is put together: unlike a scan's, tiles publish their own prefixes, and a block stops at the
 // nearest.
 #ifndef GPUALGO_PARTS_PREFIX_SUM_CUH
 #define GPUALGO_PARTS_PREFIX_SUM_CUH
@@ -26,29 +26,69 @@ __device__ inline RunHeads<Count> joined(const RunHeads<Count>& a, const RunHead
   return {Count(a.count + b.count), a.last < b.last ? b.last : a.last};
 }
 
-// The sum of what the tiles before `tile` have published, waited for by one warp, for all its
-// lanes. The first tile publishes a prefix. What is value-initialised adds nothing.
-template <class Sum>
-__device__ inline Sum sum_before(const TileStates& states, int64 tile) {
-  const int lane = threadIdx.x % warp_threads;
-  Sum sum{};  // of this lane's tiles
-  for (int64 end = tile; end > 0; end -= warp_threads) {
-    const int64 at = end - 1 - lane;
-    Sum value{};
-    Status status = nothing;
-    uint32 prefixes, reached;  // reached: the lanes up to the nearest prefix
-    do {
-      if (at >= 0 && status != prefix) status = states.read(states.load<Sum>(at), value);
-      prefixes = ptx::ballot_sync(all_lanes, status == prefix);
-      reached = prefixes ^ (prefixes - 1);
-    } while (ptx::any_sync(all_lanes, at >= 0 && status == nothing && (reached >> lane & 1)));
-    if (at >= 0 && (reached >> lane & 1)) sum = joined(sum, value);
-    if (prefixes != 0) break;
+// The sum of what the tiles before a tile have published, for all threads of a block: start, share,
+// a barrier of the block, finish. Each warp looks at 32 tiles, the first at the nearest, all at the
+// same time: as far as blocks that run together are apart. What is value-initialised adds nothing.
+template <class Sum, int warps>
+struct SumBefore {
+  struct Shared {
+    Sum sums[warps];     // of each warp's tiles, up to the nearest prefix
+    uint32 ends[warps];  // whether there was one, or the first tile
+  };
+  Tagged<Sum> loaded;
+
+  // Begins to load states: some work may be done until they are here.
+  __device__ void start(const TileStates& states, int64 tile) {
+    const int64 at = tile - 1 - int(threadIdx.x);
+    loaded = states.load<Sum>(at < 0 ? 0 : at);
   }
+  // Waits for this warp's states, and tells the others of them.
+  __device__ void share(Shared& shared, const TileStates& states, int64 tile) {
+    const int64 at = tile - 1 - int(threadIdx.x);
+    const int lane = threadIdx.x % warp_threads;
+    Sum value;
+    uint32 ends;  // lanes
+    for (;;) {
+      value = Sum{};
+      const Status status = at < 0 ? prefix : states.read(loaded, value);
+      ends = ptx::ballot_sync(all_lanes, status == prefix);
+      const bool is_needed = (ends ^ (ends - 1)) >> lane & 1;  // up to the nearest end
+      if (!is_needed) value = Sum{};
+      if (!ptx::any_sync(all_lanes, is_needed && status == nothing)) break;
+      if (at >= 0) loaded = states.load<Sum>(at);
+    }
+    value = warp_sum(value);
+    if (lane == 0) {
+      shared.sums[threadIdx.x / warp_threads] = value;
+      shared.ends[threadIdx.x / warp_threads] = ends != 0;
+    }
+  }
+  __device__ Sum finish(Shared& shared, const TileStates& states, int64 tile) {
+    const int lane = threadIdx.x % warp_threads;
+    Sum sum{};
+    for (;;) {
+      const bool is_end = lane < warps && shared.ends[lane] != 0;
+      const uint32 ends = ptx::ballot_sync(all_lanes, is_end);
+      Sum value{};
+      if (lane < warps && ((ends ^ (ends - 1)) >> lane & 1)) value = shared.sums[lane];
+      sum = joined(sum, warp_sum(value));
+      if (ends != 0) return sum;
+      tile -= warps * warp_threads;
+      start(states, tile);
+      ptx::syncthreads();
+      share(shared, states, tile);
+      ptx::syncthreads();
+    }
+  }
+
+  __device__ static Sum warp_sum(Sum value) {
 #pragma unroll
-  for (int delta = 1; delta < warp_threads; delta *= 2) sum = joined(sum, shuffle_xor(sum, delta));
-  return sum;
-}
+    for (int delta = 1; delta < warp_threads; delta *= 2) {
+      value = joined(value, shuffle_xor(value, delta));
+    }
+    return value;
+  }
+};
 
 }  // namespace gpualgo
 

@@ -101,6 +101,23 @@ struct Ordinal {
   int64 index;
 };
 
+namespace detail {
+
+template <bool is_wide>
+struct UintOf {
+  using type = uint32;
+};
+template <>
+struct UintOf<true> {
+  using type = uint64;
+};
+
+}  // namespace detail
+
+// A word of so many bits at least, 64 at most.
+template <int bits>
+using UintFor = typename detail::UintOf<(bits > 32)>::type;
+
 template <class A, class B>
 inline constexpr bool is_same = false;
 template <class A>

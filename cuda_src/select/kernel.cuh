@@ -5,9 +5,9 @@
 //            look-back", NVIDIA NVR-2016-002, 2016). Blocks take tiles in order. A tile is loaded
 //            into registers and marked; lanes rank what they keep by a scan of their counts, four
 //            rows in one word; the tile's count is published, and what is kept is moved up in
-//            shared memory. Only then the block looks back for the tile that it took before, whose
-//            predecessors have had that long to publish, and writes it while the next one is being
-//            loaded. With a rest, a count of all that is kept was made before (see the host's
+//            shared memory, and the next one is being loaded. Only then the block looks back for
+//            the tile that it staged before, whose predecessors have had that long to publish, and
+//            writes it. With a rest, a count of all that is kept was made before (see the host's
 //            side).
 // Bytes      sizeof(T) and the mark per element, sizeof(T) per element that is kept; launches: one.
 //            Temporary storage: 8 bytes per tile (16 from 2^32 elements on), and 256.
@@ -65,12 +65,15 @@ struct Select {
   }
   // Behind all leaves, where in the tile runs begin.
   static constexpr int heads = section<outputs>();
-  static constexpr int stage_bytes = heads + (gives_lengths ? tile_items * int(sizeof(int)) : 0);
+  static constexpr int stage_bytes = heads + (gives_lengths ? tile_items * int(sizeof(uint16)) : 0);
+  static_assert(tile_items <= 1 << 15);  // counts of 16 bits
+
+  using Before = SumBefore<Sum, warps>;
 
   struct Shared {
     alignas(vector_bytes) unsigned char stages[2][stage_bytes];
-    Sum before;         // the tile that is written next
-    uint32 next;        // the tile that is taken
+    typename Before::Shared before;
+    uint32 next[2];     // tiles that are taken
     int totals[warps];  // what each keeps of the tile at hand
     int lasts[warps];   // the last element that it keeps
   };
@@ -97,15 +100,14 @@ struct Select {
       int place = begin + held.starts[row] + Tiles::field(held.before, row);
 #pragma unroll
       for (int k = 0; k < items; ++k) {
-        const bool is_kept = held.kept >> (row * items + k) & 1;
         const int i = tiles.start_of(row) + k;
-        if (is_kept) {
+        if (held.kept >> (row * items + k) & 1) {
           put(to, place, held.packs[row].items[k]);
-          if constexpr (gives_lengths) reinterpret_cast<int*>(to + heads)[place] = i;
+          if constexpr (gives_lengths) reinterpret_cast<uint16*>(to + heads)[place] = uint16(i);
+          ++place;
         } else if (keeps_rest && i < count) {
           put(to, num_kept + i - place, held.packs[row].items[k]);
         }
-        place += is_kept;
       }
     }
   }
@@ -130,30 +132,61 @@ struct Select {
         const auto* numbers = reinterpret_cast<const Number*>(from + section<i>()) + begin;
         const int64 step = params.output_steps[i];
         unsigned char* to = params.output[i] + place * step;
-#pragma unroll 4
-        for (int k = threadIdx.x; k < count; k += Policy::block_threads) {
-          *reinterpret_cast<Number*>(to + k * step) = numbers[k];
-        }
+        put_all<Number>(to, step, 0, count, [&](int k) { return numbers[k]; });
       }
     });
+  }
+  // Writes number_of(k) to place k of an output, for all from `begin` to `end`.
+  template <class Number, class NumberOf>
+  __device__ static void put_all(unsigned char* to, int64 step, int begin, int end,
+                                 NumberOf number_of) {
+    if (step == int64(sizeof(Number))) {
+#pragma unroll 4
+      for (int k = begin + threadIdx.x; k < end; k += Policy::block_threads) {
+        reinterpret_cast<Number*>(to)[k] = number_of(k);
+      }
+      return;
+    }
+#pragma unroll 1
+    for (int k = begin + threadIdx.x; k < end; k += Policy::block_threads) {
+      *reinterpret_cast<Number*>(to + k * step) = number_of(k);
+    }
   }
 
   // The last element of the tile that a warp keeps; -1 if it keeps none. Its lanes all get it.
   __device__ int last_of(const Tile& held) const {
     int last = -1;
-#pragma unroll
-    for (int row = 0; row < rows; ++row) {
-#pragma unroll
-      for (int k = 0; k < items; ++k) {
-        if (held.kept >> (row * items + k) & 1) last = tiles.start_of(row) + k;
-      }
+    if (held.kept != 0) {
+      const int bit = last_bit(held.kept);
+      last = tiles.start_of(bit / items) + bit % items;
     }
+    return warp_max(last);
+  }
+  __device__ static int last_bit(uint32 bits) { return 31 - ptx::clz(bits); }
+  __device__ static int last_bit(uint64 bits) {
+    const uint32 high = uint32(bits >> 32);
+    return high != 0 ? 32 + last_bit(high) : last_bit(uint32(bits));
+  }
+  __device__ static int warp_max(int value) {
 #pragma unroll
     for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const int other = shuffle_xor(last, delta);
-      last = last < other ? other : last;
+      const int other = shuffle_xor(value, delta);
+      value = value < other ? other : value;
     }
-    return last;
+    return value;
+  }
+
+  // Adds up what the warps keep; returns how many come before this warp's.
+  __device__ int add_totals(Staged& staged) const {
+    const int total = lane < warps ? shared.totals[lane] : 0;
+    uint32 sums = uint32(total) << 16 | (lane < warp ? total : 0);
+#pragma unroll
+    for (int delta = 1; delta < warp_threads; delta *= 2) sums += shuffle_xor(sums, delta);
+    staged.kept = int(sums >> 16);
+    if constexpr (gives_lengths) {
+      if (warp == 0) staged.last = warp_max(lane < warps ? shared.lasts[lane] : -1);
+    }
+    return int(sums & 0xffff);
   }
 
   __device__ static Count count_in(const Count& sum) { return sum; }
@@ -167,38 +200,41 @@ struct Select {
     }
   }
 
-  // Finds what precedes a staged tile, and tells the tiles behind it. Called by the first warp.
-  __device__ void look_back(const Staged& staged) {
-    const Sum before = sum_before<Sum>(states, staged.tile);
-    if (threadIdx.x != 0) return;
+  // Tells the tiles behind a staged one how many precede them. Called by one thread.
+  __device__ void publish(const Staged& staged, const Sum& before) {
     const Sum total = joined(before, sum_of(staged));
     if (staged.tile > 0) states.publish(staged.tile, total, prefix);
-    shared.before = before;
     if (keeps_rest || staged.tile < params.num_tiles - 1) return;
     const int64 num_kept = int64(count_in(total));
     *params.num_kept = num_kept;
     if constexpr (gives_lengths) put_length(num_kept - 1, params.num_items - int64(total.last));
   }
 
-  __device__ void write(const Staged& staged, const unsigned char* from) const {
-    const int64 before = int64(count_in(shared.before));
+  __device__ void write(const Staged& staged, const Sum& sum_before,
+                        const unsigned char* from) const {
+    const int64 before = int64(count_in(sum_before));
     write(from, 0, before, staged.kept);
     if constexpr (keeps_rest) {
       const int64 rest = *params.num_kept + staged.tile * tile_items - before;
       write(from, staged.kept, rest, staged.count - staged.kept);
     }
-    if constexpr (gives_lengths) write_lengths(staged, from, before);
+    if constexpr (gives_lengths) write_lengths(staged, sum_before, from);
   }
 
   // Writes how long the runs are that end where one of the tile begins.
-  __device__ void write_lengths(const Staged& staged, const unsigned char* from,
-                                int64 before) const {
-    const int* begins = reinterpret_cast<const int*>(from + heads);
-    const int64 tile = staged.tile * tile_items;
-    for (int k = threadIdx.x; k < staged.kept; k += Policy::block_threads) {
-      const int64 last = k > 0 ? tile + begins[k - 1] : int64(shared.before.last);
-      if (before + k > 0) put_length(before + k - 1, tile + begins[k] - last);
+  __device__ void write_lengths(const Staged& staged, const Sum& sum_before,
+                                const unsigned char* from) const {
+    const int64 before = int64(sum_before.count);
+    const uint16* begins = reinterpret_cast<const uint16*>(from + heads);
+    if (threadIdx.x == 0 && staged.kept > 0 && before > 0) {
+      const int64 begin = staged.tile * tile_items + begins[0];
+      put_length(before - 1, begin - int64(sum_before.last));
     }
+    const int64 room = params.capacity - (before - 1);
+    const int end = staged.kept < room ? staged.kept : room > 0 ? int(room) : 0;
+    const int64 step = params.output_steps[outputs];
+    unsigned char* to = params.output[outputs] + (before - 1) * step;
+    put_all<int64>(to, step, 1, end, [&](int k) { return int64(begins[k] - begins[k - 1]); });
   }
   __device__ void put_length(int64 run, int64 length) const {
     if (run >= params.capacity) return;
@@ -206,15 +242,21 @@ struct Select {
     *reinterpret_cast<int64*>(to) = length;
   }
 
+  // Takes a tile, of which there are none left where each block has had one.
+  __device__ uint32 take(bool is_first) const {
+    return is_first || params.num_tiles > gridDim.x ? states.take() : uint32(params.num_tiles);
+  }
+
   __device__ void run() {
-    if (threadIdx.x == 0) shared.next = states.take();
+    if (threadIdx.x == 0) shared.next[0] = take(true);
     ptx::syncthreads();
-    int64 tile = shared.next;
+    int64 tile = shared.next[0];
     Tile held;
     if (tile < params.num_tiles) tiles.load(held, tile);
+    if (threadIdx.x == 0) shared.next[1] = take(false);
     Staged last;
     for (int parity = 0;; parity ^= 1) {
-      const bool is_tile = tile < params.num_tiles;
+      const bool is_tile = tile < params.num_tiles, is_last = last.tile >= 0;
       Staged staged;
       if (is_tile) {
         staged.tile = tile;
@@ -227,27 +269,27 @@ struct Select {
         }
       }
       ptx::syncthreads();  // behind it, the stage is free again
+      Before before;
+      if (is_last) before.start(states, last.tile);
+      uint32 after = 0;
       if (is_tile) {
-        int begin = 0;
-#pragma unroll
-        for (int i = 0; i < warps; ++i) {
-          if (i < warp) begin += shared.totals[i];
-          staged.kept += shared.totals[i];
-          if (gives_lengths && shared.lasts[i] >= 0) staged.last = shared.lasts[i];
-        }
+        const int begin = add_totals(staged);
         if (threadIdx.x == 0) {
           states.publish(tile, sum_of(staged), tile == 0 ? prefix : aggregate);
-          shared.next = states.take();
+          after = take(false);
         }
         stage(shared.stages[parity], held, begin, staged.kept, staged.count);
-      }
-      if (last.tile >= 0 && warp == 0) look_back(last);
-      ptx::syncthreads();
-      if (is_tile) {
-        tile = shared.next;
+        tile = shared.next[parity ^ 1];
         if (tile < params.num_tiles) tiles.load(held, tile);
       }
-      if (last.tile >= 0) write(last, shared.stages[parity ^ 1]);
+      if (is_last) before.share(shared.before, states, last.tile);
+      if (threadIdx.x == 0) shared.next[parity] = after;
+      ptx::syncthreads();
+      if (is_last) {
+        const Sum sum = before.finish(shared.before, states, last.tile);
+        if (threadIdx.x == 0) publish(last, sum);
+        write(last, sum, shared.stages[parity ^ 1]);
+      }
       if (!is_tile) break;
       last = staged;
     }

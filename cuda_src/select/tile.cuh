@@ -103,14 +103,16 @@ struct SelectTiles {
   static constexpr int warps = Policy::block_threads / warp_threads;
   static constexpr int row_items = warp_threads * items, warp_items = rows * row_items;
   static constexpr int tile_items = warps * warp_items;
-  static constexpr int field_bits = 16;  // of a row's count in a word of four
-  static_assert(rows * field_bits <= 64 && row_items < 1 << field_bits && rows * items <= 64);
+  static constexpr int field_bits = row_items < 256 ? 8 : 16;  // of a row's count in a word of all
+  static_assert(rows * field_bits <= 64 && rows * items <= 64);
+  using Bits = UintFor<rows * items>;
+  using Counts = UintFor<rows * field_bits>;
   using Params = SelectParams<T, outputs + more, Access>;
 
   struct Tile {
     Pack<E, items> packs[rows];
-    uint64 kept;       // a bit for each element
-    uint64 before;     // fields: how many of each row earlier lanes keep
+    Bits kept;         // one for each element
+    Counts before;     // fields: how many of each row earlier lanes keep
     int starts[rows];  // how many earlier rows keep
     int total;         // that the warp keeps
     E earlier;         // in lane 0: what lies before the warp's elements, where they are compared
@@ -128,15 +130,15 @@ struct SelectTiles {
     return warp * warp_items + row * row_items + lane * items;
   }
 
+  // Where there are no more elements the last one stands, and is marked, too, in vain.
   __device__ void load(Tile& held, int64 tile) const {
     const int64 begin = tile * tile_items;
     const int count = count_of(tile);
     if constexpr (Keep::compares) {
-      const int64 first = begin + start_of(0);
+      const int64 last = params.num_items - 1, first = begin + start_of(0) - 1;
+      const int64 at = first < 0 ? 0 : first < last ? first : last;
       held.earlier = E{};
-      if (lane == 0 && first > 0 && first < params.num_items) {
-        held.earlier = params.access.template load_one<T>(params.input, first - 1);
-      }
+      if (lane == 0) held.earlier = params.access.template load_one<T>(params.input, at);
     }
     if (count == tile_items) {
 #pragma unroll
@@ -150,20 +152,18 @@ struct SelectTiles {
     for (int row = 0; row < rows; ++row) {
 #pragma unroll
       for (int k = 0; k < items; ++k) {
-        const int i = start_of(row) + k;
-        if (Keep::compares) held.packs[row].items[k] = E{};  // lanes hand on what nobody looks at
-        if (i < count) {
-          held.packs[row].items[k] = params.access.template load_one<T>(params.input, begin + i);
-        }
+        const int i = start_of(row) + k, last = count - 1;
+        const int64 at = begin + (i < last ? i : last);
+        held.packs[row].items[k] = params.access.template load_one<T>(params.input, at);
       }
     }
   }
 
   // Asks which elements are kept, and ranks them among the warp's.
   __device__ void mark(Tile& held, int64 tile) const {
-    const int64 rest = params.num_items - tile * tile_items;  // from the tile on
+    const int count = count_of(tile);
     held.kept = 0;
-    uint64 own = 0;
+    Counts own = 0;
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
       uint32 bits = 0;
@@ -172,27 +172,32 @@ struct SelectTiles {
 #pragma unroll
       for (int k = 0; k < items; ++k) {
         const E& element = held.packs[row].items[k];
-        const int i = start_of(row) + k;
-        if (i < rest && is_kept(before, element, tile == 0 && i == 0)) bits |= 1u << k;
+        if (is_kept(before, element)) bits |= 1u << k;
         if constexpr (Keep::compares) before = element;
       }
-      held.kept |= uint64(bits) << row * items;
-      own |= uint64(ptx::popc(bits)) << row * field_bits;
+      if (Keep::compares && row == 0 && tile == 0 && threadIdx.x == 0) bits |= 1;
+      if (count < tile_items) bits &= first_bits(count - start_of(row));
+      held.kept |= Bits(bits) << row * items;
+      own |= Counts(ptx::popc(bits)) << row * field_bits;
     }
-    uint64 sums = own;
+    Counts sums = own;
 #pragma unroll
     for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const uint64 other = shuffle_up(sums, delta);
+      const Counts other = shuffle_up(sums, delta);
       if (lane >= delta) sums += other;
     }
     held.before = sums - own;
-    const uint64 totals = shuffle(sums, warp_threads - 1);
+    const Counts totals = shuffle(sums, warp_threads - 1);
     held.total = 0;
 #pragma unroll
     for (int row = 0; row < rows; ++row) {
       held.starts[row] = held.total;
       held.total += field(totals, row);
     }
+  }
+  // A word whose first bits are set, of those of a lane's elements in a row.
+  __device__ static uint32 first_bits(int count) {
+    return count <= 0 ? 0 : count >= items ? ~0u : (1u << count) - 1;
   }
   // The element before a lane's first one of a row.
   __device__ E before_row(const Tile& held, int row) const {
@@ -201,14 +206,14 @@ struct SelectTiles {
     const E of_row = shuffle(held.packs[row - (row > 0)].items[items - 1], warp_threads - 1);
     return lane == 0 ? of_row : of_lane;
   }
-  __device__ static bool is_kept(const E& before, const E& element, bool is_first) {
+  __device__ static bool is_kept(const E& before, const E& element) {
     if constexpr (Keep::compares) {
-      return is_first || Keep::keeps(before, element);
+      return Keep::keeps(before, element);
     } else {
       return Keep::keeps(element);
     }
   }
-  __device__ static int field(uint64 word, int row) {
+  __device__ static int field(Counts word, int row) {
     return int(word >> row * field_bits) & ((1 << field_bits) - 1);
   }
 };

@@ -35,25 +35,27 @@ class Kernels:
         self.device, self.num_rows, self.row_items = device, num_rows, row_items
         found, key_bytes = gpu.get(device), order.element.itemsize
         self.policy = policy.policy_of(num_rows * row_items, key_bytes, found.shared_limit)
-        self.shared_bytes = self.policy.shared_bytes(key_bytes)
+        self.merging = policy.merging(self.policy)
+        self.key_bytes = key_bytes
         self.overlaps = found.may_overlap
         self.specs = policy.specs(order, values, self.policy, self.overlaps)
-        self.tiles_per_row = -(-row_items // self.policy.tile_items)
-        self.num_tiles = num_rows * self.tiles_per_row
-        self.num_passes = (self.tiles_per_row - 1).bit_length()
+        self.sorted_per_row = -(-row_items // self.policy.tile_items)
+        self.tiles_per_row = -(-row_items // self.merging.tile_items)
+        self.num_tiles = num_rows * self.tiles_per_row  # that are merged
+        self.num_passes = (self.sorted_per_row - 1).bit_length()
 
     def sort_tiles(self, source: Buffer, target: Buffer) -> Launch:
         """Return the launch that sorts each tile of the rows."""
         cut, row_items = self.policy, self.row_items
         width = min(cut.block_threads, 1 << (-(-row_items // cut.items) - 1).bit_length())
-        rows_per_tile, magic, num_tiles = 1, 0, self.num_tiles
+        rows_per_tile, magic, num_tiles = 1, 0, self.num_rows * self.sorted_per_row
         if width < cut.block_threads:
             rows_per_tile = cut.block_threads // width
             num_tiles = -(-self.num_rows // rows_per_tile)
             magic = (1 << 32) // row_items + 1
         packed = self.specs[0].parameters.pack(
             num_tiles=num_tiles, num_rows=self.num_rows, row_items=row_items,
-            tiles_per_row=self.tiles_per_row, rows_per_tile=rows_per_tile, threads_per_row=width,
+            tiles_per_row=self.sorted_per_row, rows_per_tile=rows_per_tile, threads_per_row=width,
             row_magic=magic,
         )  # fmt: skip
         takes = {
@@ -63,13 +65,13 @@ class Kernels:
         (kernel,) = build.kernels(self.specs[:1], self.device)
         return Launch(
             kernel, min(num_tiles, policy.MAX_GRID), cut.block_threads, packed, self.device, takes,
-            shared_bytes=self.shared_bytes,
+            shared_bytes=cut.shared_bytes(self.key_bytes),
         )  # fmt: skip
 
     def merge_runs(self, source: Buffer, target: Buffer, splits: int, number: int) -> list[Launch]:
         """Return the launches of a pass, by its number: two neighbouring runs become one."""
-        tiles = 1 << number
-        run = tiles * self.policy.tile_items
+        run = self.policy.tile_items << number
+        tiles = run // self.merging.tile_items
         packed = self.specs[1].parameters.pack(
             num_tiles=self.num_tiles, row_items=self.row_items, first_items=run, second_items=run,
             second_begin=run, tiles_per_row=self.tiles_per_row, tiles_per_pair=2 * tiles,
@@ -95,7 +97,7 @@ class Kernels:
             "output_values": target.values, "splits": splits,
         }  # fmt: skip
         finding, merging = build.kernels(self.specs[1:], self.device)
-        threads = self.policy.block_threads
+        threads = self.merging.block_threads
         grids = -(-self.num_tiles // threads), self.num_tiles
         return [
             Launch(
@@ -103,6 +105,7 @@ class Kernels:
                 shared_bytes=shared, overlaps=self.overlaps,
             )
             for kernel, grid, shared in zip(
-                (finding, merging), grids, (0, self.shared_bytes), strict=True
+                (finding, merging), grids, (0, self.merging.shared_bytes(self.key_bytes)),
+                strict=True,
             )
         ]  # fmt: skip

@@ -44,13 +44,15 @@ class Policy:
 # By the bytes of a key (up to). Odd numbers of elements, so that threads that read their own from
 # shared memory meet in no bank; the longer a tile, the fewer passes. Not measured on a GPU yet.
 LARGE = {
-    4: Policy(512, 17),
+    4: Policy(1024, 17),
     8: Policy(512, 9),
     16: Policy(256, 9),
     32: Policy(128, 9),
     64: Policy(128, 5),
     128: Policy(128, 3),
 }
+# Of these, tiles that are merged have less: more blocks, of which some load while others compare.
+MERGE_THREADS = 256
 # Fewer elements (up to): at most so many threads, so that more multiprocessors get tiles.
 SMALLER = {1 << 17: 128, 1 << 20: 256}
 
@@ -66,6 +68,11 @@ def policy_of(num_items: int, key_bytes: int, shared_limit: int) -> Policy:
     return found
 
 
+def merging(sorting: Policy) -> Policy:
+    """Return the policy of merges, of whose tiles one that is sorted has a whole number."""
+    return replace(sorting, block_threads=min(MERGE_THREADS, sorting.block_threads))
+
+
 def are_moved(sizes: Sequence[int]) -> bool:
     """Return whether values of these sizes travel with their keys."""
     return all(size in WORDS for size in sizes) and sum(sizes) <= MOVED_BYTES
@@ -77,11 +84,11 @@ def specs(
     """Return the kernels that sort tiles, find splits and merge, of values of these sizes."""
     leaves, count = len(records.leaves(order.element)), max(1, len(values))
     tiles, merge = parameters.sort_tiles(leaves, count), parameters.merge(leaves, count)
-    each = _values(values)
+    each, cut = _values(values), merging(policy)
     return (
         _spec("tiles.cuh", "sort_tiles", order, each, policy, overlaps, tiles),
-        _spec("merge.cuh", "merge_splits", order, str(count), policy, overlaps, merge),
-        _spec("merge.cuh", "merge", order, each, policy, overlaps, merge),
+        _spec("merge.cuh", "merge_splits", order, str(count), cut, overlaps, merge),
+        _spec("merge.cuh", "merge", order, each, cut, overlaps, merge),
     )
 
 

@@ -41,9 +41,9 @@ class Policy:
 
     def shared_bytes(self, written: tuple[Dtype, ...], gives_lengths: bool = False) -> int:
         """Return the size of Shared, which checks it, with its padding."""
-        sizes = [leaf.itemsize for leaf in written] + [4] * gives_lengths
+        sizes = [leaf.itemsize for leaf in written] + [2] * gives_lengths
         sections = [-(-self.tile_items * size // VECTOR_BYTES) for size in sizes]
-        others = 32 + 8 * (self.block_threads // WARP) + VECTOR_BYTES
+        others = 32 + 28 * (self.block_threads // WARP) + VECTOR_BYTES
         return STAGES * sum(sections) * VECTOR_BYTES + others
 
 
