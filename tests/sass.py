@@ -78,14 +78,15 @@ class Sass:
     def calls(self) -> list[str]:
         """Return the calls of functions.
 
-        Before sm_90 a warp that may have diverged calls its shuffles, which begin by joining it,
-        and gets back to the kernel's main path by a call that does not return.
+        Before sm_90 a warp that may have diverged calls its shuffles, which may begin by joining
+        it, and gets back to the kernel's main path by a call that does not return.
         """
         found = []
         for _, _, opcode, operands in self.instructions:
             if re.match("J?CAL", opcode):
                 body = self._body(operands)
-                if "WARPSYNC" not in body and body[-1] != "EXIT":
+                is_shuffle = any(opcode.startswith(("WARPSYNC", "SHFL")) for opcode in body)
+                if not is_shuffle and body[-1] != "EXIT":
                     found.append(f"{opcode} {operands}")
         return found
 

@@ -3,11 +3,11 @@
 //
 // Algorithm  "Merge path" (Odeh, Green, Mwassi, Shmueli and Birk 2012,
 //            doi:10.1109/IPDPSW.2012.202; Green, McColl and Bader 2012,
-//            doi:10.1145/2304576.2304621): merge_splits_kernel finds by binary search how many
-//            elements of the first run come before each tile of the result. In merge_kernel a block
+//            doi:10.1145/2304576.2304621): merge_splits_kernel finds by binary search which
+//            elements of the two runs make each tile of the result. In merge_kernel a block
 //            then has a tile: it loads the elements that make it into shared memory, its threads
 //            each merge some into registers, put them back, and the block writes them.
-// Bytes      2 (k + v) per key of k bytes with values of v; launches: two; temporary storage: 8
+// Bytes      2 (k + v) per key of k bytes with values of v; launches: two; temporary storage: 32
 //            bytes for each tile. Values are read in the order of the result, in which neighbours
 //            come from two stretches.
 // Operator   a strict weak order, asked of elements of the input alone. The result does not depend
@@ -18,6 +18,7 @@
 
 #include "merge_sort/order.cuh"
 #include "parts/layout.cuh"
+#include "parts/warp.cuh"
 
 namespace gpualgo {
 
@@ -32,7 +33,7 @@ struct MergeParams {
   MergeRun<key_leaves, value_leaves> first, second;  // where the runs of all pairs lie
   unsigned char* output_keys[key_leaves];
   unsigned char* output_values[value_leaves];
-  unsigned char* splits;  // of each tile, as int64
+  unsigned char* cuts;  // of each tile, as MergeCut
   int64 num_tiles, row_items;
   int64 first_items, second_items;  // of the runs of a pair, at most
   int64 second_begin;               // of a pair's second run, behind the pair's begin
@@ -65,6 +66,13 @@ __device__ inline MergeTile merge_tile(const Params& params, int64 tile) {
   return result;
 }
 
+// Where a tile's elements lie in their arrays, and how many of them are the first run's.
+struct alignas(32) MergeCut {
+  int64 begin_a, begin_b, begin;
+  int32 num_a, num_items;
+};
+
+// Of 32 lanes one more than of tiles: where a tile ends the next one begins.
 template <class Policy, class Order, class T, int value_leaves>
 __global__ void __launch_bounds__(Policy::block_threads) merge_splits_kernel(
     const __grid_constant__ ParamsFor<Order, MergeParams<num_leaves<T>, value_leaves>> params) {
@@ -73,17 +81,37 @@ __global__ void __launch_bounds__(Policy::block_threads) merge_splits_kernel(
     ptx::griddepcontrol_wait();
   }
   take_numbers<Order>(params);
-  int64* splits = reinterpret_cast<int64*>(params.splits);
-  const int64 step = int64(gridDim.x) * Policy::block_threads;
-  for (int64 tile = int64(blockIdx.x) * Policy::block_threads + threadIdx.x;
-       tile < params.num_tiles; tile += step) {
-    const MergeTile at = merge_tile<Policy::tile_items>(params, tile);
-    const auto a = advanced(sources_of<T>(params.first.keys), at.begin);
-    const auto b = advanced(sources_of<T>(params.second.keys), at.begin + params.second_begin);
-    splits[tile] = split_at(at.place, at.num_a, at.num_b, [&](int64 in_b, int64 in_a) {
-      const T of_b = load_element<T>(advanced(b, in_b)), of_a = load_element<T>(advanced(a, in_a));
-      return Order::before(of_b, of_a);
-    });
+  constexpr int tiles = warp_threads - 1, warps = Policy::block_threads / warp_threads;
+  MergeCut* cuts = reinterpret_cast<MergeCut*>(params.cuts);
+  const int lane = threadIdx.x % warp_threads;
+  const int64 warp = int64(blockIdx.x) * warps + threadIdx.x / warp_threads;
+  for (int64 first = warp * tiles; first < params.num_tiles; first += gridDim.x * warps * tiles) {
+    const int64 tile = first + lane;
+    MergeTile at{};
+    int64 begin = 0;
+    if (tile < params.num_tiles) {
+      at = merge_tile<Policy::tile_items>(params, tile);
+      const auto a = advanced(sources_of<T>(params.first.keys), at.begin);
+      const auto b = advanced(sources_of<T>(params.second.keys), at.begin + params.second_begin);
+      begin = split_at(at.place, at.num_a, at.num_b, [&](int64 in_b, int64 in_a) {
+        const T of_b = load_element<T>(advanced(b, in_b));
+        const T of_a = load_element<T>(advanced(a, in_a));
+        return Order::before(of_b, of_a);
+      });
+    }
+    const int64 next = shuffle_down(begin, 1);
+    if (lane < tiles && tile < params.num_tiles) {
+      const bool is_last = at.place + at.count == at.num_a + at.num_b;
+      const int64 end = is_last ? at.num_a : next, most = begin + at.count;
+      MergeCut cut;
+      cut.begin_a = at.begin + begin;
+      cut.begin_b = at.begin + params.second_begin + (at.place - begin);
+      cut.begin = at.begin + at.place;
+      // By a function that is no order they may be anything.
+      cut.num_a = int32((end < begin ? begin : end > most ? most : end) - begin);
+      cut.num_items = at.count;
+      cuts[tile] = cut;
+    }
   }
 }
 
@@ -105,30 +133,19 @@ struct TileMerge {
 
   const Params& params;
   Shared& shared;
-  MergeTile at;
-  int64 begin_a, begin_b;  // of the stretches that make the tile, in their arrays
-  int num_a, num_b;
+  MergeCut at;
   T own[items];
 
   __device__ TileMerge(const Params& params, Shared& shared, int64 tile)
-      : params(params), shared(shared), at(merge_tile<tile_items>(params, tile)) {
-    const int64* splits = reinterpret_cast<const int64*>(params.splits);
-    const int64 i = splits[tile];
-    const bool is_last = at.place + at.count == at.num_a + at.num_b;
-    int64 end = is_last ? at.num_a : splits[tile + 1];
-    // By a function that is no order they may be anything.
-    end = end < i ? i : end > i + at.count ? i + at.count : end;
-    num_a = int(end - i);
-    num_b = at.count - num_a;
-    begin_a = at.begin + i;
-    begin_b = at.begin + params.second_begin + (at.place - i);
+      : params(params), shared(shared) {
+    at = reinterpret_cast<const MergeCut*>(params.cuts)[tile];
   }
 
   template <bool is_whole>
   __device__ void load() {
-    const auto a = advanced(sources_of<T>(params.first.keys), begin_a + threadIdx.x);
-    const auto b = advanced(sources_of<T>(params.second.keys), begin_b - num_a + threadIdx.x);
-    const int left = at.count - int(threadIdx.x), left_a = num_a - int(threadIdx.x);
+    const auto a = advanced(sources_of<T>(params.first.keys), at.begin_a + threadIdx.x);
+    const auto b = advanced(sources_of<T>(params.second.keys), at.begin_b - at.num_a + threadIdx.x);
+    const int left = at.num_items - int(threadIdx.x), left_a = at.num_a - int(threadIdx.x);
     T loaded[items];
 #pragma unroll
     for (int k = 0; k < items; ++k) {
@@ -138,26 +155,27 @@ struct TileMerge {
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
-      if (is_whole || i < at.count) assign(shared.keys[i], loaded[k]);
+      if (is_whole || i < at.num_items) assign(shared.keys[i], loaded[k]);
     }
   }
 
   // Takes this thread's elements of the result.
   __device__ void merge_own() {
     const int place = threadIdx.x * items;
-    if (place >= at.count) return;
+    if (place >= at.num_items) return;
+    const int num_a = at.num_a, num_b = at.num_items - num_a;
     const int a = split_at(place, num_a, num_b, [&](int in_b, int in_a) {
       return Order::before(shared.keys[num_a + in_b], shared.keys[in_a]);
     });
     const int b = num_a + place - a;
-    merge_steps<items, Order>(shared.keys, a, num_a, b, at.count, own, [&](int k, int from) {
+    merge_steps<items, Order>(shared.keys, a, num_a, b, at.num_items, own, [&](int k, int from) {
       if constexpr (has_values<V>) {
-        if (place + k < at.count) shared.order[place + k] = uint16(from);
+        if (place + k < at.num_items) shared.order[place + k] = uint16(from);
       }
     });
   }
   __device__ void put_own() {
-    const int place = threadIdx.x * items, left = at.count - place;
+    const int place = threadIdx.x * items, left = at.num_items - place;
     if (left >= items) {
 #pragma unroll
       for (int k = 0; k < items; ++k) assign(shared.keys[place + k], own[k]);
@@ -171,12 +189,12 @@ struct TileMerge {
 
   template <bool is_whole>
   __device__ void write() const {
-    const int64 begin = at.begin + at.place;
-    const auto target = advanced(targets_of<T>(params.output_keys), begin + threadIdx.x);
+    const auto target = advanced(targets_of<T>(params.output_keys), at.begin + threadIdx.x);
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
-      if (is_whole || i < at.count) store_element(advanced(target, k * threads), shared.keys[i]);
+      if (is_whole || i < at.num_items)
+        store_element(advanced(target, k * threads), shared.keys[i]);
     }
   }
 
@@ -188,32 +206,32 @@ struct TileMerge {
   __device__ void write_values(int first) const {
     // Without any: positions, those of the second run behind those of the first.
     const bool are_given = params.first.values[0] || params.second.values[0];
-    const auto a = advanced(sources_of<V>(params.first.values), begin_a);
-    const auto b = advanced(sources_of<V>(params.second.values), begin_b - num_a);
+    const auto a = advanced(sources_of<V>(params.first.values), at.begin_a);
+    const auto b = advanced(sources_of<V>(params.second.values), at.begin_b - at.num_a);
     V values[batch];
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
       const int i = first + k * threads;
-      if (i < at.count) {
+      if (i < at.num_items) {
         const int from = shared.order[i];
         if (are_given) {
-          values[k] = load_element<V>(advanced(either(from < num_a, a, b), from));
+          values[k] = load_element<V>(advanced(either(from < at.num_a, a, b), from));
         } else {
-          const int64 behind = params.first_items + begin_b - num_a;
-          values[k] = position_value<V>((from < num_a ? begin_a : behind) + from);
+          const int64 behind = params.first_items + at.begin_b - at.num_a;
+          values[k] = position_value<V>((from < at.num_a ? at.begin_a : behind) + from);
         }
       }
     }
-    const Targets<V> to = advanced(targets_of<V>(params.output_values), at.begin + at.place);
+    const Targets<V> to = advanced(targets_of<V>(params.output_values), at.begin);
 #pragma unroll
     for (int k = 0; k < batch; ++k) {
       const int i = first + k * threads;
-      if (i < at.count) store_element(advanced(to, i), values[k]);
+      if (i < at.num_items) store_element(advanced(to, i), values[k]);
     }
   }
 
   __device__ void run() {
-    const bool is_whole = at.count == tile_items;
+    const bool is_whole = at.num_items == tile_items;
     if (is_whole) {
       load<true>();
     } else {

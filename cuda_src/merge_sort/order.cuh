@@ -89,7 +89,6 @@ __device__ inline void merge_steps(const T* keys, int a, int end_a, int b, int e
     const bool takes_b = (b < end_b) & ((a >= end_a) | b_is_first);
     choose(own[k], takes_b, from_b, from_a);
     taken(k, takes_b ? b : a);
-    if (k + 1 == items) break;
     if (!takes_b) ++a;
     b = behind + k - a;
     const int next = takes_b ? b : a;

@@ -5,12 +5,16 @@
 //            level by level (the layout of Eytzinger, after Khuong and Morin 2017,
 //            doi:10.1145/3053370), where the nodes of a level are neighbours: threads that have
 //            parted meet in few banks, as they would not in sorted order. A query goes down the
-//            tree, and then by halves through the stretch of the sorted array between two nodes.
-//            Both have as many steps for every query and no branch, and a thread takes `items`
-//            queries down at once, so that their loads are under way together.
+//            tree, and then by halves through the stretch of the sorted array between two nodes;
+//            where queries are many, through samples of it (samples.cuh) first, each some times as
+//            dense as the one before, of which it loads a sector in each (after Rao and Ross 2000,
+//            doi:10.1145/342009.335449). All have as many steps for every query and no branch, and
+//            a thread takes `items` queries down at once, so that their loads are under way
+//            together.
 // Bytes      a query and its result each once; of the sorted array a sector of 32 bytes for each
-//            step below the tree, which neighbouring queries share if they are close. Launches:
-//            one; temporary storage: none.
+//            step below the tree, or below the last sample and one for each of the samples, which
+//            neighbouring queries share if they are close. Launches: one, or with samples two;
+//            temporary storage: that of the samples.
 // In place   safe where output and queries are the same elements: a thread loads before it stores.
 // Operator   a strict weak order, asked of elements of the input alone. Results do not depend on
 //            the cut where the array is in that order; where it is not they are places within it
@@ -22,16 +26,20 @@
 #include "parts/layout.cuh"
 #include "parts/order.cuh"
 #include "parts/ptx.cuh"
+#include "searchsorted/samples.cuh"
 
 namespace gpualgo {
 
-template <int block_threads_, int items_, int levels_, int min_blocks_, int shared_bytes_>
+template <int block_threads_, int items_, int levels_, int min_blocks_, int shared_bytes_,
+          int node_bits_, bool in_packs_>
 struct SearchPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // queries per thread
   static constexpr int levels = levels_;          // of the tree, at most
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
   static constexpr int shared_bytes = shared_bytes_;
+  static constexpr int node_bits = node_bits_;  // of samples: log2 of a node's elements; 0: none
+  static constexpr bool in_packs = in_packs_;   // the sorted array lies as its samples do
 };
 
 // Places: those of the output and of the queries' leaves.
@@ -40,10 +48,13 @@ struct SearchParams {
   const unsigned char* sorted[leaves];
   const unsigned char* queries[leaves];
   unsigned char* output;
+  const unsigned char* samples;
   int64 num_sorted, num_queries, num_tiles;
   int64 steps[leaves];  // bytes from an element of the sorted array to the next
   int64 num_levels;     // of the tree
   int64 stretch_bits;   // between two nodes of the tree lie so many bits' worth of elements
+  int64 num_samples;
+  int64 sample_begins[most_samples + 1];  // of each, by its number, in elements
   Places places;
 };
 
@@ -54,7 +65,9 @@ struct Search {
   static constexpr int threads = Policy::block_threads;
   static constexpr int items = Policy::items;
   static constexpr int leaves = num_leaves<A>;
+  static constexpr int node_bits = Policy::node_bits, node_items = 1 << node_bits;
   using Params = SearchParams<leaves, Places>;
+  using Node = Pack<T, node_items>;
 
   struct Shared {
     alignas(16) T nodes[1 << Policy::levels];  // the first one is not used
@@ -95,7 +108,12 @@ struct Search {
       while (node >> level > 1) ++level;
       const int below = levels - level;  // levels from the node's on
       const int i = ((node - (1 << level)) << below) + (1 << (below - 1)) - 1;
-      if (i < num_nodes) assign(shared.nodes[node], sorted_at((int64(i + 1) << bits) - 1));
+      if (i >= num_nodes) continue;
+      if constexpr (node_bits > 0) {
+        shared.nodes[node] = samples()[params.sample_begins[params.num_samples] + i];
+      } else {
+        assign(shared.nodes[node], sorted_at((int64(i + 1) << bits) - 1));
+      }
     }
   }
 
@@ -129,14 +147,78 @@ struct Search {
         if (is_behind(own.values[k], shared.nodes[node])) own.places[k] += half;
       }
     }
-#pragma unroll
-    for (int k = 0; k < items; ++k) own.places[k] <<= params.stretch_bits;
   }
 
-  // Goes by halves through stretches.
-  __device__ void narrow_down(Queries& own) const {
+  __device__ const T* samples() const { return reinterpret_cast<const T*>(params.samples); }
+
+  // Goes through samples: places are then those of nodes of the sorted array.
+  __device__ void follow(Queries& own) const {
 #pragma unroll 1
-    for (int64 half = (int64(1) << params.stretch_bits) >> 1; half > 0; half >>= 1) {
+    for (int number = int(params.num_samples) - 1; number > 0; --number) {
+      const T* sample = samples() + params.sample_begins[number];
+      const int64 length = params.num_sorted >> number * node_bits;
+      Node nodes[items];
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        own.places[k] <<= node_bits;
+        if (own.is_there[k]) nodes[k] = load_pack<T, node_items>(sample + own.places[k]);
+      }
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        if (own.is_there[k])
+          own.places[k] += num_behind(own.values[k], nodes[k], length, own.places[k]);
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) own.places[k] <<= node_bits;
+  }
+
+  // Before how many elements of a node, which begins at `begin` of so many, a query's place is not:
+  // less than all.
+  __device__ static int num_behind(const T& query, Node node, int64 length, int64 begin) {
+    const int limit = length - begin < node_items ? int(length - begin) : node_items;
+    int behind = 0;
+#pragma unroll
+    for (int half = node_items / 2; half > 0; half /= 2) {
+      const bool takes = behind + half <= limit && is_behind(query, node.items[half - 1]);
+      if (takes) behind += half;
+#pragma unroll
+      for (int i = 0; i + 1 < half; ++i) {
+        node.items[i] = takes ? node.items[i + half] : node.items[i];
+      }
+    }
+    return behind;
+  }
+
+  // Finds places in nodes of the sorted array itself, but for the last one, which may end early.
+  __device__ void search_nodes(Queries& own) const {
+    Node nodes[items];
+    bool is_whole[items];
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      is_whole[k] = own.is_there[k] && own.places[k] + node_items <= params.num_sorted;
+      const auto* node = reinterpret_cast<const T*>(params.sorted[0]) + own.places[k];
+      if (is_whole[k]) nodes[k] = load_pack<T, node_items>(node);
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      if (is_whole[k]) own.places[k] += num_behind(own.values[k], nodes[k], node_items, 0);
+    }
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      if (is_whole[k] || !own.is_there[k]) continue;
+      const int64 begin = own.places[k];
+      while (own.places[k] < params.num_sorted && own.places[k] < begin + node_items &&
+             is_behind(own.values[k], sorted_at(own.places[k]))) {
+        ++own.places[k];
+      }
+    }
+  }
+
+  // Goes by halves through stretches of so many bits' worth of elements.
+  __device__ void narrow_down(Queries& own, int64 bits) const {
+#pragma unroll 1
+    for (int64 half = (int64(1) << bits) >> 1; half > 0; half >>= 1) {
       T probes[items];
 #pragma unroll
       for (int k = 0; k < items; ++k) {
@@ -166,7 +248,18 @@ struct Search {
       Queries own;
       load(own, tile);
       descend(own);
-      narrow_down(own);
+      if constexpr (node_bits > 0) {
+        follow(own);
+        if constexpr (Policy::in_packs) {
+          search_nodes(own);
+        } else {
+          narrow_down(own, node_bits);
+        }
+      } else {
+#pragma unroll
+        for (int k = 0; k < items; ++k) own.places[k] <<= params.stretch_bits;
+        narrow_down(own, params.stretch_bits);
+      }
       store(own);
     }
   }

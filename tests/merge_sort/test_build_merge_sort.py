@@ -38,7 +38,7 @@ def specs(
     num_items: int = MANY,
 ) -> tuple[build.Spec, ...]:  # fmt: skip
     limit = SHARED_LIMITS.get(capability, 227 << 10)
-    cut = policy.policy_of(num_items, element.itemsize, limit)
+    cut = policy.policy_of(num_items, element.itemsize, limit, bool(values))
     ways = (False,) if op is not None else (True,) * len(records.leaves(element))
     return policy.specs(Comparison(element, op, ways), values, cut, capability >= (9, 0))
 
@@ -52,7 +52,7 @@ def check(
         where = f"{build.arch_of(capability)} {spec.expression}"
         assert not code.calls(), f"{where}: calls"
         # A word or two that stay as they are through a loop.
-        assert may_spill or code.local_bytes <= 16, f"{where}: {code.local_bytes} bytes local"
+        assert may_spill or code.local_bytes <= 32, f"{where}: {code.local_bytes} bytes local"
         codes.append(code)
     return codes
 

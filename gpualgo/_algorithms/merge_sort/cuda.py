@@ -96,10 +96,10 @@ class _Builder(Builder):
         kernels = Kernels(
             self.order, passed.value_sizes, self._num_rows, self._row_items, self.device
         )
-        side, splits = passed.home, NONE
+        side, cuts = passed.home, NONE
         if kernels.num_passes:
             sizes = [self._num_items * size for size in (*passed.sizes, *passed.value_sizes)]
-            *places, splits = self._kept_pieces([*sizes, 8 * kernels.num_tiles])
+            *places, cuts = self._kept_pieces([*sizes, policy.CUT_BYTES * kernels.num_tiles])
             count = len(passed.sizes)
             side = Buffer(tuple(places[:count]), tuple(places[count:]) or (NONE,))
         buffers = [side, passed.home]
@@ -107,5 +107,5 @@ class _Builder(Builder):
         self.steps.append(kernels.sort_tiles(passed.begin, here))
         for number in range(kernels.num_passes):
             there = passed.home if here is side else side
-            self.steps += kernels.merge_runs(here, there, splits, number)
+            self.steps += kernels.merge_runs(here, there, cuts, number)
             here = there

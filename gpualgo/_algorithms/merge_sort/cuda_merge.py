@@ -59,8 +59,8 @@ class _Builder(Builder):
             sizes, homes = [index_bytes], (indices,)
         kernels = Kernels(self.order, sizes, 1, self._row_items, self.device)
         sources = Buffer(self._gathered(a), ends[0]), Buffer(self._gathered(b), ends[1])
-        (splits,) = self._kept_pieces([8 * kernels.num_tiles])
-        self.steps += kernels.merge_two(sources, self.lengths, Buffer(keys_home, homes), splits)
+        (cuts,) = self._kept_pieces([policy.CUT_BYTES * kernels.num_tiles])
+        self.steps += kernels.merge_two(sources, self.lengths, Buffer(keys_home, homes), cuts)
         for target, home in zip(out_keys, keys_home, strict=True):
             self._scatter(target, home)
         if is_moved:

@@ -10,6 +10,7 @@ from gpualgo._algorithms.merge_sort.comparison import Comparison
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
+from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
 
 
@@ -34,7 +35,9 @@ class Kernels:
         """`values`: the sizes of what travels with the keys."""
         self.device, self.num_rows, self.row_items = device, num_rows, row_items
         found, key_bytes = gpu.get(device), order.element.itemsize
-        self.policy = policy.policy_of(num_rows * row_items, key_bytes, found.shared_limit)
+        self.policy = policy.policy_of(
+            num_rows * row_items, key_bytes, found.shared_limit, bool(values)
+        )
         self.merging = policy.merging(self.policy)
         self.key_bytes = key_bytes
         self.overlaps = found.may_overlap
@@ -68,7 +71,7 @@ class Kernels:
             shared_bytes=cut.shared_bytes(self.key_bytes),
         )  # fmt: skip
 
-    def merge_runs(self, source: Buffer, target: Buffer, splits: int, number: int) -> list[Launch]:
+    def merge_runs(self, source: Buffer, target: Buffer, cuts: int, number: int) -> list[Launch]:
         """Return the launches of a pass, by its number: two neighbouring runs become one."""
         run = self.policy.tile_items << number
         tiles = run // self.merging.tile_items
@@ -76,10 +79,10 @@ class Kernels:
             num_tiles=self.num_tiles, row_items=self.row_items, first_items=run, second_items=run,
             second_begin=run, tiles_per_row=self.tiles_per_row, tiles_per_pair=2 * tiles,
         )  # fmt: skip
-        return self._merge(packed, source, source, target, splits)
+        return self._merge(packed, source, source, target, cuts)
 
     def merge_two(
-        self, sources: tuple[Buffer, Buffer], lengths: tuple[int, int], target: Buffer, splits: int
+        self, sources: tuple[Buffer, Buffer], lengths: tuple[int, int], target: Buffer, cuts: int
     ) -> list[Launch]:
         """Return the launches that merge two arrays of these lengths."""
         packed = self.specs[1].parameters.pack(
@@ -87,18 +90,19 @@ class Kernels:
             second_items=lengths[1], second_begin=0, tiles_per_row=self.tiles_per_row,
             tiles_per_pair=self.num_tiles,
         )  # fmt: skip
-        return self._merge(packed, *sources, target, splits)
+        return self._merge(packed, *sources, target, cuts)
 
     def _merge(
-        self, packed: Packed, first: Buffer, second: Buffer, target: Buffer, splits: int
+        self, packed: Packed, first: Buffer, second: Buffer, target: Buffer, cuts: int
     ) -> list[Launch]:
         takes: dict[str, Any] = {
             "first": first.run, "second": second.run, "output_keys": target.keys,
-            "output_values": target.values, "splits": splits,
+            "output_values": target.values, "cuts": cuts,
         }  # fmt: skip
         finding, merging = build.kernels(self.specs[1:], self.device)
         threads = self.merging.block_threads
-        grids = -(-self.num_tiles // threads), self.num_tiles
+        cut_tiles = threads - threads // WARP  # by a block that finds cuts
+        grids = -(-self.num_tiles // cut_tiles), self.num_tiles
         return [
             Launch(
                 kernel, min(grid, policy.MAX_GRID), threads, packed, self.device, takes,

@@ -26,6 +26,6 @@ def merge(leaves: int, values: int) -> Parameters:
     return Parameters(
         "MergeParams",
         first=run, second=run, output_keys=POINTER[leaves], output_values=POINTER[values],
-        splits=POINTER, num_tiles=I64, row_items=I64, first_items=I64, second_items=I64,
+        cuts=POINTER, num_tiles=I64, row_items=I64, first_items=I64, second_items=I64,
         second_begin=I64, tiles_per_row=DIVISOR, tiles_per_pair=DIVISOR,
     )  # fmt: skip

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.searchsorted import policy
+from gpualgo._algorithms.searchsorted import parameters, policy
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base.extents import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.plan import Places, Plan
+from gpualgo._cuda.pieces import Piece
+from gpualgo._cuda.plan import NONE, Places, Plan
+from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
 
 if TYPE_CHECKING:
@@ -33,22 +35,46 @@ def plan_of(
     found = gpu.get(device)
     kind = policy.policy_of(order.element, found.shared_limit)
     num_queries = math.prod(shape)
+    alignment = _alignment(problem, order, views[0])
+    kind = policy.with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
     cut = policy.cut_of(kind, problem.num_sorted, num_queries, found.num_sms)
     spec = policy.spec(
         order, problem.sides, problem.is_right, problem.results[0].dtype, kind, len(dims) <= 1
     )
+    begins = (0, *cut.begins, *[0] * parameters.MOST_SAMPLES)[: parameters.MOST_SAMPLES + 1]
     packed = spec.parameters.pack(
         num_sorted=problem.num_sorted, num_queries=num_queries, num_tiles=cut.num_tiles,
         steps=[view.strides[0] for view in sorted_views], num_levels=cut.num_levels,
-        stretch_bits=cut.stretch_bits, places=dims,
+        stretch_bits=cut.stretch_bits, places=dims, num_samples=cut.num_samples,
+        sample_begins=begins,
     )  # fmt: skip
     takes = {
         "sorted": [at.source(i) for i in range(count)],
         "queries": [at.source(count + i) for i in range(count)],
-        "output": at.target(0),
-    }
+        "output": at.target(0), "samples": at.piece(0) if cut.begins else NONE,
+    }  # fmt: skip
     launch = Launch(
         build.kernel(spec, device), cut.grid, policy.BLOCK_THREADS, packed, device, takes,
         shared_bytes=kind.shared_bytes(order.element),
     )  # fmt: skip
-    return Plan(device, [launch])
+    if not cut.begins:
+        return Plan(device, [launch])
+    making = policy.samples_spec(problem.sides[0], order.element, kind.node_bits)
+    num_items = cut.begins[-1]
+    packed = making.parameters.pack(
+        num_sorted=problem.num_sorted, num_samples=cut.num_samples,
+        step=sorted_views[0].strides[0], sample_begins=begins, num_items=num_items,
+    )  # fmt: skip
+    grid = min(-(-num_items // policy.BLOCK_THREADS), found.num_sms * policy.SAMPLE_BLOCKS_PER_SM)
+    making_takes = {"sorted": [at.source(0)], "samples": at.piece(0)}
+    first = Launch(
+        build.kernel(making, device), grid, policy.BLOCK_THREADS, packed, device, making_takes
+    )
+    return Plan(device, [first, launch], [Piece(num_items * order.element.itemsize)])
+
+
+def _alignment(problem: Search, order: Comparison, first: View) -> int:
+    """Return the alignment of a sorted array that lies as its samples do; else 0."""
+    if problem.sides[0] != order.element or first.strides[0] != order.element.itemsize:
+        return 0
+    return math.gcd(VECTOR_BYTES, first.ptr)
