@@ -248,7 +248,7 @@ struct TileMerge {
       write<false>();
     }
     if constexpr (has_values<V>) write_values();
-    ptx::syncthreads();  // before the next tile takes the place of this one
+    // Of shared memory a thread has read what it fills for the next tile.
   }
 };
 
