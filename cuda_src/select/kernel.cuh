@@ -58,6 +58,8 @@ struct Select {
   __device__ static constexpr int section() {
     if constexpr (leaf == 0) {
       return 0;
+    } else if constexpr (Policy::makes_late) {  // where in the tile they are is what is staged
+      return tile_items * int(sizeof(uint16));
     } else {
       constexpr int bytes = tile_items * int(sizeof(Leaf<E, leaf - 1>));
       return section<leaf - 1>() + (bytes + vector_bytes - 1) / vector_bytes * vector_bytes;
@@ -102,16 +104,20 @@ struct Select {
       for (int k = 0; k < items; ++k) {
         const int i = tiles.start_of(row) + k;
         if (held.kept >> (row * items + k) & 1) {
-          put(to, place, held.packs[row].items[k]);
+          put(to, place, i, held.packs[row].items[k]);
           if constexpr (gives_lengths) reinterpret_cast<uint16*>(to + heads)[place] = uint16(i);
           ++place;
         } else if (keeps_rest && i < count) {
-          put(to, num_kept + i - place, held.packs[row].items[k]);
+          put(to, num_kept + i - place, i, held.packs[row].items[k]);
         }
       }
     }
   }
-  __device__ static void put(unsigned char* to, int place, const E& element) {
+  __device__ static void put(unsigned char* to, int place, int i, const E& element) {
+    if constexpr (Policy::makes_late) {
+      reinterpret_cast<uint16*>(to)[place] = uint16(i);
+      return;
+    }
     for_each_leaf<E>([&](auto leaf) {
       constexpr int i = decltype(leaf)::value;
       if constexpr (i < outputs) {
@@ -120,8 +126,9 @@ struct Select {
     });
   }
 
-  // Writes `count` elements of a stage, from number `begin` on, to places in the outputs.
-  __device__ void write(const unsigned char* from, int begin, int64 place, int count) const {
+  // Writes `count` elements of a tile's stage, from number `begin` on, to places in the outputs.
+  __device__ void write(int64 tile, const unsigned char* from, int begin, int64 place,
+                        int count) const {
     if (place + count > params.capacity) {
       count = place < params.capacity ? int(params.capacity - place) : 0;
     }
@@ -129,10 +136,18 @@ struct Select {
       constexpr int i = decltype(leaf)::value;
       if constexpr (i < outputs) {
         using Number = Leaf<E, i>;
-        const auto* numbers = reinterpret_cast<const Number*>(from + section<i>()) + begin;
         const int64 step = params.output_steps[i];
         unsigned char* to = params.output[i] + place * step;
-        put_all<Number>(to, step, 0, count, [&](int k) { return numbers[k]; });
+        if constexpr (Policy::makes_late) {
+          const auto* places = reinterpret_cast<const uint16*>(from) + begin;
+          put_all<Number>(to, step, 0, count, [&](int k) {
+            const int64 at = tile * tile_items + places[k];
+            return leaf_of<i>(params.access.template load_one<T>(params.input, at));
+          });
+        } else {
+          const auto* numbers = reinterpret_cast<const Number*>(from + section<i>()) + begin;
+          put_all<Number>(to, step, 0, count, [&](int k) { return numbers[k]; });
+        }
       }
     });
   }
@@ -213,10 +228,10 @@ struct Select {
   __device__ void write(const Staged& staged, const Sum& sum_before,
                         const unsigned char* from) const {
     const int64 before = int64(count_in(sum_before));
-    write(from, 0, before, staged.kept);
+    write(staged.tile, from, 0, before, staged.kept);
     if constexpr (keeps_rest) {
       const int64 rest = *params.num_kept + staged.tile * tile_items - before;
-      write(from, staged.kept, rest, staged.count - staged.kept);
+      write(staged.tile, from, staged.kept, rest, staged.count - staged.kept);
     }
     if constexpr (gives_lengths) write_lengths(staged, sum_before, from);
   }

@@ -39,6 +39,7 @@ class Runs(Problem):
     is_counted = True
     op_name = "eq"
     keeps_rest = False
+    picks: tuple[int, ...] | None = None
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,

@@ -32,6 +32,7 @@ class Selecting(Protocol):
     source: records.Source
     keeps_rest: bool
     gives_lengths: bool  # of runs, behind an element's numbers
+    picks: tuple[int, ...] | None  # which of the numbers that are read an element's are
 
     @property
     def kept(self) -> str:
@@ -56,7 +57,10 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
         source = records.with_leaves(source, numbers)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
-    cut = policy.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
+    if _are_positions(problem):
+        cut = policy.late_policy()
+    else:
+        cut = policy.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
     access, reached = _access(source, dims, [view.ptr for view in views], cut.items)
     is_wide = num_items >= policy.NARROW_COUNTS
     num_tiles = -(-num_items // cut.tile_items)
@@ -96,6 +100,15 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
         return Plan(device, launches, [piece])
     zero = Clear(at.target(len(outs)), count.dtype.itemsize)
     return Plan(device, [zero, *launches], [piece])
+
+
+def _are_positions(problem: Selecting) -> bool:
+    """Return whether elements are nothing but positions, beside marks that are read."""
+    source, picks = problem.source, problem.picks
+    if picks is None or not isinstance(source, records.Computed):
+        return False
+    *others, mark = (source.numbers[i] for i in picks)
+    return mark.itemsize == 1 and all(number == records.POSITION for number in others)
 
 
 def _access(

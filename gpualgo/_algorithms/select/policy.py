@@ -19,6 +19,7 @@ Dtype = np.dtype[Any]
 
 THREAD_BYTES = 64  # of elements that a thread holds
 MOST_ROWS = 4  # whose counts fit a word
+LATE_ROWS = 2  # of marks
 BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
 IF, MARKED, HEADS = "KeepIf", "KeepMarked", "KeepHeads"  # what is kept, of select/tile.cuh
 STAGES = 2  # tiles of what is kept, in shared memory
@@ -33,6 +34,7 @@ class Policy:
     block_threads: int
     items: int  # of a lane in a row
     rows: int  # of a warp
+    makes_late: bool = False  # elements, that are not read, as they leave
 
     @property
     def tile_items(self) -> int:
@@ -41,7 +43,8 @@ class Policy:
 
     def shared_bytes(self, written: tuple[Dtype, ...], gives_lengths: bool = False) -> int:
         """Return the size of Shared, which checks it, with its padding."""
-        sizes = [leaf.itemsize for leaf in written] + [2] * gives_lengths
+        sizes = [2] if self.makes_late else [leaf.itemsize for leaf in written]
+        sizes += [2] * gives_lengths
         sections = [-(-self.tile_items * size // VECTOR_BYTES) for size in sizes]
         others = 32 + 28 * (self.block_threads // WARP) + VECTOR_BYTES
         return STAGES * sum(sections) * VECTOR_BYTES + others
@@ -60,6 +63,11 @@ def policy_of(
     while (found := Policy(threads, items, rows)).shared_bytes(written, gives_lengths) > limit:
         threads //= 2
     return found
+
+
+def late_policy() -> Policy:
+    """Return the policy for positions, of which a mark each is all that is read."""
+    return Policy(BLOCK_THREADS, VECTOR_BYTES, LATE_ROWS, makes_late=True)
 
 
 def dense(in_packs: bool) -> Access:
@@ -108,7 +116,10 @@ class Kind:
 
     def _spec(self, header: str, name: str, last: tuple[str, ...]) -> Spec:
         cut, op, source = self.policy, self.op, self.source
-        sizes = cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes
+        sizes = (
+            cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes,
+            str(cut.makes_late).lower(),
+        )  # fmt: skip
         element = records.held(source)
         result = element if self.kept == MARKED else _BOOL
         arguments: tuple[Dtype, ...] = (element,)
