@@ -27,10 +27,11 @@ __device__ inline RunHeads<Count> joined(const RunHeads<Count>& a, const RunHead
 }
 
 // The sum of what the tiles before a tile have published, for all threads of a block: start, share,
-// a barrier of the block, finish. Each warp looks at 32 tiles, the first at the nearest, all at the
-// same time: as far as blocks that run together are apart. What is value-initialised adds nothing.
+// a barrier of the block, finish. Some warps look at 32 tiles each, the first at the nearest, all
+// at the same time. What is value-initialised adds nothing.
 template <class Sum, int warps>
 struct SumBefore {
+  static_assert((warps & (warps - 1)) == 0 && warps <= warp_threads);
   struct Shared {
     Sum sums[warps];     // of each warp's tiles, up to the nearest prefix
     uint32 ends[warps];  // whether there was one, or the first tile
@@ -39,11 +40,13 @@ struct SumBefore {
 
   // Begins to load states: some work may be done until they are here.
   __device__ void start(const TileStates& states, int64 tile) {
+    if (threadIdx.x >= warps * warp_threads) return;
     const int64 at = tile - 1 - int(threadIdx.x);
     loaded = states.load<Sum>(at < 0 ? 0 : at);
   }
   // Waits for this warp's states, and tells the others of them.
   __device__ void share(Shared& shared, const TileStates& states, int64 tile) {
+    if (threadIdx.x >= warps * warp_threads) return;
     const int64 at = tile - 1 - int(threadIdx.x);
     const int lane = threadIdx.x % warp_threads;
     Sum value;
@@ -57,21 +60,20 @@ struct SumBefore {
       if (!ptx::any_sync(all_lanes, is_needed && status == nothing)) break;
       if (at >= 0) loaded = states.load<Sum>(at);
     }
-    value = warp_sum(value);
+    value = sum_of<warp_threads>(value);
     if (lane == 0) {
       shared.sums[threadIdx.x / warp_threads] = value;
       shared.ends[threadIdx.x / warp_threads] = ends != 0;
     }
   }
   __device__ Sum finish(Shared& shared, const TileStates& states, int64 tile) {
-    const int lane = threadIdx.x % warp_threads;
+    const int from = threadIdx.x % warps;
     Sum sum{};
     for (;;) {
-      const bool is_end = lane < warps && shared.ends[lane] != 0;
-      const uint32 ends = ptx::ballot_sync(all_lanes, is_end);
+      const uint32 ends = ptx::ballot_sync(all_lanes, shared.ends[from] != 0);
       Sum value{};
-      if (lane < warps && ((ends ^ (ends - 1)) >> lane & 1)) value = shared.sums[lane];
-      sum = joined(sum, warp_sum(value));
+      if ((ends ^ (ends - 1)) >> from & 1) value = shared.sums[from];
+      sum = joined(sum, sum_of<warps>(value));
       if (ends != 0) return sum;
       tile -= warps * warp_threads;
       start(states, tile);
@@ -81,11 +83,11 @@ struct SumBefore {
     }
   }
 
-  __device__ static Sum warp_sum(Sum value) {
+  // Of so many neighbouring lanes, for all of them.
+  template <int lanes>
+  __device__ static Sum sum_of(Sum value) {
 #pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      value = joined(value, shuffle_xor(value, delta));
-    }
+    for (int delta = 1; delta < lanes; delta *= 2) value = joined(value, shuffle_xor(value, delta));
     return value;
   }
 };

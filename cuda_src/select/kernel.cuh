@@ -70,7 +70,8 @@ struct Select {
   static constexpr int stage_bytes = heads + (gives_lengths ? tile_items * int(sizeof(uint16)) : 0);
   static_assert(tile_items <= 1 << 15);  // counts of 16 bits
 
-  using Before = SumBefore<Sum, warps>;
+  static constexpr int looking = warps < 4 ? warps : 4;
+  using Before = SumBefore<Sum, looking>;
 
   struct Shared {
     alignas(vector_bytes) unsigned char stages[2][stage_bytes];
@@ -193,13 +194,14 @@ struct Select {
 
   // Adds up what the warps keep; returns how many come before this warp's.
   __device__ int add_totals(Staged& staged) const {
-    const int total = lane < warps ? shared.totals[lane] : 0;
-    uint32 sums = uint32(total) << 16 | (lane < warp ? total : 0);
+    static_assert((warps & (warps - 1)) == 0);
+    const int other = lane % warps, total = shared.totals[other];
+    uint32 sums = uint32(total) << 16 | (other < warp ? total : 0);
 #pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) sums += shuffle_xor(sums, delta);
+    for (int delta = 1; delta < warps; delta *= 2) sums += shuffle_xor(sums, delta);
     staged.kept = int(sums >> 16);
     if constexpr (gives_lengths) {
-      if (warp == 0) staged.last = warp_max(lane < warps ? shared.lasts[lane] : -1);
+      if (warp == 0) staged.last = warp_max(shared.lasts[other]);
     }
     return int(sums & 0xffff);
   }
