@@ -36,6 +36,18 @@ __device__ inline uint32 match_any_sync(uint32 lanes, uint32 value) {
   return __match_any_sync(lanes, value);
 }
 
+// Of all lanes of a warp, from sm_80 on.
+__device__ inline uint32 redux_sync_add(uint32 value) {
+  uint32 sum;
+  asm volatile("redux.sync.add.u32 %0, %1, 0xffffffff;" : "=r"(sum) : "r"(value));
+  return sum;
+}
+__device__ inline uint32 redux_sync_max(uint32 value) {
+  uint32 most;
+  asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(value));
+  return most;
+}
+
 // The lanes of a whole warp that agree with this one in a bit of x. Left to itself, the compiler
 // spends twice as many instructions.
 template <uint32 bit>

@@ -26,12 +26,22 @@ __device__ inline RunHeads<Count> joined(const RunHeads<Count>& a, const RunHead
   return {Count(a.count + b.count), a.last < b.last ? b.last : a.last};
 }
 
+// What a warp's sums are together, for all of its lanes.
+template <bool has_redux, class Count>
+__device__ inline Count joined_warp(const Count& sum) {
+  return warp_sum<has_redux>(sum);
+}
+template <bool has_redux, class Count>
+__device__ inline RunHeads<Count> joined_warp(const RunHeads<Count>& sum) {
+  return {warp_sum<has_redux>(sum.count), warp_max<has_redux>(sum.last)};
+}
+
 // The sum of what the tiles before a tile have published, for all threads of a block: start, share,
-// a barrier of the block, finish. Some warps look at 32 tiles each, the first at the nearest, all
-// at the same time. What is value-initialised adds nothing.
-template <class Sum, int warps>
+// a barrier of the block, finish. The first `warps` look at 32 tiles each, the first at the
+// nearest, all at the same time. What is value-initialised adds nothing.
+template <class Sum, int warps, bool has_redux>
 struct SumBefore {
-  static_assert((warps & (warps - 1)) == 0 && warps <= warp_threads);
+  static_assert(warps <= warp_threads);
   struct Shared {
     Sum sums[warps];     // of each warp's tiles, up to the nearest prefix
     uint32 ends[warps];  // whether there was one, or the first tile
@@ -60,20 +70,21 @@ struct SumBefore {
       if (!ptx::any_sync(all_lanes, is_needed && status == nothing)) break;
       if (at >= 0) loaded = states.load<Sum>(at);
     }
-    value = sum_of<warp_threads>(value);
+    value = joined_warp<has_redux>(value);
     if (lane == 0) {
       shared.sums[threadIdx.x / warp_threads] = value;
       shared.ends[threadIdx.x / warp_threads] = ends != 0;
     }
   }
   __device__ Sum finish(Shared& shared, const TileStates& states, int64 tile) {
-    const int from = threadIdx.x % warps;
+    const int lane = threadIdx.x % warp_threads;
     Sum sum{};
     for (;;) {
-      const uint32 ends = ptx::ballot_sync(all_lanes, shared.ends[from] != 0);
+      const bool is_end = lane < warps && shared.ends[lane] != 0;
+      const uint32 ends = ptx::ballot_sync(all_lanes, is_end);
       Sum value{};
-      if ((ends ^ (ends - 1)) >> from & 1) value = shared.sums[from];
-      sum = joined(sum, sum_of<warps>(value));
+      if (lane < warps && ((ends ^ (ends - 1)) >> lane & 1)) value = shared.sums[lane];
+      sum = joined(sum, joined_warp<has_redux>(value));
       if (ends != 0) return sum;
       tile -= warps * warp_threads;
       start(states, tile);
@@ -81,14 +92,6 @@ struct SumBefore {
       share(shared, states, tile);
       ptx::syncthreads();
     }
-  }
-
-  // Of so many neighbouring lanes, for all of them.
-  template <int lanes>
-  __device__ static Sum sum_of(Sum value) {
-#pragma unroll
-    for (int delta = 1; delta < lanes; delta *= 2) value = joined(value, shuffle_xor(value, delta));
-    return value;
   }
 };
 

@@ -52,6 +52,40 @@ __device__ inline T shuffle(const T& value, int lane) {
                                [=](uint32 word) { return ptx::shfl_sync(all_lanes, word, lane); });
 }
 
+// The sum, and the largest, of a warp's values, for all of its lanes. has_redux: from sm_80 on.
+template <bool has_redux>
+__device__ inline uint32 warp_sum(uint32 value) {
+  if constexpr (has_redux) return ptx::redux_sync_add(value);
+#pragma unroll
+  for (int delta = 1; delta < warp_threads; delta *= 2) value += shuffle_xor(value, delta);
+  return value;
+}
+template <bool has_redux>
+__device__ inline uint64 warp_sum(uint64 value) {
+#pragma unroll
+  for (int delta = 1; delta < warp_threads; delta *= 2) value += shuffle_xor(value, delta);
+  return value;
+}
+template <bool has_redux>
+__device__ inline uint32 warp_max(uint32 value) {
+  if constexpr (has_redux) return ptx::redux_sync_max(value);
+#pragma unroll
+  for (int delta = 1; delta < warp_threads; delta *= 2) {
+    const uint32 other = shuffle_xor(value, delta);
+    value = value < other ? other : value;
+  }
+  return value;
+}
+template <bool has_redux>
+__device__ inline uint64 warp_max(uint64 value) {
+#pragma unroll
+  for (int delta = 1; delta < warp_threads; delta *= 2) {
+    const uint64 other = shuffle_xor(value, delta);
+    value = value < other ? other : value;
+  }
+  return value;
+}
+
 // Combines this lane's value with its partner's, the lower lane's first.
 template <class Op, class T>
 __device__ inline T combine_ordered(const T& mine, const T& other, bool upper) {

@@ -68,7 +68,7 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     piece = Piece(_CONTROL_BYTES + 8 * num_tiles * state_words, STATES, is_zeroed=True)
     kind = policy.Kind(
         _NOBODY if op is None else op, source, written, access, cut, problem.kept, is_wide,
-        problem.keeps_rest, problem.gives_lengths,
+        problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
     )  # fmt: skip
     words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
     fixed = {

@@ -95,6 +95,7 @@ class Kind:
     is_wide: bool  # counts take 64 bits
     keeps_rest: bool = False
     gives_lengths: bool = False
+    has_redux: bool = True  # the GPU adds up a warp's words at once
 
     @property
     def shared_bytes(self) -> int:
@@ -118,7 +119,7 @@ class Kind:
         cut, op, source = self.policy, self.op, self.source
         sizes = (
             cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes,
-            str(cut.makes_late).lower(),
+            str(cut.makes_late).lower(), str(self.has_redux).lower(),
         )  # fmt: skip
         element = records.held(source)
         result = element if self.kept == MARKED else _BOOL

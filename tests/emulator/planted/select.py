@@ -46,8 +46,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "select: a rest that begins one too early",
         _KERNEL,
-        "put(to, num_kept + i - place, held",
-        "put(to, num_kept + i - place - 1, held",
+        "put(to, num_kept + i - place, i, held",
+        "put(to, num_kept + i - place - 1, i, held",
         "partition",
         WRONG,
         "RACE",

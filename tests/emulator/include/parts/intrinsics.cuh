@@ -37,6 +37,17 @@ STEP int any_sync(uint32 lanes, bool is_true) {
 STEP int all_sync(uint32 lanes, bool is_true) {
   return int(emu_warp_step(emu_all, lanes, is_true, 0, 32));
 }
+STEP uint32 redux_sync_add(uint32 value) {
+  for (int mask = 1; mask < 32; mask *= 2) value += shfl_xor_sync(0xffffffffu, value, mask);
+  return value;
+}
+STEP uint32 redux_sync_max(uint32 value) {
+  for (int mask = 1; mask < 32; mask *= 2) {
+    const uint32 other = shfl_xor_sync(0xffffffffu, value, mask);
+    if (value < other) value = other;
+  }
+  return value;
+}
 STEP uint32 match_any_sync(uint32 lanes, uint32 value) {
   return emu_warp_step(emu_match, lanes, value, 0, 32);
 }
