@@ -21,6 +21,7 @@ from bench import (
     bench_reduce,
     bench_runs,
     bench_scan,
+    bench_searchsorted,
     bench_select,
     bench_small,
     bench_transform,
@@ -32,7 +33,8 @@ from bench.peers import cub
 from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
-    bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort, bench_histogram,
+    bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort,
+    bench_searchsorted, bench_histogram,
     bench_extremes, bench_lazy, bench_select, bench_runs, bench_adjacent_difference, bench_tuples,
     bench_layouts, bench_small,
 )  # fmt: skip

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gpualgo as ga
+from bench.peers import cub
 from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
 
-CUB = ()
+CUB = (cub.MERGE_SORT,)  # what these rows compile of it
 COLUMNS = 1 << 10
 
 
@@ -18,16 +20,16 @@ def _less(a: Any, b: Any) -> Any:
     return a < b
 
 
-def _by_function(n: int) -> Work:
+def _by_function(dtype: str, n: int) -> Work:
     x = gpu().random.default_rng(0).random(n, dtype="float32")
-    contenders: dict[str, Any] = {
-        OURS: lambda: ga.merge_sort(x, less=_less),
-        "radix_sort": lambda: ga.radix_sort(x),
-        "CuPy": lambda: gpu().sort(x),
-    }
+    if dtype == "int32":
+        x = (x * (1 << 31)).astype(dtype)
+    outs = [gpu().empty_like(x) for _ in range(2)]
+    contenders: dict[str, Any] = {OURS: lambda: ga.merge_sort(x, less=_less, out=outs[0])}
+    contenders |= cub.merge_sort(x, outs[1])
     if torch():
         tensor = as_tensor(x)
-        contenders["torch"] = lambda: torch().sort(tensor, stable=True)[0]
+        contenders["torch, by value"] = lambda: torch().sort(tensor, stable=True)[0]
     return Work(contenders, gpu().sort(x))
 
 
@@ -92,9 +94,10 @@ def rows() -> list[Row]:
     for power in (16, 20, 24, 28):
         n = 1 << power
         quick = power in (20, 28)
-        found.append(
-            Row("merge_sort f32 by a lambda", n, "device", _by_function, 8 * n, None, quick)
-        )
+        for dtype, name in (("float32", "f32"), ("int32", "i32")):
+            build = functools.partial(_by_function, dtype)
+            title = f"merge_sort {name} by a lambda"
+            found.append(Row(title, n, "device", build, 8 * n, 0.9, quick, beside="CUB"))
         found.append(Row("merge f32", n, "device", _merge, 8 * n, None, quick))
     found.append(Row("merge_sort of rows f32 by a lambda", n, "device", _rows, 8 * n, None))
     return found + cpu

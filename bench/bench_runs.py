@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
+from bench.peers import cub
 from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
 
-CUB = ()
+CUB = (cub.SELECT,)  # what these rows compile of it
 
 
 def _in_runs(xp: Any, n: int, length: int) -> Any:
@@ -25,6 +26,7 @@ def _heads(length: int, n: int) -> Work:
     contenders: dict[str, Any] = {
         OURS: lambda: ga.unique(x, consecutive=True, out=out, out_count=count)
     }
+    contenders |= cub.selection("unique", [x], gpu().empty_like(out), n)
     if torch():
         tensor = as_tensor(x)
         contenders["torch"] = lambda: torch().unique_consecutive(tensor)
@@ -39,10 +41,11 @@ def _encode(length: int, n: int) -> Work:
     lengths = gpu().full(size, length, "int64")
     lengths[-1] = n - (size - 1) * length
     contenders: dict[str, Any] = {OURS: lambda: ga.run_length_encode(x, out=outs, out_count=count)}
+    contenders |= cub.selection("encode", [x], (outs[0].copy(), gpu().empty(size, "int32")), n)
     if torch():
         tensor = as_tensor(x)
         contenders["torch"] = lambda: torch().unique_consecutive(tensor, return_counts=True)
-    return Work(contenders, (x[::length].copy(), lengths))
+    return Work(contenders, (x[::length].copy(), lengths), any_dtype=True)  # CUB's have 32 bits
 
 
 def _unique(n: int) -> Work:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
+from bench.peers import cub
 from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
 
-CUB = ()
+CUB = (cub.SELECT,)  # what these rows compile of it
 
 
 def _select(n: int) -> Work:
@@ -22,6 +23,7 @@ def _select(n: int) -> Work:
         OURS: lambda: ga.select(x, lambda a: a < 0.5, out=out, out_count=count),
         "CuPy": lambda: x[x < 0.5],
     }
+    contenders |= cub.selection("select_if", [x], gpu().empty_like(want), n)
     if torch():
         tensor = as_tensor(x)
         contenders["torch"] = lambda: tensor[tensor < 0.5]
@@ -31,24 +33,31 @@ def _select(n: int) -> Work:
 def _by_mask(n: int) -> Work:
     x = gpu().random.default_rng(0).random(n, dtype="float32")
     mask = gpu().random.default_rng(1).random(n, dtype="float32") < 0.5
-    contenders: dict[str, Any] = {OURS: lambda: ga.select(x, mask), "CuPy": lambda: x[mask]}
+    want = x[mask]
+    out, count = gpu().empty_like(want), gpu().empty((), "int64")
+    contenders: dict[str, Any] = {
+        OURS: lambda: ga.select(x, mask, out=out, out_count=count),
+        "CuPy": lambda: x[mask],
+    }
+    contenders |= cub.selection("select_flagged", [x, mask], gpu().empty_like(want), n)
     if torch():
         tensor, marks = as_tensor(x), as_tensor(mask)
         contenders["torch"] = lambda: torch().masked_select(tensor, marks)
-    return Work(contenders, x[mask])
+    return Work(contenders, want)
 
 
 def _nonzero(n: int) -> Work:
     mask = gpu().random.default_rng(1).random(n, dtype="float32") < 0.5
-    places = ga.lazy.arange(n)
+    places, want = ga.lazy.arange(n), gpu().flatnonzero(mask)
+    out, count = gpu().empty_like(want), gpu().empty((), "int64")
     contenders: dict[str, Any] = {
-        OURS: lambda: ga.select(places, mask),
+        OURS: lambda: ga.select(places, mask, out=out, out_count=count),
         "CuPy": lambda: gpu().flatnonzero(mask),
     }
     if torch():
         marks = as_tensor(mask)
         contenders["torch"] = lambda: torch().nonzero(marks)[:, 0]
-    return Work(contenders, gpu().flatnonzero(mask))
+    return Work(contenders, want)
 
 
 def _partition(n: int) -> Work:

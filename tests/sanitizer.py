@@ -301,6 +301,19 @@ def merges(n: int) -> None:
     same(merged, np.sort(np.append(a, b)))
 
 
+def searches(n: int) -> None:
+    """Few and many queries, by value, by a function, of pairs."""
+    h, q = np.sort(RNG.integers(0, 9000, n).astype(np.int32)), RNG.integers(-5, 9005, n // 2 + 1)
+    a, few = xp.asarray(h), xp.asarray(q[:5])
+    for v in (q.astype(np.int32), q.astype(np.float64)):
+        same(ga.searchsorted(a, xp.asarray(v)), np.searchsorted(h, v))
+    same(ga.searchsorted(a, few, side="right"), np.searchsorted(h, q[:5], side="right"))
+    step = np.int32(10)
+    coarse = ga.searchsorted(a, few.astype(np.int32), less=lambda x, y: x // step < y // step)
+    same(coarse, np.searchsorted(h // 10, q[:5] // 10))
+    same(ga.searchsorted((a, a), (few, few)), np.searchsorted(h, q[:5]))
+
+
 def counted(n: int) -> None:
     """Narrow keys sorted by counting, however few."""
     from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
@@ -382,6 +395,7 @@ for n in (1, 33, 4097, 50_000):
     run(selections, n)
     run(differences, n)
     run(merges, n)
+    run(searches, n)
 if xp is not np:
     for n in (1, 4097, 900_001):
         for checks in (counted, long_lines, surroundings):

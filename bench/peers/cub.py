@@ -20,6 +20,7 @@ Contender = Callable[[], Any]
 REDUCE = TRANSFORM = "cub"  # the file of each algorithm, without its suffix
 SCAN, SORT_KEYS, SORT_PAIRS = "cub_scan", "cub_sort_keys", "cub_sort_pairs"
 HISTOGRAM = "cub_histogram"
+SELECT, MERGE_SORT = "cub_select", "cub_merge_sort"
 
 
 def _cccl_version(include: Path) -> int:
@@ -137,6 +138,20 @@ def sort_rows(x: Any, out: Any) -> dict[str, Contender]:
     starts = cupy.arange(0, x.size + 1, columns, dtype="int64")
     extents = [ctypes.c_int64(rows)]
     return _two_phase(SORT_PAIRS, f"sort_rows_{x.dtype}", [x, starts, out], x.size, extents, out)
+
+
+def selection(name: str, arrays: list[Any], out: Any, n: int) -> dict[str, Contender]:
+    """Return CUB's selection of that name; how many it kept is written, too."""
+    import cupy
+
+    outs = out if isinstance(out, tuple) else (out,)
+    count = cupy.empty((), "int64")
+    return _two_phase(SELECT, name, [*arrays, *outs, count], n, [], out)
+
+
+def merge_sort(x: Any, out: Any) -> dict[str, Contender]:
+    """Return CUB's merge sort of keys, by a < b."""
+    return _two_phase(MERGE_SORT, f"merge_sort_{x.dtype}", [x, out], x.size, [], out)
 
 
 def histogram(x: Any, out: Any, upper: int) -> dict[str, Contender]:

@@ -33,6 +33,7 @@ from emulator.planted.calls import (
     weighted,
     with_numbers,
 )
+from emulator.planted.search import searches
 from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
 from gpualgo._algorithms.merge_sort import policy as merge_sort
@@ -41,6 +42,7 @@ from gpualgo._algorithms.radix_sort import policy as radix_sort
 from gpualgo._algorithms.reduce import policy as reduce
 from gpualgo._algorithms.scan import policy as scan
 from gpualgo._algorithms.scan import policy_lines as lines
+from gpualgo._algorithms.searchsorted import policy as searchsorted
 from gpualgo._algorithms.select import policy as select
 
 Patch = tuple[Any, str, Any]  # a module's constant, for as long as the case runs
@@ -108,6 +110,11 @@ _PACKED = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.PACKED))
 _GLOBAL = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL))
 
 CASES = {
+    "search": Case(searches(1003, 700)),
+    "search of stretches": Case(
+        searches(1003, 700), ((searchsorted, "MOST_LEVELS", 4), (searchsorted, "NODE_BITS", {}))
+    ),
+    "search of samples": Case(searches(1003, 700), ((searchsorted, "MOST_LEVELS", 4),)),
     "adjacent difference": Case(differences((2103,), 0)),
     "adjacent difference of rows": Case(differences((700, 3), 1)),
     "adjacent difference of columns": Case(differences((64, 48), 0)),
