@@ -30,6 +30,7 @@ __global__ void __launch_bounds__(block_threads)
     search_samples_kernel(const __grid_constant__ SampleParams params) {
   T* samples = reinterpret_cast<T*>(params.samples);
   const int64 step = int64(gridDim.x) * block_threads;
+#pragma unroll 1
   for (int64 i = int64(blockIdx.x) * block_threads + threadIdx.x; i < params.num_items; i += step) {
     int number = 1;
     while (number < params.num_samples && i >= params.sample_begins[number + 1]) ++number;
