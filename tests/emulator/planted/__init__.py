@@ -11,6 +11,7 @@ from emulator.planted import (
     parts,
     records,
     reduce,
+    segments,
     select,
     sort,
     sort_rows,
@@ -22,6 +23,6 @@ from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
-    merge, select, adjacent,
+    merge, select, adjacent, segments,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)
