@@ -22,6 +22,7 @@ from bench import (
     bench_runs,
     bench_scan,
     bench_searchsorted,
+    bench_segments,
     bench_select,
     bench_small,
     bench_transform,
@@ -36,7 +37,7 @@ MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort,
     bench_searchsorted, bench_histogram,
     bench_extremes, bench_lazy, bench_select, bench_runs, bench_adjacent_difference, bench_tuples,
-    bench_layouts, bench_small,
+    bench_segments, bench_layouts, bench_small,
 )  # fmt: skip
 
 

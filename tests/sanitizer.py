@@ -283,6 +283,32 @@ def selections(n: int) -> None:
     same(ga.find(x, lambda a: a > limit), keep.argmax() if keep.any() else -1)
 
 
+def segments(n: int) -> None:
+    """Reduced and scanned: many of all lengths, one of all, and such as offsets on a GPU make."""
+    h = RNG.integers(-9, 9, n).astype(np.int32)
+    x, sums = xp.asarray(h), np.append(0, np.cumsum(h))
+    many = np.sort(RNG.integers(0, n + 1, n // 20 + 2))
+    every = [many, np.arange(0, n + 1, 7), np.array([0, n]), np.array([n // 3])]
+    if xp is not np:
+        every += [many[::-1].copy(), np.tile([-5, 2 * n], 30)]
+    for offsets in every:
+        given, ends = xp.asarray(offsets), np.clip(offsets, 0, n)
+        want = np.where(ends[1:] > ends[:-1], sums[ends[1:]] - sums[ends[:-1]], 0)
+        same(ga.segmented_reduce(x, given), want.astype(np.int32))
+        pairs = ga.segmented_reduce((x, x), given, (0, 0), lambda a, b: (a[0] + b[0], a[1] + b[1]))
+        same(pairs[1], want.astype(np.int32))
+        heads = np.zeros(n + 1, np.int64)
+        heads[ends] = ends
+        begins = np.maximum.accumulate(heads)[:-1]
+        inside = (np.arange(n) >= ends[0]) & (np.arange(n) < ends[-1])
+        want = np.where(inside, sums[1:] - sums[begins], h).astype(np.int32)
+        same(ga.segmented_inclusive_scan(x, given), want)
+        want = np.where(inside, sums[:-1] - sums[begins], h).astype(np.int32)
+        same(ga.segmented_exclusive_scan(x, given), want)
+        places = np.where(inside, begins, np.arange(n))
+        same(ga.segmented_sort(x, given), h[np.lexsort((h, places))])
+
+
 def merges(n: int) -> None:
     """Sorts by a function, and merges of two arrays, with values."""
     h = RNG.integers(-1000, 1000, n).astype(np.int32)
@@ -394,6 +420,7 @@ for n in (1, 33, 4097, 50_000):
     run(joint_histograms, n)
     run(selections, n)
     run(differences, n)
+    run(segments, n)
     run(merges, n)
     run(searches, n)
 if xp is not np:

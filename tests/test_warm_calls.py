@@ -31,6 +31,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
     total = _array(shape=())
     keys, values = _array(np.uint32), _array(np.int32)
     mask, count, lengths = _array(np.bool_), _array(np.int64, ()), _array(np.int64)
+    offsets = _array(np.int64, (65,))
     return {
         "transform": lambda: ga.transform(_double, x),
         "transform with out": lambda: ga.transform(_double, x, out=y),
@@ -54,6 +55,9 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "select": lambda: ga.select(x, mask, out=y, out_count=count),
         "stable_partition": lambda: ga.stable_partition(x, mask, out=y, out_count=count),
         "run_length_encode": lambda: ga.run_length_encode(x, out=(y, lengths), out_count=count),
+        "segmented_reduce": lambda: ga.segmented_reduce(x, offsets),
+        "segmented_inclusive_scan": lambda: ga.segmented_inclusive_scan(x, offsets),
+        "segmented_exclusive_scan": lambda: ga.segmented_exclusive_scan(x, offsets),
         "find": lambda: ga.find(x, mask),
         "count": lambda: ga.count(x, mask),
     }
@@ -62,7 +66,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
 def _plans() -> dict[str, Callable[[], Any]]:
     """Return a plan's call for each function, with the same arrays again."""
     x, keys, mask = _array(), _array(np.uint32), _array(np.bool_)
-    outs = _array(), _array(np.int64)
+    outs, offsets = (_array(), _array(np.int64)), _array(np.int64, (65,))
     prepared = {
         "transform": (ga.prepare(ga.transform, _double, x), x, _array()),
         "adjacent_difference": (ga.prepare(ga.adjacent_difference, x), x, _array()),
@@ -83,6 +87,13 @@ def _plans() -> dict[str, Callable[[], Any]]:
         "searchsorted": (
             _twice(ga.prepare(ga.searchsorted, keys, keys)), keys, _array(np.int64),
         ),
+        **{
+            f.__name__: (_beside(ga.prepare(f, x, offsets), offsets), x, _array(shape=shape))
+            for f, shape in (
+                (ga.segmented_reduce, (64,)), (ga.segmented_inclusive_scan, (N,)),
+                (ga.segmented_exclusive_scan, (N,)),
+            )
+        },
         "select": (_marked(ga.prepare(ga.select, x, mask), mask), x, _array()),
         "stable_partition": (
             _marked(ga.prepare(ga.stable_partition, x, mask), mask), x, _array(),
@@ -100,6 +111,10 @@ def _twice(plan: Any) -> Any:
     return lambda x, **more: plan(x, x, **more)
 
 
+def _beside(plan: Any, *others: FakeArray) -> Callable[..., Any]:
+    return lambda x, out: plan(x, *others, out=out)
+
+
 def _double(a: Any) -> Any:
     return a * 2
 
@@ -110,9 +125,11 @@ def _marked(plan: Any, *others: FakeArray) -> Callable[..., Any]:
     return lambda x, out: plan(x, *others, out=out, out_count=count)
 
 
+SEGMENTED = ("segmented_reduce", "segmented_inclusive_scan", "segmented_exclusive_scan")
 PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclusive_scan",
          "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
-         "merge", "searchsorted", "select", "stable_partition", "run_length_encode")  # fmt: skip
+         "merge", "searchsorted", *SEGMENTED, "select", "stable_partition",
+         "run_length_encode")  # fmt: skip
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
 COUNTED = ("select", "stable_partition", "run_length_encode")  # who waits is decided on the way
 CALLS = (

@@ -201,6 +201,18 @@ ga.histogram(x, "auto")  # error
 ga.histogram(x, 4, 5)  # error
 ga.histogram(x, 4, (0, 1, 2))  # error
 
+# segments
+ga.segmented_reduce(floats, x, 0.0, max, dtype=np.float64, out=floats, stream=Stream())
+ga.segmented_reduce((x, floats), x, (0, 1.0), lambda a, b: a)
+ga.segmented_exclusive_scan(raw, raw, 0)
+ga.segmented_reduce(x, [0, 1])  # error
+ga.segmented_reduce(x, x, axis=0)  # error
+ga.segmented_inclusive_scan(x, x, op=3)  # error
+ga.segmented_sort(x, x, values=names, descending=True, out=(x, names))
+ga.segmented_sort(x, x, names)  # error
+assert_type(ga.segmented_reduce(t, t), torch.Tensor)
+assert_type(ga.segmented_inclusive_scan(raw, raw), ga.DeviceArray)
+
 # radix_sort, argsort
 ga.radix_sort(floats, out=floats)
 ga.radix_sort(floats, names, out=(floats, names))

@@ -20,6 +20,11 @@ _NAMES = {
     "runs": ("run_length_encode",),
     "scan": ("inclusive_scan", "exclusive_scan"),
     "searchsorted": ("searchsorted",),
+    "segments": (
+        "segmented_reduce",
+        "segmented_inclusive_scan",
+        "segmented_exclusive_scan",
+    ),
     "select": ("select", "stable_partition"),
     "transform": ("transform",),
 }

@@ -36,6 +36,7 @@ class Case:
     last_are: tuple[str, ...] = ()  # the names of arguments of their own that the last arrays are
     is_merged: bool = False  # the first two arrays are in order, and become one
     is_searched: bool = False  # the first array is in order, and the last one tells the shape
+    is_segmented: bool = False  # the last array is offsets into the others
     is_lazy: bool = False  # what is read is computed of the arrays
     is_counted: bool = False  # how long results are depends on elements
     reads_last_alone: bool = False  # of arrays: the first tells the shape
@@ -56,7 +57,11 @@ class Case:
             for i, (shape, dtype) in enumerate(self.inputs)
         ]
         num_sorted = 2 * self.is_merged + self.is_searched
-        return [np.sort(x) if i < num_sorted else x for i, x in enumerate(found)]
+        found = [np.sort(x) if i < num_sorted else x for i, x in enumerate(found)]
+        if self.is_segmented:
+            offsets = found[-1].astype(np.int64) % (len(found[0]) + 1)
+            found[-1] = np.sort(offsets).astype(found[-1].dtype)
+        return found
 
     def in_any_order(self) -> Case:
         """Return a case whose results do not depend on the order in which elements are combined."""
@@ -67,6 +72,8 @@ class Case:
     def given(self, arrays: Any) -> tuple[Any, ...]:
         """Return the arguments that arrays are."""
         arrays, apart = tuple(arrays), ()
+        if self.is_segmented and len(arrays) > 1:
+            arrays, apart = arrays[:-1], arrays[-1:]
         if self.is_lazy:
             arrays = tuple([ga.lazy.asarray(x) * 2 for x in arrays])
         if self.last_are and len(arrays) > len(self.last_are):

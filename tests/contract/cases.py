@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 from contract.case import Case
-from contract.cases_of_choices import LONG, PAIR, finds, runs, searches, selections
+from contract.cases_of_choices import (
+    LONG,
+    PAIR,
+    finds,
+    runs,
+    searches,
+    segments,
+    selections,
+)
 from contract.operators import (
     combined,
     crossed,
@@ -261,6 +269,8 @@ CASES = [
     *_extremes(ga.minmax), *selections(ga.select), *selections(ga.stable_partition),
     *finds(ga.find), *finds(ga.count), *runs(), *searches(), *_sorts_by(ga.merge_sort),
     *_sorts_by(ga.sort), *_merges(),
+    *segments(ga.segmented_reduce), *segments(ga.segmented_inclusive_scan),
+    *segments(ga.segmented_exclusive_scan),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Sample calls of what chooses among elements: selections, searches, runs."""
+"""Sample calls of what chooses among elements: selections, searches, runs; and of segments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from contract.case import Case
-from contract.operators import chosen, near, paired_off, ranked, rare
+from contract.operators import chosen, near, paired, paired_off, ranked, rare, shifted
 from support import scaled
 
 import gpualgo as ga
@@ -77,3 +77,27 @@ def runs() -> list[Case]:
         Case(f, "empty", (((0, 5), "float32"),), **common),
         Case(f, "lazy ones", (((3001,), "int16"),), is_lazy=True, **common),
     ]
+
+
+def segments(f: Callable[..., Any]) -> list[Case]:
+    """Of a reduction and of scans; offsets begin and end within x."""
+
+    def case(about: str, inputs: Any, options: Any = None, *more: Any, **others: Any) -> Case:
+        options = options or {}
+        others["of_empty"] = options.get("init", 0)
+        return Case(f, about, inputs, options, *more, is_segmented=True, **others)
+
+    return [
+        case("several tiles", ((LONG, "float32"), ((301,), "int64"))),
+        case(
+            "an operator", (((3001,), "int32"), ((301,), "int32")), {"init": 7}, shifted,
+            captures=True,
+        ),
+        case("wider", (((503,), "int16"), ((40,), "uint16")), {"dtype": "int64"}),
+        case("empty", (((0,), "float32"), ((5,), "int32"))),
+        case(
+            "tuples", (((3001,), "int32"), ((3001,), "float64"), ((301,), "int32")),
+            {"init": (1, -9.5)}, paired, captures=True, is_tuple=True,
+        ),
+        case("lazy ones", (((3001,), "int32"), ((301,), "int32")), is_lazy=True),
+    ]  # fmt: skip

@@ -15,7 +15,8 @@ from support import Backend
 
 def emptied(case: Case, axis: int) -> Case | None:
     """Return the case with no elements along an axis from the end; None: no input has it."""
-    full = max(shape[axis] if len(shape) >= -axis else 0 for shape, _ in case.inputs)
+    given = case.inputs[:-1] if case.is_segmented else case.inputs  # offsets are there in any case
+    full = max(shape[axis] if len(shape) >= -axis else 0 for shape, _ in given)
     if not full:
         return None
     shapes = [
@@ -23,8 +24,9 @@ def emptied(case: Case, axis: int) -> Case | None:
             0 if i == len(shape) + axis and (n == full or case.is_merged or case.is_searched) else n
             for i, n in enumerate(shape)
         )
-        for shape, _ in case.inputs
+        for shape, _ in given
     ]
+    shapes += [shape for shape, _ in case.inputs[len(given) :]]
     inputs = tuple((shape, dtype) for shape, (_, dtype) in zip(shapes, case.inputs, strict=True))
     return replace(case, inputs=inputs)
 
@@ -36,7 +38,8 @@ def without_elements(case: Case, results: list[np.ndarray[Any, Any]], axis: int)
     if case.is_searched:  # in no elements, or for none
         empty = emptied(case, axis)
         return [np.zeros(empty.inputs[-1][0], result.dtype) for result in results if empty]
-    shape = np.broadcast_shapes(*(shape for shape, _ in case.inputs))
+    given = case.inputs[:-1] if case.is_segmented else case.inputs
+    shape = np.broadcast_shapes(*(shape for shape, _ in given))
     gone = {shape[axis]} | ({math.prod(shape)} if len(shape) > 1 else set())
     if case.is_counted:  # of nothing nothing is kept
         return [np.zeros(0, result.dtype) for result in results]

@@ -164,7 +164,11 @@ def queue_graph(stream: Stream, graph: Graph) -> None:
             return
         queue(stream, None)
         start = stream.last
-        stream.last = graph.queue(start)
+        end = graph.queue(start)
+        # Some of it may have run already, and let go of memory, which the stream then frees.
+        between, stream.last = stream.last, end
+        if between is not start:
+            _enter(stream, work.Work(None, [end, between]))
 
 
 def _leave_captures_alone(stream: Stream) -> None:

@@ -12,6 +12,7 @@ from emulator.planted import (
     records,
     reduce,
     search,
+    segments,
     select,
     sort,
     sort_rows,
@@ -23,6 +24,6 @@ from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
-    merge, select, adjacent, search,
+    merge, select, adjacent, search, segments,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

@@ -10,6 +10,7 @@ import numpy as np
 from support import Backend
 
 import gpualgo as ga
+from emulator.planted import segments
 from emulator.planted.adjacent import differences
 from emulator.planted.calls import (
     Results,
@@ -118,6 +119,11 @@ CASES = {
     "adjacent difference": Case(differences((2103,), 0)),
     "adjacent difference of rows": Case(differences((700, 3), 1)),
     "adjacent difference of columns": Case(differences((64, 48), 0)),
+    "segments": Case(segments.reductions("all")),
+    "segments of the end": Case(segments.reductions("end")),
+    "segments of any offsets": Case(segments.reductions("any")),
+    "segments that overlap": Case(segments.reductions("overlap")),
+    "scan of segments": Case(segments.scans),
     "select": Case(selections(20_003, has_rest=False), _SELECT),
     "partition": Case(selections(5003, has_rest=True), _SELECT),
     "reduce blocks": Case(reductions(5375, None), _REDUCE),

@@ -1,0 +1,90 @@
+// Ragged rows: where segments of elements begin and end, and a warp's fold of one.
+//
+// Offsets are of any integer type and stride. Whatever they hold, what is read of them lies in
+// [0, num_items], and a pair that falls is an empty segment, as Python's slices have it.
+#ifndef GPUALGO_PARTS_RAGGED_CUH
+#define GPUALGO_PARTS_RAGGED_CUH
+
+#include "parts/fold.cuh"
+#include "parts/intrinsics.cuh"
+#include "parts/operator.cuh"
+#include "parts/ptx.cuh"
+#include "parts/tile_io.cuh"
+#include "parts/warp.cuh"
+
+namespace gpualgo {
+
+struct Segment {
+  int64 begin, count;
+};
+
+template <class Index>
+struct Offsets {
+  const unsigned char* first;
+  int64 step;  // bytes from one to the next
+  int64 num_items;
+
+  __device__ int64 at(int64 i) const {
+    const Index offset = load_item<Index>(first + i * step);
+    if constexpr (Index(-1) < Index(0)) {
+      if (offset < Index(0)) return 0;
+    }
+    return uint64(offset) > uint64(num_items) ? num_items : int64(offset);
+  }
+  __device__ Segment segment(int64 i) const {
+    const int64 begin = at(i), end = at(i + 1);
+    return {begin, end > begin ? end - begin : 0};
+  }
+};
+
+// Folds the elements load(begin), …, load(begin + count - 1), of which there is one at least, by a
+// warp, in order unless the operator commutes; lane 0 gets the result. `rows` times 32 are loaded
+// before any is combined. Which are combined first depends on count alone.
+template <int rows, class Op, class A, class Load>
+__device__ inline A fold_range(int64 begin, int64 count, Load load) {
+  constexpr int tile = rows * warp_threads;
+  const int lane = threadIdx.x % warp_threads;
+  Running<Op, A> total{A{}};
+#pragma unroll 1
+  for (int64 done = 0; done < count; done += tile) {
+    const int64 rest = count - done;
+    const int64 first = begin + done + lane;
+    A values[rows];
+    if (rest >= tile) {
+#pragma unroll
+      for (int k = 0; k < rows; ++k) values[k] = load(first + k * warp_threads);
+      if constexpr (Op::commutative) {
+        total.append(fold<Op, 0, rows>(values));
+      } else {
+        total.append(reduce_group<warp_threads, Op>(values));
+      }
+      continue;
+    }
+#pragma unroll
+    for (int k = 0; k < rows; ++k) {
+      values[k] = A{};
+      if (k * warp_threads + lane < rest) values[k] = load(first + k * warp_threads);
+    }
+#pragma unroll
+    for (int k = 0; k < rows; ++k) {
+      const int64 valid = rest - k * warp_threads;
+      if constexpr (Op::commutative) {
+        if (lane < valid) total.append(values[k]);
+      } else if (valid > 0) {
+        const int active = valid < warp_threads ? int(valid) : warp_threads;
+        const A row = reduce_group_partial<warp_threads, Op>(values[k], active);
+        if (lane == 0) total.append(row);
+      }
+    }
+  }
+  if constexpr (Op::commutative) {
+    const int active = count < warp_threads ? int(count) : warp_threads;
+    return reduce_group_partial<warp_threads, Op>(total.total, active);
+  } else {
+    return total.total;
+  }
+}
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,132 @@
+"""Segments on the CPU's cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from gpualgo._algorithms.segments import cpu_parameters as at
+from gpualgo._algorithms.transform import cpu
+from gpualgo._base import records, threads
+from gpualgo._cpu.captured import bound
+from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.layout import address, table
+from gpualgo._cpu.operator import Applied
+from gpualgo._operators.operator import Operator
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.segments.problem import Segmented, SegmentedReduction, SegmentedScan
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def reduce(
+    problem: SegmentedReduction, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
+    init: Array | None,
+) -> None:  # fmt: skip
+    """Write what each segment folds to; results have any strides and lie apart."""
+    job = _Job(problem, arrays, results, op, init, problem.is_start)
+    with bound(op):
+        job.run("reduce")
+        if job.num_tasks > 1:
+            job.run("join", by_one=True)
+    job.finish()
+
+
+def scan(
+    problem: SegmentedScan, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
+    init: Array | None,
+) -> None:  # fmt: skip
+    """Write the scan of each segment, and copy the rest; results may take elements' place."""
+    job = _Job(problem, arrays, results, op, init, init is not None)
+    first, last = int(job.offsets[0]), int(job.offsets[-1])
+    for outside in (slice(0, first), slice(last, None)):
+        for home, element in zip(job.homes, job.elements, strict=True):
+            home[outside] = element[outside]
+    with bound(op):
+        if job.num_tasks > 1:
+            job.run("tail")
+            job.run("carry", by_one=True)
+        job.run("exclusive" if problem.is_exclusive else "inclusive")
+    job.finish()
+
+
+class _Job:
+    """Elements and results without gaps, and what kernels are told of them."""
+
+    def __init__(
+        self, problem: Segmented, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
+        init: Array | None, is_start: bool,
+    ) -> None:  # fmt: skip
+        *of_x, offsets = arrays
+        self.acc, self.op, self.results = problem.acc, op, results
+        self.offsets = np.ascontiguousarray(offsets, np.int64)
+        self.elements = _elements(problem, of_x, op)
+        self.homes = [
+            result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
+            for result in results
+        ]
+        steps = int(self.offsets[-1] - self.offsets[0]) + problem.num_segments
+        self.num_tasks = -(-steps // at.TASK)
+        self.work = steps * self.acc.itemsize
+        self.start = np.zeros((), self.acc) if init is None else init
+        # Values and marks of tasks: heads, tails.
+        self.values = np.empty((2, self.num_tasks), self.acc)
+        self.marks = np.empty((2, self.num_tasks), np.uint8)
+        places = [*map(address, self.elements), *map(address, self.homes)]
+        self.table = table(
+            [
+                address(self.offsets), problem.num_segments, is_start, address(self.start),
+                *map(address, self.values), *map(address, self.marks), *places,
+            ]
+        )  # fmt: skip
+
+    def run(self, kind: str, by_one: bool = False) -> None:
+        """Run a kernel on all tasks."""
+        kernel, where = _kernel(kind, self.op, self.acc), address(self.table)
+        if by_one:
+            kernel(where, 0, 0, self.num_tasks)
+            return
+        threads.run(lambda first, last: kernel(where, 0, first, last), self.num_tasks, self.work)
+
+    def finish(self) -> None:
+        """Bring results to where they belong."""
+        for result, home in zip(self.results, self.homes, strict=True):
+            if home is not result:
+                result[...] = home
+
+
+def _elements(problem: Segmented, arrays: Sequence[Array], op: Operator) -> list[Array]:
+    """Return elements as the accumulator has them, without gaps; what is computed is so here."""
+    source, acc = problem.source, problem.acc
+    if isinstance(source, records.Computed):
+        element = records.held(source)
+        made = [np.empty(problem.num_items, leaf) for leaf in records.leaves(element)]
+        if problem.num_items:
+            numbers = tuple(map(records.number_of, source.numbers))
+            cpu.transform(Applied(op.source, numbers, element), arrays, made)
+        arrays = made
+    with np.errstate(all="ignore"):  # kernels warn of nothing
+        return [
+            np.ascontiguousarray(array, leaf)
+            for array, leaf in zip(arrays, records.leaves(acc), strict=True)
+        ]
+
+
+def _kernel(kind: str, op: Operator, acc: np.dtype[Any]) -> Kernel:
+    folds = kind in ("reduce", "tail")
+
+    def write(fn: Any) -> Callable[..., None]:
+        from gpualgo._algorithms.segments import cpu_kernels as kernels
+
+        if folds:
+            writer = kernels.reduce_kernel if kind == "reduce" else kernels.tail_kernel
+            return writer(fn, acc, op.commutative)
+        if kind in ("join", "carry"):
+            return (kernels.join_kernel if kind == "join" else kernels.carry_kernel)(fn, acc)
+        return kernels.scan_kernel(fn, acc, kind == "exclusive")
+
+    key = ("segments", kind, acc, folds and op.commutative)
+    return get_kernel(key, write, Applied(op, (acc, acc), acc))

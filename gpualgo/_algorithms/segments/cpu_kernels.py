@@ -1,0 +1,253 @@
+"""The kernels of segments on the CPU: tasks of equally many elements and ends of segments.
+
+Tasks are cut where a path along both lists has gone so far (Merrill and Garland, "Merge-based
+parallel sparse matrix-vector multiplication", SC16, doi:10.1109/SC.2016.57), so that a giant
+segment and millions of empty ones weigh the same. What a task has of a segment that it shares is
+joined strictly from left to right, by one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+
+from gpualgo._algorithms.segments import cpu_parameters as at
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.leaves import leaves_of
+from gpualgo._cpu.pointers import load, pointer_to, store
+
+_words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
+_TASK, _FAN, _CHAIN = at.TASK, at.FAN, at.CHAIN
+_LEAST_IN_CHAINS = 4 * _FAN
+
+
+def _inline(function: Callable[..., Any]) -> Any:
+    """Compile what kernels call, when they are."""
+    return numba.njit(error_model="numpy")(function)
+
+
+@_inline
+def _segment_of(offsets: Any, num_segments: int, step: int) -> int:
+    """Return the segment that a path is in after so many steps: elements, and ends of segments."""
+    origin, low, high = load(offsets, 0), 0, num_segments
+    while low < high:
+        middle = (low + high) // 2
+        if load(offsets, middle + 1) - origin + middle + 1 <= step:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@_inline
+def _part_of(table: int, task: int) -> Any:
+    """Return a task's first segment and element, and its last ones, the element exclusive."""
+    p = _words(table)
+    offsets, count = _words(load(p, at.OFFSETS)), load(p, at.NUM_SEGMENTS)
+    origin = load(offsets, 0)
+    steps = load(offsets, count) - origin + count
+    begin, end = task * _TASK, min(steps, (task + 1) * _TASK)
+    first, last = _segment_of(offsets, count, begin), _segment_of(offsets, count, end)
+    return first, origin + begin - first, last, origin + end - last
+
+
+def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
+    """Return fold(x, begin, count), of one element at least: depends on count alone.
+
+    Eight chains, no step of one waiting for another's: of neighbours, where fn commutes, so that
+    LLVM makes vectors of them; else of stretches. Of integers it makes vectors of a plain loop.
+    """
+
+    def fold_few(x: Any, begin: int, count: int) -> Any:
+        value = get(x, begin)
+        for i in range(begin + 1, begin + count):
+            value = fn(value, get(x, i))
+        return value
+
+    few = _inline(fold_few)
+    if commutes and acc.kind in "iu":
+        return few
+
+    def fold_chains(x: Any, p: int, apart: int, step: int, length: int) -> Any:
+        a, b, c, d = get(x, p), get(x, p + apart), get(x, p + 2 * apart), get(x, p + 3 * apart)
+        q = p + 4 * apart
+        e, f, g, h = get(x, q), get(x, q + apart), get(x, q + 2 * apart), get(x, q + 3 * apart)
+        for _ in range(1, length):
+            p += step
+            q = p + 4 * apart
+            a, b = fn(a, get(x, p)), fn(b, get(x, p + apart))
+            c, d = fn(c, get(x, p + 2 * apart)), fn(d, get(x, p + 3 * apart))
+            e, f = fn(e, get(x, q)), fn(f, get(x, q + apart))
+            g, h = fn(g, get(x, q + 2 * apart)), fn(h, get(x, q + 3 * apart))
+        return fn(fn(fn(a, b), fn(c, d)), fn(fn(e, f), fn(g, h)))
+
+    chains = _inline(fold_chains)
+
+    def fold(x: Any, begin: int, count: int) -> Any:
+        if count < _LEAST_IN_CHAINS:
+            return few(x, begin, count)
+        length = min(count // _FAN, _CHAIN)
+        value, done = get(x, begin), 0
+        while count - done >= _FAN * length:
+            if commutes:
+                whole = chains(x, begin + done, 1, _FAN, length)
+            else:
+                whole = chains(x, begin + done, length, 1, length)
+            value = fn(value, whole) if done > 0 else whole
+            done += _FAN * length
+        if done < count:
+            value = fn(value, few(x, begin + done, count - done))
+        return value
+
+    return _inline(fold)
+
+
+def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:
+    """Write the kernel that folds what tasks have of segments."""
+    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
+    fold = _fold_of(fn, get, acc, commutes)
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        offsets = _words(load(p, at.OFFSETS))
+        x, out = pointers(table + 8 * at.X), pointers(table + 8 * (at.X + number))
+        is_start, start = load(p, at.IS_START), as_a(load(p, at.START))
+        heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
+        has_head, has_tail = _bytes(load(p, at.HAS_HEAD)), _bytes(load(p, at.HAS_TAIL))
+        for task in range(first_task, last_task):
+            first, element, last, end = _part_of(table, task)
+            goes_on = element > load(offsets, first)
+            store(has_head, task, types.uint8(0))
+            store(has_tail, task, types.uint8(0))
+            for segment in range(first, last):
+                until = load(offsets, segment + 1)
+                count = until - element
+                if segment == first and goes_on:
+                    if count > 0:
+                        store(heads, task, fold(x, element, count))
+                        store(has_head, task, types.uint8(1))
+                elif count == 0:
+                    put(out, segment, load(start, 0))
+                else:
+                    value = fold(x, element, count)
+                    if is_start:
+                        value = fn(load(start, 0), value)
+                    put(out, segment, value)
+                element = until
+            if end > element:
+                store(tails, task, fold(x, element, end - element))
+                store(has_tail, task, types.uint8(1))
+
+    return kernel
+
+
+def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
+    """Write the kernel that joins what tasks have of segments that they share, by one thread."""
+    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    pointers, put, number = leaves.pointers, leaves.store, leaves.number
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        offsets = _words(load(p, at.OFFSETS))
+        out = pointers(table + 8 * (at.X + number))
+        is_start, start = load(p, at.IS_START), as_a(load(p, at.START))
+        heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
+        has_head, has_tail = _bytes(load(p, at.HAS_HEAD)), _bytes(load(p, at.HAS_TAIL))
+        value = load(start, 0)
+        for task in range(first_task, last_task):
+            first, element, last, _ = _part_of(table, task)
+            goes_on = element > load(offsets, first)
+            if goes_on and last > first:
+                if load(has_head, task):
+                    value = fn(value, load(heads, task))
+                if is_start:
+                    value = fn(load(start, 0), value)
+                put(out, first, value)
+            if load(has_tail, task):
+                tail = load(tails, task)
+                value = fn(value, tail) if goes_on and last == first else tail
+
+    return kernel
+
+
+def tail_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:
+    """Write the kernel that folds what tasks have of segments that go on behind them."""
+    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    pointers, fold = leaves.pointers, _fold_of(fn, leaves.load, acc, commutes)
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        offsets, x = _words(load(p, at.OFFSETS)), pointers(table + 8 * at.X)
+        tails, has_tail = as_a(load(p, at.TAILS)), _bytes(load(p, at.HAS_TAIL))
+        for task in range(first_task, last_task):
+            first, element, last, end = _part_of(table, task)
+            begin = element if last == first else load(offsets, last)
+            store(has_tail, task, types.uint8(end > begin))
+            if end > begin:
+                store(tails, task, fold(x, begin, end - begin))
+
+    return kernel
+
+
+def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
+    """Write the kernel that finds what precedes each task in its first segment, by one thread."""
+    as_a = pointer_to(storage(acc))
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        offsets = _words(load(p, at.OFFSETS))
+        is_start, start = load(p, at.IS_START), as_a(load(p, at.START))
+        heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
+        has_tail = _bytes(load(p, at.HAS_TAIL))
+        value = load(start, 0)
+        for task in range(first_task, last_task):
+            first, element, last, _ = _part_of(table, task)
+            goes_on = element > load(offsets, first)
+            store(heads, task, value)
+            if load(has_tail, task):
+                tail = load(tails, task)
+                if goes_on and last == first:
+                    value = fn(value, tail)
+                else:
+                    value = fn(load(start, 0), tail) if is_start else tail
+
+    return kernel
+
+
+def scan_kernel(fn: Any, acc: np.dtype[Any], is_exclusive: bool) -> Callable[..., None]:
+    """Write the kernel that scans what tasks have of segments; results may take elements' place."""
+    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        offsets = _words(load(p, at.OFFSETS))
+        x, out = pointers(table + 8 * at.X), pointers(table + 8 * (at.X + number))
+        is_start, start = load(p, at.IS_START), as_a(load(p, at.START))
+        heads, count = as_a(load(p, at.HEADS)), load(p, at.NUM_SEGMENTS)
+        for task in range(first_task, last_task):
+            first, element, last, end = _part_of(table, task)
+            goes_on = element > load(offsets, first)
+            for segment in range(first, min(last + 1, count)):
+                until = end if segment == last else load(offsets, segment + 1)
+                if element < until:
+                    item = get(x, element)
+                    before = load(heads, task) if goes_on else load(start, 0)
+                    value = fn(before, item) if goes_on or is_start else item
+                    put(out, element, before if is_exclusive else value)
+                    for i in range(element + 1, until):
+                        item = get(x, i)
+                        if is_exclusive:
+                            put(out, i, value)
+                        value = fn(value, item)
+                        if not is_exclusive:
+                            put(out, i, value)
+                element = until
+                goes_on = False
+
+    return kernel

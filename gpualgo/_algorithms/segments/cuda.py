@@ -1,0 +1,131 @@
+"""Segments on a GPU: how elements lie, launches, and temporary storage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.segments import policy
+from gpualgo._algorithms.select import policy as reading
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._cuda import build
+from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.pieces import KEPT, STATES, TICKETS, Piece
+from gpualgo._cuda.plan import Clear, Places, Plan
+from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
+from gpualgo._driver import device as gpu
+from gpualgo._driver.workspace import STATE_BYTES, aligned
+from gpualgo._operators.operator import Operator
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.segments.problem import SegmentedReduction, SegmentedScan
+
+_CONTROL_BYTES = 256  # LookbackControl
+_LIST_BYTES = 16  # ChunkList
+_BOUNDS_BYTES = 256  # two offsets, in front of marks
+
+
+def reduction(
+    problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> Plan:
+    """Return the plan of a reduction of segments, of which there are some, into any strides."""
+    *inputs, offsets = views
+    source, acc, device = problem.source, problem.acc, offsets.device
+    num_items, num_segments = inputs[0].shape[0], problem.num_segments
+    overlaps = gpu.get(device).may_overlap
+    kind, cut = policy.policy_of(acc, overlaps), policy.cut_of(num_items, num_segments)
+    access, reached = _access(source, inputs)
+    specs = policy.reduce_specs(op, source, acc, offsets.dtype, access, kind)
+    chunk_bytes = aligned(cut.capacity * policy.CHUNK_BYTES)
+    lent = Piece(chunk_bytes + cut.capacity * acc.itemsize, KEPT)
+    if not lent.fits:
+        lent = Piece(lent.num_bytes)
+    pieces = [Piece(_LIST_BYTES, TICKETS, is_zeroed=True), lent]
+    fixed = {
+        "num_items": num_items, "num_segments": num_segments, "offset_step": offsets.strides[0],
+        **cut._asdict(), "is_start": problem.is_start,
+        "output_steps": [target.strides[0] for target in targets], "access": reached,
+    }  # fmt: skip
+    takes = _takes(views, targets, list=0, chunks=1, partials=(1, chunk_bytes))
+    warps = policy.BLOCK_THREADS // WARP
+    blocks = -(-num_segments // (cut.per_warp * warps))
+    most = gpu.get(device).num_sms * policy.BLOCKS_PER_SM
+    grids = [blocks, min(most, cut.capacity), min(most, -(-cut.capacity // WARP))]
+    shared = [kind.shared_bytes, 0, kind.joining_bytes]
+    launches = [
+        Launch(
+            kernel, grid, policy.BLOCK_THREADS, spec.parameters.pack(**fixed), device, takes,
+            shared_bytes=size, overlaps=overlaps and i > 0,
+        )
+        for i, (spec, kernel, grid, size) in enumerate(
+            zip(specs, build.kernels(specs, device), grids, shared, strict=True)
+        )
+    ]  # fmt: skip
+    return Plan(device, launches, pieces)
+
+
+def scan(
+    problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> Plan:
+    """Return the plan of a scan of segments of elements, of which there are some."""
+    *inputs, offsets = views
+    source, acc, device = problem.source, problem.acc, offsets.device
+    (num_items,) = inputs[0].shape
+    (num_offsets,) = offsets.shape
+    kind = policy.scan_policy_of(acc, gpu.get(device).shared_limit)
+    num_tiles = -(-num_items // kind.tile_items)
+    access, reached = _access(source, inputs)
+    states = Piece(_CONTROL_BYTES + num_tiles * tagged_bytes(acc), STATES, is_zeroed=True)
+    marks = Piece(_BOUNDS_BYTES + 4 * -(-num_items // 32), KEPT)
+    if not marks.fits:
+        marks = Piece(marks.num_bytes)
+    specs = [
+        policy.heads_spec(offsets.dtype),
+        policy.scan_spec(op, source, acc, access, kind, problem.is_exclusive),
+    ]
+    heads, scanning = build.kernels(specs, device)
+    at, num_sms = Places(len(views), len(targets)), gpu.get(device).num_sms
+    bits = at.piece(1), _BOUNDS_BYTES
+    packed = specs[0].parameters.pack(
+        num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0]
+    )
+    threads = policy.BLOCK_THREADS
+    grid = min(-(-num_offsets // threads), num_sms * 2048 // threads)
+    marking = Launch(
+        heads, grid, threads, packed, device,
+        {"offsets": at.source(len(inputs)), "heads": bits, "bounds": at.piece(1)},
+    )  # fmt: skip
+    words = max(states.num_bytes, STATE_BYTES) - _CONTROL_BYTES
+    packed = specs[1].parameters.pack(
+        num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
+        output_steps=[target.strides[0] for target in targets], access=reached,
+    )  # fmt: skip
+    takes = _takes(views, targets, heads=(1, _BOUNDS_BYTES), bounds=1, states=0)
+    del takes["offsets"]
+    launch = Launch(
+        scanning, min(num_tiles, num_sms * policy.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
+        device, takes, shared_bytes=kind.shared_bytes,
+    )  # fmt: skip
+    return Plan(device, [Clear(at.piece(1), marks.num_bytes), marking, launch], [states, marks])
+
+
+def _takes(views: Sequence[View], targets: Sequence[View], **pieces: Any) -> dict[str, Any]:
+    """Return the places that a kernel takes; of pieces by number, perhaps with an offset."""
+    at, count = Places(len(views), len(targets)), len(views) - 1
+    takes: dict[str, Any] = {
+        "init": START, "input": [at.source(i) for i in range(count)], "offsets": at.source(count),
+        "output": [at.target(i) for i in range(len(targets))],
+    }  # fmt: skip
+    for name, piece in pieces.items():
+        number, offset = piece if isinstance(piece, tuple) else (piece, 0)
+        takes[name] = at.piece(number), offset
+    return takes
+
+
+def _access(source: records.Source, views: Sequence[View]) -> tuple[Access, dict[str, Any]]:
+    """Return how the kernels reach elements, and what they are told for that."""
+    strides = tuple(view.strides[0] for view in views)
+    if views[0].shape[0] <= 1 or strides == records.read_bytes(source):
+        return reading.dense(in_packs=False), {}
+    return reading.spaced(len(views), is_even=True), {"places": [(views[0].shape[0], strides)]}

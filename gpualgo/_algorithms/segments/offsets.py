@@ -1,0 +1,77 @@
+"""Offsets of segments: their dtype and shape; and their values, where the host can look at them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.view import View, view_of
+from gpualgo._base import recording
+from gpualgo._driver import default_device
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import is_lazy
+from gpualgo._pipeline import device_checks
+
+
+def view(x: Any, where: str, stream: Any = None) -> View:
+    """Return the view of offsets; lazy ones are made real."""
+    if is_lazy(x):
+        from gpualgo._lazy.real import made
+
+        x = made(x, False, f"{where}: offsets", stream)
+    return view_of(x, f"{where}: offsets")
+
+
+def check(offsets: View, where: str) -> None:
+    """Raise unless offsets are integers in one dimension, one at least."""
+    if offsets.dtype.kind not in "iu":
+        raise TypeError(
+            f"{where}: offsets has dtype {offsets.dtype}; pass integers, one more than segments"
+        )
+    if len(offsets.shape) != 1 or offsets.shape[0] == 0:
+        raise ValueError(
+            f"{where}: offsets has shape {offsets.shape}; pass one dimension, of one more than "
+            "there are segments"
+        )
+
+
+def check_values(offsets: View, num_items: int, where: str, stream: Any = None) -> None:
+    """Raise ValueError for host offsets that fall or lie outside; on a GPU if that is asked for.
+
+    Not while calls are taken down, whose arrays may stand for others.
+    """
+    if recording.active and recording.current() is not None:
+        return
+    if offsets.device == CPU:
+        values = _on_host(offsets, where, stream)
+    elif device_checks.are_on():
+        values = device_checks.values(offsets, where, stream)
+    else:
+        return
+    if int(values[0]) < 0 or int(values[-1]) > num_items:
+        # The others are between these, unless they fall.
+        end = values[0] if values[0] < 0 else values[-1]
+        raise ValueError(
+            f"{where}: offsets has {end}, and x has {num_items} elements; pass offsets within it"
+        )
+    falls = values[1:] < values[:-1]
+    if falls.any():
+        i = int(np.argmax(falls))
+        raise ValueError(
+            f"{where}: offsets falls from {values[i]} to {values[i + 1]} at {i + 1}; "
+            "pass offsets that rise"
+        )
+
+
+def _on_host(offsets: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
+    owner = offsets.owner
+    values: np.ndarray[Any, Any] = (
+        owner if type(owner) is np.ndarray else offsets.library.to_numpy(owner)
+    )
+    device = default_device.of_streams()
+    if stream is not None and device != CPU:
+        from gpualgo._pipeline import host_whole
+
+        host_whole.before_host_on(device, stream, values, where, "the host looks at offsets")
+    return values

@@ -1,0 +1,45 @@
+"""What the kernels of segments take (segments/reduce.cuh, segments/scan.cuh)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import records
+from gpualgo._base.records import Source
+from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
+
+Dtype = np.dtype[Any]
+
+HEADS = Parameters(
+    "SegmentHeadsParams",
+    offsets=POINTER, heads=POINTER, bounds=POINTER, num_items=I64, num_offsets=I64,
+    offset_step=I64,
+)  # fmt: skip
+
+
+@cache
+def reduce(source: Source, acc: Dtype, access: Parameters) -> Parameters:
+    """Return SegmentsParams<A, T, Access>."""
+    inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
+    return Parameters(
+        "SegmentsParams",
+        init=init(acc.itemsize), input=POINTER[inputs], offsets=POINTER, output=POINTER[outputs],
+        list=POINTER, chunks=POINTER, partials=POINTER, num_items=I64, num_segments=I64,
+        offset_step=I64, per_warp=I64, long_items=I64, chunk_bits=I64, capacity=I64, is_start=I64,
+        output_steps=I64[outputs], access=access,
+    )  # fmt: skip
+
+
+@cache
+def scan(source: Source, acc: Dtype, access: Parameters) -> Parameters:
+    """Return SegmentScanParams<A, T, Access>."""
+    inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
+    return Parameters(
+        "SegmentScanParams",
+        init=init(acc.itemsize), input=POINTER[inputs], output=POINTER[outputs], heads=POINTER,
+        bounds=POINTER, states=POINTER, num_items=I64, num_tiles=I64, num_words=I64,
+        output_steps=I64[outputs], access=access,
+    )  # fmt: skip

@@ -1,0 +1,135 @@
+"""Segments of an array between offsets: what is combined of each, or along each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._algorithms.segments import offsets as of_segments
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._lazy.sources import arguments_of, elements_of
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+Forms = tuple[Form | None, ...]
+
+
+class Segmented(Problem):
+    """What equal calls share. Its arrays: those of x, then the offsets."""
+
+    reads_data = True  # offsets are looked at
+
+    def __init__(
+        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
+    ) -> None:
+        dtype, form, _ = rest
+        *of_x, offsets = views
+        names, self.forms = arguments_of(tuple(of_x), form)
+        self.inputs = (*names, "offsets")
+        super().__init__(device, views, op, init, rest, where)
+        checks.same_place(list(views), where)
+        self.source, self.form, typed = elements_of(op, tuple(of_x), form, device, where)
+        if form is not None and self.forms:
+            self.forms = (*self.forms, None)
+        acc = elements.accumulator(typed, self.form, init, dtype, where)
+        self.acc: np.dtype[Any] = acc
+        elements.check_operator(op, acc, where)
+        if len(of_x[0].shape) != 1:
+            raise ValueError(
+                f"{where}: x has {len(of_x[0].shape)} dimensions; pass an array of one, such as "
+                "x.reshape(-1)"
+            )
+        of_segments.check(offsets, where)
+        self.num_items, self.num_segments = of_x[0].shape[0], offsets.shape[0] - 1
+
+    @classmethod
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "one pass", views[:1]
+
+    def for_data(self, views: Views, stream: Any) -> Problem:
+        of_segments.check_values(views[-1], self.num_items, self.where, stream)
+        return self
+
+    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        if len(arguments) != 2:
+            return None
+        try:
+            views, form = inputs.spread(arguments[0], f"{self.where}: x")
+        except ValueError:  # no shape is as prepared, which is told next
+            return None
+        return (*views, of_segments.view(arguments[1], self.where)), (form, None)
+
+
+class SegmentedReduction(Segmented):
+    """What equal calls of `segmented_reduce` share."""
+
+    def __init__(
+        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
+    ) -> None:
+        super().__init__(device, views, op, init, rest, where)
+        leaves = records.leaves(self.acc)
+        self.results = tuple(Result((self.num_segments,), leaf) for leaf in leaves)
+        self.is_start, self.is_empty = init is not None, self.num_items == 0
+        if init is None:
+            self.default_start = self.identity(op, "a segment may be empty and op has no identity")
+
+    def of_empty(self, op: Any, init: Any) -> Array:
+        start = self.encode(init)
+        assert start is not None
+        return start
+
+    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.segments import cuda
+
+        return cuda.reduction(self, views, op, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.segments import cpu
+
+        cpu.reduce(self, arrays, results, op, init)
+
+
+class SegmentedScan(Segmented):
+    """What equal calls of `segmented_inclusive_scan` share."""
+
+    is_exclusive = False
+
+    def __init__(
+        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
+    ) -> None:
+        super().__init__(device, views, op, init, rest, where)
+        every = tuple(range(len(views) - 1))  # of which each element is made
+        is_computed = isinstance(self.source, records.Computed)
+        self.results = tuple(
+            Result((self.num_items,), leaf, every if is_computed else (i,))
+            for i, leaf in enumerate(records.leaves(self.acc))
+        )
+        if self.is_exclusive and init is None:
+            hint = "op has no known identity for the first result of a segment"
+            self.default_start = self.identity(op, hint)
+
+    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.segments import cuda
+
+        return cuda.scan(self, views, op, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.segments import cpu
+
+        cpu.scan(self, arrays, results, op, init)
+
+
+class SegmentedExclusiveScan(SegmentedScan):
+    """What equal calls of `segmented_exclusive_scan` share."""
+
+    is_exclusive = True

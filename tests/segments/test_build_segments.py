@@ -1,0 +1,105 @@
+"""The kernels of segments, built without a GPU."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sass
+from sass import Capability, needs_cuobjdump
+from support import sampled
+
+from gpualgo._algorithms.segments import policy
+from gpualgo._algorithms.select import policy as reading
+from gpualgo._base import dtypes, records
+from gpualgo._cuda.build import Spec
+from gpualgo._operators.operator import Operator
+
+MAIN: Capability = (9, 0)
+OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
+FLOAT32, INDEX = np.dtype("float32"), np.dtype("int64")
+FIRST = Operator(lambda a, b: b if a == b else a)
+SHARED_LIMIT = 64 << 10
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def reductions(
+    op: Operator, dtype: Any, is_spaced: bool = False, overlaps: bool = True
+) -> list[Spec]:
+    """Return the kernels of a reduction."""
+    count = len(records.leaves(dtype))
+    access = reading.spaced(count, is_even=True) if is_spaced else reading.dense(in_packs=False)
+    return policy.reduce_specs(op, dtype, dtype, INDEX, access, policy.policy_of(dtype, overlaps))
+
+
+def scans(op: Operator, dtype: Any) -> list[Spec]:
+    """Return the kernels of both scans."""
+    access, kind = reading.dense(in_packs=False), policy.scan_policy_of(dtype, SHARED_LIMIT)
+    return [policy.scan_spec(op, dtype, dtype, access, kind, way) for way in (False, True)]
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32", "complex128"]))
+def test_every_dtype(name: str, tmp_path: Path) -> None:
+    """Nothing is kept in local memory, nothing called."""
+    dtype = sass.dtype_of(name)
+    for code in sass.read_all([*reductions(FIRST, dtype), *scans(FIRST, dtype)], MAIN, tmp_path):
+        assert code.local_bytes == 0
+        assert not code.calls()
+
+
+@needs_cuobjdump
+def test_loads(tmp_path: Path) -> None:
+    """A warp has so many rows under way at once, of chunks and of short segments."""
+    short, long, _ = sass.read_all(reductions(Operator(operator.add), FLOAT32), MAIN, tmp_path)
+    rows = policy.policy_of(FLOAT32, overlaps=True).rows
+    assert short.count(r"LDG\.E") >= 2 * rows
+    assert long.count(r"LDG\.E") >= rows
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    "capability", [OTHERS[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS[1:])]
+)
+def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
+    pair = records.record(["0", "1"], [np.dtype("int32"), np.dtype("complex128")])
+    swapped, overlaps = Operator(lambda a, b: (a[0], b[1])), capability >= MAIN
+    specs = [
+        *reductions(Operator(operator.add), FLOAT32, overlaps=overlaps),
+        *reductions(swapped, pair, is_spaced=True, overlaps=overlaps),
+        *scans(swapped, pair), policy.heads_spec(INDEX),
+    ]  # fmt: skip
+    # On sm_100 the kernel of chunks has a frame of 8 bytes, on sm_90 and sm_120 none.
+    spilled = 8 if capability == (10, 0) else 0
+    for code in sass.read_all(specs, capability, tmp_path):
+        assert code.local_bytes <= spilled
+        assert not code.calls()
+
+
+@pytest.mark.parametrize(
+    ("num_items", "num_segments", "per_warp", "long_items", "chunk_bits"),
+    [
+        (1 << 28, 1 << 24, 32, 512, 13), (1 << 28, 1 << 20, 4, 4096, 13),
+        (1 << 28, 1 << 12, 1, 8192, 13), (1, 1, 32, 512, 12), (100, 3, 16, 1024, 12),
+        (1 << 20, 1, 1, 4096, 12), (1 << 40, 1 << 20, 1, 1 << 14, 25),
+    ],
+)  # fmt: skip
+def test_cut(
+    num_items: int, num_segments: int, per_warp: int, long_items: int, chunk_bits: int
+) -> None:
+    cut = policy.cut_of(num_items, num_segments)
+    assert cut[:3] == (per_warp, long_items, chunk_bits)
+    assert num_items >> cut.chunk_bits <= policy.MOST_CHUNKS
+    assert policy.STAGE_ITEMS <= cut.long_items <= 1 << cut.chunk_bits
+
+
+@pytest.mark.parametrize("name", dtypes.NAMES)
+def test_sizes_in_shared_memory(name: str) -> None:
+    """What kernels take at most fits in what every GPU has."""
+    dtype = sass.dtype_of(name)
+    assert policy.policy_of(dtype, overlaps=False).shared_bytes <= 48 << 10
+    assert policy.scan_policy_of(dtype, SHARED_LIMIT).tile_items % 32 == 0

@@ -1,0 +1,148 @@
+"""segmented_sort against NumPy's sorts of slices."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from segments.test_segments import CASES, cut
+from support import (
+    LAYOUTS,
+    REAL,
+    Backend,
+    assert_same,
+    is_emulated,
+    random_array,
+    sampled,
+    special_values,
+)
+
+import gpualgo as ga
+from gpualgo import lazy
+
+Array = np.ndarray[Any, Any]
+SORT = ga.segmented_sort
+
+
+def orders(keys: Array, offsets: Any, *, descending: bool = False) -> Array:
+    """Return the stable order of the elements, segment by segment."""
+    found = np.arange(len(keys))
+    with ga.default_device("cpu"):
+        for begin, end in itertools.pairwise(offsets):
+            part = keys[begin:end]
+            found[begin:end] = begin + ga.argsort(part, descending=descending)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sizes(backend: Backend, case: str) -> None:
+    n, offsets = CASES[case]
+    keys = random_array((n,), np.dtype("float32")).round()
+    given = backend.to_device(keys), backend.to_device(np.asarray(offsets))
+    want = orders(keys, offsets)
+    assert_same(backend.to_host(SORT(*given)), keys[want])
+    places = backend.to_device(np.arange(n))
+    got = SORT(*given, values=places)
+    assert_same(backend.to_host(got[0]), keys[want])
+    assert_same(backend.to_host(got[1]), want)
+
+
+@pytest.mark.parametrize("dtype", sampled(REAL, ("bool", "int8", "float32", "float64")), ids=str)
+def test_dtypes(backend: Backend, dtype: np.dtype[Any]) -> None:
+    """Zeros of both signs are equal, and NaN last both ways."""
+    keys = np.repeat(special_values(dtype), 7)
+    keys = keys[np.random.default_rng(1).permutation(len(keys))]
+    offsets = np.array([1, 5, 5, 20, len(keys)])[: 5 if len(keys) > 20 else 3]
+    given = backend.to_device(keys), backend.to_device(offsets)
+    for descending in (False, True):
+        want = keys[orders(keys, offsets, descending=descending)]
+        assert_same(backend.to_host(SORT(*given, descending=descending)), want)
+
+
+@pytest.mark.parametrize("layout", ["offset", "step", "reversed"])
+def test_outputs(backend: Backend, layout: str) -> None:
+    assert layout in LAYOUTS
+    keys = random_array((500,), np.dtype("int16"))
+    offsets = cut(500, 20)
+    want, numbers = orders(keys, offsets), np.arange(500, dtype=np.float64)
+    given = backend.arrange(layout, keys), backend.arrange(layout, offsets)
+    values = backend.arrange(layout, numbers)
+    outs = backend.arrange(layout, keys), backend.arrange(layout, numbers)
+    assert SORT(*given, values=values, out=outs) is outs
+    assert_same(backend.to_host(outs[0]), keys[want])
+    assert_same(backend.to_host(outs[1]), numbers[want])
+    assert SORT(*given, values=values, out=(given[0], values))[0] is given[0]  # in place
+    assert_same(backend.to_host(given[0]), keys[want])
+    assert_same(backend.to_host(values), numbers[want])
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+def test_tuples_and_lazy_keys(backend: Backend) -> None:
+    a = random_array((300,), np.dtype("int8")) % 3
+    b = random_array((300,), np.dtype("float32"))
+    offsets = cut(300, 9)
+    given = Pair(backend.to_device(a), backend.to_device(b))
+    got = SORT(given, backend.to_device(offsets), descending=Pair(True, False))
+    assert type(got) is Pair
+    want = np.arange(300)
+    for begin, end in itertools.pairwise(offsets):
+        want[begin:end] = begin + np.lexsort((b[begin:end], -a[begin:end]))
+    assert_same(backend.to_host(got.a), a[want])
+    assert_same(backend.to_host(got.b), b[want])
+    twice = lazy.asarray(given.b) * 2
+    got = SORT(twice, backend.to_device(offsets))
+    assert_same(backend.to_host(got), (b * 2)[orders(b, offsets)])
+
+
+@pytest.mark.parametrize("offsets", [[5, 2, 9], [-4, 20, 3, 90], [31], [0, 40, 9]], ids=str)
+def test_device_offsets(cuda: Backend, offsets: list[int]) -> None:
+    """A segment begins wherever an offset is, from the first one to the last."""
+    keys = random_array((30,), np.dtype("int32"))
+    ends = np.clip(offsets, 0, 30)
+    inner = sorted(e for e in ends if ends[0] <= e < ends[-1])
+    heads = [*range(min(int(ends[0]), 30)), *inner, *range(int(max(ends[0], ends[-1])), 31)]
+    heads = sorted({*heads, *range(int(ends[-1]), 31), 30})
+    got = SORT(cuda.to_device(keys), cuda.to_device(np.array(offsets)))
+    assert_same(cuda.to_host(got), keys[orders(keys, heads)])
+
+
+def test_recorded(cuda: Backend) -> None:
+    keys, offsets = random_array((400,), np.dtype("int8")), np.array([3, 200, 200, 399])
+    given = cuda.to_device(keys), cuda.to_device(offsets)
+    with ga.graph() as g:
+        result = SORT(*given)
+    g.launch()
+    assert_same(cuda.to_host(result), keys[orders(keys, offsets)])
+
+
+def refused(kind: type[Exception], message: str, *args: Any, **more: Any) -> None:
+    with pytest.raises(kind, match=rf"^segmented_sort: {message}") as caught:
+        SORT(*args, **more)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_does_not_fit(backend: Backend) -> None:
+    x, o = (backend.to_device(np.arange(n, dtype=np.int32)) for n in (30, 4))
+    z = x.astype(np.complex64)
+    refused(TypeError, "keys must be an array", [1, 2], o)
+    refused(TypeError, "offsets must be an array", x, [1, 2])
+    refused(TypeError, "offsets has dtype float32", x, o.astype(np.float32))
+    refused(ValueError, r"offsets has shape \(0,\)", x, o[:0])
+    refused(ValueError, "keys has 2 dimensions", x.reshape(3, 10), o)
+    refused(TypeError, "keys has dtype complex64", z, o)
+    refused(TypeError, r"keys\[1\] has dtype complex64", (x, z), o)
+    refused(TypeError, "descending must be", x, o, descending=1)
+    refused(ValueError, r"values has shape \(4,\)", x, o, values=o)
+    refused(ValueError, r"out has shape \(4,\)", x, o, out=o)
+    refused(TypeError, "out has dtype complex64", x, o, out=z)
+    refused(TypeError, "out must be a tuple of two", x, o, values=x, out=x)
+    if not is_emulated:
+        refused(ValueError, "offsets falls from 3 to 2", x, o[::-1])
+        record = np.zeros(30, [("a", np.int32)])
+        refused(TypeError, "keys is a structured array", record, np.arange(3))
