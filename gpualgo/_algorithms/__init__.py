@@ -21,6 +21,7 @@ _NAMES = {
     "scan": ("inclusive_scan", "exclusive_scan"),
     "searchsorted": ("searchsorted",),
     "select": ("select", "stable_partition"),
+    "top_k": ("top_k", "kth_value"),
     "transform": ("transform",),
 }
 

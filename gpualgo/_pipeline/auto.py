@@ -59,7 +59,7 @@ TABLE = (
         "one pass",
         ("reduce", "inclusive_scan", "exclusive_scan", "transform", "copy", "argmin", "argmax",
          "minmax", "merge", "searchsorted", "select", "stable_partition", "find", "count",
-         "run_length_encode", "adjacent_difference"),
+         "run_length_encode", "adjacent_difference", "top_k", "kth_value"),
     ),
     Row("histogram", ("histogram",), 1 << 16, 1, 16 << 30, "samples"),
     Row("sort", ("radix_sort",), 1 << 16, 4, 16 << 30),

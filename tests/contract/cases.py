@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from contract.case import Case
-from contract.cases_of_choices import LONG, PAIR, finds, runs, searches, selections
+from contract.cases_of_choices import LONG, PAIR, finds, firsts, ranks, runs, searches, selections
 from contract.operators import (
     combined,
     crossed,
@@ -259,7 +259,8 @@ CASES = [
     *_differences(),
     *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
     *_extremes(ga.minmax), *selections(ga.select), *selections(ga.stable_partition),
-    *finds(ga.find), *finds(ga.count), *runs(), *searches(), *_sorts_by(ga.merge_sort),
+    *finds(ga.find), *finds(ga.count), *runs(), *searches(), *firsts(), *ranks(),
+    *_sorts_by(ga.merge_sort),
     *_sorts_by(ga.sort), *_merges(),
 ]  # fmt: skip
 
