@@ -25,6 +25,7 @@ from bench import (
     bench_segments,
     bench_select,
     bench_small,
+    bench_top_k,
     bench_transform,
     bench_tuples,
     startup,
@@ -36,8 +37,8 @@ from bench.support import Result, Row, free_memory, gpu, run
 MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort,
     bench_searchsorted, bench_histogram,
-    bench_extremes, bench_lazy, bench_select, bench_runs, bench_adjacent_difference, bench_tuples,
-    bench_segments, bench_layouts, bench_small,
+    bench_extremes, bench_lazy, bench_select, bench_runs, bench_adjacent_difference, bench_top_k,
+    bench_segments, bench_tuples, bench_layouts, bench_small,
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         segmented_reduce,
     )
     from gpualgo._algorithms.select import select, stable_partition
+    from gpualgo._algorithms.top_k import TopK, kth_value, top_k
     from gpualgo._algorithms.transform.copying import copy
     from gpualgo._api.explain import Explanation, explain
     from gpualgo._api.graph import Graph, graph
@@ -49,6 +50,7 @@ __all__ = [
     "NoDeviceError",
     "Operator",
     "Plan",
+    "TopK",
     "__version__",
     "adjacent_difference",
     "argmax",
@@ -65,6 +67,7 @@ __all__ = [
     "graph",
     "histogram",
     "inclusive_scan",
+    "kth_value",
     "lazy",
     "merge",
     "merge_sort",
@@ -83,6 +86,7 @@ __all__ = [
     "sort",
     "stable_partition",
     "temp_storage_bytes",
+    "top_k",
     "transform",
     "unique",
 ]
@@ -93,6 +97,7 @@ _LAZY = {
     "Explanation": "_api.explain",
     "Graph": "_api.graph",
     "Plan": "_api.prepare",
+    "TopK": "_algorithms.top_k",
     "adjacent_difference": "_algorithms.adjacent_difference",
     "copy": "_algorithms.transform.copying",
     "count": "_algorithms.find",
@@ -101,6 +106,7 @@ _LAZY = {
     "find": "_algorithms.find",
     "from_pointer": "_arrays.from_pointer",
     "graph": "_api.graph",
+    "kth_value": "_algorithms.top_k",
     "lazy": "lazy",
     "merge": "_algorithms.merge_sort",
     "merge_sort": "_algorithms.merge_sort",
@@ -116,6 +122,7 @@ _LAZY = {
     "sort": "_algorithms.merge_sort",
     "stable_partition": "_algorithms.select",
     "temp_storage_bytes": "_api.temp_storage",
+    "top_k": "_algorithms.top_k",
     "unique": "_api.unique",
 }
 

@@ -309,6 +309,24 @@ def segments(n: int) -> None:
         same(ga.segmented_sort(x, given), h[np.lexsort((h, places))])
 
 
+def ranked(n: int) -> None:
+    """The first elements of rows and those of some ranks: of short, long and many rows."""
+    for dtype in (np.int8, np.int32, np.float64):
+        h = RNG.integers(-100, 100, n).astype(dtype)
+        x, order = xp.asarray(h), np.argsort(-h.astype(np.int64), kind="stable")
+        for k in {1, min(n, 40), n // 20, n // 3}:
+            values, indices = ga.top_k(x, k)
+            same(indices, order[:k])
+            same(values, h[order[:k]])
+        same(ga.kth_value(x, [0, n // 2, n - 1]), np.sort(h)[[0, n // 2, n - 1]])
+        for columns in (33, 1200):
+            table = h[: n // columns * columns].reshape(-1, columns)
+            if table.size:
+                best = np.argsort(table, axis=1, kind="stable")[:, :7]
+                same(ga.top_k(xp.asarray(table), 7, mode="smallest").indices, best)
+                same(ga.kth_value(xp.asarray(table), 32), np.sort(table, axis=1)[:, 32])
+
+
 def merges(n: int) -> None:
     """Sorts by a function, and merges of two arrays, with values."""
     h = RNG.integers(-1000, 1000, n).astype(np.int32)
@@ -423,6 +441,8 @@ for n in (1, 33, 4097, 50_000):
     run(segments, n)
     run(merges, n)
     run(searches, n)
+for n in (1, 33, 4097, 50_000, 300_001):
+    run(ranked, n)
 if xp is not np:
     for n in (1, 4097, 900_001):
         for checks in (counted, long_lines, surroundings):

@@ -52,6 +52,8 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "merge_sort": lambda: ga.merge_sort(keys),
         "merge": lambda: ga.merge(keys, keys),
         "searchsorted": lambda: ga.searchsorted(keys, keys),
+        "top_k": lambda: ga.top_k(rows, 8),
+        "kth_value": lambda: ga.kth_value(x, 5),
         "select": lambda: ga.select(x, mask, out=y, out_count=count),
         "stable_partition": lambda: ga.stable_partition(x, mask, out=y, out_count=count),
         "run_length_encode": lambda: ga.run_length_encode(x, out=(y, lengths), out_count=count),
@@ -94,6 +96,8 @@ def _plans() -> dict[str, Callable[[], Any]]:
                 (ga.segmented_exclusive_scan, (N,)),
             )
         },
+        "top_k": (ga.prepare(ga.top_k, x, 5), x, (_array(shape=(5,)), _array(np.int64, (5,)))),
+        "kth_value": (ga.prepare(ga.kth_value, x, 5), x, _array(shape=())),
         "select": (_marked(ga.prepare(ga.select, x, mask), mask), x, _array()),
         "stable_partition": (
             _marked(ga.prepare(ga.stable_partition, x, mask), mask), x, _array(),
@@ -128,7 +132,7 @@ def _marked(plan: Any, *others: FakeArray) -> Callable[..., Any]:
 SEGMENTED = ("segmented_reduce", "segmented_inclusive_scan", "segmented_exclusive_scan")
 PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclusive_scan",
          "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
-         "merge", "searchsorted", *SEGMENTED, "select", "stable_partition",
+        "merge", "searchsorted", *SEGMENTED, "top_k", "kth_value", "select", "stable_partition",
          "run_length_encode")  # fmt: skip
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
 COUNTED = ("select", "stable_partition", "run_length_encode")  # who waits is decided on the way
@@ -180,7 +184,7 @@ def test_a_warm_call_is_near_its_launch(name: str, fake: FakeDriver) -> None:
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_near_its_launch(name: str, fake: FakeDriver) -> None:
     frames = max(_frames(fake, _plans()[name]), key=len)
-    more = (name == "minmax") + 2 * (name in COUNTED)  # results are put together
+    more = (name in ("minmax", "top_k")) + 2 * (name in COUNTED)  # results are put together
     assert len(frames) <= MAX_FRAMES + more, frames
 
 

@@ -224,6 +224,17 @@ ga.radix_sort(x, begin_bit=0.5)  # error
 ga.radix_sort(x, axis=(0, 1))  # error
 ga.argsort(x, names)  # error
 
+# top_k, kth_value
+assert_type(ga.top_k(x, 3), ga.TopK)
+ga.top_k(device, np.int64(3), axis=None, mode="smallest")
+ga.top_k(x, 3, out=(floats, names))
+ga.kth_value(x, 3)
+ga.kth_value(floats, [0, np.int64(2)], axis=0, out=floats)
+ga.kth_value(floats, range(3))
+ga.top_k(x, 0.5)  # error
+ga.top_k(x, 3, out=floats)  # error
+ga.kth_value(x, "3")  # error
+
 
 # Results
 def results(a: NDArray[np.float32], b: NDArray[Any]) -> None:

@@ -26,6 +26,7 @@ _NAMES = {
         "segmented_exclusive_scan",
     ),
     "select": ("select", "stable_partition"),
+    "top_k": ("top_k", "kth_value"),
     "transform": ("transform",),
 }
 

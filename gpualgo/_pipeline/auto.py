@@ -60,7 +60,7 @@ TABLE = (
         ("reduce", "inclusive_scan", "exclusive_scan", "transform", "copy", "argmin", "argmax",
          "minmax", "merge", "searchsorted", "select", "stable_partition", "find", "count",
          "run_length_encode", "adjacent_difference", "segmented_reduce",
-         "segmented_inclusive_scan", "segmented_exclusive_scan"),
+         "segmented_inclusive_scan", "segmented_exclusive_scan", "top_k", "kth_value"),
     ),
     Row("histogram", ("histogram",), 1 << 16, 1, 16 << 30, "samples"),
     Row("sort", ("radix_sort",), 1 << 16, 4, 16 << 30),

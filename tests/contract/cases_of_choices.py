@@ -67,6 +67,31 @@ def searches() -> list[Case]:
     ]
 
 
+def firsts() -> list[Case]:
+    f, none = ga.top_k, {"of_empty": None}
+    smallest = {"mode": "smallest"}
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),), {"k": 17}, **none),
+        Case(f, "rows", (((37, 211), "int32"),), {"k": 5, "axis": 1, **smallest}, **none),
+        Case(f, "columns", (((211, 37), "int16"),), {"k": 40, "axis": 0}, **none),
+        Case(f, "flattened", (((6, 35), "float32"),), {"k": 7, "axis": None}, **none),
+        Case(f, "no axes", (((), "float32"),), {"k": 1, "axis": None}, **none),
+        Case(f, "empty", (((0, 5), "float32"),), {"k": 0, "axis": 0}),
+    ]
+
+
+def ranks() -> list[Case]:
+    f, none = ga.kth_value, {"of_empty": None}
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),), {"k": 10_000}, **none),
+        Case(f, "rows", (((37, 211), "int32"),), {"k": 5, "axis": 1}, **none),
+        Case(f, "columns", (((211, 37), "int16"),), {"k": (3, 100), "axis": 0}, **none),
+        Case(f, "flattened", (((6, 35), "float32"),), {"k": (7, 209, 0), "axis": None}, **none),
+        Case(f, "no axes", (((), "float32"),), {"k": 0, "axis": None}, **none),
+        Case(f, "empty", (((0, 5), "float32"),), {"k": (), "axis": 0}),
+    ]
+
+
 def runs() -> list[Case]:
     common: dict[str, Any] = {"can_be_recorded": False, "is_counted": True}
     f = ga.run_length_encode

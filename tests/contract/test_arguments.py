@@ -86,7 +86,12 @@ def test_numbers(backend: Backend, case: Case, keyword: str) -> None:
     for bad in (float(case.options[keyword]), "1", {}):
         if keyword != "axis":
             refused(backend, case, keyword, bad)
-    others = {k for k, _ in case.options.items() if k != keyword and is_number(case.options[k])}
+    has_default = {
+        name
+        for name, parameter in inspect.signature(case.function).parameters.items()
+        if parameter.default is not parameter.empty
+    }
+    others = {k for k in has_default - {keyword} if is_number(case.options.get(k))}
     alone = {k: v for k, v in case.options.items() if k not in others}
     case = Case(case.function, case.about, case.inputs, alone, case.operator)
     call, arrays = case.on(backend), case.arrays(backend)

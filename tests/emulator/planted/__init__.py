@@ -18,12 +18,13 @@ from emulator.planted import (
     sort_rows,
     sort_words,
     tiles,
+    top_k,
     wave,
 )
 from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
-    merge, select, adjacent, search, segments,
+    merge, select, adjacent, search, segments, top_k,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

@@ -35,6 +35,7 @@ from emulator.planted.calls import (
     with_numbers,
 )
 from emulator.planted.search import searches
+from emulator.planted.top_k import firsts, firsts_of_a_few_lanes, ranks
 from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
 from gpualgo._algorithms.merge_sort import policy as merge_sort
@@ -45,6 +46,7 @@ from gpualgo._algorithms.scan import policy as scan
 from gpualgo._algorithms.scan import policy_lines as lines
 from gpualgo._algorithms.searchsorted import policy as searchsorted
 from gpualgo._algorithms.select import policy as select
+from gpualgo._algorithms.top_k import policy as top_k
 
 Patch = tuple[Any, str, Any]  # a module's constant, for as long as the case runs
 
@@ -79,6 +81,10 @@ _SELECT = (
     (select, "THREAD_BYTES", 32),
     (select, "BLOCKS_PER_SM", 1),
 )
+_LONG = ((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_THREADS", 64))
+_AGAIN = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, 60, 190, 4003, 2000)))
+_NO_ROOM_AGAIN = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, 60, 190, 500, 2000)))
+_NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
 _PASSES = (
     (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2)}),
     (radix_sort, "SMALL_HISTOGRAM", radix_sort.HistogramPolicy(64, 2, 4, 2)),
@@ -168,6 +174,17 @@ CASES = {
     "scan columns": Case(scans((300, 14), axis=0), _COLUMNS),
     "scan narrow columns": Case(scans((300, 3), axis=0), _COLUMNS),
     "scan one chunk": Case(scans((30, 16), axis=0), _COLUMNS),
+    "first elements": Case(firsts((2, 1100), 40)),
+    "first elements that are equal": Case(firsts((1, 1100), 40, spread=0)),
+    "all elements": Case(firsts((1, 1030), 1030)),
+    "first elements of short rows": Case(firsts((13, 70), 5, spread=9)),
+    "first elements of short rows of a few lanes": Case(firsts_of_a_few_lanes),
+    "first elements of a long row": Case(firsts((1, 4003), 40), _LONG),
+    "first elements of a long row without room": Case(firsts((1, 4003), 40), _NO_ROOM),
+    "many first elements of a long row": Case(firsts((1, 4003), 70), _LONG),
+    "a rank of a long row of few values": Case(ranks((4003,), 2001, spread=2), _LONG),
+    "a rank of a long row, filtered again": Case(ranks((4003,), 2001), _AGAIN),
+    "a rank of a long row without room, filtered again": Case(ranks((4003,), 2001), _NO_ROOM_AGAIN),
     "scan walks": Case(scans((13, 70), axis=0, times=1)),
     "sort": Case(sorts(2500, np.uint32), _PASSES),
     "sort a digit": Case(sorts(6500, np.uint32, bits=8), _PASSES),

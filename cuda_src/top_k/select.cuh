@@ -1,0 +1,186 @@
+// The first elements of a row by (key, position), or the one of a rank: a block for each row, or
+// for what is left of a long one (top_k/sample.cuh).
+//
+// Algorithm  top_k/search.cuh finds where the first k end; another look brings them together in
+//            shared memory, in any order, and a bitonic sort by (key, position) puts them in order.
+//            More than fit there are listed by position, for a radix sort (the host's side).
+// Bytes      A row is read once and then for each 11 bits in which its keys differ, mostly from
+//            caches; launches: one; temporary storage: none.
+// Bits       Elements are moved as they are, and their order is total.
+#ifndef GPUALGO_TOP_K_SELECT_CUH
+#define GPUALGO_TOP_K_SELECT_CUH
+
+#include "top_k/sample.cuh"
+#include "top_k/search.cuh"
+
+namespace gpualgo {
+
+// What is written: the first elements and their positions in order; these positions in any order,
+// as 64 bits; the one element of a rank.
+enum SelectResult { select_sorted, select_listed, select_one };
+
+template <int block_threads_, int capacity_, int shared_bytes_, bool overlaps_>
+struct SelectRowsPolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int capacity = capacity_;  // elements that a block sorts: a power of two
+  static constexpr int shared_bytes = shared_bytes_;
+  static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
+};
+
+struct SelectRowsParams {
+  const unsigned char* rows;
+  const unsigned char* kept_keys;  // of a long row, as sample.cuh leaves them; null: none are
+  const unsigned char* kept_positions;
+  const SampleBounds* bounds;
+  unsigned char* values;
+  unsigned char* positions;
+  int64 row_items, rank;  // the last rank that is wanted, or the one
+  int64 capacity;         // of what is kept
+  uint64 flip;
+};
+
+// A row's elements, or what was kept of them: one program for both.
+template <class Order, class Index>
+struct LeftElements {
+  using Ordered = typename Order::Ordered;
+  RowElements<Order, Index> row;
+  const Ordered* keys;  // null: nothing was kept
+  const Index* positions;
+  int64 count;
+
+  __device__ Ordered key(Index i) const { return keys != nullptr ? keys[i] : row.key(i); }
+  __device__ Index position(Index i) const { return keys != nullptr ? positions[i] : i; }
+};
+
+template <class Policy, int result, class Order, class Index>
+struct SelectRow {
+  using Key = typename Order::Key;
+  using Ordered = typename Order::Ordered;
+  static constexpr int threads = Policy::block_threads;
+  using Search = RankSearch<threads, Ordered, Index>;
+
+  struct Shared {
+    typename Search::Shared search;
+    alignas(16) Ordered keys[Policy::capacity];
+    alignas(16) Index positions[Policy::capacity];
+    Index num_taken;
+  };
+  static_assert(sizeof(Shared) <= Policy::shared_bytes);
+
+  const SelectRowsParams& params;
+  Shared& shared;
+  const Key* row;
+
+  template <class Source>
+  __device__ void run(const Source& source, Index rank) {
+    Search search{shared.search, rank, Index(source.count)};
+    if (threadIdx.x == 0) shared.num_taken = 0;
+    search.find(source, result != select_one);
+    ptx::syncthreads();
+    const Cut<Ordered, Index> cut = search.cut;
+    Search::for_each(source, [&](bool is_there, Index i, Ordered key) {
+      if constexpr (result == select_one) {
+        if (is_there && cut.agrees(source, i, key)) {
+          reinterpret_cast<Key*>(params.values)[blockIdx.x] = row[source.position(i)];
+        }
+      } else {
+        take(source, i, key, is_there && cut.takes(source, i, key));
+      }
+    });
+    if constexpr (result == select_sorted) {
+      sort();
+      write();
+    }
+  }
+
+  template <class Source>
+  __device__ void take(const Source& source, Index i, Ordered key, bool is_taken) {
+    if (!ptx::any_sync(all_lanes, is_taken)) return;
+    const uint32 lanes = ptx::ballot_sync(all_lanes, is_taken);
+    const int first = ptx::ffs(lanes) - 1;
+    Index begin = 0;
+    if (int(threadIdx.x % warp_threads) == first) {
+      begin = ptx::atom_add_relaxed_cta(&shared.num_taken, Index(ptx::popc(lanes)));
+    }
+    begin = shuffle(begin, first);
+    if (!is_taken) return;
+    const Index place = begin + ptx::popc(lanes & ptx::lanemask_le()) - 1;
+    if constexpr (result == select_sorted) {
+      shared.keys[place] = key;
+      shared.positions[place] = source.position(i);
+    } else {
+      reinterpret_cast<uint64*>(params.positions)[place] = source.position(i);
+    }
+  }
+
+  // Puts in order what all threads have taken.
+  __device__ void sort() {
+    const int count = int(params.rank) + 1;
+    int size = 2;
+    while (size < count) size *= 2;
+    for (int i = count + threadIdx.x; i < size; i += threads) {
+      shared.keys[i] = ~Ordered(0);
+      shared.positions[i] = ~Index(0);  // behind all others
+    }
+    ptx::syncthreads();
+    for (int width = 2; width <= size; width *= 2) {
+      for (int stride = width / 2; stride > 0; stride /= 2) {
+        for (int i = threadIdx.x; i < size / 2; i += threads) {
+          const int low = 2 * i - (i & (stride - 1));
+          order(low, low + stride, (low & width) == 0);
+        }
+        ptx::syncthreads();
+      }
+    }
+  }
+  __device__ void order(int low, int high, bool is_rising) {
+    const Ordered a = shared.keys[low], b = shared.keys[high];
+    const Index p = shared.positions[low], q = shared.positions[high];
+    const bool is_behind = b < a || (b == a && q < p);
+    if (is_behind != is_rising) return;
+    shared.keys[low] = b;
+    shared.keys[high] = a;
+    shared.positions[low] = q;
+    shared.positions[high] = p;
+  }
+
+  __device__ void write() const {
+    const int64 count = params.rank + 1, begin = blockIdx.x * count;
+    for (int i = threadIdx.x; i < int(count); i += threads) {
+      const Index position = shared.positions[i];
+      reinterpret_cast<Key*>(params.values)[begin + i] = row[position];
+      reinterpret_cast<int64*>(params.positions)[begin + i] = int64(position);
+    }
+  }
+};
+
+// is_left: of one row some elements may have been kept, as bounds tell. One block is enough to ask
+// for: with more in mind the compiler spills registers.
+template <class Policy, int result, bool is_left, class Order, class Index>
+__global__ void __launch_bounds__(Policy::block_threads, 1)
+    select_rows_kernel(const __grid_constant__ SelectRowsParams params) {
+  if constexpr (Policy::overlaps) ptx::griddepcontrol_wait();
+  using Work = SelectRow<Policy, result, Order, Index>;
+  using Ordered = typename Order::Ordered;
+  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
+  const auto* rows = reinterpret_cast<const typename Order::Key*>(params.rows);
+  Work work{params, shared, rows + blockIdx.x * params.row_items};
+  const RowElements<Order, Index> row{work.row, params.row_items, Ordered(params.flip)};
+  if constexpr (is_left) {
+    LeftElements<Order, Index> left{row, nullptr, nullptr, params.row_items};
+    Index rank = Index(params.rank);
+    if (params.bounds->holds(params.rank, params.capacity)) {
+      left.keys = reinterpret_cast<const Ordered*>(params.kept_keys);
+      left.positions = reinterpret_cast<const Index*>(params.kept_positions);
+      left.count = int64(params.bounds->num_kept);
+      rank = Index(uint64(params.rank) - params.bounds->num_before);
+    }
+    work.run(left, rank);
+  } else {
+    work.run(row, Index(params.rank));
+  }
+}
+
+}  // namespace gpualgo
+
+#endif

@@ -1,0 +1,200 @@
+"""The public functions `top_k` and `kth_value`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+
+import numpy as np
+
+from gpualgo._algorithms.top_k.problem import FirstElements, RankedElements
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View, view_of
+from gpualgo._lazy import is_lazy
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline.run import run
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+
+
+class TopK(NamedTuple):
+    """What `top_k` gives."""
+
+    values: Any
+    indices: Any
+
+
+_FORM = Form(TopK, (None, None))
+_DESCENDING = {"largest": True, "smallest": False}
+
+
+def top_k(
+    x: ty.AnyArray, k: SupportsIndex, *, axis: ty.Axis = -1, mode: str = "largest",
+    out: tuple[ty.AnyArray, ty.AnyArray] | None = None, stream: ty.Stream | None = None,
+) -> TopK:  # fmt: skip
+    """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
+
+    Parameters
+    ----------
+    x : array
+        bool, integers, float16, bfloat16, float32 or float64, in NumPy, CuPy, PyTorch or anything
+        with ``__cuda_array_interface__`` or DLPack; any shape, any strides; or lazy.
+    k : int
+        How many, from 0 to the length of the axis.
+    axis : int or None
+        The axis to look along, each row for itself; None flattens in C order.
+    mode : "largest" or "smallest"
+        Which come first.
+    out : tuple of two arrays, optional
+        Where to write values and indices: the dtype of `x` and int64, the shape of `x` with `k` for
+        the length of the axis. They share no memory with `x`.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    TopK
+        A namedtuple of ``values`` and ``indices``: the elements, the first of them first, and their
+        positions along the axis, int64. Device arrays are returned without waiting for them.
+
+    Raises
+    ------
+    TypeError
+        `x` is no array or of a dtype that has no order (complex, tuples), `k` is no int, or out
+        does not fit.
+    ValueError
+        `k` is negative or more than the axis has elements, `mode` is another, or out has another
+        shape or overlaps `x`.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+
+    Notes
+    -----
+    The order is `argsort`'s: NaN comes last in both modes, -0.0 equals 0.0, and of equal elements
+    the first comes first, so that the result has one value only. A long array on a GPU is read
+    once: a sample bounds where the elements must lie, what lies there is kept, and chosen from by
+    its bits (the "radix selection" of J. Zhang, A. Naruse, X. Li and Y. Wang, SC 2023,
+    doi:10.1145/3581784.3607062). Temporary storage: what is kept, about k and a few thousandths of
+    the array. See docs/top_k.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> values, indices = ga.top_k(np.array([3, 9, 4, 9, 5]), 3)
+    >>> values, indices
+    (array([9, 9, 5]), array([1, 3, 4]))
+    >>> ga.top_k(np.array([[0.5, np.nan, -1.0]]), 2, mode="smallest").values
+    array([[-1. ,  0.5]])
+    """
+    if type(k) is not int:
+        k = checks.integer(k, "k", "top_k")
+    if not isinstance(mode, str) or mode not in _DESCENDING:
+        raise _wrong_mode(mode)
+    view, axis = _taken(x, axis, stream, "top_k")
+    rest = (k, axis, _DESCENDING[mode], _FORM)
+    problem = problem_of(FirstElements, (view,), None, None, rest, "top_k", 0)
+    if out is not None:
+        return inputs.solve(problem, (view,), None, None, out, stream)  # type: ignore[no-any-return]
+    result = run(problem, (view,), None, None, None, stream)
+    return TopK(*result) if type(result) is tuple else result
+
+
+def kth_value(
+    x: ty.AnyArray, k: SupportsIndex | Sequence[SupportsIndex] | ty.NumPyArray, *,
+    axis: ty.Axis = -1, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Find the element of a rank: ``x[argsort(x)[k]]``, without sorting.
+
+    Parameters
+    ----------
+    x, stream
+        As for `top_k`.
+    k : int, or a sequence or NumPy array of ints
+        The rank, 0 for the smallest; or several ranks, in any order. None is negative: ranks are no
+        positions.
+    axis : int or None
+        The axis to look along, each row for itself; None flattens in C order.
+    out : array, optional
+        Where to write the result: of its shape, and the dtype of `x`. It shares no memory with `x`.
+
+    Returns
+    -------
+    array or scalar
+        The shape of `x` without the axis, for several ranks behind a first axis of ranks, as
+        `numpy.quantile` has it; a NumPy scalar where a NumPy array has no axis left. A device array
+        is returned without waiting for it.
+
+    Raises
+    ------
+    TypeError
+        As `top_k`; `k` is neither an int nor a sequence of ints.
+    ValueError
+        A rank is negative or not below the length of the axis, or out has another shape or overlaps
+        `x`.
+    numpy.exceptions.AxisError
+        The axis is out of range.
+
+    Notes
+    -----
+    The order is `argsort`'s: NaN last, -0.0 equal to 0.0; of equal elements the one whose turn it
+    is. Several ranks are found one after another. As `top_k` otherwise. See docs/top_k.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> int(ga.kth_value(np.array([3, 9, 4, 9, 5]), 2))
+    5
+    >>> ga.kth_value(np.array([[3, 9, 4], [7, 1, 2]]), [0, 2])
+    array([[3, 1],
+           [9, 7]])
+    """
+    ranks, is_one = _ranks_of(k)
+    view, axis = _taken(x, axis, stream, "kth_value")
+    rest = (ranks, axis, is_one)
+    problem = problem_of(RankedElements, (view,), None, None, rest, "kth_value", 0)
+    return run(problem, (view,), None, None, out, stream)
+
+
+def _taken(x: Any, axis: Any, stream: Any, where: str) -> tuple[View, int | None]:
+    """Return the view of an argument, computed if it is lazy, and the axis as an int."""
+    if type(axis) is not int:
+        axis = checks.plain_axis(axis, where)
+    if is_lazy(x):
+        from gpualgo._lazy.real import made
+
+        x = made(x, axis is None, f"{where}: x", stream)
+    if isinstance(x, tuple):
+        raise TypeError(
+            f"{where}: x is a tuple, and its elements are not compared here; "
+            "pass one array, or use gpualgo.argsort"
+        )
+    view = view_of(x, f"{where}: x")
+    if view.dtype.names is not None:
+        raise TypeError(
+            f"{where}: x has structured dtype {view.dtype}, whose elements are not compared here; "
+            "pass one of its fields, or use gpualgo.argsort"
+        )
+    return view, axis
+
+
+def _ranks_of(k: Any) -> tuple[tuple[int, ...], bool]:
+    """Return the ranks as ints, and whether there is but one, which is no sequence."""
+    if type(k) is int:
+        return (k,), True
+    if isinstance(k, np.ndarray) and k.ndim:
+        if k.ndim > 1 or k.dtype.kind not in "iu":
+            raise TypeError(
+                f"kth_value: k is an array of {k.ndim} dimensions and dtype {k.dtype}; "
+                "pass an int, or a sequence of ints"
+            )
+        return tuple(k.tolist()), False
+    if isinstance(k, (list, tuple, range)):
+        return tuple([checks.integer(rank, "each of k", "kth_value") for rank in k]), False
+    return (checks.integer(k, "k", "kth_value"),), True
+
+
+def _wrong_mode(mode: Any) -> Exception:
+    kind = ValueError if isinstance(mode, str) else TypeError
+    return kind(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")

@@ -1,0 +1,117 @@
+"""A selection by rank: the first elements of each row, or those of some ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort.problem import key_dtype_of
+from gpualgo._arrays.view import View
+from gpualgo._base.extents import order_of
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+INDEX = np.dtype(np.int64)
+
+
+class Ranked(Problem):
+    """What both have in common: rows along an axis, and an order."""
+
+    needs_alignment = False  # copies with gaps closed are aligned
+    copies_page_locked = True  # rows are looked at several times
+    descending = False
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        super().__init__(device, views, op, init, rest, where)
+        (view,) = views
+        self.shape, self.dtype = view.shape, key_dtype_of(view.dtype, where, "x")
+        self.axis = checks.axis_of(rest[1], len(view.shape), where)  # None: flattened
+        flat = (math.prod(view.shape),)
+        self.rows_shape = flat if self.axis is None else view.shape
+        self.row_items = self.rows_shape[self.axis or 0]
+
+    def around(self, extent: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the rows with another extent, or none, for the axis."""
+        axis = self.axis or 0
+        return (*self.rows_shape[:axis], *extent, *self.rows_shape[axis + 1 :])
+
+    def rows_of(self, array: Array) -> Array:
+        """Return an array of the CPU with its rows along the last axis; flattened, maybe a copy."""
+        return array.reshape(-1) if self.axis is None else np.moveaxis(array, self.axis, -1)
+
+
+class FirstElements(Ranked):
+    """What equal calls of `top_k` share."""
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        super().__init__(device, views, op, init, rest, where)
+        self.k, _, self.descending, self.form = rest
+        if not 0 <= self.k <= self.row_items:
+            raise ValueError(
+                f"{where}: k is {self.k}, and there are {self.row_items} elements to choose from; "
+                f"pass 0 to {self.row_items}"
+            )
+        shape = self.around((self.k,))
+        order = () if self.axis is None else order_of(shape, [views[0].strides])
+        self.results = (Result(shape, self.dtype, (), order), Result(shape, INDEX, (), order))
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.top_k import cuda
+
+        return cuda.plan_of_first(self, views, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.top_k import cpu
+
+        values, indices = (
+            a if self.axis is None else np.moveaxis(a, self.axis, -1) for a in results
+        )
+        cpu.first(self.rows_of(arrays[0]), self.k, self.descending, values, indices)
+
+
+class RankedElements(Ranked):
+    """What equal calls of `kth_value` share."""
+
+    gives_scalars = True
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        super().__init__(device, views, op, init, rest, where)
+        self.ranks, _, is_one = rest
+        for rank in self.ranks:
+            if not 0 <= rank < self.row_items:
+                raise ValueError(
+                    f"{where}: rank k={rank} is none of {self.row_items} elements; "
+                    f"pass k from 0 to {self.row_items - 1}"
+                )
+        shape = self.around(())
+        self.results = (Result(shape if is_one else (len(self.ranks), *shape), self.dtype),)
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.top_k import cuda
+
+        return cuda.plan_of_ranks(self, views, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.top_k import cpu
+
+        rows, (out,) = self.rows_of(arrays[0]), results
+        if len(out.shape) < len(rows.shape):  # one rank
+            out = out[np.newaxis]
+        cpu.of_ranks(rows, self.ranks, out)

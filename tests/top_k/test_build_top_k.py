@@ -1,0 +1,76 @@
+"""The kernels of selections by rank, built without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sass
+from sass import Capability, needs_cuobjdump
+from support import sampled
+
+from gpualgo._algorithms.top_k import policy
+from gpualgo._base import dtypes
+from gpualgo._cuda.build import Spec
+
+MAIN: Capability = (9, 0)
+OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
+LONG, HUGE = 1 << 24, 1 << 33
+DIVIDES = 3  # of the kernels below: it calls a division of doubles, and a root, once
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def selecting(
+    dtype: np.dtype[Any], size: int, num_sorted: int, result: str, overlaps: bool = False
+) -> Spec:
+    cut = policy.select_policy(size, num_sorted)
+    return policy.select_spec(dtype, True, size, cut, result, size >= LONG, overlaps)
+
+
+def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
+    """Return the kernels for long rows and for short ones."""
+    return [
+        *policy.sample_specs(dtype, True, size, overlaps),
+        *policy.refining_specs(dtype, True, size, overlaps),
+        selecting(dtype, size, policy.MOST_SORTED, policy.SORTED, overlaps),
+        selecting(dtype, size, 0, policy.LISTED, overlaps),
+        selecting(dtype, size, 0, policy.ONE, overlaps),
+        selecting(dtype, 5000, policy.FEW_SORTED, policy.SORTED),
+        selecting(dtype, 5000, 0, policy.ONE),
+        policy.short_spec(dtype, True, policy.SHORT_ROW),
+        policy.take_spec(dtype.itemsize),
+    ]
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sampled([n for n in dtypes.NAMES if "complex" not in n],
+                                         ["int8", "float32", "float64"]))  # fmt: skip
+def test_every_dtype(name: str, tmp_path: Path) -> None:
+    """Rows are filtered 16 bytes at a time; nothing lies in local memory, nothing is called."""
+    codes = sass.read_all(specs(sass.dtype_of(name), LONG, True), MAIN, tmp_path)
+    for i, code in enumerate(codes):
+        assert code.local_bytes == 0
+        assert i == DIVIDES or not code.calls()
+    assert codes[2].count(r"LDG\.E\.128") > 0
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    "capability", [OTHERS[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS[1:])]
+)
+def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
+    overlaps = capability >= (9, 0)
+    found = specs(np.dtype("float32"), LONG, overlaps)
+    for i, code in enumerate(sass.read_all(found, capability, tmp_path)):
+        assert code.local_bytes == 0
+        assert i == DIVIDES or not code.calls()
+
+
+@needs_cuobjdump
+@pytest.mark.exhaustive
+def test_rows_of_more_than_32_bits_can_count(tmp_path: Path) -> None:
+    codes = sass.read_all(specs(np.dtype("float32"), HUGE, True), MAIN, tmp_path)
+    assert all(i == DIVIDES or not code.calls() for i, code in enumerate(codes))

@@ -1,0 +1,163 @@
+"""top_k and kth_value beside a loop: every size, dtype, layout and axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ranked import MODES, NUMBERS, ODD, check, check_ranks, some
+from support import LAYOUTS, Backend
+
+import gpualgo as ga
+
+WIDTHS = [1, 2, 31, 32, 33, 127, 1023, 1024, 1025, 2049]
+
+
+@pytest.mark.parametrize("length", WIDTHS)
+def test_every_length(backend: Backend, length: int) -> None:
+    x = some((3, length), "float32", length)
+    for k in {1, min(length, 8), min(length, 33), length // 2, length}:
+        check(backend, x, k, "largest")
+    check_ranks(backend, x, [0, length // 2, length - 1])
+
+
+@pytest.mark.parametrize("num_rows", [1, 2, 7, 8, 9, 63, 65])
+def test_every_number_of_rows(backend: Backend, num_rows: int) -> None:
+    x = some((num_rows, 100), "float32", num_rows)
+    check(backend, x, 5, "largest")
+    check(backend, x, 50, "largest")
+    check_ranks(backend, x, [3, 60])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_every_dtype(backend: Backend, dtype: str, mode: str) -> None:
+    x = some((2, 601), dtype)
+    check(backend, x, 7, mode)
+    check(backend, x, 200, mode)
+    check_ranks(backend, x, [0, 300, 600])
+    check_ranks(backend, x, 5)
+
+
+def test_bfloat16() -> None:
+    host = Backend("cpu", np)
+    bfloat16 = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    x = some((2, 601), "float32").astype(bfloat16)
+    with ga.default_device("cpu"):
+        for mode in MODES:
+            check(host, x, 70, mode)
+        check_ranks(host, x, [0, 300, 600])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_zeros_infinities_and_nan(backend: Backend, dtype: str, mode: str) -> None:
+    x = np.random.default_rng(0).choice(np.array(ODD, dtype), (2, 90))
+    for row in (x, np.full((2, 90), np.nan, dtype), np.resize(np.array([0.0, -0.0], dtype), 90)):
+        for k in (1, 30, 60, 90):
+            check(backend, row, k, mode)
+        check_ranks(backend, row, list(range(0, 90, 13)))
+
+
+@pytest.mark.parametrize("x", [np.zeros(3001, np.int32), np.arange(3001), np.arange(3001)[::-1]])
+def test_equal_and_ordered_elements(backend: Backend, x: Any) -> None:
+    for mode in MODES:
+        check(backend, x.copy(), 40, mode)
+    check_ranks(backend, x.copy(), [0, 1500, 3000])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout(backend: Backend, layout: str) -> None:
+    x = some((37, 211), "int32")
+    laid = backend.arrange(layout, x)
+    check(backend, x, 9, "smallest", laid)
+    check_ranks(backend, x, [3, 100], laid)
+
+
+def test_every_axis(backend: Backend) -> None:
+    x = some((5, 36, 7), "float32")
+    for axis in (0, 1, 2, -2, None):
+        seen = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
+        order = np.argsort(seen, axis=-1, kind="stable")
+        given, last = backend.to_device(x), -1 if axis is None else axis
+        values, indices = ga.top_k(given, 3, axis=axis, mode="smallest")
+        want = np.moveaxis(order[..., :3], -1, last)
+        np.testing.assert_array_equal(backend.to_host(indices), want)
+        want = np.moveaxis(np.take_along_axis(seen, order[..., :3], -1), -1, last)
+        np.testing.assert_array_equal(backend.to_host(values), want)
+        got = backend.to_host(ga.kth_value(given, np.array([4, 2]), axis=axis))
+        want = np.take_along_axis(seen, order, -1)[..., [4, 2]]
+        np.testing.assert_array_equal(got, np.moveaxis(want, -1, 0))
+
+
+@pytest.mark.parametrize("layout", ["step", "reversed", "offset", "turned"])
+def test_outputs_of_any_layout(backend: Backend, layout: str) -> None:
+    x = some((37, 211), "int32")
+    like = {"turned": lambda new, shape: new(shape[::-1]).T, **LAYOUTS}[layout]
+
+    def made(shape: Any, dtype: Any) -> Any:
+        return like(lambda s: backend.to_device(np.zeros(s, dtype)), shape)
+
+    out = made((37, 5), np.int32), made((37, 5), np.int64)
+    want = ga.top_k(x, 5)
+    assert ga.top_k(backend.to_device(x), 5, out=out) is out
+    for mine, other in zip(out, want, strict=True):
+        np.testing.assert_array_equal(backend.to_host(mine), other)
+    out = made((2, 37), np.int32)
+    assert ga.kth_value(backend.to_device(x), (100, 3), out=out) is out
+    np.testing.assert_array_equal(backend.to_host(out), ga.kth_value(x, (100, 3)))
+
+
+def test_no_elements(backend: Backend) -> None:
+    x = backend.to_device(np.zeros((0, 5), np.float32))
+    for options, shape in (({"axis": 1}, (0, 3)), ({"axis": None}, (0,)), ({"axis": 0}, (0, 5))):
+        values, indices = ga.top_k(x, shape[-1] % 5, **options)
+        assert (values.shape, indices.shape) == (shape, shape)
+    assert ga.kth_value(x, 2, axis=1).shape == (0,)
+    assert ga.kth_value(x, [2, 3], axis=1).shape == (2, 0)
+    assert ga.kth_value(x, [], axis=0).shape == (0, 5)
+    assert ga.top_k(backend.to_device(np.arange(9)), 0).values.shape == (0,)
+
+
+def test_lazy_ones(backend: Backend) -> None:
+    x = some((37, 211), "int32")
+    lazy = ga.lazy.asarray(backend.to_device(x)) * 2
+    for mine, other in zip(ga.top_k(lazy, 5), ga.top_k(x * 2, 5), strict=True):
+        np.testing.assert_array_equal(backend.to_host(mine), other)
+    np.testing.assert_array_equal(backend.to_host(ga.kth_value(lazy, 9)), np.sort(x * 2)[:, 9])
+
+
+def test_scalars() -> None:
+    found = ga.kth_value(np.array([3.0, 1.0, 2.0], np.float32), 1)
+    assert type(found) is np.float32
+    assert found == 2
+    assert type(ga.kth_value(np.array(7), 0, axis=None)) is np.int64
+
+
+def test_many_ranks(backend: Backend) -> None:
+    check_ranks(backend, some((2, 700), "float32"), list(range(0, 700, 50)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_anything_on_the_cpu(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(NUMBERS))
+    length, seed = data.draw(st.integers(1, 300)), data.draw(st.integers(0, 999))
+    x = some((data.draw(st.integers(1, 4)), length), dtype, seed)
+    host = Backend("cpu", np)
+    with ga.default_device("cpu"):
+        check(host, x, data.draw(st.integers(0, length)), data.draw(st.sampled_from(MODES)))
+        check_ranks(host, x, data.draw(st.lists(st.integers(0, length - 1), max_size=5)))
+
+
+@pytest.mark.parametrize("length", [32, 33, 1000, 1024])
+def test_short_rows_in_which_few_lanes_hold_the_first(backend: Backend, length: int) -> None:
+    """On a GPU every 32nd element is of one lane: more may come up to the bound than lanes."""
+    x = np.stack([np.arange(length) % 32, -(np.arange(length) % 32), np.zeros(length, int)])
+    x[:2] += np.arange(length) // 64 * 100 * (np.arange(length) % 32 < 3)
+    for k in (1, 2, 8, 16, 17, 32):
+        check(backend, x.astype(np.float32), k, "largest")
+        check(backend, x.astype(np.int16), k, "smallest")

@@ -1,0 +1,139 @@
+"""Long rows: by a sample, also where it misleads, on both backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from ranked import MODES, check, check_ranks, some
+from support import Backend
+
+import gpualgo as ga
+from gpualgo._algorithms.top_k import cpu, policy
+from gpualgo._algorithms.top_k.problem import FirstElements, RankedElements
+
+N = 9001
+
+
+@pytest.fixture(autouse=True)
+def _long_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let rows of some thousands be long, and no plan outlive the test."""
+    monkeypatch.setattr(policy, "LONG_ROW", 3000)
+    monkeypatch.setattr(policy, "MOST_SORTED", 64)
+    monkeypatch.setattr(policy, "FILTER_THREADS", 64)  # several blocks
+    monkeypatch.setattr(cpu, "LONG_ROW", 4000)
+    monkeypatch.setattr(cpu, "_CHUNK", 1000)
+    for kind in (FirstElements, RankedElements):
+        kind.__init_subclass__()
+    yield
+    for kind in (FirstElements, RankedElements):
+        kind.__init_subclass__()
+
+
+def samples() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {
+        "random": rng.standard_normal(N).astype(np.float32),
+        "with ties": some(N, "float32"),
+        "equal": np.zeros(N, np.float32),
+        "rising": np.arange(N, dtype=np.float32),
+        "falling": -np.arange(N, dtype=np.float32),
+        "few that are not NaN": np.where(rng.random(N) < 0.001, 1, np.nan).astype(np.float32),
+        "periodic": (np.arange(N) % 256).astype(np.float32),
+    }
+
+
+@pytest.mark.parametrize("about", samples())
+@pytest.mark.parametrize("k", [1, 10, 64, 65, 500, 560])
+def test_first_elements(backend: Backend, about: str, k: int) -> None:
+    for mode in MODES:
+        check(backend, samples()[about], k, mode)
+
+
+@pytest.mark.parametrize("is_refined", [False, True])
+@pytest.mark.parametrize("about", samples())
+def test_ranks(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, about: str, is_refined: bool
+) -> None:
+    if is_refined:  # what is kept is filtered again
+        monkeypatch.setattr(policy, "REFINED_ROW", 0)
+        monkeypatch.setattr(policy, "REFINED_BITS", 8)
+        monkeypatch.setattr(policy, "DEVIATIONS", 2)
+    check_ranks(backend, samples()[about], [0, 1, 100, N // 2, N - 2, N - 1])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "int64", "float64"])
+def test_dtypes(backend: Backend, dtype: str) -> None:
+    x = some(N, dtype)
+    check(backend, x, 60, "largest")
+    check(backend, x, 300, "smallest")
+    check_ranks(backend, x, [N // 3])
+
+
+def test_a_few_long_rows_of_any_alignment(backend: Backend) -> None:
+    x = some((3, N), "int16")
+    check(backend, x, 20, "largest")
+    check(backend, x, 200, "largest")
+    check_ranks(backend, x, [5, 4000])
+    for begin in range(1, 9):
+        part = x[0][begin:]
+        check(backend, part.copy(), 20, "largest", backend.to_device(x[0])[begin:])
+
+
+CHANGES = [
+    {"last": 0}, {"capacity": 3}, {"first": 200, "last": 210}, {"refined": 3},
+    {"refined": 9000, "capacity": 3}, {"refined": 9000, "first": 200, "last": 400},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_samples_that_mislead(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
+) -> None:
+    """Too few are kept, or more than there is room for: the row itself is looked at."""
+    usual = policy.sample_of
+
+    def changed(row_items: int, rank: int, is_one: bool) -> policy.Sample:
+        sample = replace(usual(row_items, rank, is_one), **change)
+        return sample if is_one else replace(sample, first=-1, refined=0)
+
+    monkeypatch.setattr(policy, "sample_of", changed)
+    x = some(N, "float32")
+    for k in (10, 300):
+        check(backend, x, k, "largest")
+    check_ranks(backend, x, [3, N // 2])
+
+
+@pytest.mark.parametrize("log", range(15, 40))
+def test_samples_are_in_proportion(log: int) -> None:
+    for n in (1 << log, (1 << log + 1) - 1):
+        for rank in (0, 99, n // 100, n // 2, n - 1):
+            for is_one in (False, True):
+                sample = policy.sample_of(n, rank, is_one)
+                size = 1 << sample.bits
+                assert -1 <= sample.first < (rank + 1) * size / n < sample.last + 1 <= size + 1
+                assert sample.refined <= sample.capacity <= n
+                # The kernel's product of a stretch's number and the length stays in 64 bits.
+                assert size * n < 1 << 64
+
+
+def test_temporary_storage_is_little(backend: Backend) -> None:
+    if backend.xp is np:
+        pytest.skip("of the GPU")
+    x = backend.to_device(np.zeros(60_000, np.float32))
+    assert ga.temp_storage_bytes(ga.top_k, x, 5) < 8 * 60_000
+    assert ga.temp_storage_bytes(ga.kth_value, x, 5) < 8 * 60_000
+
+
+def test_positions_of_64_bits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As rows of 2^32 elements and more have them."""
+    monkeypatch.setattr(policy, "index_bytes", lambda row_items: 8)
+    for x in (some(N, "int16"), some((5, 1500), "float64")):
+        for k in (20, 300):
+            check(cuda, x, k, "largest")
+        check_ranks(cuda, x, [3, 700])
+    monkeypatch.setattr(policy, "REFINED_ROW", 0)
+    check_ranks(cuda, some(N + 1, "int16"), [N // 2])
