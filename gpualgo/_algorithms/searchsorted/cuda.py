@@ -12,7 +12,7 @@ from gpualgo._arrays.view import View, strides_for
 from gpualgo._base.extents import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.pieces import Piece
+from gpualgo._cuda.pieces import KEPT, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
@@ -70,7 +70,7 @@ def plan_of(
     first = Launch(
         build.kernel(making, device), grid, policy.BLOCK_THREADS, packed, device, making_takes
     )
-    return Plan(device, [first, launch], [Piece(num_items * order.element.itemsize)])
+    return Plan(device, [first, launch], [Piece(num_items * order.element.itemsize, KEPT)])
 
 
 def _alignment(problem: Search, order: Comparison, first: View) -> int:
