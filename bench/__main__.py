@@ -12,6 +12,7 @@ import time
 
 from bench import (
     bench_adjacent_difference,
+    bench_by_key,
     bench_extremes,
     bench_histogram,
     bench_layouts,
@@ -33,8 +34,8 @@ from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort, bench_histogram,
-    bench_extremes, bench_lazy, bench_select, bench_runs, bench_adjacent_difference, bench_tuples,
-    bench_layouts, bench_small,
+    bench_extremes, bench_lazy, bench_select, bench_runs, bench_by_key, bench_adjacent_difference,
+    bench_tuples, bench_layouts, bench_small,
 )  # fmt: skip
 
 

@@ -16,6 +16,12 @@ from gpualgo._operators.operator import Operator
 if TYPE_CHECKING:
     from gpualgo import lazy
     from gpualgo._algorithms.adjacent_difference import adjacent_difference
+    from gpualgo._algorithms.by_key import (
+        ReducedByKey,
+        exclusive_scan_by_key,
+        inclusive_scan_by_key,
+        reduce_by_key,
+    )
     from gpualgo._algorithms.find import count, find
     from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
     from gpualgo._algorithms.runs import run_length_encode
@@ -43,6 +49,7 @@ __all__ = [
     "NoDeviceError",
     "Operator",
     "Plan",
+    "ReducedByKey",
     "__version__",
     "adjacent_difference",
     "argmax",
@@ -53,12 +60,14 @@ __all__ = [
     "default_device",
     "empty_pinned",
     "exclusive_scan",
+    "exclusive_scan_by_key",
     "explain",
     "find",
     "from_pointer",
     "graph",
     "histogram",
     "inclusive_scan",
+    "inclusive_scan_by_key",
     "lazy",
     "merge",
     "merge_sort",
@@ -66,6 +75,7 @@ __all__ = [
     "prepare",
     "radix_sort",
     "reduce",
+    "reduce_by_key",
     "run_length_encode",
     "searchsorted",
     "select",
@@ -83,18 +93,22 @@ _LAZY = {
     "Explanation": "_api.explain",
     "Graph": "_api.graph",
     "Plan": "_api.prepare",
+    "ReducedByKey": "_algorithms.by_key",
     "adjacent_difference": "_algorithms.adjacent_difference",
     "copy": "_algorithms.transform.copying",
     "count": "_algorithms.find",
     "empty_pinned": "_arrays.empty_pinned",
+    "exclusive_scan_by_key": "_algorithms.by_key",
     "explain": "_api.explain",
     "find": "_algorithms.find",
     "from_pointer": "_arrays.from_pointer",
     "graph": "_api.graph",
+    "inclusive_scan_by_key": "_algorithms.by_key",
     "lazy": "lazy",
     "merge": "_algorithms.merge_sort",
     "merge_sort": "_algorithms.merge_sort",
     "prepare": "_api.prepare",
+    "reduce_by_key": "_algorithms.by_key",
     "run_length_encode": "_algorithms.runs",
     "searchsorted": "_algorithms.searchsorted",
     "select": "_algorithms.select",

@@ -31,6 +31,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
     total = _array(shape=())
     keys, values = _array(np.uint32), _array(np.int32)
     mask, count, lengths = _array(np.bool_), _array(np.int64, ()), _array(np.int64)
+    firsts = _array(np.int64)
     return {
         "transform": lambda: ga.transform(_double, x),
         "transform with out": lambda: ga.transform(_double, x, out=y),
@@ -54,6 +55,11 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "select": lambda: ga.select(x, mask, out=y, out_count=count),
         "stable_partition": lambda: ga.stable_partition(x, mask, out=y, out_count=count),
         "run_length_encode": lambda: ga.run_length_encode(x, out=(y, lengths), out_count=count),
+        "reduce_by_key": lambda: ga.reduce_by_key(
+            lengths, x, consecutive=True, out=(firsts, y), out_count=count
+        ),
+        "inclusive_scan_by_key": lambda: ga.inclusive_scan_by_key(mask, x, consecutive=True),
+        "exclusive_scan_by_key": lambda: ga.exclusive_scan_by_key(mask, x, consecutive=True),
         "find": lambda: ga.find(x, mask),
         "count": lambda: ga.count(x, mask),
     }
@@ -88,6 +94,16 @@ def _plans() -> dict[str, Callable[[], Any]]:
             _marked(ga.prepare(ga.stable_partition, x, mask), mask), x, _array(),
         ),
         "run_length_encode": (_marked(ga.prepare(ga.run_length_encode, x)), x, outs),
+        "reduce_by_key": (
+            _marked(ga.prepare(ga.reduce_by_key, x, mask, consecutive=True), mask), x,
+            (_array(), _array(np.bool_)),
+        ),
+        "inclusive_scan_by_key": (
+            _twice(ga.prepare(ga.inclusive_scan_by_key, x, x, consecutive=True)), x, _array(),
+        ),
+        "exclusive_scan_by_key": (
+            _twice(ga.prepare(ga.exclusive_scan_by_key, x, x, consecutive=True)), x, _array(),
+        ),
     }  # fmt: skip
 
     def bound(plan: Any, source: FakeArray, target: FakeArray) -> Callable[[], Any]:
@@ -112,9 +128,11 @@ def _marked(plan: Any, *others: FakeArray) -> Callable[..., Any]:
 
 PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclusive_scan",
          "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
-         "merge", "searchsorted", "select", "stable_partition", "run_length_encode")  # fmt: skip
+         "merge", "searchsorted", "select", "stable_partition", "run_length_encode",
+         "reduce_by_key", "inclusive_scan_by_key", "exclusive_scan_by_key")  # fmt: skip
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
-COUNTED = ("select", "stable_partition", "run_length_encode")  # who waits is decided on the way
+# Who waits is decided on the way.
+COUNTED = ("select", "stable_partition", "run_length_encode", "reduce_by_key")
 CALLS = (
     *PLANS,
     *AGAIN,

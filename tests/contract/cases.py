@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from contract.case import Case
-from contract.cases_of_choices import LONG, PAIR, finds, runs, searches, selections
+from contract.cases_of_choices import LONG, PAIR, by_key, finds, runs, searches, selections
 from contract.operators import (
     combined,
     crossed,
@@ -260,7 +260,8 @@ CASES = [
     *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin), *_extremes(ga.argmax),
     *_extremes(ga.minmax), *selections(ga.select), *selections(ga.stable_partition),
     *finds(ga.find), *finds(ga.count), *runs(), *searches(), *_sorts_by(ga.merge_sort),
-    *_sorts_by(ga.sort), *_merges(),
+    *_sorts_by(ga.sort), *_merges(), *by_key(ga.reduce_by_key), *by_key(ga.inclusive_scan_by_key),
+    *by_key(ga.exclusive_scan_by_key),
 ]  # fmt: skip
 
 

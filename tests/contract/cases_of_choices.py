@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from contract.case import Case
-from contract.operators import chosen, near, paired_off, ranked, rare
+from contract.operators import chosen, near, paired_off, ranked, rare, shifted
 from support import scaled
 
 import gpualgo as ga
@@ -77,3 +77,31 @@ def runs() -> list[Case]:
         Case(f, "empty", (((0, 5), "float32"),), **common),
         Case(f, "lazy ones", (((3001,), "int16"),), is_lazy=True, **common),
     ]
+
+
+def by_key(f: Callable[..., Any]) -> list[Case]:
+    """Return calls on neighbours: without, a sort comes first, which no plan does."""
+    neighbours = {"consecutive": True}
+    common: dict[str, Any] = {"last_are": ("x",)}
+    if f is ga.reduce_by_key:
+        common |= {"can_be_recorded": False, "is_counted": True}
+    # As an option, as it captures nothing: so that there are runs.
+    signs: dict[str, Any] = {"eq": lambda a, b: (a < 0) == (b < 0)}
+
+    def case(about: str, inputs: Any, options: Any, *more: Any, **others: Any) -> Case:
+        given = {**common, **others}
+        return Case(f, about, inputs, {**neighbours, **options}, *more, **given)
+
+    # To a graph two arrays without memory are one.
+    empty: dict[str, Any] = {"can_be_recorded": False}
+    return [
+        case("several tiles", ((LONG, "int8"), (LONG, "float32")), {}),
+        case("rows", (((37, 211), "int8"), ((37, 211), "int16")), {"dtype": "int64", "init": 5}),
+        case("an operator", (((3001,), "int8"), ((3001,), "int32")), {"init": 7}, shifted,
+             captures=True),
+        case("an equality", (((3001,), "int8"), ((3001,), "int32")), signs, puts_together=True),
+        case("no axes", (((), "float32"), ((), "float32")), {}),
+        case("empty", (((0, 5), "float32"), ((0, 5), "float32")), {}, **empty),
+        case("lazy ones", (((3001,), "int8"), ((3001,), "int32")), {}, is_lazy=True,
+             puts_together=True),
+    ]  # fmt: skip

@@ -11,6 +11,7 @@ from support import Backend
 
 import gpualgo as ga
 from emulator.planted.adjacent import differences
+from emulator.planted.by_key import reductions_by_key, scans_by_key, scans_of_pairs
 from emulator.planted.calls import (
     Results,
     greatest,
@@ -33,6 +34,7 @@ from emulator.planted.calls import (
     weighted,
     with_numbers,
 )
+from gpualgo._algorithms.by_key import policy as by_key
 from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
 from gpualgo._algorithms.merge_sort import policy as merge_sort
@@ -76,6 +78,12 @@ _SELECT = (
     (select, "THREAD_BYTES", 32),
     (select, "BLOCKS_PER_SM", 1),
 )
+_BY_KEY = (
+    (by_key, "BLOCK_THREADS", 64),
+    (by_key, "THREAD_BYTES", 32),
+    (by_key, "SM_THREADS", 64),
+)
+_MANY_BLOCKS = (*_BY_KEY[:2], (by_key, "SM_THREADS", 64 * 32))  # which look far back
 _PASSES = (
     (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2)}),
     (radix_sort, "SMALL_HISTOGRAM", radix_sort.HistogramPolicy(64, 2, 4, 2)),
@@ -113,6 +121,9 @@ CASES = {
     "adjacent difference of columns": Case(differences((64, 48), 0)),
     "select": Case(selections(20_003, has_rest=False), _SELECT),
     "partition": Case(selections(5003, has_rest=True), _SELECT),
+    "reduce by key": Case(reductions_by_key, _BY_KEY),
+    "scan by key": Case(scans_by_key(9, 3000), _BY_KEY),
+    "scan of pairs of one key": Case(scans_of_pairs, _MANY_BLOCKS),
     "reduce blocks": Case(reductions(5375, None), _REDUCE),
     "reduce blocks int64": Case(reductions(3001, None, np.int64), _REDUCE),
     "reduce in order": Case(reductions_in_order, _REDUCE),
