@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpualgo._api.graph import Graph, graph
     from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
+    from gpualgo._api.reduce_by_index import reduce_by_index
     from gpualgo._api.temp_storage import temp_storage_bytes
     from gpualgo._api.unique import unique
     from gpualgo._arrays.device_array import DeviceArray
@@ -75,6 +76,7 @@ __all__ = [
     "prepare",
     "radix_sort",
     "reduce",
+    "reduce_by_index",
     "reduce_by_key",
     "run_length_encode",
     "searchsorted",
@@ -108,6 +110,7 @@ _LAZY = {
     "merge": "_algorithms.merge_sort",
     "merge_sort": "_algorithms.merge_sort",
     "prepare": "_api.prepare",
+    "reduce_by_index": "_api.reduce_by_index",
     "reduce_by_key": "_algorithms.by_key",
     "run_length_encode": "_algorithms.runs",
     "searchsorted": "_algorithms.searchsorted",

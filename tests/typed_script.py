@@ -247,6 +247,8 @@ ga.reduce_by_key((x, x), (floats, x), (0.0, 1), lambda a, b: a, consecutive=True
 ga.reduce_by_key(raw, t, 0.5, max, eq=lambda a, b: a == b, consecutive=True, dtype="f8")
 ga.inclusive_scan_by_key(x, floats, out=floats).tolist()
 ga.exclusive_scan_by_key(x, (floats, x), (0.0, 1), consecutive=True, dtype=("f8", "i8"))
+ga.reduce_by_index(x, (floats, x), 3, (0.0, 1), lambda a, b: a, out=(floats, x))
+ga.reduce_by_index(x, floats, "3")  # error
 ga.reduce_by_key(x)  # error
 ga.reduce_by_key(x, floats, axis=0)  # error
 ga.inclusive_scan_by_key(x, floats, consecutive="yes")  # error

@@ -138,3 +138,16 @@ def test_counts(backend: Backend) -> None:
     out = keys.copy(), x.copy()
     refused(TypeError, "out", ga.reduce_by_key, keys, x, consecutive=True, out=out,
             out_count=count.astype(np.int32))  # fmt: skip
+
+
+@both
+def test_outputs_of_scans(backend: Backend, consecutive: bool) -> None:
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    f, more = ga.inclusive_scan_by_key, {"consecutive": consecutive}
+    refused(TypeError, "out has dtype", f, keys, x, out=keys.copy(), **more)
+    refused(ValueError, "out has shape", f, keys, x, out=x[:2].copy(), **more)
+    pairs, op = (x, x), lambda a, b: a
+    out = x.copy(), keys.copy()
+    refused(TypeError, r"out\[1\] has dtype int32", f, keys, pairs, None, op, out=out, **more)
+    refused(TypeError, "out", f, keys, pairs, None, op, out=x.copy(), **more)
+    refused(ValueError, "out", f, keys, pairs, None, op, out=(out[0], out[0]), **more)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import types
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import View
+from gpualgo._arrays.view import View, overlap
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import elements, inputs
+from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import problem_of
 
 Forms = tuple[Form | None, Form | None]
@@ -113,3 +114,22 @@ def _with_equality(op: Any, eq: Any, where: str) -> Operator:
         known = eq
         eq = lambda a, b: known(a, b)  # noqa: E731
     return joint(as_operator(op, where, 2), eq)
+
+
+def check_outputs(problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any) -> None:
+    """Raise unless out= is what a problem's results are, of that shape, and apart from inputs."""
+    where, form = problem.where, problem.x_form
+    names = ["out"] if form is None else [f"out{place}" for place in form.places]
+    targets = [
+        checks.output(array, views[0], shape, result.dtype, where, name)
+        for array, result, name in zip(
+            inputs.outputs(problem, out), problem.results, names, strict=True
+        )
+    ]
+    for target, name in zip(targets, names, strict=True):
+        for view, other in zip(views, problem.inputs, strict=True):
+            if overlap(target, view):
+                raise ValueError(f"{where}: {name} overlaps {other}; pass a separate array")
+    for (name, target), (other, last) in combinations(zip(names, targets, strict=True), 2):
+        if overlap(target, last):
+            raise ValueError(f"{where}: {name} overlaps {other}; pass separate arrays")

@@ -46,7 +46,8 @@ def scan(
     solve = run if problem.form is None else inputs.solve
     if 0 in problem.shape:
         return solve(problem, views, given, init, out, stream)
-    _check_apart(views, _leaves(out), where)
+    if out is not None:
+        calls.check_outputs(problem, views, problem.results[0].shape, out)
     order = _sorted(argsort, keys, where, stream=stream)
     found, sources, op = calls.solvable(
         kind, where, _taken(keys, order), _taken(x, order), init, op, None, dtype, stream
