@@ -129,7 +129,8 @@ struct ByKeyResults {
         const bool is_head = held.heads >> (row * items + k) & 1;
         const A own = tiles.started(Tiles::value_of(held.packs[row].items[k]), is_head);
         if constexpr (way == Way::exclusive) {
-          assign(results.items[k], is_head ? start() : value);
+          assign(results.items[k], value);
+          if (is_head) assign(results.items[k], start());
           if (k == items - 1) continue;
         }
         if (is_head || (row == 0 && k == 0 && threadIdx.x == 0)) {

@@ -113,13 +113,15 @@ struct ByKeyTiles {
     const int64 begin = tile * tile_items;
     const int count = count_of(tile);
     const int64 first = begin + start_of(0);
-    held.earlier = K{};
-    if (lane == 0 && first > 0 && first < params.num_items) held.earlier = load_key(first - 1);
+    assign(held.earlier, K{});
+    if (lane == 0 && first > 0 && first < params.num_items) {
+      assign(held.earlier, load_key(first - 1));
+    }
     if (Access::in_one && count == tile_items) {
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
-        held.packs[row] =
-            params.access.template load<T, items>(params.input, begin + start_of(row));
+        assign(held.packs[row],
+               params.access.template load<T, items>(params.input, begin + start_of(row)));
       }
       return;
     }
@@ -128,9 +130,10 @@ struct ByKeyTiles {
 #pragma unroll
       for (int k = 0; k < items; ++k) {
         const int i = start_of(row) + k;
-        held.packs[row].items[k] = E{};  // lanes hand on what nobody looks at
+        assign(held.packs[row].items[k], E{});  // lanes hand on what nobody looks at
         if (i < count) {
-          held.packs[row].items[k] = params.access.template load_one<T>(params.input, begin + i);
+          assign(held.packs[row].items[k],
+                 params.access.template load_one<T>(params.input, begin + i));
         }
       }
     }
@@ -152,17 +155,21 @@ struct ByKeyTiles {
         if (is_there && (is_first || !Equal::apply(before, key))) {
           held.heads |= 1u << (row * items + k);
         }
-        before = key;
+        assign(before, key);
       }
     }
   }
   // The key before a lane's first one of a row.
   __device__ K key_before(const Tile& held, int row) const {
-    const K of_lane = shuffle_up(key_of(held.packs[row].items[items - 1]), 1);
-    if (row == 0) return lane == 0 ? held.earlier : of_lane;
-    const K of_row =
-        shuffle(key_of(held.packs[row - (row > 0)].items[items - 1]), warp_threads - 1);
-    return lane == 0 ? of_row : of_lane;
+    K key = shuffle_up(key_of(held.packs[row].items[items - 1]), 1);
+    if (row == 0) {
+      if (lane == 0) assign(key, held.earlier);
+    } else {
+      const int last = row - (row > 0);
+      const K of_row = shuffle(key_of(held.packs[last].items[items - 1]), warp_threads - 1);
+      if (lane == 0) assign(key, of_row);
+    }
+    return key;
   }
   __device__ static uint32 heads_of(const Tile& held, int row) {
     return held.heads >> (row * items) & uint32((1ull << items) - 1);
@@ -173,7 +180,8 @@ struct ByKeyTiles {
   // Folds the runs of each row's lanes, the rows' of the warp, and keeps what precedes the lane's.
   template <bool is_full>
   __device__ void fold(Tile& held, int count) const {
-    held.whole = OpenRun<Op, A>{};
+    held.whole.is_empty = true;
+    held.whole.begins = false;
     held.open = 0;
     held.first = tile_items;
 #pragma unroll

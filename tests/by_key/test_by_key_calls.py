@@ -20,6 +20,7 @@ from support import Backend
 import gpualgo as ga
 from gpualgo import lazy
 from gpualgo._algorithms.by_key import policy
+from gpualgo._algorithms.by_key.problem import InclusiveScan, Reduction
 
 
 @pytest.mark.parametrize("op", ["known", "lambda"])
@@ -139,3 +140,41 @@ def test_recorded(cuda: Backend, consecutive: bool) -> None:
         same_bits(cuda, out[1][:found], sums)
         back = np.argsort(order)
         same_bits(cuda, scan, running_sums(host_keys[order], host_x[order])[back])
+
+
+def test_bits_do_not_depend_on_the_grid(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor on how arrays lie, or whether they are computed: sums that round are the same bits."""
+    n = 30_011
+    rng = np.random.default_rng(5)
+    keys = np.repeat(np.arange(7), [1, 9000, 4097, 3, 9001, 100, n])[:n].astype(np.int32)
+    x = rng.standard_normal(n).astype(np.float32)
+    arrays = cuda.to_device(keys), cuda.to_device(x)
+    strided = cuda.arrange("step", keys), cuda.arrange("reversed", x)
+    computed = lazy.asarray(arrays[0]) * 1, arrays[1]
+    for function in (ga.reduce_by_key, ga.inclusive_scan_by_key):
+
+        def bits(given: Any, function: Any = function) -> bytes:
+            found = function(*given, consecutive=True)
+            last = found[1] if isinstance(found, tuple) else found
+            return cuda.to_host(last).tobytes()
+
+        want = bits(arrays)
+        assert bits(strided) == bits(computed) == want
+        with monkeypatch.context() as patch:
+            patch.setattr(policy, "SM_THREADS", {1 << 30: 256})
+            function_problems = [kind.problems for kind in (Reduction, InclusiveScan)]
+            for problems in function_problems:
+                problems.clear()
+            assert bits(arrays) == want
+        for problems in function_problems:
+            problems.clear()
+
+
+def test_positions_that_come_again(backend: Backend) -> None:
+    keys = in_runs(999, 5)
+    heads = np.flatnonzero(np.append([True], keys[1:] != keys[:-1]))
+    for _ in range(3):
+        got = ga.reduce_by_key(
+            backend.to_device(keys), lazy.arange(999), None, lambda a, b: a, consecutive=True
+        )
+        same_bits(backend, got.aggregates, heads)

@@ -6,7 +6,7 @@ memory of all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,10 @@ THREAD_BYTES = 128  # of elements that a thread holds
 MOST_ROWS = 4  # of a warp
 MOST_ITEMS = 4  # of a lane in a row: of a warp's row fewer than 256
 BLOCK_THREADS, LEAST_THREADS, STEP_THREADS = 256, 64, 64
-SM_THREADS = 768  # of all blocks that a multiprocessor has at once
+# Of all blocks that a multiprocessor has at once, by the bytes of a thread's registers for elements
+# and what is folded of them, up to.
+SM_THREADS = {168: 768, 256: 512}
+WIDE_SM_THREADS = 256
 STAGES = 2  # tiles of results, in shared memory
 SHARED_BYTES = 62 << 10  # of a block; an sm_75 has 64 KiB
 NARROW_COUNTS = 1 << 32  # elements whose count fits 32 bits, beside a tag in one word
@@ -38,11 +41,7 @@ class Policy:
     block_threads: int
     items: int  # of a lane in a row
     rows: int  # of a warp
-
-    @property
-    def blocks_per_sm(self) -> int:
-        """How many blocks a multiprocessor has at once, at least."""
-        return SM_THREADS // self.block_threads
+    blocks_per_sm: int = 1  # at once, at least; it decides no bits
 
     @property
     def tile_items(self) -> int:
@@ -70,7 +69,10 @@ def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) ->
             threads -= STEP_THREADS
         else:
             rows -= 1
-    return found
+    pair, count = records.held(source).itemsize, found.items * found.rows
+    held = count * pair + (found.rows + found.items) * acc.itemsize
+    most = next((n for size, n in SM_THREADS.items() if held <= size), WIDE_SM_THREADS)
+    return replace(found, blocks_per_sm=most // threads)
 
 
 @dataclass(frozen=True)

@@ -81,9 +81,9 @@ _SELECT = (
 _BY_KEY = (
     (by_key, "BLOCK_THREADS", 64),
     (by_key, "THREAD_BYTES", 32),
-    (by_key, "SM_THREADS", 64),
+    (by_key, "SM_THREADS", {1 << 30: 64}),
 )
-_MANY_BLOCKS = (*_BY_KEY[:2], (by_key, "SM_THREADS", 64 * 32))  # which look far back
+_MANY_BLOCKS = (*_BY_KEY[:2], (by_key, "SM_THREADS", {1 << 30: 64 * 32}))  # which look far back
 _PASSES = (
     (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2)}),
     (radix_sort, "SMALL_HISTOGRAM", radix_sort.HistogramPolicy(64, 2, 4, 2)),
