@@ -12,6 +12,7 @@ import time
 
 from bench import (
     bench_adjacent_difference,
+    bench_by_key,
     bench_extremes,
     bench_histogram,
     bench_layouts,
@@ -36,9 +37,9 @@ from bench.support import Result, Row, free_memory, gpu, run
 
 MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort,
-    bench_searchsorted, bench_histogram,
-    bench_extremes, bench_lazy, bench_select, bench_runs, bench_adjacent_difference, bench_top_k,
-    bench_segments, bench_tuples, bench_layouts, bench_small,
+    bench_searchsorted, bench_histogram, bench_extremes, bench_lazy, bench_select, bench_runs,
+    bench_by_key, bench_adjacent_difference, bench_top_k, bench_segments, bench_tuples,
+    bench_layouts, bench_small,
 )  # fmt: skip
 
 

@@ -16,6 +16,12 @@ from gpualgo._operators.operator import Operator
 if TYPE_CHECKING:
     from gpualgo import lazy
     from gpualgo._algorithms.adjacent_difference import adjacent_difference
+    from gpualgo._algorithms.by_key import (
+        ReducedByKey,
+        exclusive_scan_by_key,
+        inclusive_scan_by_key,
+        reduce_by_key,
+    )
     from gpualgo._algorithms.find import count, find
     from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
     from gpualgo._algorithms.runs import run_length_encode
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from gpualgo._api.graph import Graph, graph
     from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
+    from gpualgo._api.reduce_by_index import reduce_by_index
     from gpualgo._api.segmented_sort import segmented_sort
     from gpualgo._api.temp_storage import temp_storage_bytes
     from gpualgo._api.unique import unique
@@ -50,6 +57,7 @@ __all__ = [
     "NoDeviceError",
     "Operator",
     "Plan",
+    "ReducedByKey",
     "TopK",
     "__version__",
     "adjacent_difference",
@@ -61,12 +69,14 @@ __all__ = [
     "default_device",
     "empty_pinned",
     "exclusive_scan",
+    "exclusive_scan_by_key",
     "explain",
     "find",
     "from_pointer",
     "graph",
     "histogram",
     "inclusive_scan",
+    "inclusive_scan_by_key",
     "kth_value",
     "lazy",
     "merge",
@@ -75,6 +85,8 @@ __all__ = [
     "prepare",
     "radix_sort",
     "reduce",
+    "reduce_by_index",
+    "reduce_by_key",
     "run_length_encode",
     "searchsorted",
     "segmented_exclusive_scan",
@@ -98,19 +110,24 @@ _LAZY = {
     "Graph": "_api.graph",
     "Plan": "_api.prepare",
     "TopK": "_algorithms.top_k",
+    "ReducedByKey": "_algorithms.by_key",
     "adjacent_difference": "_algorithms.adjacent_difference",
     "copy": "_algorithms.transform.copying",
     "count": "_algorithms.find",
     "empty_pinned": "_arrays.empty_pinned",
+    "exclusive_scan_by_key": "_algorithms.by_key",
     "explain": "_api.explain",
     "find": "_algorithms.find",
     "from_pointer": "_arrays.from_pointer",
     "graph": "_api.graph",
     "kth_value": "_algorithms.top_k",
+    "inclusive_scan_by_key": "_algorithms.by_key",
     "lazy": "lazy",
     "merge": "_algorithms.merge_sort",
     "merge_sort": "_algorithms.merge_sort",
     "prepare": "_api.prepare",
+    "reduce_by_index": "_api.reduce_by_index",
+    "reduce_by_key": "_algorithms.by_key",
     "run_length_encode": "_algorithms.runs",
     "searchsorted": "_algorithms.searchsorted",
     "segmented_exclusive_scan": "_algorithms.segments",

@@ -327,6 +327,38 @@ def ranked(n: int) -> None:
                 same(ga.kth_value(xp.asarray(table), 32), np.sort(table, axis=1)[:, 32])
 
 
+def by_key(n: int) -> None:
+    """Runs of keys, reduced and scanned: numbers, pairs, in steps, computed, into short outputs."""
+    keys = np.repeat(RNG.integers(0, 9, n), RNG.integers(1, 40, n))[:n].astype(np.int32)
+    h = RNG.integers(-1000, 1000, n).astype(np.int32)
+    for k, x in ((keys, h), (keys[::2], h[::2]), (keys[1:], h[1:])):
+        heads = np.flatnonzero(np.append(x.size > 0, k[1:] != k[:-1]))[: x.size]
+        if not x.size:
+            continue
+        sums = np.add.reduceat(x, heads).astype(np.int32)
+        given = xp.asarray(k), xp.asarray(x)
+        found = ga.reduce_by_key(*given, consecutive=True)
+        same(found.keys, k[heads])
+        same(found.aggregates, sums)
+        whole = np.cumsum(x, dtype=np.int32)
+        lengths = np.diff(np.append(heads, x.size))
+        scan = (whole - np.repeat(whole[heads] - x[heads], lengths)).astype(np.int32)
+        same(ga.inclusive_scan_by_key(*given, consecutive=True), scan)
+        same(ga.exclusive_scan_by_key(*given, consecutive=True), scan - x)
+        pairs = ga.inclusive_scan_by_key(
+            given[0], (given[1], given[1]), None, lambda a, b: (a[0] + b[0], b[1]),
+            consecutive=True, eq=lambda a, b: a == b,
+        )  # fmt: skip
+        same(pairs[0], scan)
+        same(pairs[1], x)
+        out, count = (xp.zeros(1, np.int32), xp.zeros(1, np.int32)), xp.zeros((), np.int64)
+        ga.reduce_by_key(*given, consecutive=True, out=out, out_count=count)
+        same(count, len(heads))
+        same(out[1], sums[:1])
+    groups = ga.reduce_by_key(xp.asarray(keys), xp.asarray(h))
+    same(groups.keys, np.unique(keys))
+
+
 def merges(n: int) -> None:
     """Sorts by a function, and merges of two arrays, with values."""
     h = RNG.integers(-1000, 1000, n).astype(np.int32)
@@ -437,6 +469,7 @@ for n in (1, 33, 4097, 50_000):
     run(tuple_sorts, n)
     run(joint_histograms, n)
     run(selections, n)
+    run(by_key, n)
     run(differences, n)
     run(segments, n)
     run(merges, n)

@@ -32,6 +32,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
     keys, values = _array(np.uint32), _array(np.int32)
     mask, count, lengths = _array(np.bool_), _array(np.int64, ()), _array(np.int64)
     offsets = _array(np.int64, (65,))
+    firsts = _array(np.int64)
     return {
         "transform": lambda: ga.transform(_double, x),
         "transform with out": lambda: ga.transform(_double, x, out=y),
@@ -60,6 +61,11 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "segmented_reduce": lambda: ga.segmented_reduce(x, offsets),
         "segmented_inclusive_scan": lambda: ga.segmented_inclusive_scan(x, offsets),
         "segmented_exclusive_scan": lambda: ga.segmented_exclusive_scan(x, offsets),
+        "reduce_by_key": lambda: ga.reduce_by_key(
+            lengths, x, consecutive=True, out=(firsts, y), out_count=count
+        ),
+        "inclusive_scan_by_key": lambda: ga.inclusive_scan_by_key(mask, x, consecutive=True),
+        "exclusive_scan_by_key": lambda: ga.exclusive_scan_by_key(mask, x, consecutive=True),
         "find": lambda: ga.find(x, mask),
         "count": lambda: ga.count(x, mask),
     }
@@ -103,6 +109,16 @@ def _plans() -> dict[str, Callable[[], Any]]:
             _marked(ga.prepare(ga.stable_partition, x, mask), mask), x, _array(),
         ),
         "run_length_encode": (_marked(ga.prepare(ga.run_length_encode, x)), x, outs),
+        "reduce_by_key": (
+            _marked(ga.prepare(ga.reduce_by_key, x, mask, consecutive=True), mask), x,
+            (_array(), _array(np.bool_)),
+        ),
+        "inclusive_scan_by_key": (
+            _twice(ga.prepare(ga.inclusive_scan_by_key, x, x, consecutive=True)), x, _array(),
+        ),
+        "exclusive_scan_by_key": (
+            _twice(ga.prepare(ga.exclusive_scan_by_key, x, x, consecutive=True)), x, _array(),
+        ),
     }  # fmt: skip
 
     def bound(plan: Any, source: FakeArray, target: FakeArray) -> Callable[[], Any]:
@@ -132,10 +148,12 @@ def _marked(plan: Any, *others: FakeArray) -> Callable[..., Any]:
 SEGMENTED = ("segmented_reduce", "segmented_inclusive_scan", "segmented_exclusive_scan")
 PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclusive_scan",
          "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
-        "merge", "searchsorted", *SEGMENTED, "top_k", "kth_value", "select", "stable_partition",
-         "run_length_encode")  # fmt: skip
+         "merge", "searchsorted", *SEGMENTED, "top_k", "kth_value", "select", "stable_partition",
+         "run_length_encode", "reduce_by_key", "inclusive_scan_by_key",
+         "exclusive_scan_by_key")  # fmt: skip
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
-COUNTED = ("select", "stable_partition", "run_length_encode")  # who waits is decided on the way
+# Who waits is decided on the way.
+COUNTED = ("select", "stable_partition", "run_length_encode", "reduce_by_key")
 CALLS = (
     *PLANS,
     *AGAIN,

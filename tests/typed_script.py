@@ -265,6 +265,17 @@ assert_type(ga.reduce(t), torch.Tensor)
 assert_type(ga.reduce(raw, axis=0), ga.DeviceArray)
 total: float = ga.reduce(x)
 bools: NDArray[np.bool_] = ga.transform(lambda a: a > 0, x)
+grouped: ga.ReducedByKey = ga.reduce_by_key(x, floats)
+ga.reduce_by_key((x, x), (floats, x), (0.0, 1), lambda a, b: a, consecutive=True)
+ga.reduce_by_key(raw, t, 0.5, max, eq=lambda a, b: a == b, consecutive=True, dtype="f8")
+ga.inclusive_scan_by_key(x, floats, out=floats).tolist()
+ga.exclusive_scan_by_key(x, (floats, x), (0.0, 1), consecutive=True, dtype=("f8", "i8"))
+ga.reduce_by_index(x, (floats, x), 3, (0.0, 1), lambda a, b: a, out=(floats, x))
+ga.reduce_by_index(x, floats, "3")  # error
+ga.reduce_by_key(x)  # error
+ga.reduce_by_key(x, floats, axis=0)  # error
+ga.inclusive_scan_by_key(x, floats, consecutive="yes")  # error
+ga.exclusive_scan_by_key(x, floats, out_count=x)  # error
 ga.reduce(ga.inclusive_scan(x, axis=1), None, max, axis=1).tolist()
 ga.transform(abs, OnGPU()).copy_to_host()
 ga.radix_sort(floats).copy_to_host()  # error

@@ -21,6 +21,7 @@ REDUCE = TRANSFORM = "cub"  # the file of each algorithm, without its suffix
 SCAN, SORT_KEYS, SORT_PAIRS = "cub_scan", "cub_sort_keys", "cub_sort_pairs"
 HISTOGRAM = "cub_histogram"
 SELECT, MERGE_SORT = "cub_select", "cub_merge_sort"
+BY_KEY = "cub_by_key"
 
 
 def _cccl_version(include: Path) -> int:
@@ -165,6 +166,19 @@ def histogram_edges(x: Any, edges: Any, out: Any) -> dict[str, Contender]:
     extents = [ctypes.c_int(out.size)]
     name = f"histogram_edges_{x.dtype}"
     return _two_phase(HISTOGRAM, name, [x, edges, out], x.size, extents, out)
+
+
+def reduction_by_key(keys: Any, x: Any, outs: tuple[Any, Any]) -> dict[str, Contender]:
+    """Return CUB's sums of runs of int32 keys and float32 values."""
+    import cupy
+
+    arrays = [keys, x, *outs, cupy.empty(1, "int32")]
+    return _two_phase(BY_KEY, "reduce_by_key", arrays, x.size, [], outs)
+
+
+def scan_by_key(keys: Any, x: Any, out: Any) -> dict[str, Contender]:
+    """Return CUB's running sums of runs of int32 keys and float32 values."""
+    return _two_phase(BY_KEY, "scan_by_key", [keys, x, out], x.size, [], out)
 
 
 def transformation(name: str, arrays: list[Any], out: Any) -> dict[str, Contender]:

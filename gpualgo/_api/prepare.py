@@ -286,7 +286,7 @@ def _solve_counted(
 ) -> Any:
     from gpualgo._pipeline import counted
 
-    return counted.solve(problem, views, op, out, out_count, stream)
+    return counted.solve(problem, views, op, out, out_count, stream, init)
 
 
 def _changeable(op: Any, problem: Problem) -> Any:

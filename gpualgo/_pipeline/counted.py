@@ -27,8 +27,9 @@ _LEAST_SHARE = 4  # a result that is less of the memory it lies in moves to memo
 
 
 def solve(
-    problem: Problem, views: tuple[View, ...], op: Any, out: Any, out_count: Any, stream: Any
-) -> Any:
+    problem: Problem, views: tuple[View, ...], op: Any, out: Any, out_count: Any, stream: Any,
+    init: Any = None,
+) -> Any:  # fmt: skip
     """Run a problem that is counted; the result is put together as its form says."""
     where = problem.where
     handle = _check_waiting(problem, views[0], out, out_count, stream)
@@ -37,7 +38,7 @@ def solve(
         outs = _outputs(problem, out)
         count = _new_count(views[0], stream, where) if out_count is None else out_count
         given = (*outs, count)
-    result = run(problem, views, op, None, given, stream)
+    result = run(problem, views, op, init, given, stream)
     if type(result) is Request:
         return result
     if out is not None and out_count is not None:

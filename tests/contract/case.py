@@ -144,7 +144,7 @@ class Call:
         parameters = list(inspect.signature(self.case.function).parameters)
         if parameters[0] == "op":
             return (self.op, *arrays), options
-        (name,) = OPERATORS.intersection(parameters)
+        name = next(filter(OPERATORS.__contains__, parameters))
         return tuple(arrays), {name: self.op, **options}
 
     def __call__(self, *arrays: Array, **more: Any) -> Any:

@@ -15,6 +15,7 @@ from contract.case import Case
 from contract.cases_of_choices import (
     LONG,
     PAIR,
+    by_key,
     finds,
     firsts,
     ranks,
@@ -274,6 +275,7 @@ CASES = [
     *_sorts_by(ga.sort), *_merges(),
     *segments(ga.segmented_reduce), *segments(ga.segmented_inclusive_scan),
     *segments(ga.segmented_exclusive_scan),
+    *by_key(ga.reduce_by_key), *by_key(ga.inclusive_scan_by_key), *by_key(ga.exclusive_scan_by_key),
 ]  # fmt: skip
 
 

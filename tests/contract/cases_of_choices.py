@@ -126,3 +126,31 @@ def segments(f: Callable[..., Any]) -> list[Case]:
         ),
         case("lazy ones", (((3001,), "int32"), ((301,), "int32")), is_lazy=True),
     ]  # fmt: skip
+
+
+def by_key(f: Callable[..., Any]) -> list[Case]:
+    """Return calls on neighbours: without, a sort comes first, which no plan does."""
+    neighbours = {"consecutive": True}
+    common: dict[str, Any] = {"last_are": ("x",)}
+    if f is ga.reduce_by_key:
+        common |= {"can_be_recorded": False, "is_counted": True}
+    # As an option, as it captures nothing: so that there are runs.
+    signs: dict[str, Any] = {"eq": lambda a, b: (a < 0) == (b < 0)}
+
+    def case(about: str, inputs: Any, options: Any, *more: Any, **others: Any) -> Case:
+        given = {**common, **others}
+        return Case(f, about, inputs, {**neighbours, **options}, *more, **given)
+
+    # To a graph two arrays without memory are one.
+    empty: dict[str, Any] = {"can_be_recorded": False}
+    return [
+        case("several tiles", ((LONG, "int8"), (LONG, "float32")), {}),
+        case("rows", (((37, 211), "int8"), ((37, 211), "int16")), {"dtype": "int64", "init": 5}),
+        case("an operator", (((3001,), "int8"), ((3001,), "int32")), {"init": 7}, shifted,
+             captures=True),
+        case("an equality", (((3001,), "int8"), ((3001,), "int32")), signs, puts_together=True),
+        case("no axes", (((), "float32"), ((), "float32")), {}),
+        case("empty", (((0, 5), "float32"), ((0, 5), "float32")), {}, **empty),
+        case("lazy ones", (((3001,), "int8"), ((3001,), "int32")), {}, is_lazy=True,
+             puts_together=True),
+    ]  # fmt: skip

@@ -66,7 +66,7 @@ def test_captured_values_may_change(backend: Backend, case: Case) -> None:
     for change in ({"table": backend.to_device(TABLE * 5)}, {"number": 9}):
         call.capture(**change)
         want = hosts(backend, call(*arrays))
-        assert want[0].tobytes() != first[0].tobytes()
+        assert any(x.tobytes() != y.tobytes() for x, y in zip(want, first, strict=True))
         assert_bits(hosts(backend, plan(*arrays)), want)
         assert_bits(hosts(backend, plan(*arrays, out=out)), want)
         first = want
@@ -82,7 +82,7 @@ def test_other_layouts_are_refused(backend: Backend, case: Case) -> None:
 
         def refused(kind: type[Exception], message: str, other: Array, i: int = i) -> None:
             given = [*arrays[:i], other, *arrays[i + 1 :]]
-            others = "|.* not? .*broadcast|predicate (has shape|is an array)"
+            others = "|.* not? .*broadcast|predicate (has shape|is an array)|keys have shape"
             others = others if case.puts_together else ""
             with pytest.raises(kind, match=rf"^{case.name}: (the plan is for {message}{others})"):
                 plan(*given)

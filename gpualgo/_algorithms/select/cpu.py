@@ -98,7 +98,7 @@ class Job:
             assert op is not None
             self.mark = self._code((_marking if kept == IF else _heading)(op, element))
         elif kept == HEADS:
-            self.differs = [self._code(_differing(leaf)) for leaf in records.leaves(element)]
+            self.differs = [self._code(differing(leaf)) for leaf in records.leaves(element)]
         if starts is not None:
             self.numbers = room.take(8 * at.CHUNK)
         self.marks, self.packed = room.take(at.CHUNK), room.take(16 * at.CHUNK)
@@ -162,9 +162,9 @@ class Job:
 
     def table(self, places: int, per_task: int, is_counting: bool, total: int) -> Array:
         """Return the kernels' arguments."""
-        writes = [_write(*pair) for pair in zip(self.outs, self.differs, strict=True)]
+        writes = [written(*pair) for pair in zip(self.outs, self.differs, strict=True)]
         if self.starts is not None:
-            writes.append(_write(self.starts, 0))
+            writes.append(written(self.starts, 0))
         head = {
             at.LENGTH: self.num_items, at.NDIM: len(self.dims), at.INPUTS: len(self.reads),
             at.OUTPUTS: len(writes), at.PER_TASK: per_task, at.PLACES: places,
@@ -186,7 +186,7 @@ def _read(
     return leaf(address(array), source, source, is_direct, at.CHUNK, room)
 
 
-def _write(out: Array, differs: int) -> list[int]:
+def written(out: Array, differs: int) -> list[int]:
     """Return what the kernel's table has of an array that is written."""
     size, stride = out.itemsize, out.strides[0]
     pack = 0 if stride == size else packer(size)
@@ -228,7 +228,7 @@ def _heading(op: Operator, element: np.dtype[Any]) -> Any:
     return get_code(("head", element), write, Applied(op, (element, element), _BOOL))
 
 
-def _differing(number: np.dtype[Any]) -> Any:
+def differing(number: np.dtype[Any]) -> Any:
     """Return the code of f(marks, numbers, count), which compares values of a dtype."""
 
     def write(fn: Any) -> Callable[..., None]:

@@ -170,7 +170,7 @@ def _fetch(table: int, scratch: int, start: int, count: int) -> None:
     ndim, inputs, compute = load(p, NDIM), load(p, INPUTS), load(p, COMPUTE)
     is_plain = load(p, COUNTS) and not (compute or load(p, MARK) or load(p, COMPARES))
     for k in range(inputs - 1 if is_plain else 0, inputs):  # marks, which are the last, alone
-        leaf = _reads(table) + 8 * k * (READ + ndim)
+        leaf = reads(table) + 8 * k * (READ + ndim)
         at = load(_words(leaf), START)
         lengths, strides = table + 8 * TAIL, leaf + 8 * READ
         store(slots, k, fetched(leaf, scratch, at, start, count, ndim, lengths, strides))
@@ -179,18 +179,18 @@ def _fetch(table: int, scratch: int, start: int, count: int) -> None:
 
 
 # Compiled when the kernel that calls them is.
-_reads = numba.njit(nogil=True, error_model="numpy")(_leaves)
-_read = numba.njit(nogil=True, error_model="numpy")(_fetch)
+reads = numba.njit(nogil=True, error_model="numpy")(_leaves)
+read = numba.njit(nogil=True, error_model="numpy")(_fetch)
 _counted = numba.njit(nogil=True, error_model="numpy")(_count)
-_copied = numba.njit(nogil=True, error_model="numpy")(_written)
-_compare = numba.njit(nogil=True, error_model="numpy")(_compared)
+copied = numba.njit(nogil=True, error_model="numpy")(_written)
+compare = numba.njit(nogil=True, error_model="numpy")(_compared)
 
 
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
     """Count or write what is kept of each of some tasks."""
     p, slots = _words(table), _words(scratch)
     outputs = load(p, OUTPUTS)
-    writes = _reads(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
+    writes = reads(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
     places = _words(load(p, PLACES))
     packed = scratch + load(p, PACKED)
     for task in range(first, last):
@@ -201,14 +201,14 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
         while start < stop:
             earlier = min(load(p, COMPARES), start)  # elements that are read for comparison alone
             n = min(CHUNK - load(p, COMPARES), stop - start)
-            _read(table, scratch, start - earlier, n + earlier)
+            read(table, scratch, start - earlier, n + earlier)
             marks = load(slots, outputs)
             if load(p, MARK):
                 marks = scratch + load(p, MARKS)
                 call(load(p, MARK), (marks, scratch, n + earlier))
             elif load(p, COMPARES):
                 marks = scratch + load(p, MARKS)
-                _compare(table, scratch, writes, n + earlier)
+                compare(table, scratch, writes, n + earlier)
             marks += earlier
             if load(p, NUMBERS):
                 numbers = scratch + load(p, NUMBERS)
@@ -222,10 +222,10 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
                     pick, source = load(_words(record), PICK), load(slots, k)
                     source += earlier * load(_words(record), SIZE)
                     call(pick, (packed, source, marks, n, 1))
-                    _copied(record, packed, place, kept)
+                    copied(record, packed, place, kept)
                     if load(p, TOTAL) >= 0:
                         call(pick, (packed, source, marks, n, 0))
-                        _copied(record, packed, rest, n - kept)
+                        copied(record, packed, rest, n - kept)
             place += kept
             rest += n - kept
             start += n
@@ -241,7 +241,7 @@ def seek_kernel(table: int, scratch: int, first: int, last: int) -> None:
         found = -1
         while start < stop and found < 0:
             n = min(CHUNK, stop - start)
-            _read(table, scratch, start, n)
+            read(table, scratch, start, n)
             places = _words(load(slots, 0))
             is_any = 0
             for i in range(n):  # without a branch: several at once

@@ -61,7 +61,7 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
         cut = policy.late_policy()
     else:
         cut = policy.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
-    access, reached = _access(source, dims, [view.ptr for view in views], cut.items)
+    access, reached = access_of(source, dims, [view.ptr for view in views], cut.items)
     is_wide = num_items >= policy.NARROW_COUNTS
     num_tiles = -(-num_items // cut.tile_items)
     state_words = (1 + is_wide) * (1 + problem.gives_lengths)
@@ -111,7 +111,7 @@ def _are_positions(problem: Selecting) -> bool:
     return mark.itemsize == 1 and all(number == records.POSITION for number in others)
 
 
-def _access(
+def access_of(
     source: records.Element, dims: Dims, pointers: Sequence[int], items: int
 ) -> tuple[Access, dict[str, Any]]:
     """Return how the kernel reaches elements, and what it is told for that."""

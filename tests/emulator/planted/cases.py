@@ -12,6 +12,7 @@ from support import Backend
 import gpualgo as ga
 from emulator.planted import segments
 from emulator.planted.adjacent import differences
+from emulator.planted.by_key import reductions_by_key, scans_by_key, scans_of_pairs
 from emulator.planted.calls import (
     Results,
     greatest,
@@ -36,6 +37,7 @@ from emulator.planted.calls import (
 )
 from emulator.planted.search import searches
 from emulator.planted.top_k import firsts, firsts_of_a_few_lanes, ranks
+from gpualgo._algorithms.by_key import policy as by_key
 from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
 from gpualgo._algorithms.merge_sort import policy as merge_sort
@@ -85,6 +87,12 @@ _LONG = ((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_
 _AGAIN = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, 60, 190, 4003, 2000)))
 _NO_ROOM_AGAIN = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, 60, 190, 500, 2000)))
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
+_BY_KEY = (
+    (by_key, "BLOCK_THREADS", 64),
+    (by_key, "THREAD_BYTES", 32),
+    (by_key, "SM_THREADS", {1 << 30: 64}),
+)
+_MANY_BLOCKS = (*_BY_KEY[:2], (by_key, "SM_THREADS", {1 << 30: 64 * 32}))  # which look far back
 _PASSES = (
     (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2)}),
     (radix_sort, "SMALL_HISTOGRAM", radix_sort.HistogramPolicy(64, 2, 4, 2)),
@@ -132,6 +140,9 @@ CASES = {
     "scan of segments": Case(segments.scans),
     "select": Case(selections(20_003, has_rest=False), _SELECT),
     "partition": Case(selections(5003, has_rest=True), _SELECT),
+    "reduce by key": Case(reductions_by_key, _BY_KEY),
+    "scan by key": Case(scans_by_key(9, 3000), _BY_KEY),
+    "scan of pairs of one key": Case(scans_of_pairs, _MANY_BLOCKS),
     "reduce blocks": Case(reductions(5375, None), _REDUCE),
     "reduce blocks int64": Case(reductions(3001, None, np.int64), _REDUCE),
     "reduce in order": Case(reductions_in_order, _REDUCE),

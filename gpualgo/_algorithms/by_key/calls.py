@@ -1,0 +1,135 @@
+"""Calls by key: keys and values as they come."""
+
+from __future__ import annotations
+
+import types
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View, overlap
+from gpualgo._base import records
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.sources import Source
+from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline.problem import problem_of
+
+Forms = tuple[Form | None, Form | None]
+Classes = tuple[tuple[Form, ...], ...]
+Input = tuple[tuple[View, ...], Any, Any, int, Classes]
+"""What is read, the operator, how pairs are built, how many arrays are keys', classes of tuples."""
+
+
+class Rest(NamedTuple):
+    """The arguments besides the arrays, op and init."""
+
+    dtype: Any
+    form: Form | Source  # of pairs of a key and a value
+    num_keys: int  # arrays of the keys, where nothing is computed
+    classes_of: Classes  # of tuples in keys, and in x, where something is
+    has_eq: bool
+    classes: Any
+
+
+def solvable(
+    kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, eq: Any, dtype: Any, stream: Any
+) -> tuple[Any, tuple[View, ...], Any]:
+    """Return the problem of runs of keys as they come, its views, and its operator."""
+    views, op, form, num_keys, classes = _input_of(keys, x, op, eq, where, stream)
+    rest = Rest(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
+    return problem_of(kind, views, op, init, rest, where), views, op
+
+
+def _input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> Input:
+    if eq is not None:
+        op = _with_equality(op, eq, where)
+    if is_lazy(keys) or is_lazy(x):
+        if eq is None:
+            return _computed(keys, x, op, where)
+        from gpualgo._lazy.real import made
+
+        keys, x = (made(a, True, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
+    try:
+        views, (form, other) = arguments_of(keys, x, where)
+    except inputs.NumberOnGPU:
+        if eq is not None:
+            raise
+        return _computed(keys, x, op, where)
+    num_keys = 1 if form is None else len(form.names)
+    return views, op, Form(tuple, (form, other)), num_keys, ()
+
+
+def arguments_of(keys: Any, x: Any, where: str) -> tuple[tuple[View, ...], Forms]:
+    """Return the views of keys and values, and how both are built."""
+    of_keys, form = inputs.spread(keys, f"{where}: keys")
+    of_x, other = inputs.spread(x, f"{where}: x")
+    check_shapes(of_keys[0].shape, of_x[0].shape, where)
+    check_count(len(of_keys) + len(of_x), where)
+    return (*of_keys, *of_x), (form, other)
+
+
+def check_shapes(keys: tuple[int, ...], x: tuple[int, ...], where: str) -> None:
+    """Raise ValueError unless each value has a key."""
+    if keys != x:
+        raise ValueError(f"{where}: keys have shape {keys} and x {x}; pass a key for each element")
+
+
+def check_count(count: int, where: str) -> None:
+    """Raise TypeError where a key and a value have too many numbers together."""
+    if count > records.MAX_FIELDS:
+        raise TypeError(
+            f"{where}: a key and an element of x have {count} numbers together, at most "
+            f"{records.MAX_FIELDS} are possible"
+        )
+
+
+def _computed(keys: Any, x: Any, op: Any, where: str) -> Input:
+    """Return what there is to know where keys or values are computed."""
+    from gpualgo._lazy import combining
+    from gpualgo._operators.joint import joint
+
+    wholes = [combining.zipped(a, f"{where}: {n}") for a, n in ((keys, "keys"), (x, "x"))]
+    check_shapes(wholes[0].shape, wholes[1].shape, where)
+    whole = combining.zipped((keys, x), f"{where}: keys and x")
+    combining.check_count(whole.leaves, records.MAX_FIELDS, f"{where}: keys and x read")
+    joined = joint(as_operator(op, where, 2), whole.function)
+    classes = (wholes[0].forms, wholes[1].forms)
+    return whole.views, joined, Source(whole.forms), 0, classes
+
+
+def _with_equality(op: Any, eq: Any, where: str) -> Operator:
+    """Return op with the function that says which keys are equal."""
+    from gpualgo._operators.joint import joint
+
+    if isinstance(eq, Operator):
+        eq = eq.fn
+    if not callable(eq):
+        raise TypeError(
+            f"{where}: eq must be callable, got {type(eq).__name__}; "
+            "pass a function such as lambda a, b: a == b"
+        )
+    as_operator(eq, where, 2)
+    if not isinstance(eq, types.FunctionType):
+        known = eq
+        eq = lambda a, b: known(a, b)  # noqa: E731
+    return joint(as_operator(op, where, 2), eq)
+
+
+def check_outputs(problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any) -> None:
+    """Raise unless out= is what a problem's results are, of that shape, and apart from inputs."""
+    where, form = problem.where, problem.x_form
+    names = ["out"] if form is None else [f"out{place}" for place in form.places]
+    targets = [
+        checks.output(array, views[0], shape, result.dtype, where, name)
+        for array, result, name in zip(
+            inputs.outputs(problem, out), problem.results, names, strict=True
+        )
+    ]
+    for target, name in zip(targets, names, strict=True):
+        for view, other in zip(views, problem.inputs, strict=True):
+            if overlap(target, view):
+                raise ValueError(f"{where}: {name} overlaps {other}; pass a separate array")
+    for (name, target), (other, last) in combinations(zip(names, targets, strict=True), 2):
+        if overlap(target, last):
+            raise ValueError(f"{where}: {name} overlaps {other}; pass separate arrays")

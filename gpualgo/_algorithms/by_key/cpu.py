@@ -1,0 +1,208 @@
+"""Algorithms by key on the CPU's cores: parts are folded, joined in order, and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from gpualgo._algorithms.by_key import cpu_parameters as at
+from gpualgo._algorithms.select import cpu as selection
+from gpualgo._algorithms.select import cpu_parameters as table_at
+from gpualgo._base import records, threads
+from gpualgo._cpu.captured import bound
+from gpualgo._cpu.kernels import Kernel, computing, get_code, get_kernel, scratch
+from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge
+from gpualgo._cpu.layout import table as in_words
+from gpualgo._cpu.operator import Applied
+from gpualgo._operators.operator import Operator
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.by_key.problem import ByKey
+
+Array: TypeAlias = np.ndarray[Any, Any]
+_BOOL = np.dtype(np.bool_)
+
+
+class Job:
+    """A reduction or scan by key: its table of arguments, and the code that it calls.
+
+    Arrays are those of the numbers of a problem's source, in one shape of at least one element, any
+    strides; outs are of one dimension and any stride, and lie apart, or each is what it is made of.
+    """
+
+    def __init__(
+        self, problem: ByKey, arrays: Sequence[Array], outs: Sequence[Array], op: Operator
+    ) -> None:
+        self.problem, self.outs, self.op = problem, outs, op
+        self.num_items, shape = arrays[0].size, arrays[0].shape
+        self.num_keys, self.reduces = problem.num_keys, problem.is_counted
+        strides = zip(*(array.strides for array in arrays), strict=True)
+        self.dims: Dims = merge([(n, *by) for n, by in zip(shape, strides, strict=True)])
+        self.held: list[Any] = []  # code that is called by its address
+        self.room = Room()
+        self.room.take(table_at.SLOTS)
+        with bound(op):
+            self._take(arrays)
+        self.xs, self.ys = self.room.take(table_at.SLOTS), self.room.take(table_at.SLOTS)
+        self.marks, self.packed = self.room.take(at.CHUNK), self.room.take(16 * at.CHUNK)
+        acc_bytes = sum(number.itemsize for number in records.leaves(problem.acc))
+        self.results = self.room.take(at.CHUNK * acc_bytes)
+        self.record = at.VALUE + 2 * at.value_bytes(problem.acc.itemsize)
+        self.state = self.room.take(self.record)
+        self.work = sum(array.nbytes for array in (*arrays, *outs))
+
+    def _take(self, arrays: Sequence[Array]) -> None:
+        """Look up what is read, and the code for it."""
+        problem, op, room, source = self.problem, self.op, self.room, self.problem.source
+        numbers = records.leaves(source)
+        kinds = [*records.leaves(problem.key), *records.leaves(problem.acc)]
+        element = records.record(map(str, range(len(kinds))), kinds)
+        is_computed = isinstance(source, records.Computed)
+        wanted = list(map(records.number_of, numbers)) if is_computed else kinds
+        self.reads = [
+            [*_read(array, number, kind, self.dims, k, room), *(dim[1 + k] for dim in self.dims)]
+            for k, (array, number, kind) in enumerate(zip(arrays, numbers, wanted, strict=True))
+        ]
+        self.compute = self.computed = self.mark = 0
+        if isinstance(source, records.Computed):
+            self.compute = self._code(computing(op.source, source, element, at.CHUNK))
+            self.computed = room.take(at.CHUNK * sum(kind.itemsize for kind in kinds))
+        self.differs = [0] * len(kinds)
+        if problem.has_eq:
+            self.mark = self._code(_heading(op.source, problem.key))
+        else:
+            for k, kind in enumerate(kinds[: self.num_keys]):
+                self.differs[k] = self._code(selection.differing(kind))
+        self.fold = self._code(_folding(problem, op))
+        self.kinds = kinds
+
+    def _code(self, loaded: Any) -> int:
+        self.held.append(loaded)
+        return int(loaded.address)
+
+    def run(self, init: Array | None) -> int:
+        """Run all passes; return how many runs there are, of a reduction."""
+        num_parts, total = -(-self.num_items // at.PIECE), np.zeros((), np.int64)
+        state = np.zeros((num_parts, self.record), np.uint8)
+        start = 0 if init is None else address(init)
+        is_alone = num_parts == 1 or threads.num_threads() == 1
+        common: dict[str, Any] = {"parts": address(state), "init": start, "total": address(total)}
+        with bound(self.op):
+            if is_alone:
+                self._pass(self.table(num_parts, in_turn=True, **common), 0, num_parts, 1)
+            else:
+                counting = self.table(num_parts, is_counting=True, **common)
+                self._pass(counting, 0, num_parts, num_parts)
+                self._join(state, num_parts)
+                self._pass(self.table(num_parts, **common), 0, num_parts, num_parts)
+        return int(total)
+
+    def _join(self, state: Array, num_parts: int) -> None:
+        """Tell each part what is open before it, from left to right."""
+        words = in_words([self.fold, address(state), num_parts - 1, self.record])
+        joining()(address(words), 0, 0, 1)
+
+    def _pass(self, arguments: Array, begin: int, end: int, tasks: int) -> None:
+        """Go through parts, on all cores or (one task) in turn."""
+        num_bytes, kernel, each = self.room.size, walk(), (end - begin) // tasks
+
+        def body(first: int, last: int) -> None:
+            memory = scratch(num_bytes)
+            kernel(address(arguments), address(memory), begin + first * each, begin + last * each)
+
+        threads.run(body, tasks, self.work)
+
+    def table(
+        self, num_parts: int, *, parts: int = 0, init: int = 0, total: int = 0,
+        is_counting: bool = False, in_turn: bool = False,
+    ) -> Array:  # fmt: skip
+        """Return the kernel's arguments."""
+        outs = [None] * (0 if self.reduces else self.num_keys) + list(self.outs)
+        writes = [
+            _write(out, kind, differs)
+            for out, kind, differs in zip(outs, self.kinds, self.differs, strict=True)
+        ]
+        head = {
+            table_at.LENGTH: self.num_items, table_at.NDIM: len(self.dims),
+            table_at.INPUTS: len(self.reads), table_at.OUTPUTS: len(writes),
+            table_at.PER_TASK: at.PIECE, table_at.COUNTS: is_counting, table_at.TOTAL: -1,
+            table_at.COMPUTE: self.compute, table_at.COMPUTED: self.computed,
+            table_at.MARK: self.mark, table_at.MARKS: self.marks, table_at.PACKED: self.packed,
+            table_at.COMPARES: 1,
+        }  # fmt: skip
+        more = {
+            at.FOLD: self.fold, at.INIT: init, at.PARTS: parts, at.RECORD: self.record,
+            at.STATE: self.state, at.XS: self.xs, at.YS: self.ys, at.RESULTS: self.results,
+            at.KEYS: self.num_keys, at.REDUCES: self.reduces, at.IN_TURN: in_turn,
+            at.NUM_PARTS: num_parts, at.TOTAL: total,
+        }  # fmt: skip
+        lengths = [dim[0] for dim in self.dims]
+        first = [head.get(i, 0) for i in range(table_at.TAIL)]
+        return in_words(first, lengths, *self.reads, *writes, [more[i] for i in range(at.EXTRA)])
+
+
+def _read(
+    array: Array, number: np.dtype[Any], kind: np.dtype[Any], dims: Dims, which: int, room: Room
+) -> tuple[int, ...]:
+    """Return what the kernel's table has of an array that is read, but for strides."""
+    seen = records.number_of(number)
+    is_direct = is_dense(dims, which, number.itemsize)
+    if records.is_position(number):
+        return leaf(address(array), number, number, is_direct, at.CHUNK, room)
+    return leaf(address(array), seen, kind, is_direct, at.CHUNK, room)
+
+
+def _write(out: Array | None, kind: np.dtype[Any], differs: int) -> list[int]:
+    """Return what the kernel's table has of an array that is written; None: a key, that is not."""
+    if out is None:
+        return [0, kind.itemsize, 0, 0, 0, 0, differs]
+    return selection.written(out, differs)
+
+
+def _heading(op: Operator, key: np.dtype[Any]) -> Any:
+    """Return the code that asks eq whether neighbours are equal."""
+
+    def write(fn: Any) -> Callable[..., None]:
+        from gpualgo._algorithms.select.cpu_kernels import head_kernel
+
+        return head_kernel(fn, key)
+
+    return get_code(("head", key), write, Applied(op, (key, key), _BOOL))
+
+
+def _folding(problem: ByKey, op: Operator) -> Any:
+    """Return the code that folds runs."""
+    way, acc, has_init = problem.way, problem.acc, problem.has_init
+
+    def write(fn: Any) -> Callable[..., None]:
+        from gpualgo._algorithms.by_key import cpu_folds
+
+        if way == "reduce":
+            return cpu_folds.reduce_kernel(fn, acc, has_init)
+        return cpu_folds.scan_kernel(fn, acc, has_init, way == "exclusive")
+
+    return get_code(("by key", way, acc, has_init), write, Applied(op, (acc, acc), acc))
+
+
+def walk() -> Kernel:
+    """Return the kernel that goes through parts."""
+
+    def write() -> Callable[..., None]:
+        from gpualgo._algorithms.by_key.cpu_kernels import by_key_kernel
+
+        return by_key_kernel
+
+    return get_kernel(("by key",), write)
+
+
+def joining() -> Kernel:
+    """Return the kernel that hands on what is open from part to part."""
+
+    def write() -> Callable[..., None]:
+        from gpualgo._algorithms.by_key.cpu_kernels import join_kernel
+
+        return join_kernel
+
+    return get_kernel(("by key", "join"), write)

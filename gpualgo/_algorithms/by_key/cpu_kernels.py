@@ -1,0 +1,182 @@
+"""The kernels by key: runs of elements folded, and the walk over chunks that calls that.
+
+Each part of the elements is folded by itself, from where its last run begins or from its first
+element on; to what precedes its first run, what is open before the part is joined. So it does not
+matter who goes through a part, nor when. The walk serves all dtypes and operators, and is compiled
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba import types
+
+from gpualgo._algorithms.by_key.cpu_parameters import (
+    BEFORE,
+    CHUNK,
+    ELEMENTS,
+    FOLD,
+    HAS_VALUE,
+    HEADS,
+    IN_TURN,
+    INIT,
+    KEYS,
+    LAST,
+    MADE,
+    NEXT,
+    NUM_PARTS,
+    PARTS,
+    RECORD,
+    REDUCES,
+    RESULTS,
+    START_AT,
+    STATE,
+    TOTAL,
+    VALUE,
+    XS,
+    YS,
+)  # fmt: skip
+from gpualgo._algorithms.select.cpu_kernels import compare, copied, read, reads
+from gpualgo._algorithms.select.cpu_parameters import (
+    COUNTS,
+    INPUTS,
+    LENGTH,
+    MARK,
+    MARKS,
+    NDIM,
+    OUT,
+    OUTPUTS,
+    PACK,
+    PACKED,
+    PER_TASK,
+    PICK,
+    READ,
+    SIZE,
+    WRITTEN,
+)  # fmt: skip
+from gpualgo._cpu.pointers import call, load, pointer_to, store
+
+_words = pointer_to(types.intp)
+_bytes = pointer_to(types.uint8)
+
+
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile what kernels call, when they are compiled."""
+    return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def _marked(table: int, scratch: int, writes: int, count: int) -> None:
+    p = _words(table)
+    if load(p, MARK):
+        call(load(p, MARK), (scratch + load(p, MARKS), scratch, count))
+    else:
+        compare(table, scratch, writes, count)
+
+
+def _placed(
+    e: Any, scratch: int, records: int, start: int, earlier: int, outputs: int, is_hidden: bool
+) -> None:
+    """Write down where values are, and where results go: in place, or to scratch memory."""
+    xs, ys = _words(scratch + load(e, XS)), _words(scratch + load(e, YS))
+    keys, slots, results = load(e, KEYS), _words(scratch), scratch + load(e, RESULTS)
+    for k in range(keys, outputs):
+        record = _words(records + 8 * k * WRITTEN)
+        size = load(record, SIZE)
+        store(xs, k - keys, load(slots, k) + earlier * size)
+        if is_hidden or load(e, REDUCES) or load(record, PACK):
+            store(ys, k - keys, results)
+        else:
+            store(ys, k - keys, load(record, OUT) + start * size)
+        results += CHUNK * size
+
+
+def _written(
+    table: int, scratch: int, records: int, e: Any, start: int, earlier: int, count: int,
+    state: int, kept: int,
+) -> None:  # fmt: skip
+    """Bring a chunk's results to where they belong; `kept` runs begin in it."""
+    p, s, slots = _words(table), _words(state), _words(scratch)
+    keys, outputs, results = load(e, KEYS), load(p, OUTPUTS), scratch + load(e, RESULTS)
+    begun = load(s, BEFORE) + load(s, HEADS)
+    for k in range(outputs):
+        record = records + 8 * k * WRITTEN
+        size = load(_words(record), SIZE)
+        if k < keys:
+            if load(e, REDUCES):
+                packed = scratch + load(p, PACKED)
+                source = load(slots, k) + earlier * size
+                marks = scratch + load(p, MARKS) + earlier
+                call(load(_words(record), PICK), (packed, source, marks, count, 1))
+                copied(record, packed, begun - kept, kept)
+            continue
+        if load(e, REDUCES):
+            made = load(s, MADE)
+            copied(record, results, begun - 1 - made, made)
+        elif load(_words(record), PACK):
+            copied(record, results, start, count)
+        results += CHUNK * size
+
+
+def _closed(table: int, scratch: int, records: int, e: Any, state: int) -> None:
+    """Write the last run's aggregate, and how many runs there are."""
+    p, s = _words(table), _words(state)
+    keys, results = load(e, KEYS), scratch + load(e, RESULTS)
+    total = load(s, BEFORE) + load(s, HEADS)
+    store(_words(load(e, TOTAL)), 0, total)
+    call(load(e, FOLD), (LAST, state, 0, 0, 0, scratch + load(e, YS)))
+    for k in range(keys, load(p, OUTPUTS)):
+        record = records + 8 * k * WRITTEN
+        copied(record, results, total - 1, 1)
+        results += CHUNK * load(_words(record), SIZE)
+
+
+_mark, _place, _write, _close = (
+    inline(_marked), inline(_placed), inline(_written), inline(_closed),
+)  # fmt: skip
+
+
+def by_key_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Fold and, unless COUNTS is set, write the runs of some parts."""
+    p = _words(table)
+    outputs, counts = load(p, OUTPUTS), load(p, COUNTS)
+    records = reads(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
+    extra = records + 8 * WRITTEN * outputs
+    e = _words(extra)
+    for part in range(first, last):
+        state = load(e, PARTS) + part * load(e, RECORD)
+        if not load(e, PARTS):
+            state = scratch + load(e, STATE)
+            for i in range(VALUE // 8):
+                store(_words(state), i, 0)
+        s = _words(state)
+        store(s, START_AT, load(e, INIT))
+        store(s, HEADS, 0)
+        store(s, HAS_VALUE, 0)
+        start = part * load(p, PER_TASK)
+        stop = min(start + load(p, PER_TASK), load(p, LENGTH))
+        while start < stop:
+            earlier = min(1, start)  # an element that is read for comparison alone
+            n = min(CHUNK - 1, stop - start)
+            read(table, scratch, start - earlier, n + earlier)
+            _mark(table, scratch, records, n + earlier)
+            _place(e, scratch, records, start, earlier, outputs, counts != 0)
+            begun, marks = load(s, HEADS), scratch + load(p, MARKS) + earlier
+            xs, ys = scratch + load(e, XS), scratch + load(e, YS)
+            call(load(e, FOLD), (ELEMENTS, state, marks, xs, n, ys))
+            if not counts:
+                kept = load(s, HEADS) - begun
+                _write(table, scratch, records, e, start, earlier, n, state, kept)
+            start += n
+        if load(e, IN_TURN) and part + 1 < load(e, NUM_PARTS):
+            call(load(e, FOLD), (NEXT, state, 0, 0, 1, load(e, RECORD)))
+        if load(e, REDUCES) and not counts and part + 1 == load(e, NUM_PARTS):
+            _close(table, scratch, records, e, state)
+
+
+def join_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Tell each part what is open before it: by a function, from the first record on."""
+    p = _words(table)
+    call(load(p, 0), (NEXT, load(p, 1), 0, 0, load(p, 2), load(p, 3)))

@@ -1,0 +1,67 @@
+"""Algorithms by key on a GPU: how elements lie, tiles, the launch, and temporary storage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.by_key import policy
+from gpualgo._algorithms.select.cuda import access_of
+from gpualgo._arrays.view import View
+from gpualgo._base.extents import merge
+from gpualgo._cuda import build
+from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.pieces import STATES, Piece
+from gpualgo._cuda.plan import NONE, Clear, Places, Plan
+from gpualgo._cuda.templates import START, tagged_bytes
+from gpualgo._driver import device as gpu
+from gpualgo._driver.workspace import STATE_BYTES
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.by_key.problem import ByKey
+
+_CONTROL_BYTES = 256  # LookbackControl
+
+
+def plan_of(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    """Return the plan into targets of any stride, the last of them the count of a reduction."""
+    reduces = problem.is_counted
+    outs = targets[:-1] if reduces else targets
+    at, device = Places(len(views), len(targets)), outs[0].device
+    num_items = math.prod(problem.shape)
+    if num_items == 0:
+        zero = [Clear(at.target(len(outs)), targets[-1].dtype.itemsize)] if reduces else []
+        return Plan(device, zero)
+    source, acc = problem.source, problem.acc
+    written = tuple(out.dtype for out in outs)
+    strides = zip(*(view.strides for view in views), strict=True)
+    dims = merge(list(zip(problem.shape, strides, strict=True)))
+    cut = policy.policy_of(source, written, acc)
+    access, reached = access_of(source, dims, [view.ptr for view in views], cut.items)
+    is_wide = num_items >= policy.NARROW_COUNTS
+    num_tiles = -(-num_items // cut.tile_items)
+    tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
+    piece = Piece(_CONTROL_BYTES + num_tiles * tile_bytes, STATES, is_zeroed=True)
+    kind = policy.Kind(
+        problem.way, op, problem.key, source, acc, access, cut, written, is_wide,
+        problem.has_eq, problem.has_init,
+    )  # fmt: skip
+    words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
+    spec = kind.spec
+    packed = spec.parameters.pack(
+        num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
+        capacity=outs[0].shape[0], output_steps=[out.strides[0] for out in outs], access=reached,
+    )  # fmt: skip
+    takes = {
+        "init": START,
+        "input": [at.source(i) for i in range(len(views))],
+        "output": [at.target(i) for i in range(len(outs))],
+        "num_runs": at.target(len(outs)) if reduces else NONE, "states": at.piece(0),
+    }  # fmt: skip
+    grid = min(num_tiles, gpu.get(device).num_sms * cut.blocks_per_sm)
+    launch = Launch(
+        build.kernel(spec, device), grid, cut.block_threads, packed, device, takes,
+        shared_bytes=kind.shared_bytes,
+    )  # fmt: skip
+    return Plan(device, [launch], [piece])

@@ -1,0 +1,110 @@
+"""Keys in any order: a stable sort brings equal ones together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.by_key import calls
+from gpualgo._algorithms.by_key.problem import Reduction
+from gpualgo._algorithms.radix_sort import argsort, radix_sort
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._arrays.view import as_bytes_view, overlap
+from gpualgo._base import recording
+from gpualgo._lazy import is_lazy, places
+from gpualgo._pipeline import counted, inputs
+from gpualgo._pipeline.run import run
+
+_REDUCE = "reduce_by_key"
+
+
+def reduce(
+    keys: Any, x: Any, init: Any, op: Any, dtype: Any, out: Any, out_count: Any, stream: Any
+) -> Any:
+    """Return what `reduce_by_key` does of keys in any order."""
+    keys, x = _real(keys, x, _REDUCE, stream)
+    # Checks all arguments, and shows no outputs but new ones to who comes first.
+    problem, views, _ = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
+    _check_apart(views, (*_leaves(out), *_leaves(out_count)), _REDUCE)
+    if 0 not in problem.shape:
+        if problem.key_form is None and problem.x_form is None:  # which travel side by side
+            keys, x = _sorted(radix_sort, keys, _REDUCE, values=x, stream=stream)
+        else:
+            order = _sorted(argsort, keys, _REDUCE, stream=stream)
+            keys, x = _taken(keys, order), _taken(x, order)
+    found, views, op = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
+    return counted.solve(found, views, op, out, out_count, stream, init)
+
+
+def scan(
+    kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, dtype: Any, out: Any, stream: Any
+) -> Any:
+    """Return what a scan by key does of keys in any order."""
+    keys, x = _real(keys, x, where, stream)
+    problem, views, given = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
+    solve = run if problem.form is None else inputs.solve
+    if 0 in problem.shape:
+        return solve(problem, views, given, init, out, stream)
+    if out is not None:
+        calls.check_outputs(problem, views, problem.results[0].shape, out)
+    order = _sorted(argsort, keys, where, stream=stream)
+    found, sources, op = calls.solvable(
+        kind, where, _taken(keys, order), _taken(x, order), init, op, None, dtype, stream
+    )
+    solve = run if found.form is None else inputs.solve
+    made = solve(found, sources, op, init, None, stream)
+    if found.form is None:  # each result is brought to where its element is
+        bits = max(1, (order.shape[0] - 1).bit_length())
+        outs = None if out is None else (order, out)
+        return radix_sort(order, made, end_bit=bits, out=outs, stream=stream)[1]
+    back = argsort(order, stream=stream)
+    return copy(_taken(made, back), out=out, stream=stream)
+
+
+def _real(keys: Any, x: Any, where: str, stream: Any) -> tuple[Any, Any]:
+    """Return keys and values that are no lazy arrays."""
+    recorder = recording.current() if recording.active else None
+    if recorder is not None and not recorder.is_graph:
+        raise TypeError(
+            f"{where}: keys in any order are sorted first, which no plan does; sort them, and "
+            "pass consecutive=True"
+        )
+    if is_lazy(keys) or is_lazy(x):
+        from gpualgo._lazy.real import made
+
+        keys, x = (made(a, False, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
+    return keys, x
+
+
+def _check_apart(views: Any, outs: Any, where: str) -> None:
+    """Raise ValueError where an output shares memory with an input."""
+    for out in outs:
+        target = as_bytes_view(out, f"{where}: out")
+        if any(overlap(target, view) for view in views):
+            raise ValueError(f"{where}: out overlaps keys or x; pass a separate array")
+
+
+def _sorted(sort: Any, keys: Any, where: str, **more: Any) -> Any:
+    """Return what a sort makes of flattened keys, which it calls by our name."""
+    try:
+        return sort(keys, axis=None, **more)
+    except (TypeError, ValueError) as error:
+        name = f"{sort.__name__}: keys"
+        text = str(error)
+        if text.startswith(name):
+            error.args = (text.replace(name, f"{where}: keys", 1),)
+        raise
+
+
+def _leaves(x: Any) -> list[Any]:
+    if isinstance(x, tuple):
+        return [leaf for item in x for leaf in _leaves(item)]
+    if isinstance(x, np.ndarray) and x.dtype.names is not None:
+        return [x[name] for name in x.dtype.names]
+    return [] if x is None else [x]
+
+
+def _taken(x: Any, order: Any) -> Any:
+    """Return elements at places, lazily; a tuple of arrays stays one."""
+    return places.taken(x, order, None, "wrap", _REDUCE)

@@ -1,0 +1,193 @@
+"""Runs of keys: which dtype accumulates, and what is made of each run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._algorithms.by_key.calls import Forms, Rest, arguments_of, check_count
+from gpualgo._arrays.forms import Form, form_of
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._lazy.sources import Source, computed
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, elements, inputs, results
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
+
+BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
+REDUCE, INCLUSIVE, EXCLUSIVE = "reduce", "inclusive", "exclusive"
+
+
+class ReducedByKey(NamedTuple):
+    """What `reduce_by_key` returns: a key and an aggregate for each run or group."""
+
+    keys: Any
+    aggregates: Any
+
+
+class ByKey(Problem):
+    """What equal calls of an algorithm by key share."""
+
+    spreads_tuples = True
+    way = REDUCE
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator, init: Any, rest: Rest, where: str
+    ) -> None:
+        form, count = rest.form, rest.num_keys
+        if isinstance(form, Source):
+            self.inputs, self.forms = ("keys or x",) * len(views), ()
+        else:
+            of_keys, of_x = form.items
+            names = inputs.names(views[:count], of_keys, "keys")
+            self.inputs = (*names, *inputs.names(views[count:], of_x, "x"))
+            self.forms = (of_keys, of_x)
+        super().__init__(device, views, op, init, rest, where)
+        checks.same_place(list(views), where)
+        self.looks_again = rest.has_eq
+        self.shape = views[0].shape
+        typed = self._take_elements(views, op, form)
+        self.acc: np.dtype[Any] = elements.accumulator(typed, self.x_form, init, rest.dtype, where)
+        elements.check_operator(op, self.acc, where)
+        self.has_init = init is not None
+        self.has_eq = rest.has_eq
+        if self.has_eq:
+            self._check_equality(op)
+        self._set_results(count, isinstance(form, Source))
+        if self.way == EXCLUSIVE and init is None:
+            hint = "op has no known identity for the first result of a run"
+            self.default_start = self.identity(op, hint)
+            self.has_init = True
+
+    def _take_elements(
+        self, views: tuple[View, ...], op: Operator, form: Form | Source
+    ) -> tuple[View, ...]:
+        """Find out what pairs of a key and a value are; return views as if of the values."""
+        where, count = self.where, self.rest[2]
+        pairs: Form | None = None
+        self.source: records.Source
+        if isinstance(form, Source):
+            self.source, pairs, typed = computed(op, views, form, self.device, where)
+            assert pairs is not None
+            names = records.held(self.source).names or ()
+            count = sum(name.split(".")[0] == "0" for name in names)
+            check_count(len(names), where)
+        else:
+            for view, name in zip(views, self.inputs, strict=True):
+                checks.element(view, name, where)
+            pairs, typed = form, views
+            self.source = records.record(form.names, [view.dtype for view in views])
+        forms = pairs.items
+        if self.rest[3]:  # classes may have the same fields in both
+            forms = tuple(
+                None if one is None else form_of(one.names, classes)
+                for one, classes in zip(forms, self.rest[3], strict=True)
+            )
+        self.key_form, self.x_form = forms
+        kinds = records.leaves(records.held(self.source))
+        own = None if self.key_form is None else self.key_form.names
+        self.key = kinds[0] if own is None else records.record(own, kinds[:count])
+        return typed[count:]
+
+    @property
+    def num_keys(self) -> int:
+        """How many numbers a key has."""
+        return len(records.leaves(self.key))
+
+    def _check_equality(self, op: Operator) -> None:
+        """Raise TypeError unless eq returns a bool."""
+        found = results.dtype_of(op.source, (self.key, self.key), None, self.device, self.where)
+        if found != BOOL:
+            raise TypeError(
+                f"{self.where}: eq returns {records.shown(found)} of two "
+                f"{records.shown(self.key)}, and equality is a bool; compare, as in "
+                "lambda a, b: a == b"
+            )
+
+    def _set_results(self, num_views: int, is_computed: bool) -> None:
+        """Say what the results are: of a scan, one for each element."""
+        size = (math.prod(self.shape),)
+        self.form = self.x_form
+        self.results = tuple(
+            Result(size, leaf, () if is_computed else (num_views + i,))
+            for i, leaf in enumerate(records.leaves(self.acc))
+        )
+
+    def taken(
+        self, arguments: Sequence[Any], where: str
+    ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
+        if len(arguments) != 2:
+            return None
+        try:
+            return arguments_of(arguments[0], arguments[1], self.where)
+        except ValueError:  # no shape is as prepared, which is told next
+            return None
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.by_key import cuda
+
+        return cuda.plan_of(self, views, op, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.by_key import cpu
+
+        if 0 in self.shape:
+            return
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        cpu.Job(self, spread, results, op).run(init)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        if 0 in self.shape or any(array.shape != self.shape for array in arrays):
+            return None
+        from gpualgo._algorithms.by_key import cpu_prepared
+
+        return cpu_prepared.prepared(self, arrays, results, op)
+
+
+class InclusiveScan(ByKey):
+    """What equal calls of `inclusive_scan_by_key` share."""
+
+    way = INCLUSIVE
+
+
+class ExclusiveScan(ByKey):
+    """What equal calls of `exclusive_scan_by_key` share: an element is no part of its result."""
+
+    way = EXCLUSIVE
+
+
+class Reduction(ByKey):
+    """What equal calls of `reduce_by_key` share."""
+
+    is_counted = True
+
+    def _set_results(self, num_views: int, is_computed: bool) -> None:
+        size = (math.prod(self.shape),)
+        kinds = [*records.leaves(self.key), *records.leaves(self.acc)]
+        outs = tuple(Result(size, kind, is_bound=True) for kind in kinds)
+        self.results = (*outs, Result((), COUNT))
+        self.form = Form(ReducedByKey, (self.key_form, self.x_form))
+        self.output_names = (*[f"out{p}" for p in self.form.places], "out_count")
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.by_key import cpu
+
+        *outs, count = results
+        count[...] = 0
+        if 0 in self.shape:
+            return
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        count[...] = cpu.Job(self, spread, outs, op).run(init)
+
+
+__all__ = ["ByKey", "ExclusiveScan", "Forms", "InclusiveScan", "ReducedByKey", "Reduction"]

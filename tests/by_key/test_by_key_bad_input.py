@@ -1,0 +1,153 @@
+"""What the algorithms by key refuse, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend
+
+import gpualgo as ga
+
+ALL = [ga.reduce_by_key, ga.inclusive_scan_by_key, ga.exclusive_scan_by_key]
+each = pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
+both = pytest.mark.parametrize("consecutive", [True, False])
+KEYS, X = np.array([1, 1, 2], np.int32), np.array([1.0, 2.0, 3.0], np.float32)
+
+
+def refused(
+    kind: type[Exception], message: str, function: Callable[..., Any], *args: Any, **more: Any
+) -> None:
+    with pytest.raises(kind, match=rf"^{function.__name__}: {message}"):
+        function(*args, **more)
+
+
+@each
+@both
+def test_shapes(backend: Backend, function: Callable[..., Any], consecutive: bool) -> None:
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    for a, b in ((keys[:2], x), (keys, x[:1]), (keys.reshape(1, 3), x)):
+        refused(ValueError, "keys have shape", function, a, b, consecutive=consecutive)
+    lazy = ga.lazy.asarray(x)[:1]
+    refused(ValueError, "keys have shape", function, keys, lazy, consecutive=consecutive)
+
+
+@each
+@both
+def test_no_arrays(function: Callable[..., Any], consecutive: bool) -> None:
+    refused(TypeError, "keys", function, [1, 2, 3], X, consecutive=consecutive)
+    refused(TypeError, "x", function, KEYS, [1, 2, 3], consecutive=consecutive)
+    refused(TypeError, "keys", function, np.array(["a", "b", "c"]), X, consecutive=consecutive)
+    refused(TypeError, "x", function, KEYS, np.array([None] * 3), consecutive=consecutive)
+
+
+@each
+def test_equality(backend: Backend, function: Callable[..., Any]) -> None:
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    same = lambda a, b: a == b  # noqa: E731
+    refused(ValueError, "eq is given without consecutive", function, keys, x, eq=same)
+    refused(TypeError, "eq must be callable", function, keys, x, eq=3, consecutive=True)
+    no_bool = lambda a, b: a - b  # noqa: E731
+    refused(TypeError, "eq returns int32", function, keys, x, eq=no_bool, consecutive=True)
+    with pytest.raises(TypeError, match="takes 1 argument"):
+        function(keys, x, eq=lambda a: a, consecutive=True)
+
+
+@each
+def test_flags(function: Callable[..., Any]) -> None:
+    for value in (1, "yes", None, np.array([True, False])):
+        refused(TypeError, "consecutive", function, KEYS, X, consecutive=value)
+
+
+@each
+@both
+def test_operators(function: Callable[..., Any], consecutive: bool) -> None:
+    with pytest.raises(TypeError, match=f"^{function.__name__}: op"):
+        function(KEYS, X, None, 3, consecutive=consecutive)
+    with pytest.raises((TypeError, ga.CompileError), match=function.__name__):
+        function(KEYS, X, 0, lambda a, b: a.no_such_thing, consecutive=consecutive)
+    pair = (X, X)
+    refused(TypeError, "op add takes numbers", function, KEYS, pair, (0, 0), consecutive=True)
+
+
+@both
+def test_identity(consecutive: bool) -> None:
+    op, f = lambda a, b: a + b, ga.exclusive_scan_by_key
+    message = "op has no known identity"
+    refused(ValueError, message, f, KEYS, X, None, op, consecutive=consecutive)
+    refused(ValueError, message, f, KEYS[:0], X[:0], None, op, consecutive=consecutive)
+    found = f(KEYS, X, None, ga.Operator(op, identity=0.0), consecutive=consecutive)
+    assert found.tolist() == [0.0, 1.0, 0.0]
+
+
+@each
+@both
+def test_init(function: Callable[..., Any], consecutive: bool) -> None:
+    refused(TypeError, "init", function, KEYS, X, "a", consecutive=consecutive)
+    refused(TypeError, "init", function, KEYS, X, (1.0, 2.0), consecutive=consecutive)
+    refused(ValueError, "init", function, KEYS, KEYS, 2**40, consecutive=consecutive)
+
+
+@both
+def test_outputs_too_short(backend: Backend, consecutive: bool) -> None:
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    out = keys[:1].copy(), x[:1].copy()
+    refused(ValueError, "out has room for 1 elements, the result has 2", ga.reduce_by_key,
+            keys, x, consecutive=consecutive, out=out)  # fmt: skip
+
+
+@both
+def test_overlaps(backend: Backend, consecutive: bool) -> None:
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    f = ga.reduce_by_key
+    refused(ValueError, "out", f, keys, x, consecutive=consecutive, out=(keys, x.copy()))
+    refused(ValueError, "out", f, keys, x, consecutive=consecutive, out=(keys.copy(), x))
+    f = ga.inclusive_scan_by_key
+    other = backend.to_device(np.zeros(4, np.float32))
+    other[:3] = x
+    refused(ValueError, "out", f, keys, other[:3], consecutive=consecutive, out=other[1:])
+    if not consecutive:
+        refused(ValueError, "out", f, keys, x, out=x)
+
+
+def test_too_many_numbers() -> None:
+    keys, x = (KEYS,) * 5, (X,) * 4
+    message = "a key and an element of x have 9 numbers together"
+    op = lambda a, b: a  # noqa: E731
+    refused(TypeError, message, ga.reduce_by_key, keys, x, None, op, consecutive=True)
+
+
+@each
+def test_keys_without_an_order(function: Callable[..., Any]) -> None:
+    refused(TypeError, "keys", function, X.astype(np.complex64), X)
+
+
+@each
+def test_plans_sort_nothing(function: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="sorted first, which no plan does"):
+        ga.prepare(function, KEYS, X)
+
+
+def test_counts(backend: Backend) -> None:
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    count = backend.to_device(np.zeros(1, np.int64))
+    refused(TypeError, "out_count is given without out", ga.reduce_by_key, keys, x,
+            consecutive=True, out_count=count)  # fmt: skip
+    out = keys.copy(), x.copy()
+    refused(TypeError, "out", ga.reduce_by_key, keys, x, consecutive=True, out=out,
+            out_count=count.astype(np.int32))  # fmt: skip
+
+
+@both
+def test_outputs_of_scans(backend: Backend, consecutive: bool) -> None:
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    f, more = ga.inclusive_scan_by_key, {"consecutive": consecutive}
+    refused(TypeError, "out has dtype", f, keys, x, out=keys.copy(), **more)
+    refused(ValueError, "out has shape", f, keys, x, out=x[:2].copy(), **more)
+    pairs, op = (x, x), lambda a, b: a
+    out = x.copy(), keys.copy()
+    refused(TypeError, r"out\[1\] has dtype int32", f, keys, pairs, None, op, out=out, **more)
+    refused(TypeError, "out", f, keys, pairs, None, op, out=x.copy(), **more)
+    refused(ValueError, "out", f, keys, pairs, None, op, out=(out[0], out[0]), **more)

@@ -1,0 +1,71 @@
+"""Keys in any order, against NumPy and a loop in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+from by_key.reference import (
+    few,
+    in_runs,
+    reduced_by_key,
+    running_sums,
+    same_bits,
+    scanned_by_key,
+    summed_by_key,
+    values,
+)
+from support import Backend, scaled
+
+import gpualgo as ga
+
+
+def test_groups(backend: Backend) -> None:
+    """Keys in any order: one result for each, ascending; the first in input order names it."""
+    n = scaled(5003, emulated=1003)
+    keys = few(n, np.dtype(np.float32))
+    x = values(n)
+    order = np.argsort(keys, kind="stable")
+    want = summed_by_key(keys[order], x[order])
+    arrays = backend.to_device(keys), backend.to_device(x)
+    for mine, other in zip(ga.reduce_by_key(*arrays), want, strict=True):
+        same_bits(backend, mine, other)
+    back = np.argsort(order)
+    sums = running_sums(keys[order], x[order])[back]
+    same_bits(backend, ga.inclusive_scan_by_key(*arrays), sums)
+    same_bits(backend, ga.exclusive_scan_by_key(*arrays), sums - x)
+    out = backend.to_device(np.zeros(n, np.float32))
+    assert ga.inclusive_scan_by_key(*arrays, out=out) is out
+    same_bits(backend, out, sums)
+
+
+def test_groups_of_shapes(backend: Backend) -> None:
+    """Keys of several axes or none, and of any strides, as if they lay in one."""
+    keys, x = in_runs(6 * 35, 1).reshape(6, 35), values(6 * 35).reshape(6, 35)
+    want = ga.reduce_by_key(keys.ravel(), x.ravel())
+    got = ga.reduce_by_key(backend.to_device(keys)[:, ::-1], backend.to_device(x)[:, ::-1])
+    same_bits(backend, got.keys, want.keys)
+    same_bits(backend, got.aggregates, want.aggregates)
+    one = ga.inclusive_scan_by_key(backend.to_device(keys[0, 0]), backend.to_device(x[0, 0]))
+    same_bits(backend, one, x[0, :1])
+    empty = ga.reduce_by_key(backend.to_device(keys[:0]), backend.to_device(x[:0]))
+    assert empty.keys.shape == empty.aggregates.shape == (0,)
+
+
+def test_groups_of_tuples(backend: Backend) -> None:
+    n = 503
+    keys = in_runs(n, 2), in_runs(n, 1, 1).astype(np.int8)
+    parts = np.arange(n, dtype=np.int64), values(n)
+    order = np.lexsort(keys[::-1])
+    pairs = list(zip(*(key[order].tolist() for key in keys), strict=True))
+    both = list(zip(*(x[order].tolist() for x in parts), strict=True))
+    fold = lambda a, b: (a[0], a[1] + b[1])  # noqa: E731
+    firsts, wanted = reduced_by_key(pairs, both, fold)
+    arrays = tuple(map(backend.to_device, keys)), tuple(map(backend.to_device, parts))
+    got = ga.reduce_by_key(*arrays, None, fold)
+    for mine, want, kind in zip(got.keys, zip(*firsts, strict=True), keys, strict=True):
+        same_bits(backend, mine, np.array(want, kind.dtype))
+    for mine, want, kind in zip(got.aggregates, zip(*wanted, strict=True), parts, strict=True):
+        same_bits(backend, mine, np.array(want, kind.dtype))
+    scans = ga.inclusive_scan_by_key(*arrays, None, fold)
+    wanted = scanned_by_key(pairs, both, fold)
+    for mine, want, kind in zip(scans, zip(*wanted, strict=True), parts, strict=True):
+        same_bits(backend, backend.to_host(mine)[order], np.array(want, kind.dtype))

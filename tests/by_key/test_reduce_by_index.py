@@ -1,0 +1,134 @@
+"""reduce_by_index against a loop in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from by_key.reference import same_bits, values
+from support import Backend, scaled
+
+import gpualgo as ga
+from gpualgo import lazy
+
+
+def looped(
+    indices: np.ndarray[Any, Any], x: list[Any], size: int, fold: Callable[[Any, Any], Any],
+    start: Any,
+) -> list[Any]:  # fmt: skip
+    """Return the folds of each index, those out of range left out."""
+    found = [start] * size
+    for k, element in zip(indices.ravel().tolist(), x, strict=True):
+        if 0 <= k < size:
+            found[k] = fold(found[k], element)
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 7, 255, 256, 70_000])
+def test_sums(backend: Backend, size: int) -> None:
+    n = scaled(20_003, emulated=3003)
+    indices, x = np.random.default_rng(size).integers(0, size, n, np.int32), values(n)
+    want = np.bincount(indices, x, size).astype(np.float32)
+    got = ga.reduce_by_index(backend.to_device(indices), backend.to_device(x), size)
+    same_bits(backend, got, want)
+    got = ga.reduce_by_index(backend.to_device(indices), backend.to_device(x), size, 2.5)
+    same_bits(backend, got, want + np.float32(2.5))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64"])
+def test_indices(backend: Backend, dtype: str) -> None:
+    indices, x = np.array([[3, 0, 3], [100, 5, 0]], dtype), np.arange(6).reshape(2, 3)
+    want = np.bincount(indices.ravel(), x.ravel(), 101).astype(np.int64)
+    given = backend.to_device(indices), backend.to_device(x)
+    same_bits(backend, ga.reduce_by_index(*given, 101), want)
+    same_bits(backend, ga.reduce_by_index(lazy.asarray(given[0]) + 1, given[1], 102)[1:], want)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint64"])
+def test_indices_out_of_range(backend: Backend, dtype: str) -> None:
+    """On the host they are refused, on a GPU left out."""
+    wide = np.array([5, -1, 3, 2**31 - 1, 0, 4, 3, 2, 100])
+    indices, x = wide.astype(dtype), np.arange(1, 10)
+    given = backend.to_device(indices), backend.to_device(x)
+    if backend.xp is np:
+        with pytest.raises(ValueError, match=r"^reduce_by_index: indices hold .* from 0 to 4"):
+            ga.reduce_by_index(*given, 5)
+        return
+    want = looped(wide, x.tolist(), 5, lambda a, b: a + b, 0)
+    same_bits(backend, ga.reduce_by_index(*given, 5), np.array(want))
+
+
+def test_order(backend: Backend) -> None:
+    """Elements of an index are combined in their order, by what does not commute."""
+    n, size = 2003, 37
+    rng = np.random.default_rng(3)
+    indices = rng.integers(0, size - 2, n)
+    parts = rng.integers(1, 9, n), rng.integers(0, 99, n)
+
+    def after(p: Any, q: Any) -> Any:
+        return p[0] * q[0], q[0] * p[1] + q[1]
+
+    def wrapped(p: Any, q: Any) -> Any:
+        return tuple((int(a) + 2**63) % 2**64 - 2**63 for a in after(p, q))
+
+    given = backend.to_device(indices), tuple(map(backend.to_device, parts))
+    got = ga.reduce_by_index(*given, size, (1, 5), after)
+    pairs = list(zip(*(part.tolist() for part in parts), strict=True))
+    want = looped(indices, pairs, size, wrapped, (1, 5))
+    for mine, other in zip(got, zip(*want, strict=True), strict=True):
+        same_bits(backend, mine, np.array(other))
+
+
+def test_none(backend: Backend) -> None:
+    """No elements, no results, and results of which there are no elements."""
+    none = backend.to_device(np.zeros(0, np.int64))
+    same_bits(backend, ga.reduce_by_index(none, none, 3), np.zeros(3, np.int64))
+    same_bits(backend, ga.reduce_by_index(none, none, 0), np.zeros(0, np.int64))
+    one = backend.to_device(np.array([1]))
+    op = ga.Operator(lambda a, b: max(a, b), identity=-9)
+    same_bits(backend, ga.reduce_by_index(one, one, 3, None, op), np.array([-9, 1, -9]))
+
+
+def test_outputs(backend: Backend) -> None:
+    indices, x = backend.to_device(np.array([1, 1, 0])), backend.to_device(np.array([1, 2, 3]))
+    out = backend.to_device(np.zeros(2, np.float64))
+    assert ga.reduce_by_index(indices, x, 2, dtype=np.float64, out=out) is out
+    same_bits(backend, out, np.array([3.0, 3.0]))
+    for bad in (out[:1], backend.to_device(np.zeros(2, np.int8))):
+        with pytest.raises((TypeError, ValueError), match=r"^reduce_by_index: out"):
+            ga.reduce_by_index(indices, x, 2, out=bad)
+    with pytest.raises(ValueError, match=r"^reduce_by_index: out overlaps x"):
+        ga.reduce_by_index(indices, x, 2, out=x[:2])
+
+
+def test_refused(backend: Backend) -> None:
+    indices, x = backend.to_device(np.array([1, 1, 0])), backend.to_device(np.array([1, 2, 3]))
+    f = ga.reduce_by_index
+    cases: list[tuple[Any, str, tuple[Any, ...]]] = [
+        (TypeError, "indices have dtype", (backend.to_device(np.ones(3)), x, 2)),
+        (TypeError, "indices", ((indices, indices), x, 2)),
+        (ValueError, "indices have shape", (indices[:2], x, 2)),
+        (TypeError, "size must be an int", (indices, x, 2.0)),
+        (ValueError, "size is -1", (indices, x, -1)),
+        (ValueError, "op has no known identity", (indices, x, 2, None, max)),
+        (TypeError, "x", (indices, [1, 2, 3], 2)),
+    ]
+    for kind, message, arguments in cases:
+        with pytest.raises(kind, match=rf"^reduce_by_index: {message}"):
+            f(*arguments)
+    with pytest.raises(TypeError, match="prepare"):
+        ga.prepare(f, indices, x, 2)
+
+
+def test_recorded(cuda: Backend) -> None:
+    indices, x = cuda.to_device(np.zeros(99, np.int64)), cuda.to_device(np.zeros(99, np.int64))
+    with ga.graph() as graph:
+        found = ga.reduce_by_index(indices, x, 9)
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        k, v = rng.integers(-2, 11, 99), rng.integers(0, 9, 99)
+        indices[...], x[...] = cuda.to_device(k), cuda.to_device(v)
+        graph.launch()
+        same_bits(cuda, found, np.array(looped(k, v.tolist(), 9, lambda a, b: a + b, 0)))
