@@ -26,6 +26,30 @@ __device__ inline RunHeads<Count> joined(const RunHeads<Count>& a, const RunHead
   return {Count(a.count + b.count), a.last < b.last ? b.last : a.last};
 }
 
+// The sum of what the tiles before `tile` have published, waited for by one warp, for all its
+// lanes. The first tile publishes a prefix. What is value-initialised adds nothing.
+template <class Sum>
+__device__ inline Sum sum_before(const TileStates& states, int64 tile) {
+  const int lane = threadIdx.x % warp_threads;
+  Sum sum{};  // of this lane's tiles
+  for (int64 end = tile; end > 0; end -= warp_threads) {
+    const int64 at = end - 1 - lane;
+    Sum value{};
+    Status status = nothing;
+    uint32 prefixes, reached;  // reached: the lanes up to the nearest prefix
+    do {
+      if (at >= 0 && status != prefix) status = states.read(states.load<Sum>(at), value);
+      prefixes = ptx::ballot_sync(all_lanes, status == prefix);
+      reached = prefixes ^ (prefixes - 1);
+    } while (ptx::any_sync(all_lanes, at >= 0 && status == nothing && (reached >> lane & 1)));
+    if (at >= 0 && (reached >> lane & 1)) sum = joined(sum, value);
+    if (prefixes != 0) break;
+  }
+#pragma unroll
+  for (int delta = 1; delta < warp_threads; delta *= 2) sum = joined(sum, shuffle_xor(sum, delta));
+  return sum;
+}
+
 // What a warp's sums are together, for all of its lanes.
 template <bool has_redux, class Count>
 __device__ inline Count joined_warp(const Count& sum) {
