@@ -51,8 +51,8 @@ def check(
         code = sass.read(spec, capability, folder)
         where = f"{build.arch_of(capability)} {spec.expression}"
         assert not code.calls(), f"{where}: calls"
-        # A word or two that stay as they are through a loop.
-        assert may_spill or code.local_bytes <= 32, f"{where}: {code.local_bytes} bytes local"
+        # A few words that stay as they are through a loop; NVRTC 13.0 spills more than newer ones.
+        assert may_spill or code.local_bytes <= 64, f"{where}: {code.local_bytes} bytes local"
         codes.append(code)
     return codes
 
