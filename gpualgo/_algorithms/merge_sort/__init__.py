@@ -257,8 +257,9 @@ def merge(
 
     Notes
     -----
-    Reads and writes each element once; two kernel launches. Whether a and b are in order is not
-    looked at: where they are not, the result has no meaning. See docs/merge_sort.md.
+    Reads and writes each element once; two kernel launches. Whether a and b are in order is
+    looked at with ``GPUALGO_CHECK=1`` in the environment alone (ValueError); else, where they are
+    not, the result has no meaning. See docs/merge_sort.md.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpualgo._algorithms.merge_sort import in_order
 from gpualgo._algorithms.merge_sort import merge_problem as merging
 from gpualgo._algorithms.merge_sort import problem as sorting
 from gpualgo._algorithms.merge_sort.comparison import plain_ways
@@ -56,4 +57,7 @@ def merge_problem(
     num_keys = 1 if forms[0] is None else len(forms[0].names)
     rest = ways, num_keys, forms
     num_arguments = 0 if less is None else 2
-    return problem_of(merging.Merge, views, less, None, rest, where, num_arguments), views
+    problem = problem_of(merging.Merge, views, less, None, rest, where, num_arguments)
+    for x, name, first in zip(given, ("a", "b"), (0, num_keys), strict=False):
+        in_order.check(x, views[first], name, where, less, descending, stream)
+    return problem, views

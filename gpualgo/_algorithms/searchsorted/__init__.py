@@ -66,8 +66,9 @@ def searchsorted(
     -----
     As `numpy.searchsorted`, elements of `a` and of `v` are compared in
     ``numpy.result_type(a, v)``: integers of 64 bits beside floats, or signed beside unsigned ones,
-    as float64. Whether `a` is in order is not looked at: where it is not, results are places from 0
-    to ``len(a)`` without a meaning.
+    as float64. Whether `a` is in order is looked at with ``GPUALGO_CHECK=1`` in the environment
+    alone (ValueError); else, where it is not, results are places from 0 to ``len(a)`` without a
+    meaning.
 
     One kernel launch, without temporary storage. Each of `v` and of the result is moved once, and
     for each of `v` about log2(len(a)) elements of `a` are looked at: the first steps, about 12, in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpualgo._algorithms.merge_sort import in_order
 from gpualgo._algorithms.merge_sort.comparison import plain_ways
 from gpualgo._algorithms.searchsorted.problem import INDEX, Search, arguments_of
 from gpualgo._arrays.view import as_view
@@ -34,4 +35,6 @@ def search_problem(
     num_leaves = 1 if forms[0] is None else len(forms[0].names)
     rest = ways, side == "right", dtype, num_leaves, forms
     num_arguments = 0 if less is None else 2
-    return problem_of(Search, views, less, None, rest, where, num_arguments), views
+    problem = problem_of(Search, views, less, None, rest, where, num_arguments)
+    in_order.check(a, views[0], "a", where, less, descending, stream)
+    return problem, views

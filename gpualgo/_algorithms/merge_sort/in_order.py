@@ -1,0 +1,55 @@
+"""A check that arrays are in order that are said to be: where GPUALGO_CHECK=1 asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.view import View, as_view
+from gpualgo._driver.default_device import CPU
+from gpualgo._pipeline import device_checks
+
+Host = np.ndarray[Any, Any]
+
+
+def check(
+    x: Any, first: View, name: str, where: str, less: Any, descending: Any, stream: Any
+) -> None:
+    """Raise ValueError unless x is in order. `first`: the view of its first number."""
+    if not device_checks.are_on() or first.shape[0] < 2:
+        return
+    wrong = _inversions(x, less, descending, where, stream)
+    if wrong.size:
+        raise ValueError(
+            f"{where}: {name} is not in order from element {wrong[0]} on; sort it first, by the "
+            "same less and descending"
+        )
+
+
+def _inversions(
+    x: Any, less: Any, descending: Any, where: str, stream: Any
+) -> np.ndarray[Any, Any]:
+    """Return which elements are not where a sort would put them, or come before their neighbour."""
+    if less is None:
+        from gpualgo._algorithms.radix_sort import argsort
+
+        order = _on_host(argsort(x, descending=descending, stream=stream), where, stream)
+        return np.flatnonzero(order != np.arange(order.size))
+    from gpualgo._algorithms.transform import transform
+
+    pair = _part(x, np.s_[1:]), _part(x, np.s_[:-1])
+    marks = transform(less, *(pair[::-1] if descending else pair), stream=stream)
+    return np.flatnonzero(_on_host(marks, where, stream)) + 1
+
+
+def _part(x: Any, part: slice) -> Any:
+    if not isinstance(x, tuple):
+        return x[part]
+    fields = [item[part] for item in x]
+    return type(x)(*fields) if hasattr(x, "_fields") else tuple(fields)
+
+
+def _on_host(array: Any, where: str, stream: Any) -> Host:
+    view = as_view(array, where)
+    return np.asarray(array) if view.device == CPU else device_checks.values(view, where, stream)
