@@ -253,7 +253,7 @@ def test_demo_answers_match_numpy(
     assert "336,776 flights" in out
     assert "2 times over" in out
     assert "1301 min" in out
-    assert "All 8 answers match NumPy's." in out
+    assert "All 9 answers match NumPy's." in out
 
 
 @needs_demo

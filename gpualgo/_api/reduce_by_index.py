@@ -12,7 +12,7 @@ from gpualgo._algorithms.by_key import calls
 from gpualgo._algorithms.by_key.problem import InclusiveScan
 from gpualgo._algorithms.extremes import minmax
 from gpualgo._algorithms.histogram import histogram
-from gpualgo._algorithms.radix_sort import argsort, radix_sort
+from gpualgo._algorithms.radix_sort import radix_sort
 from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform import transform
 from gpualgo._base import recording, records
@@ -108,7 +108,7 @@ def reduce_by_index(
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
     if 0 in problem.shape:
         return transform(_filled, counts[:size], fills, out=out, stream=stream)
-    scans = _scans(keys, x, size, (init, op, dtype), problem.x_form, stream)
+    scans = _scans(keys, x, size, (init, op, dtype), stream)
     ends = inclusive_scan(counts, stream=stream)[:size]
     last = lazy.take(scans, lazy.transform(_before, ends), mode="clip")
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
@@ -146,14 +146,10 @@ def _checked(indices: Any, x: Any, size: int, how: Any, out: Any) -> Any:
     return problem
 
 
-def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> Any:
+def _scans(keys: Any, x: Any, size: int, how: Any, stream: Any) -> Any:
     """Return the scans of the elements of each key, one behind the other."""
     init, op, dtype = how
-    if form is None:
-        keys, x = radix_sort(keys, x, axis=None, end_bit=size.bit_length(), stream=stream)
-    else:
-        order = argsort(keys, axis=None, stream=stream)
-        keys, x = lazy.take(keys, order), lazy.take(x, order)
+    keys, x = radix_sort(keys, x, axis=None, end_bit=size.bit_length(), stream=stream)
     problem, views, op = calls.solvable(
         InclusiveScan, _WHERE, keys, x, init, op, None, dtype, stream
     )

@@ -70,6 +70,10 @@ def monthly_longest(table: Any) -> Any:
     return ga.reduce(table, None, lambda a, b: b if a != a or b > a else a, axis=(1, 2))
 
 
+def longest_of_numbers(number: Any, delay: Any) -> Any:
+    return ga.reduce_by_key(number, delay, None, lambda a, b: b if a != a or b > a else a)
+
+
 @dataclass(frozen=True)
 class Question:
     """One question: who answers it, from which columns, and how the answer reads."""
@@ -101,10 +105,17 @@ def _numpy_made_up(dep: Any, arr: Any) -> Any:
     return np.where(np.isnan(dep) | np.isnan(arr), 0.0, dep - arr)
 
 
+def _numpy_longest_of_numbers(number: Any, delay: Any) -> Any:
+    numbers, place = np.unique(number, return_inverse=True)
+    most = np.full(numbers.size, np.nan)
+    np.fmax.at(most, place, delay)
+    return numbers, most
+
+
 def questions(data: Flights) -> list[Question]:
     """Pair each function above with its NumPy counterpart and its columns."""
     dep, arr = np.tile(data.dep_delay, REPEATS), np.tile(data.arr_delay, REPEATS)
-    table = np.tile(data.by_day, (1, 1, REPEATS))
+    number, table = np.tile(data.number, REPEATS), np.tile(data.by_day, (1, 1, REPEATS))
 
     def which(delay: Any) -> Callable[[Any], str]:
         return lambda value: f"{value:.0f} min ({data.name(int(np.nanargmax(delay)))})"
@@ -114,6 +125,10 @@ def questions(data: Flights) -> list[Question]:
 
     def late(value: Any) -> str:
         return f"{value[5:].sum() / count(dep):.0%} were 15 to 300 minutes late"
+
+    def punctual(value: Any) -> str:
+        numbers, most = value
+        return f"{np.mean(most < 60):.0%} of {numbers.size:,} numbers were never an hour late"
 
     def least(value: Any) -> str:
         return f"least {MONTHS[int(np.argmin(value))]}, {value.min():.0f} min"
@@ -141,6 +156,10 @@ def questions(data: Flights) -> list[Question]:
         Question(
             "flights of each quarter hour of delay", by_quarters,
             lambda d: np.histogram(d, 24, (-60, 300))[0], (dep,), late,
+        ),
+        Question(
+            "longest delay of each flight number", longest_of_numbers, _numpy_longest_of_numbers,
+            (number, dep), punctual,
         ),
     ]  # fmt: skip
 

@@ -19,6 +19,7 @@ class Flights:
 
     month: NDArray[np.int64]
     day: NDArray[np.int64]
+    number: NDArray[np.int64]
     dep_delay: NDArray[np.float64]
     arr_delay: NDArray[np.float64]
     lines: list[str]
@@ -59,7 +60,7 @@ def load() -> Flights:
     with zipfile.ZipFile(Path(spec.origin).parent / "data" / "flights.csv.zip") as archive:
         text = archive.read("flights.csv").decode()
     lines = text.splitlines()
-    wanted = ("month", "day", "dep_delay", "arr_delay")
+    wanted = ("month", "day", "flight", "dep_delay", "arr_delay")
     header = lines[0].split(",")
     columns: NDArray[Any] = np.loadtxt(
         text.replace(",NA", ",nan").splitlines(),
@@ -68,5 +69,6 @@ def load() -> Flights:
         usecols=[header.index(name) for name in wanted],
         unpack=True,
     )
-    month, day, dep_delay, arr_delay = np.ascontiguousarray(columns)
-    return Flights(month.astype(np.int64), day.astype(np.int64), dep_delay, arr_delay, lines)
+    month, day, number = columns[:3].astype(np.int64)
+    dep_delay, arr_delay = np.ascontiguousarray(columns[3:])
+    return Flights(month, day, number, dep_delay, arr_delay, lines)

@@ -28,11 +28,7 @@ def reduce(
     problem, views, _ = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
     _check_apart(views, (*_leaves(out), *_leaves(out_count)), _REDUCE)
     if 0 not in problem.shape:
-        if problem.key_form is None and problem.x_form is None:  # which travel side by side
-            keys, x = _sorted(radix_sort, keys, _REDUCE, values=x, stream=stream)
-        else:
-            order = _sorted(argsort, keys, _REDUCE, stream=stream)
-            keys, x = _taken(keys, order), _taken(x, order)
+        keys, x = _sorted(radix_sort, keys, _REDUCE, values=x, stream=stream)
     found, views, op = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
     return counted.solve(found, views, op, out, out_count, stream, init)
 
