@@ -6,9 +6,10 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
+from gpualgo._algorithms.scan.started import StartedExclusiveScan, StartedScan
 from gpualgo._lazy.sources import may_be_array, taken
-from gpualgo._pipeline import checks, elements, inputs
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline import checks, elements, inputs, starts
+from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -125,14 +126,21 @@ def inclusive_scan(
     (array([ True,  True,  True]), array([1, 3, 3]))
     """
     views, op, form = taken(x, op, "inclusive_scan")
-    if init is not None and may_be_array(init, form):
-        init = checks.start_of(init, views[0], INCLUSIVE)
+    kind: type[Scan] = Scan
+    more: tuple[Any, ...] = ()
+    if type(init) not in PLAIN:
+        if starts.are_arrays(init, INCLUSIVE, one_is_value=True):
+            first, pattern = starts.taken(init, INCLUSIVE)
+            more = pattern, elements.classes_of(pattern)
+            kind, views, init = StartedScan, (*views, *first), None
+        elif may_be_array(init, form):
+            init = checks.start_of(init, views[0], INCLUSIVE)
     if reverse is not False:
         reverse = checks.flag(reverse, "reverse", INCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, INCLUSIVE)
-    rest = axis, reverse, dtype, form, elements.classes_of(dtype)
-    problem = problem_of(Scan, views, op, init, rest, INCLUSIVE)
+    rest = axis, reverse, dtype, form, elements.classes_of(dtype), *more
+    problem = problem_of(kind, views, op, init, rest, INCLUSIVE)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -221,13 +229,20 @@ def exclusive_scan(
     (array([0, 3, 4]), array([1, 3, 3]))
     """
     views, op, form = taken(x, op, "exclusive_scan")
-    if init is not None and may_be_array(init, form):
-        init = checks.start_of(init, views[0], EXCLUSIVE)
+    kind: type[Scan] = ExclusiveScan
+    more: tuple[Any, ...] = ()
+    if type(init) not in PLAIN:
+        if starts.are_arrays(init, EXCLUSIVE, one_is_value=True):
+            first, pattern = starts.taken(init, EXCLUSIVE)
+            more = pattern, elements.classes_of(pattern)
+            kind, views, init = StartedExclusiveScan, (*views, *first), None
+        elif may_be_array(init, form):
+            init = checks.start_of(init, views[0], EXCLUSIVE)
     if reverse is not False:
         reverse = checks.flag(reverse, "reverse", EXCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, EXCLUSIVE)
-    rest = axis, reverse, dtype, form, elements.classes_of(dtype)
-    problem = problem_of(ExclusiveScan, views, op, init, rest, EXCLUSIVE)
+    rest = axis, reverse, dtype, form, elements.classes_of(dtype), *more
+    problem = problem_of(kind, views, op, init, rest, EXCLUSIVE)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
