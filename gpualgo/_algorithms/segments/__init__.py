@@ -12,10 +12,11 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedReduction,
     SegmentedScan,
 )
+from gpualgo._algorithms.segments.started import StartedReduction
 from gpualgo._lazy.sources import taken
-from gpualgo._pipeline import elements, inputs
+from gpualgo._pipeline import elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def segmented_reduce(
     array([ 3, -1,  5])
     """
     where = "segmented_reduce"
-    problem, views, op = _asked(SegmentedReduction, x, offsets, init, op, dtype, stream, where)
+    problem, views, init, op = _asked(SegmentedReduction, x, offsets, init, op, dtype, stream, where)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -202,7 +203,7 @@ def segmented_inclusive_scan(
     array([ 3,  4,  4,  5, 10,  9])
     """
     where = "segmented_inclusive_scan"
-    problem, views, op = _asked(SegmentedScan, x, offsets, init, op, dtype, stream, where)
+    problem, views, init, op = _asked(SegmentedScan, x, offsets, init, op, dtype, stream, where)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -270,7 +271,7 @@ def segmented_exclusive_scan(
     array([0, 3, 0, 4, 5, 9])
     """
     where = "segmented_exclusive_scan"
-    problem, views, op = _asked(SegmentedExclusiveScan, x, offsets, init, op, dtype, stream, where)
+    problem, views, init, op = _asked(SegmentedExclusiveScan, x, offsets, init, op, dtype, stream, where)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -278,12 +279,19 @@ def segmented_exclusive_scan(
 def _asked(
     kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any, stream: Any,
     where: str,
-) -> tuple[Segmented, Views, Any]:  # fmt: skip
-    """Return the problem of a call, its views and operator."""
+) -> tuple[Segmented, Views, Any, Any]:  # fmt: skip
+    """Return the problem of a call, its views, its single start, and operator."""
     of_x, op, form = taken(x, op, where)
     views = (*of_x, of_segments.view(offsets, where, stream))
-    rest = dtype, form, elements.classes_of(dtype)
+    own = views
+    rest: tuple[Any, ...] = dtype, form, elements.classes_of(dtype)
+    if type(init) not in PLAIN and starts.are_arrays(init, where, one_is_value=False):
+        if kind is not SegmentedReduction:
+            raise TypeError(f"{where}: init is an array; pass one value for all segments")
+        first, pattern = starts.taken(init, where)
+        kind, views, init = StartedReduction, (*views, *first), None
+        rest = (*rest, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, rest, where)
     assert isinstance(problem, kind)
-    of_segments.check_values(views[-1], problem.num_items, where, stream)
-    return problem, views, op
+    of_segments.check_values(own[-1], problem.num_items, where, stream)
+    return problem, views, init, op
