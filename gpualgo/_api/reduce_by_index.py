@@ -120,9 +120,7 @@ def reduce_by_index(
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
 
 
-def _from_starts(
-    indices: Any, x: Any, size: int, how: Any, out: Any, stream: Any
-) -> Any:
+def _from_starts(indices: Any, x: Any, size: int, how: Any, out: Any, stream: Any) -> Any:
     """Return the results where each has a start of its own: indices are segments, once sorted."""
     init, op, dtype = how
     first, pattern = starts.taken(init, _WHERE)
@@ -140,9 +138,7 @@ def _from_starts(
         raise
 
 
-def _checked(
-    indices: Any, x: Any, size: int, how: Any, out: Any, first: Any = ()
-) -> Any:
+def _checked(indices: Any, x: Any, size: int, how: Any, out: Any, first: Any = ()) -> Any:
     """Return the problem of a scan by index, once all arguments are checked.
 
     Indices are integers, on the host in range, and no output lies among inputs. `first`: the views

@@ -47,9 +47,7 @@ def taken(init: Any, where: str) -> tuple[Views, Any]:
         if isinstance(init, np.ndarray) and init.dtype.names is not None:
             found.extend(view_of(init[name], f"{path}[{name!r}]") for name in init.dtype.names)
             return init.dtype
-        if isinstance(init, np.generic) or not (
-            isinstance(init, np.ndarray) or _is_foreign(init)
-        ):
+        if isinstance(init, np.generic) or not (isinstance(init, np.ndarray) or _is_foreign(init)):
             raise TypeError(
                 f"{path} is a {type(init).__name__} beside arrays; pass an array of one number "
                 "for each row"
@@ -107,5 +105,3 @@ def again(arguments: Any, pattern: Any, where: str) -> Views | None:
 def of_records(acc: Dtype) -> Any:
     """Return an element as what joins two of them takes it: its numbers lie apart."""
     return records.Apart(acc) if records.is_record(acc) else acc
-
-

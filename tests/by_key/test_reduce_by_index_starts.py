@@ -50,9 +50,9 @@ def test_what_does_not_fit_is_refused(backend: Backend) -> None:
     starts = backend.to_device(np.ones(3, np.float32))
     with pytest.raises(ValueError, match=r"^reduce_by_index: init has shape \(3,\), and rows"):
         ga.reduce_by_index(indices, x, 4, starts)
-    with pytest.raises(TypeError, match="^reduce_by_index: init has dtype float32, the acc"):
+    with pytest.raises(TypeError, match=r"^reduce_by_index: init has dtype float32, the acc"):
         ga.reduce_by_index(indices, x, 3, starts, dtype=np.float64)
-    with pytest.raises(ValueError, match="^reduce_by_index: out overlaps init"):
+    with pytest.raises(ValueError, match=r"^reduce_by_index: out overlaps init"):
         ga.reduce_by_index(indices, x, 3, starts, out=starts)
-    with pytest.raises(ValueError, match="^reduce_by_index: indices hold 1"):
+    with pytest.raises(ValueError, match=r"^reduce_by_index: indices hold 1"):
         ga.reduce_by_index(np.array([0, 1]), np.ones(2), 0, np.ones(0))

@@ -217,8 +217,11 @@ def test_what_does_not_fit_is_refused(backend: Backend) -> None:
         with pytest.raises(error, match=rf"^reduce: {match}"):
             ga.reduce(x, init, **{"axis": 1, **more})
 
-    wrong(ValueError, r"init has shape \(4,\), and rows have \(3,\)", backend.to_device(
-        np.ones(4, np.float32)))
+    wrong(
+        ValueError,
+        r"init has shape \(4,\), and rows have \(3,\)",
+        backend.to_device(np.ones(4, np.float32)),
+    )
     wrong(ValueError, r"init has shape \(3,\), and rows have \(4,\)", starts, axis=0)
     wrong(ValueError, r"init has shape \(3,\), and rows have \(\)", starts, axis=None)
     wrong(ValueError, r"init has shape \(3, 1\)", starts.reshape(3, 1), keepdims=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ REDUCE = ga.segmented_reduce
 
 def _wanted(x: Any, init: Any, offsets: Any = OFFSETS) -> Any:
     found = init.copy()
-    for i, (begin, end) in enumerate(zip(offsets, offsets[1:], strict=False)):
+    for i, (begin, end) in enumerate(pairwise(offsets)):
         if end > begin:
             found[i] = compose(init[i], fold(compose, x[begin:end]))
     return found
@@ -129,9 +130,9 @@ def test_what_does_not_fit_is_refused(backend: Backend) -> None:
     starts = backend.to_device(np.ones(2, np.float32))
     with pytest.raises(ValueError, match=r"^segmented_reduce: init has shape \(3,\), and rows"):
         REDUCE(x, offsets, backend.to_device(np.ones(3, np.float32)))
-    with pytest.raises(TypeError, match="^segmented_reduce: init has dtype float32, the acc"):
+    with pytest.raises(TypeError, match=r"^segmented_reduce: init has dtype float32, the acc"):
         REDUCE(x, offsets, starts, dtype=np.float64)
-    with pytest.raises(ValueError, match="^segmented_reduce: out overlaps init"):
+    with pytest.raises(ValueError, match=r"^segmented_reduce: out overlaps init"):
         REDUCE(x, offsets, starts, out=starts)
     for scan in (ga.segmented_inclusive_scan, ga.segmented_exclusive_scan):
         with pytest.raises(TypeError, match=rf"^{scan.__name__}: init is an array; pass one value"):

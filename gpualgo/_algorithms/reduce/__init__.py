@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @overload
 def reduce(
-    x: ty.Same, init: ty.Scalar | None = None, op: ty.BinaryFunction | Operator = operator.add, *,
+    x: ty.Same, init: ty.FirstValue | None = None, op: ty.BinaryFunction | Operator = operator.add, *,
     axis: ty.Axes = None, keepdims: bool = False, dtype: ty.DType | None = None,
     out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def reduce(  # a NumPy array gives an array, or a scalar where no axis is left
-    x: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axes = None,
     keepdims: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
@@ -56,9 +56,11 @@ def reduce(
         NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
         any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
         structured array, is an array of tuples: `op` takes and returns tuples of their elements.
-    init : scalar, or tuple of them, optional
+    init : scalar, array, or tuple of them, optional
         The value to start from. A Python scalar takes the accumulator's dtype; a NumPy scalar or
-        one-element array decides it. For tuples a tuple.
+        one-element array decides it. Or an array of the result's shape without `keepdims`, in the
+        library and on the device of `x`: a start for each row, of the accumulator's dtype, which
+        it decides without `dtype`. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
         combined in C order, in a grouping that depends on shape and dtype alone (on the CPU, where
@@ -92,7 +94,7 @@ def reduce(
         `x` is no array, a dtype has no kernel, or init, out or op's result does not fit.
     ValueError
         There is nothing to reduce and neither init nor an identity; a shape does not match; out
-        shares memory with `x`.
+        shares memory with `x` or init.
     numpy.exceptions.AxisError
         An axis is out of range.
     CompileError
@@ -100,7 +102,8 @@ def reduce(
 
     Notes
     -----
-    Reads each element once: n · itemsize bytes, one kernel launch; temporary storage within the
+    Reads each element once: n · itemsize bytes, one kernel launch, with a start for each row two;
+    temporary storage within the
     two megabytes that are kept for each stream. The same input gives the same bits on every run and
     every GPU: the grouping never depends on timing or on the number of processors. See
     docs/reduce.md.

@@ -64,11 +64,12 @@ def inclusive_scan(
         NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
         any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
         structured array, is an array of tuples: `op` takes and returns tuples of their elements.
-    init : scalar or array of one element, or tuple of them, optional
+    init : scalar, array, or tuple of them, optional
         What comes before the first element. A Python scalar takes the accumulator's dtype; a
         NumPy scalar or one-element array decides it. For an array on a GPU also an array of one
         element there, in the same library: it is read on the device, in the order of the stream.
-        For tuples a tuple, of the host.
+        With an axis also an array of the shape of `x` without it, in the library and on the device
+        of `x`, of the accumulator's dtype: a start for each line. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity. A lambda, a function,
         a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.
@@ -190,7 +191,7 @@ def exclusive_scan(
     ----------
     x, axis, dtype, out, stream
         As for `inclusive_scan`.
-    init : scalar or array of one element, or tuple of them, optional
+    init : scalar, array, or tuple of them, optional
         The first result, as for `inclusive_scan`; without it the operator's identity, which
         ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have.
     op : callable

@@ -40,8 +40,7 @@ def plan_of(
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan of leaves into targets that may have strides.
 
-    `way`: of larger arrays, of whose lines these are a part; `at`: where a plan of more than this
-    has them, whose first sources they are.
+    `way`: of larger arrays, of whose lines these are a part; `at`: their places in a larger plan.
     """
     source, at = problem.source, at or Places(len(views), len(targets))
     if way is None:

@@ -39,7 +39,7 @@ def plan_of(
 ) -> Plan:
     """Return the plan of a scan of leaves, behind which those of init stand."""
     acc, shape, of_x = problem.acc, problem.shape, views[: problem.num_x]
-    at = Places(len(views), len(targets))
+    at = within = Places(len(views), len(targets))
     if problem.is_exclusive:
         kept = [
             View(0, shape, dense_strides(shape, t.dtype.itemsize), t.dtype, t.device, None, False,
@@ -53,7 +53,7 @@ def plan_of(
         made = cuda.plan_of(scan, of_x, op, kept, at=within)
         plan = Plan(targets[0].device, made.steps, [*pieces, *made.pieces])
     else:
-        kept, within = list(targets), at
+        kept = list(targets)
         plan = cuda.plan_of(problem, of_x, op, targets, at=at)
     alone, behind, before = problem.parts
     first = [_along(problem, view) for view in views[problem.num_x :]]

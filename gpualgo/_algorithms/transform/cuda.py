@@ -38,7 +38,10 @@ def plan_of(
     device = targets[0].device
     if within is None:
         at = Places(len(views), len(targets))
-        within = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
+        within = (
+            [at.target(i) for i in range(len(targets))],
+            [at.source(i) for i in range(len(views))],
+        )
     places = {
         "output": [within[0][i] for i in outs or range(len(targets))],
         "input": [within[1][i] for i in inputs or range(len(views))],
