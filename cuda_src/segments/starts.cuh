@@ -31,12 +31,10 @@ __global__ void __launch_bounds__(block_threads)
   const int64 i = int64(blockIdx.x) * block_threads + threadIdx.x;
   if (i >= params.num_segments) return;
   const Offsets<Index> offsets{params.offsets, params.offset_step, params.num_items};
-  A value = load_element(moved(params.starts, [&](auto leaf) {
-    return i * params.start_steps[decltype(leaf)::value];
-  }));
-  const Targets<A> output = moved(params.output, [&](auto leaf) {
-    return i * params.output_steps[decltype(leaf)::value];
-  });
+  A value = load_element(moved(
+      params.starts, [&](auto leaf) { return i * params.start_steps[decltype(leaf)::value]; }));
+  const Targets<A> output = moved(
+      params.output, [&](auto leaf) { return i * params.output_steps[decltype(leaf)::value]; });
   if (offsets.segment(i).count > 0) {
     Sources<A> held;
     for_each_leaf<A>([&](auto leaf) {

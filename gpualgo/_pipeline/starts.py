@@ -9,7 +9,6 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, records
-from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, elements, inputs
 
 Dtype = np.dtype[Any]
@@ -25,7 +24,7 @@ def are_arrays(init: Any, where: str, *, one_is_value: bool) -> bool:
         return any(are_arrays(item, where, one_is_value=one_is_value) for item in init)
     if isinstance(init, np.ndarray):
         return init.size != 1
-    if isinstance(init, np.generic) or is_lazy(init) or not _is_foreign(init):
+    if isinstance(init, np.generic) or not _is_foreign(init):
         return False
     view = view_of(init, f"{where}: init")
     return len(view.shape) > 0 and not (one_is_value and set(view.shape) == {1})

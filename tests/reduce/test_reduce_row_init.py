@@ -161,7 +161,7 @@ def test_host_arrays() -> None:
 def test_numbers_that_op_captures(backend: Backend) -> None:
     x, init = backend.to_device(np.ones((3, 9), np.int64)), backend.to_device(np.arange(3) * 10)
     for k in (1, 2):
-        got = backend.to_host(ga.reduce(x, init, lambda a, b: a + b + k, axis=1))
+        got = backend.to_host(ga.reduce(x, init, lambda a, b: a + b + k, axis=1))  # noqa: B023
         assert_same(got, np.arange(3) * 10 + 9 + 9 * k)
 
 

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 @overload
 def reduce(
-    x: ty.Same, init: ty.FirstValue | None = None, op: ty.BinaryFunction | Operator = operator.add, *,
-    axis: ty.Axes = None, keepdims: bool = False, dtype: ty.DType | None = None,
-    out: ty.Same | None = None, stream: ty.Stream | None = None,
+    x: ty.Same, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axes = None,
+    keepdims: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def reduce(  # a NumPy array gives an array, or a scalar where no axis is left

@@ -1,4 +1,4 @@
-"""Scans from starts on a GPU: an inclusive scan, and a launch that puts each line's start before."""
+"""Scans from starts on a GPU: an inclusive scan, then each line's start before it."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def segmented_reduce(
         last below ``len(x)``: elements in no segment are not read.
     init : scalar, array, or tuple of them, optional
         What every segment starts from, and the result of an empty one; an array has one for each.
-        NumPy scalars and arrays decide the dtype. Without it an empty one gives the identity of `op`.
+        NumPy scalars and arrays decide the dtype. Without it empty ones give op's identity.
     op : callable
         ``op(a, b)``, associative. It need not commute; without `init` it must have an identity, as
         ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have,
