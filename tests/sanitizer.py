@@ -297,6 +297,8 @@ def segments(n: int) -> None:
         same(ga.segmented_reduce(x, given), want.astype(np.int32))
         pairs = ga.segmented_reduce((x, x), given, (0, 0), lambda a, b: (a[0] + b[0], a[1] + b[1]))
         same(pairs[1], want.astype(np.int32))
+        first = np.arange(len(want), dtype=np.int32)
+        same(ga.segmented_reduce(x, given, xp.asarray(first)), first + want.astype(np.int32))
         heads = np.zeros(n + 1, np.int64)
         heads[ends] = ends
         begins = np.maximum.accumulate(heads)[:-1]

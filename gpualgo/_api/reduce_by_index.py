@@ -13,13 +13,17 @@ from gpualgo._algorithms.by_key.problem import InclusiveScan
 from gpualgo._algorithms.extremes import minmax
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import radix_sort
-from gpualgo._algorithms.scan import inclusive_scan
+from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
+from gpualgo._algorithms.segments import segmented_reduce
 from gpualgo._algorithms.transform import transform
+from gpualgo._arrays.view import overlap, view_of
 from gpualgo._base import recording, records
+from gpualgo._base.errors import CompileError
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.real import made
 from gpualgo._operators.operator import as_operator
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, inputs, starts
+from gpualgo._pipeline.problem import PLAIN
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -47,9 +51,9 @@ def reduce_by_index(
         An element for each index, otherwise as for `reduce_by_key`.
     size : int
         How many results there are.
-    init : scalar, or tuple of them, optional
+    init : scalar, array of length `size`, or tuple of them, optional
         What each starts from, and what those have that no index is of; without it these have the
-        operator's identity.
+        operator's identity. An array has a start for each, in the library and on the device of `x`.
     op : callable
         ``op(a, b)``, associative, as for `reduce`. Elements of an index are combined in their
         order. Without `init` it must have an identity: ``gpualgo.Operator(op, identity=...)``
@@ -98,6 +102,8 @@ def reduce_by_index(
         raise ValueError(f"{_WHERE}: size is {size}; pass how many results there are")
     indices = made(indices, False, f"{_WHERE}: indices", stream)
     x = made(x, False, f"{_WHERE}: x", stream)
+    if type(init) not in PLAIN and starts.are_arrays(init, _WHERE, one_is_value=False):
+        return _from_starts(indices, x, size, (init, op, dtype), out, stream)
     problem = _checked(indices, x, size, (init, op, dtype), out)
     empty = problem.encode(init)
     if empty is None:
@@ -114,10 +120,29 @@ def reduce_by_index(
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
 
 
-def _checked(indices: Any, x: Any, size: int, how: Any, out: Any) -> Any:
+def _from_starts(indices: Any, x: Any, size: int, how: Any, out: Any, stream: Any) -> Any:
+    """Return the results where each has a start of its own: indices are segments, once sorted."""
+    init, op, dtype = how
+    first, pattern = starts.taken(init, _WHERE)
+    problem = _checked(indices, x, size, (starts.values(pattern), op, dtype), out, first)
+    keys = _keys(indices, size, stream)
+    counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
+    offsets = exclusive_scan(counts, stream=stream)
+    _, x = _sorted(keys, x, size, stream)
+    try:
+        return segmented_reduce(x, offsets, init, op, dtype=dtype, out=out, stream=stream)
+    except (TypeError, ValueError, CompileError) as error:
+        if error.args and isinstance(error.args[0], str):
+            text = error.args[0].replace("segmented_reduce", _WHERE, 1)
+            error.args = (text, *error.args[1:])
+        raise
+
+
+def _checked(indices: Any, x: Any, size: int, how: Any, out: Any, first: Any = ()) -> Any:
     """Return the problem of a scan by index, once all arguments are checked.
 
-    Indices are integers, on the host in range, and no output lies among inputs.
+    Indices are integers, on the host in range, and no output lies among inputs. `first`: the views
+    of a start for each result.
     """
     init, op, dtype = how
     try:
@@ -134,8 +159,13 @@ def _checked(indices: Any, x: Any, size: int, how: Any, out: Any) -> Any:
             f"{_WHERE}: indices have dtype {views[0].dtype}; pass integers, such as "
             "indices.astype(np.int64)"
         )
+    if first:
+        starts.check(first, views[0], (size,), problem.acc, problem.x_form, _WHERE)
     if out is not None:
         calls.check_outputs(problem, views, (size,), out)
+        for view in inputs.outputs(problem, out) if first else ():
+            if any(overlap(view_of(view, f"{_WHERE}: out"), start) for start in first):
+                raise ValueError(f"{_WHERE}: out overlaps init; pass a separate array")
     # What is recorded reads them when it is launched: then they are left out, as on a GPU.
     is_read_now = not (recording.active and recording.current())
     if views[0].device == CPU and 0 not in problem.shape and is_read_now:
@@ -149,12 +179,17 @@ def _checked(indices: Any, x: Any, size: int, how: Any, out: Any) -> Any:
 def _scans(keys: Any, x: Any, size: int, how: Any, stream: Any) -> Any:
     """Return the scans of the elements of each key, one behind the other."""
     init, op, dtype = how
-    keys, x = radix_sort(keys, x, axis=None, end_bit=size.bit_length(), stream=stream)
+    keys, x = _sorted(keys, x, size, stream)
     problem, views, op = calls.solvable(
         InclusiveScan, _WHERE, keys, x, init, op, None, dtype, stream
     )
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, None, stream)
+
+
+def _sorted(keys: Any, x: Any, size: int, stream: Any) -> Any:
+    """Return keys in order, and elements as they go with them."""
+    return radix_sort(keys, x, axis=None, end_bit=size.bit_length(), stream=stream)
 
 
 def _keys(indices: Any, size: int, stream: Any) -> Any:

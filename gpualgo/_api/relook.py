@@ -26,8 +26,9 @@ def relook_of(
 ) -> Relook | None:
     """Return what gives the request of other arrays; None if no argument is lazy."""
     named = dict(zip(_positions(function), args, strict=False))
-    places = [place for place, x in named.items() if place[1] in _INPUTS and _is_data(x)]
-    keywords = [name for name in _INPUTS if _is_data(kwargs.get(name))]
+    inputs = (*_INPUTS, "init") if problem.has_starts else _INPUTS
+    places = [place for place, x in named.items() if place[1] in inputs and _is_data(x)]
+    keywords = [name for name in inputs if _is_data(kwargs.get(name))]
     are_lazy = map(is_lazy, (*(named[place] for place in places), *map(kwargs.get, keywords)))
     if not (problem.looks_again or any(are_lazy)):
         return None

@@ -176,9 +176,9 @@ Shape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 
 Number: TypeAlias = "complex | np.generic"
 Scalar: TypeAlias = "complex | np.generic | np.ndarray[Any, Any]"  # an array of one element
-FirstValue: TypeAlias = "Scalar | AnyArray"  # of a scan: on a GPU, too
+FirstValue: TypeAlias = "Scalar | AnyArray"  # on a GPU, too, or one for each row
 # A tuple as the elements are; of a structured array a structured scalar, too.
-FirstValues: TypeAlias = "Scalar | tuple[Scalar | tuple[Scalar, ...], ...]"
+FirstValues: TypeAlias = "Scalar | tuple[FirstValue | tuple[FirstValue, ...], ...]"
 OutTuple: TypeAlias = "tuple[AnyArray | tuple[AnyArray, ...], ...]"
 Outs: TypeAlias = "AnyArray | OutTuple"
 # Of keys and of values.

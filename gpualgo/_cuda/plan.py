@@ -47,7 +47,8 @@ class Clear(NamedTuple):
 class Plan:
     """Steps in order, and the temporary storage that they take. Nothing is decided any more."""
 
-    __slots__ = ("__weakref__", "device", "steps", "storage", "tables", "temp_storage_bytes")
+    __slots__ = ("__weakref__", "device", "pieces", "steps", "storage", "tables",
+                 "temp_storage_bytes")  # fmt: skip
 
     def __init__(
         self, device: int, steps: Sequence[Launch | Clear], pieces: Sequence[Piece] = (),
@@ -55,6 +56,7 @@ class Plan:
     ) -> None:  # fmt: skip
         """`tables` owns memory that kernels read: it lives as long as the plan."""
         self.device, self.steps, self.tables = gpu.get(device), list(steps), tables
+        self.pieces = tuple(pieces)
         is_shared = sum(isinstance(step, Launch) for step in steps) > 1
         self.storage = Pieces(self.device, pieces, is_shared) if pieces else None
         self.temp_storage_bytes = self.storage.num_bytes if self.storage is not None else 0

@@ -58,6 +58,7 @@ class Problem:
     has_names = True  # of a tuple's fields, by which an operator knows them
     broadcasts_arguments = False  # others are broadcast to the first one's shape
     looks_again = False  # its operator is put together anew by each call, of a plan too
+    has_starts = False  # init is arrays, which come last among the inputs
     is_counted = False  # the last result is a count, which elements decide (see `counted`)
     output_names: tuple[str, ...] = ()  # of several results, where they are not `out`'s items
 

@@ -79,6 +79,10 @@ def _reductions() -> list[Case]:
         Case(
             f, "lazy rows", (((37, 211), "float32"),), {"axis": 1}, is_reordered=True, is_lazy=True,
         ),
+        Case(
+            f, "a start for each row", (((37, 211), "int32"), ((37,), "int32")), {"axis": 1},
+            last_are=("init",),
+        ),
     ]  # fmt: skip
 
 
@@ -103,6 +107,10 @@ def _scans(f: Callable[..., Any]) -> list[Case]:
             is_tuple=True,
         ),
         Case(f, "lazy columns", (((211, 37), "int32"),), {"axis": 0}, is_lazy=True),
+        Case(
+            f, "a start for each row", (((37, 211), "int32"), ((37,), "int32")), {"axis": 1},
+            last_are=("init",),
+        ),
     ]  # fmt: skip
 
 

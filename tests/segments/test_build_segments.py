@@ -42,12 +42,18 @@ def scans(op: Operator, dtype: Any) -> list[Spec]:
     return [policy.scan_spec(op, dtype, dtype, access, kind, way) for way in (False, True)]
 
 
+def starts(op: Operator, dtype: Any) -> list[Spec]:
+    """Return the kernel that puts starts before results."""
+    return [policy.starts_spec(op, dtype, INDEX)]
+
+
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32", "complex128"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     """Nothing is kept in local memory, nothing called."""
     dtype = sass.dtype_of(name)
-    for code in sass.read_all([*reductions(FIRST, dtype), *scans(FIRST, dtype)], MAIN, tmp_path):
+    specs = [*reductions(FIRST, dtype), *scans(FIRST, dtype), *starts(FIRST, dtype)]
+    for code in sass.read_all(specs, MAIN, tmp_path):
         assert code.local_bytes == 0
         assert not code.calls()
 
@@ -71,7 +77,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     specs = [
         *reductions(Operator(operator.add), FLOAT32, overlaps=overlaps),
         *reductions(swapped, pair, is_spaced=True, overlaps=overlaps),
-        *scans(swapped, pair), policy.heads_spec(INDEX),
+        *scans(swapped, pair), *starts(swapped, pair), policy.heads_spec(INDEX),
     ]  # fmt: skip
     # On sm_100 the kernel of chunks has a frame of 8 bytes, on sm_90 and sm_120 none.
     spilled = 8 if capability == (10, 0) else 0

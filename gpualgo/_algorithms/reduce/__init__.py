@@ -6,9 +6,10 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.reduce.problem import Reduction
+from gpualgo._algorithms.reduce.started import StartedReduction
 from gpualgo._lazy.sources import taken
-from gpualgo._pipeline import checks, elements, inputs
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline import checks, elements, inputs, starts
+from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 @overload
 def reduce(
-    x: ty.Same, init: ty.Scalar | None = None, op: ty.BinaryFunction | Operator = operator.add, *,
-    axis: ty.Axes = None, keepdims: bool = False, dtype: ty.DType | None = None,
-    out: ty.Same | None = None, stream: ty.Stream | None = None,
+    x: ty.Same, init: ty.FirstValue | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axes = None,
+    keepdims: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
+    stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def reduce(  # a NumPy array gives an array, or a scalar where no axis is left
-    x: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axes = None,
     keepdims: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
@@ -55,9 +57,11 @@ def reduce(
         NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
         any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
         structured array, is an array of tuples: `op` takes and returns tuples of their elements.
-    init : scalar, or tuple of them, optional
+    init : scalar, array, or tuple of them, optional
         The value to start from. A Python scalar takes the accumulator's dtype; a NumPy scalar or
-        one-element array decides it. For tuples a tuple.
+        one-element array decides it. Or an array of the result's shape without `keepdims`, in the
+        library and on the device of `x`: a start for each row, of the accumulator's dtype, which
+        it decides without `dtype`. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
         combined in C order, in a grouping that depends on shape and dtype alone (on the CPU, where
@@ -91,7 +95,7 @@ def reduce(
         `x` is no array, a dtype has no kernel, or init, out or op's result does not fit.
     ValueError
         There is nothing to reduce and neither init nor an identity; a shape does not match; out
-        shares memory with `x`.
+        shares memory with `x` or init.
     numpy.exceptions.AxisError
         An axis is out of range.
     CompileError
@@ -99,7 +103,8 @@ def reduce(
 
     Notes
     -----
-    Reads each element once: n · itemsize bytes, one kernel launch; temporary storage within the
+    Reads each element once: n · itemsize bytes, one kernel launch, with a start for each row two;
+    temporary storage within the
     two megabytes that are kept for each stream. The same input gives the same bits on every run and
     every GPU: the grouping never depends on timing or on the number of processors. See
     docs/reduce.md.
@@ -120,7 +125,13 @@ def reduce(
         keepdims = checks.flag(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "reduce")
-    rest = axis, keepdims, dtype, form, elements.classes_of(dtype)
-    problem = problem_of(Reduction, views, op, init, rest, "reduce")
+    rest: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)
+    kind: type[Reduction] = Reduction
+    if type(init) not in PLAIN and starts.are_arrays(init, "reduce", one_is_value=False):
+        kind = StartedReduction
+        first, pattern = starts.taken(init, "reduce")
+        views, init = (*views, *first), None
+        rest = (*rest, pattern, elements.classes_of(pattern))
+    problem = problem_of(kind, views, op, init, rest, "reduce")
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

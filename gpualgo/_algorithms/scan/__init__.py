@@ -6,9 +6,10 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
+from gpualgo._algorithms.scan.started import StartedExclusiveScan, StartedScan
 from gpualgo._lazy.sources import may_be_array, taken
-from gpualgo._pipeline import checks, elements, inputs
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline import checks, elements, inputs, starts
+from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -63,11 +64,12 @@ def inclusive_scan(
         NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
         any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
         structured array, is an array of tuples: `op` takes and returns tuples of their elements.
-    init : scalar or array of one element, or tuple of them, optional
+    init : scalar, array, or tuple of them, optional
         What comes before the first element. A Python scalar takes the accumulator's dtype; a
         NumPy scalar or one-element array decides it. For an array on a GPU also an array of one
         element there, in the same library: it is read on the device, in the order of the stream.
-        For tuples a tuple, of the host.
+        With an axis also an array of the shape of `x` without it, in the library and on the device
+        of `x`, of the accumulator's dtype: a start for each line. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity. A lambda, a function,
         a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.
@@ -125,14 +127,21 @@ def inclusive_scan(
     (array([ True,  True,  True]), array([1, 3, 3]))
     """
     views, op, form = taken(x, op, "inclusive_scan")
-    if init is not None and may_be_array(init, form):
-        init = checks.start_of(init, views[0], INCLUSIVE)
+    kind: type[Scan] = Scan
+    more: tuple[Any, ...] = ()
+    if type(init) not in PLAIN:
+        if starts.are_arrays(init, INCLUSIVE, one_is_value=True):
+            first, pattern = starts.taken(init, INCLUSIVE)
+            more = pattern, elements.classes_of(pattern)
+            kind, views, init = StartedScan, (*views, *first), None
+        elif may_be_array(init, form):
+            init = checks.start_of(init, views[0], INCLUSIVE)
     if reverse is not False:
         reverse = checks.flag(reverse, "reverse", INCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, INCLUSIVE)
-    rest = axis, reverse, dtype, form, elements.classes_of(dtype)
-    problem = problem_of(Scan, views, op, init, rest, INCLUSIVE)
+    rest = axis, reverse, dtype, form, elements.classes_of(dtype), *more
+    problem = problem_of(kind, views, op, init, rest, INCLUSIVE)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -182,7 +191,7 @@ def exclusive_scan(
     ----------
     x, axis, dtype, out, stream
         As for `inclusive_scan`.
-    init : scalar or array of one element, or tuple of them, optional
+    init : scalar, array, or tuple of them, optional
         The first result, as for `inclusive_scan`; without it the operator's identity, which
         ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have.
     op : callable
@@ -221,13 +230,20 @@ def exclusive_scan(
     (array([0, 3, 4]), array([1, 3, 3]))
     """
     views, op, form = taken(x, op, "exclusive_scan")
-    if init is not None and may_be_array(init, form):
-        init = checks.start_of(init, views[0], EXCLUSIVE)
+    kind: type[Scan] = ExclusiveScan
+    more: tuple[Any, ...] = ()
+    if type(init) not in PLAIN:
+        if starts.are_arrays(init, EXCLUSIVE, one_is_value=True):
+            first, pattern = starts.taken(init, EXCLUSIVE)
+            more = pattern, elements.classes_of(pattern)
+            kind, views, init = StartedExclusiveScan, (*views, *first), None
+        elif may_be_array(init, form):
+            init = checks.start_of(init, views[0], EXCLUSIVE)
     if reverse is not False:
         reverse = checks.flag(reverse, "reverse", EXCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, EXCLUSIVE)
-    rest = axis, reverse, dtype, form, elements.classes_of(dtype)
-    problem = problem_of(ExclusiveScan, views, op, init, rest, EXCLUSIVE)
+    rest = axis, reverse, dtype, form, elements.classes_of(dtype), *more
+    problem = problem_of(kind, views, op, init, rest, EXCLUSIVE)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

@@ -36,25 +36,25 @@ _CONTROL_BYTES = 256  # LookbackControl
 
 def plan_of(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View],
-    way: Way | None = None,
+    way: Way | None = None, at: Places | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan of leaves into targets that may have strides.
 
-    `way`: of larger arrays, of whose lines these are a part.
+    `way`: of larger arrays, of whose lines these are a part; `at`: their places in a larger plan.
     """
-    source, at = problem.source, Places(len(views), len(targets))
+    source, at = problem.source, at or Places(len(views), len(targets))
     if way is None:
         way = way_of(problem, source, views, targets)
     if isinstance(source, records.Computed):
         elements, _ = canonical(way.axis, views, targets)
         if way.kernel != "tiles" or len(elements) > 1:
-            return _of_computed(problem, source, views, op, targets)
+            return _of_computed(problem, source, views, op, targets, at)
     return _plan_of(problem, source, views, op, targets, at, way)
 
 
 def _of_computed(
     problem: Scan, source: records.Computed, views: Sequence[View], op: Operator,
-    targets: Sequence[View],
+    targets: Sequence[View], at: Places,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan whose elements are made in the place of its results."""
     numbers = tuple(map(records.number_of, source.numbers))
@@ -65,8 +65,8 @@ def _of_computed(
         if target.shape != shape else target
         for target in targets
     ]  # fmt: skip
-    first = transformation.plan_of(applied, views, shape, made)
-    at = Places(len(views), len(targets))
+    places = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
+    first = transformation.plan_of(applied, views, shape, made, places)
     way = way_of(problem, problem.acc, made, targets)
     plan = _plan_of(problem, problem.acc, made, op, targets, at, way, is_in_place=True)
     plan.steps[:0] = first.steps  # which take no temporary storage

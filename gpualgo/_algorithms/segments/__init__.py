@@ -12,10 +12,11 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedReduction,
     SegmentedScan,
 )
+from gpualgo._algorithms.segments.started import StartedReduction
 from gpualgo._lazy.sources import taken
-from gpualgo._pipeline import elements, inputs
+from gpualgo._pipeline import elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
 @overload
 def segmented_reduce(
-    x: ty.Same, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Same, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def segmented_reduce(
-    x: ty.Foreign, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Foreign, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 @overload
 def segmented_reduce(
-    x: ty.Host, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Host, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.Host | None = None, stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
@@ -63,10 +64,9 @@ def segmented_reduce(
         Where segments begin and end, one more than there are segments, of any integer dtype and
         stride, in the library and on the device of `x`. They rise; the first may be above 0 and the
         last below ``len(x)``: elements in no segment are not read.
-    init : scalar, or tuple of them, optional
-        What every segment starts from, and the result of an empty one. A Python scalar takes the
-        accumulator's dtype; a NumPy scalar decides it. Without it an empty segment gives the
-        identity of `op`, and others are combined of their elements alone.
+    init : scalar, array, or tuple of them, optional
+        What every segment starts from, and the result of an empty one; an array has one for each.
+        NumPy scalars and arrays decide the dtype. Without it empty ones give op's identity.
     op : callable
         ``op(a, b)``, associative. It need not commute; without `init` it must have an identity, as
         ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have,
@@ -121,7 +121,9 @@ def segmented_reduce(
     array([ 3, -1,  5])
     """
     where = "segmented_reduce"
-    problem, views, op = _asked(SegmentedReduction, x, offsets, init, op, dtype, stream, where)
+    problem, views, init, op = _asked(
+        SegmentedReduction, x, offsets, init, op, dtype, stream, where
+    )
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -202,7 +204,7 @@ def segmented_inclusive_scan(
     array([ 3,  4,  4,  5, 10,  9])
     """
     where = "segmented_inclusive_scan"
-    problem, views, op = _asked(SegmentedScan, x, offsets, init, op, dtype, stream, where)
+    problem, views, init, op = _asked(SegmentedScan, x, offsets, init, op, dtype, stream, where)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -270,7 +272,9 @@ def segmented_exclusive_scan(
     array([0, 3, 0, 4, 5, 9])
     """
     where = "segmented_exclusive_scan"
-    problem, views, op = _asked(SegmentedExclusiveScan, x, offsets, init, op, dtype, stream, where)
+    problem, views, init, op = _asked(
+        SegmentedExclusiveScan, x, offsets, init, op, dtype, stream, where
+    )
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -278,12 +282,19 @@ def segmented_exclusive_scan(
 def _asked(
     kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any, stream: Any,
     where: str,
-) -> tuple[Segmented, Views, Any]:  # fmt: skip
-    """Return the problem of a call, its views and operator."""
+) -> tuple[Segmented, Views, Any, Any]:  # fmt: skip
+    """Return the problem of a call, its views, its single start, and operator."""
     of_x, op, form = taken(x, op, where)
-    views = (*of_x, of_segments.view(offsets, where, stream))
-    rest = dtype, form, elements.classes_of(dtype)
+    ends = of_segments.view(offsets, where, stream)
+    views = (*of_x, ends)
+    rest: tuple[Any, ...] = dtype, form, elements.classes_of(dtype)
+    if type(init) not in PLAIN and starts.are_arrays(init, where, one_is_value=False):
+        if kind is not SegmentedReduction:
+            raise TypeError(f"{where}: init is an array; pass one value for all segments")
+        first, pattern = starts.taken(init, where)
+        kind, views, init = StartedReduction, (*views, *first), None
+        rest = (*rest, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, rest, where)
     assert isinstance(problem, kind)
-    of_segments.check_values(views[-1], problem.num_items, where, stream)
-    return problem, views, op
+    of_segments.check_values(ends, problem.num_items, where, stream)
+    return problem, views, init, op

@@ -20,6 +20,7 @@ from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.segments.problem import SegmentedReduction, SegmentedScan
+    from gpualgo._algorithms.segments.started import StartedReduction
 
 _CONTROL_BYTES = 256  # LookbackControl
 _LIST_BYTES = 16  # ChunkList
@@ -27,9 +28,13 @@ _BOUNDS_BYTES = 256  # two offsets, in front of marks
 
 
 def reduction(
-    problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
-) -> Plan:
-    """Return the plan of a reduction of segments, of which there are some, into any strides."""
+    problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
+    at: Places | None = None,
+) -> Plan:  # fmt: skip
+    """Return the plan of a reduction of segments, of which there are some, into any strides.
+
+    `at`: where a plan of more than this has the arrays, whose first sources these are.
+    """
     *inputs, offsets = views
     source, acc, device = problem.source, problem.acc, offsets.device
     num_items, num_segments = inputs[0].shape[0], problem.num_segments
@@ -47,7 +52,8 @@ def reduction(
         **cut._asdict(), "is_start": problem.is_start,
         "output_steps": [target.strides[0] for target in targets], "access": reached,
     }  # fmt: skip
-    takes = _takes(views, targets, list=0, chunks=1, partials=(1, chunk_bytes))
+    at = at or Places(len(views), len(targets))
+    takes = _takes(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
     warps = policy.BLOCK_THREADS // WARP
     blocks = -(-num_segments // (cut.per_warp * warps))
     most = gpu.get(device).num_sms * policy.BLOCKS_PER_SM
@@ -101,7 +107,7 @@ def scan(
         num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
         output_steps=[target.strides[0] for target in targets], access=reached,
     )  # fmt: skip
-    takes = _takes(views, targets, heads=(1, _BOUNDS_BYTES), bounds=1, states=0)
+    takes = _takes(views, targets, at, heads=(1, _BOUNDS_BYTES), bounds=1, states=0)
     del takes["offsets"]
     launch = Launch(
         scanning, min(num_tiles, num_sms * policy.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
@@ -110,9 +116,37 @@ def scan(
     return Plan(device, [Clear(at.piece(1), marks.num_bytes), marking, launch], [states, marks])
 
 
-def _takes(views: Sequence[View], targets: Sequence[View], **pieces: Any) -> dict[str, Any]:
+def started_reduction(
+    problem: StartedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> Plan:
+    """Return the plan of a reduction of segments that have a start each, behind the offsets."""
+    own, first = views[: problem.num_own], views[problem.num_own :]
+    offsets, at = own[-1], Places(len(views), len(targets))
+    spec = policy.starts_spec(op, problem.acc, offsets.dtype)
+    packed = spec.parameters.pack(
+        num_items=problem.num_items, num_segments=problem.num_segments,
+        offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in first],
+        output_steps=[target.strides[0] for target in targets],
+    )  # fmt: skip
+    takes = {
+        "starts": [at.source(i) for i in range(len(own), len(views))],
+        "offsets": at.source(len(own) - 1), "output": [at.target(i) for i in range(len(targets))],
+    }  # fmt: skip
+    device, threads = offsets.device, policy.BLOCK_THREADS
+    blocks = -(-problem.num_segments // threads)
+    launch = Launch(build.kernel(spec, device), blocks, threads, packed, device, takes)
+    if not problem.num_items:
+        return Plan(device, [launch])
+    plan = reduction(problem, own, op, targets, at)
+    plan.steps.append(launch)
+    return plan
+
+
+def _takes(
+    views: Sequence[View], targets: Sequence[View], at: Places, **pieces: Any
+) -> dict[str, Any]:
     """Return the places that a kernel takes; of pieces by number, perhaps with an offset."""
-    at, count = Places(len(views), len(targets)), len(views) - 1
+    count = len(views) - 1
     takes: dict[str, Any] = {
         "init": START, "input": [at.source(i) for i in range(count)], "offsets": at.source(count),
         "output": [at.target(i) for i in range(len(targets))],

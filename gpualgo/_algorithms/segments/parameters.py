@@ -1,4 +1,4 @@
-"""What the kernels of segments take (segments/reduce.cuh, segments/scan.cuh)."""
+"""What the kernels of segments take (segments/reduce.cuh, starts.cuh and scan.cuh)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ def reduce(source: Source, acc: Dtype, access: Parameters) -> Parameters:
         list=POINTER, chunks=POINTER, partials=POINTER, num_items=I64, num_segments=I64,
         offset_step=I64, per_warp=I64, long_items=I64, chunk_bits=I64, capacity=I64, is_start=I64,
         output_steps=I64[outputs], access=access,
+    )  # fmt: skip
+
+
+@cache
+def starts(acc: Dtype) -> Parameters:
+    """Return SegmentStartsParams<A>."""
+    count = len(records.leaves(acc))
+    return Parameters(
+        "SegmentStartsParams",
+        starts=POINTER[count], offsets=POINTER, output=POINTER[count], num_items=I64,
+        num_segments=I64, offset_step=I64, start_steps=I64[count], output_steps=I64[count],
     )  # fmt: skip
 
 

@@ -162,6 +162,16 @@ def heads_spec(index: Dtype) -> Spec:
     return Spec("segments/scan.cuh", name, parameters.HEADS)
 
 
+def starts_spec(op: Operator, acc: Dtype, index: Dtype) -> Spec:
+    """Return the kernel that puts starts before what segments come to."""
+    types = (
+        str(BLOCK_THREADS), functor(op, (acc, acc), acc), records.cpp_name(acc),
+        dtypes.cpp_name(index),
+    )  # fmt: skip
+    takes = parameters.starts(acc)
+    return _spec("starts.cuh", "segment_starts_kernel", types, takes, op, acc, acc)
+
+
 def _spec(
     header: str, kernel: str, types: tuple[str, ...], takes: Parameters, op: Operator, acc: Dtype,
     source: records.Source,

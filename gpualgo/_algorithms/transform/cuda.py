@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpualgo._algorithms.transform import cuda_whole as whole
 from gpualgo._algorithms.transform import policy
@@ -19,9 +19,13 @@ from gpualgo._cuda.plan import Places, Plan
 
 
 def plan_of(
-    applied: Applied, views: Sequence[View], shape: tuple[int, ...], targets: Sequence[View]
-) -> Plan:
-    """Return the plan of a transformation of arrays that broadcast to a shape."""
+    applied: Applied, views: Sequence[View], shape: tuple[int, ...], targets: Sequence[View],
+    within: tuple[Sequence[Any], Sequence[Any]] | None = None,
+) -> Plan:  # fmt: skip
+    """Return the plan of a transformation of arrays that broadcast to a shape.
+
+    `within`: the places of the outputs and of the inputs, where it is a step of another plan.
+    """
     outputs = (target.strides for target in targets)
     strides = zip(*outputs, *(strides_for(v, shape) for v in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
@@ -31,10 +35,16 @@ def plan_of(
     case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
     cut = _flat(case) or whole.cut(case) or _turned(case) or _rows(case)
     spec, blocks, fixed, (outs, inputs) = cut
-    at, device = Places(len(views), len(targets)), targets[0].device
+    device = targets[0].device
+    if within is None:
+        at = Places(len(views), len(targets))
+        within = (
+            [at.target(i) for i in range(len(targets))],
+            [at.source(i) for i in range(len(views))],
+        )
     places = {
-        "output": [at.target(i) for i in outs or range(len(targets))],
-        "input": [at.source(i) for i in inputs or range(len(views))],
+        "output": [within[0][i] for i in outs or range(len(targets))],
+        "input": [within[1][i] for i in inputs or range(len(views))],
     }
     launch = Launch(
         build.kernel(spec, device), blocks, policy.BLOCK_THREADS, spec.parameters.pack(**fixed),

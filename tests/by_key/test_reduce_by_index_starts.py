@@ -1,0 +1,58 @@
+"""reduce_by_index from a start for each result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, affine, assert_same, compose
+
+import gpualgo as ga
+
+
+def _wanted(indices: Any, x: Any, init: Any) -> Any:
+    found = init.copy()
+    for k, element in zip(indices, x, strict=True):
+        found[k] = compose(found[k], element)
+    return found
+
+
+@pytest.mark.parametrize("n", [0, 1, 3001])
+def test_starts_come_first(backend: Backend, n: int) -> None:
+    indices = np.random.default_rng(n).integers(0, 35, n)
+    x, init = affine(n), affine(40, seed=3)
+    given = backend.to_device(indices), backend.to_device(x), 40, backend.to_device(init)
+    want = _wanted(indices, x, init)
+    assert_same(backend.to_host(ga.reduce_by_index(*given, compose)), want)
+    out = backend.to_device(np.zeros_like(init))
+    assert ga.reduce_by_index(*given, compose, out=out) is out
+    assert_same(backend.to_host(out), want)
+
+
+def test_tuples(backend: Backend) -> None:
+    def op(p: Any, q: Any) -> Any:
+        return p[0] * q[0], p[1] * q[0] + q[1]
+
+    indices = np.array([2, 0, 2, 2, 0])
+    x, init = (np.arange(1, 6), np.arange(5)), (np.array([3, 4, 5]), np.array([6, 7, 8]))
+    want = list(zip(*init, strict=True))
+    for k, pair in zip(indices, zip(*x, strict=True), strict=True):
+        want[k] = op(want[k], pair)
+    on = tuple(map(backend.to_device, x)), tuple(map(backend.to_device, init))
+    got = ga.reduce_by_index(backend.to_device(indices), on[0], 3, on[1], op)
+    for part, wanted in zip(got, zip(*want, strict=True), strict=True):
+        assert_same(backend.to_host(part), np.array(wanted))
+
+
+def test_what_does_not_fit_is_refused(backend: Backend) -> None:
+    indices, x = backend.to_device(np.array([0, 1])), backend.to_device(np.ones(2, np.float32))
+    starts = backend.to_device(np.ones(3, np.float32))
+    with pytest.raises(ValueError, match=r"^reduce_by_index: init has shape \(3,\), and rows"):
+        ga.reduce_by_index(indices, x, 4, starts)
+    with pytest.raises(TypeError, match=r"^reduce_by_index: init has dtype float32, the acc"):
+        ga.reduce_by_index(indices, x, 3, starts, dtype=np.float64)
+    with pytest.raises(ValueError, match=r"^reduce_by_index: out overlaps init"):
+        ga.reduce_by_index(indices, x, 3, starts, out=starts)
+    with pytest.raises(ValueError, match=r"^reduce_by_index: indices hold 1"):
+        ga.reduce_by_index(np.array([0, 1]), np.ones(2), 0, np.ones(0))
