@@ -124,7 +124,7 @@ def _from_starts(indices: Any, x: Any, size: int, how: Any, out: Any, stream: An
     """Return the results where each has a start of its own: indices are segments, once sorted."""
     init, op, dtype = how
     first, pattern = starts.taken(init, _WHERE)
-    problem = _checked(indices, x, size, (starts.values(pattern), op, dtype), out, first)
+    _checked(indices, x, size, (starts.values(pattern), op, dtype), out, first)
     keys = _keys(indices, size, stream)
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
     offsets = exclusive_scan(counts, stream=stream)

@@ -6,9 +6,8 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._algorithms.reduce.started import StartedReduction
 from gpualgo._lazy.sources import taken
-from gpualgo._pipeline import checks, elements, inputs, starts
+from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
@@ -127,11 +126,15 @@ def reduce(
         axis = checks.plain_axes(axis, "reduce")
     rest: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)
     kind: type[Reduction] = Reduction
-    if type(init) not in PLAIN and starts.are_arrays(init, "reduce", one_is_value=False):
-        kind = StartedReduction
-        first, pattern = starts.taken(init, "reduce")
-        views, init = (*views, *first), None
-        rest = (*rest, pattern, elements.classes_of(pattern))
+    if type(init) not in PLAIN:
+        from gpualgo._algorithms.reduce.started import StartedReduction
+        from gpualgo._pipeline import starts
+
+        if starts.are_arrays(init, "reduce", one_is_value=False):
+            kind = StartedReduction
+            first, pattern = starts.taken(init, "reduce")
+            views, init = (*views, *first), None
+            rest = (*rest, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, rest, "reduce")
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

@@ -6,9 +6,8 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
-from gpualgo._algorithms.scan.started import StartedExclusiveScan, StartedScan
 from gpualgo._lazy.sources import may_be_array, taken
-from gpualgo._pipeline import checks, elements, inputs, starts
+from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
@@ -130,6 +129,9 @@ def inclusive_scan(
     kind: type[Scan] = Scan
     more: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
+        from gpualgo._algorithms.scan.started import StartedScan
+        from gpualgo._pipeline import starts
+
         if starts.are_arrays(init, INCLUSIVE, one_is_value=True):
             first, pattern = starts.taken(init, INCLUSIVE)
             more = pattern, elements.classes_of(pattern)
@@ -233,6 +235,9 @@ def exclusive_scan(
     kind: type[Scan] = ExclusiveScan
     more: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
+        from gpualgo._algorithms.scan.started import StartedExclusiveScan
+        from gpualgo._pipeline import starts
+
         if starts.are_arrays(init, EXCLUSIVE, one_is_value=True):
             first, pattern = starts.taken(init, EXCLUSIVE)
             more = pattern, elements.classes_of(pattern)
