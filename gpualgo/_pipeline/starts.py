@@ -81,6 +81,8 @@ def check(
     for view, leaf, name in zip(views, records.leaves(acc), names, strict=True):
         dtypes.check(view.dtype, f"{where}: {name}")
         checks.dimensions(view, name, where)
+        if view.shape != shape and not shape:
+            raise ValueError(f"{where}: {name} must be one value, got shape {view.shape}; pass one")
         if view.shape != shape:
             raise ValueError(
                 f"{where}: {name} has shape {view.shape}, and rows have {shape}; pass one value, "

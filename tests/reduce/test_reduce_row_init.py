@@ -223,7 +223,7 @@ def test_what_does_not_fit_is_refused(backend: Backend) -> None:
         backend.to_device(np.ones(4, np.float32)),
     )
     wrong(ValueError, r"init has shape \(3,\), and rows have \(4,\)", starts, axis=0)
-    wrong(ValueError, r"init has shape \(3,\), and rows have \(\)", starts, axis=None)
+    wrong(ValueError, r"init must be one value, got shape \(3,\)", starts, axis=None)
     wrong(ValueError, r"init has shape \(3, 1\)", starts.reshape(3, 1), keepdims=True)
     wrong(TypeError, "init has dtype float32, the accumulator float64", starts, dtype=np.float64)
     wrong(TypeError, "x of dtype float32 does not fit", starts.astype(np.int32))
