@@ -85,8 +85,8 @@ def check(
             raise ValueError(f"{where}: {name} must be one value, got shape {view.shape}; pass one")
         if view.shape != shape:
             raise ValueError(
-                f"{where}: {name} has shape {view.shape}, and rows have {shape}; pass one value, "
-                "or one for each row"
+                f"{where}: {name} must be one value, or one for each row in shape {shape}, got "
+                f"shape {view.shape}; reshape it"
             )
         if view.dtype != leaf:
             raise TypeError(
