@@ -81,10 +81,12 @@ def check(
     for view, leaf, name in zip(views, records.leaves(acc), names, strict=True):
         dtypes.check(view.dtype, f"{where}: {name}")
         checks.dimensions(view, name, where)
+        if view.shape != shape and not shape:
+            raise ValueError(f"{where}: {name} must be one value, got shape {view.shape}; pass one")
         if view.shape != shape:
             raise ValueError(
-                f"{where}: {name} has shape {view.shape}, and rows have {shape}; pass one value, "
-                "or one for each row"
+                f"{where}: {name} must be one value, or one for each row in shape {shape}, got "
+                f"shape {view.shape}; reshape it"
             )
         if view.dtype != leaf:
             raise TypeError(

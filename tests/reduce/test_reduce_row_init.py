@@ -219,12 +219,17 @@ def test_what_does_not_fit_is_refused(backend: Backend) -> None:
 
     wrong(
         ValueError,
-        r"init has shape \(4,\), and rows have \(3,\)",
+        r"init must be one value, .* shape \(3,\), got shape \(4,\)",
         backend.to_device(np.ones(4, np.float32)),
     )
-    wrong(ValueError, r"init has shape \(3,\), and rows have \(4,\)", starts, axis=0)
-    wrong(ValueError, r"init has shape \(3,\), and rows have \(\)", starts, axis=None)
-    wrong(ValueError, r"init has shape \(3, 1\)", starts.reshape(3, 1), keepdims=True)
+    wrong(ValueError, r"init must be one value, .* shape \(4,\), got shape \(3,\)", starts, axis=0)
+    wrong(ValueError, r"init must be one value, got shape \(3,\)", starts, axis=None)
+    wrong(
+        ValueError,
+        r"init must be one value, .*got shape \(3, 1\)",
+        starts.reshape(3, 1),
+        keepdims=True,
+    )
     wrong(TypeError, "init has dtype float32, the accumulator float64", starts, dtype=np.float64)
     wrong(TypeError, "x of dtype float32 does not fit", starts.astype(np.int32))
     wrong(TypeError, "init must be a Python or NumPy scalar, got tuple", (starts, starts))

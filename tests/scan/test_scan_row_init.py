@@ -193,8 +193,10 @@ def test_what_does_not_fit_is_refused(backend: Backend) -> None:
             with pytest.raises(error, match=rf"^{name}: {match}"):  # noqa: B023
                 function(x, init, **{"axis": 1, **more})  # noqa: B023
 
-        wrong(ValueError, r"init has shape \(3,\), and rows have \(4,\)", starts, axis=0)
-        wrong(ValueError, r"init has shape \(3,\), and rows have \(\)", starts, axis=None)
+        wrong(
+            ValueError, r"init must be one value, .* shape \(4,\), got shape \(3,\)", starts, axis=0
+        )
+        wrong(ValueError, r"init must be one value, got shape \(3,\)", starts, axis=None)
         wrong(TypeError, "init has dtype float32, the acc", starts, dtype=np.float64)
         wrong(TypeError, "x of dtype float32 does not fit", starts.astype(np.int32))
         wrong(ValueError, "out overlaps init", x[:, 1], out=x)
