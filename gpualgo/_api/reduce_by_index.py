@@ -106,7 +106,7 @@ def reduce_by_index(
     fills = _fills(empty, size, problem.x_form)
     keys = _keys(indices, size, stream)
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
-    if 0 in problem.shape:
+    if 0 in problem.shape or size == 0:
         return transform(_filled, counts[:size], fills, out=out, stream=stream)
     scans = _scans(keys, x, size, (init, op, dtype), problem.x_form, stream)
     ends = inclusive_scan(counts, stream=stream)[:size]
