@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo import lazy
-from gpualgo._algorithms.by_key import calls
+from gpualgo._algorithms.by_key import calls, grouped
 from gpualgo._algorithms.by_key.problem import InclusiveScan
 from gpualgo._algorithms.extremes import minmax
 from gpualgo._algorithms.histogram import histogram
+from gpualgo._algorithms.histogram.arguments import MAX_BINS
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform import transform
@@ -46,7 +47,7 @@ def reduce_by_index(
     x : array, or tuple of arrays
         An element for each index, otherwise as for `reduce_by_key`.
     size : int
-        How many results there are.
+        How many results there are, fewer than 2**31 - 2.
     init : scalar, or tuple of them, optional
         What each starts from, and what those have that no index is of; without it these have the
         operator's identity.
@@ -73,7 +74,7 @@ def reduce_by_index(
         `indices` are no integers, `x` is no array, or init, out or op's result does not fit.
     ValueError
         An index of a host array is out of range; there is neither init nor an identity; `indices`
-        and `x` differ in shape; size is negative; out has another shape or shares memory with an
+        and `x` differ in shape; size is negative or too large; out has another shape or shares memory with an
         input.
     CompileError
         numba cannot compile `op`.
@@ -96,6 +97,8 @@ def reduce_by_index(
     size = checks.integer(size, "size", _WHERE)
     if size < 0:
         raise ValueError(f"{_WHERE}: size is {size}; pass how many results there are")
+    if size >= MAX_BINS:
+        raise ValueError(f"{_WHERE}: size is {size}, and at most {MAX_BINS - 1} is possible")
     indices = made(indices, False, f"{_WHERE}: indices", stream)
     x = made(x, False, f"{_WHERE}: x", stream)
     problem = _checked(indices, x, size, (init, op, dtype), out)
@@ -107,10 +110,12 @@ def reduce_by_index(
     keys = _keys(indices, size, stream)
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
     if 0 in problem.shape or size == 0:
-        return transform(_filled, counts[:size], fills, out=out, stream=stream)
+        found = transform(_filled, counts[:size], fills, out=out, stream=stream)
+        form = problem.x_form
+        return found if form is None or out is not None else form.packed(grouped.leaves(found))
     scans = _scans(keys, x, size, (init, op, dtype), problem.x_form, stream)
     ends = inclusive_scan(counts, stream=stream)[:size]
-    last = lazy.take(scans, lazy.transform(_before, ends), mode="clip")
+    last = grouped.at_places(scans, lazy.transform(_before, ends), _WHERE, "clip")
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
 
 
@@ -129,7 +134,9 @@ def _checked(indices: Any, x: Any, size: int, how: Any, out: Any) -> Any:
         if text.startswith(f"{_WHERE}: keys"):
             error.args = (text.replace("keys", "indices", 1),)
         raise
-    if problem.key_form is not None or views[0].dtype.kind not in "iu":
+    if problem.key_form is not None:
+        raise TypeError(f"{_WHERE}: indices are tuples; pass one array of integers")
+    if views[0].dtype.kind not in "iu":
         raise TypeError(
             f"{_WHERE}: indices have dtype {views[0].dtype}; pass integers, such as "
             "indices.astype(np.int64)"
@@ -142,7 +149,8 @@ def _checked(indices: Any, x: Any, size: int, how: Any, out: Any) -> Any:
         low, high = (int(found) for found in minmax(indices))
         if low < 0 or high >= size:
             wrong = low if low < 0 else high
-            raise ValueError(f"{_WHERE}: indices hold {wrong}, which is not from 0 to {size - 1}")
+            places = f"not from 0 to {size - 1}" if size else "none of no results"
+            raise ValueError(f"{_WHERE}: indices hold {wrong}, which is {places}")
     return problem
 
 
@@ -153,7 +161,7 @@ def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> An
         keys, x = radix_sort(keys, x, axis=None, end_bit=size.bit_length(), stream=stream)
     else:
         order = argsort(keys, axis=None, stream=stream)
-        keys, x = lazy.take(keys, order), lazy.take(x, order)
+        keys, x = grouped.taken(keys, x, order, _WHERE, stream)
     problem, views, op = calls.solvable(
         InclusiveScan, _WHERE, keys, x, init, op, None, dtype, stream
     )
