@@ -131,6 +131,18 @@ def test_plans_sort_nothing(function: Callable[..., Any]) -> None:
         ga.prepare(function, KEYS, X)
 
 
+@both
+def test_nothing_is_written(backend: Backend, consecutive: bool) -> None:
+    """By a call whose operator is refused."""
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    count, out = backend.to_device(np.full(1, 9)), (keys.copy(), x.copy())
+    more = {"consecutive": consecutive, "out": out, "out_count": count}
+    with pytest.raises((TypeError, ga.CompileError), match="reduce_by_key"):
+        ga.reduce_by_key(keys, x, 0, lambda a, b: a.no_such_thing, **more)
+    assert backend.to_host(count).tolist() == [9]
+    np.testing.assert_array_equal(backend.to_host(out[1]), X)
+
+
 def test_counts(backend: Backend) -> None:
     keys, x = backend.to_device(KEYS), backend.to_device(X)
     count = backend.to_device(np.zeros(1, np.int64))

@@ -100,10 +100,9 @@ def _sorted(sort: Any, keys: Any, where: str, **more: Any) -> Any:
     try:
         return sort(keys, axis=None, **more)
     except (TypeError, ValueError) as error:
-        name = f"{sort.__name__}: keys"
-        text = str(error)
+        text, name = str(error), f"{sort.__name__}: "
         if text.startswith(name):
-            error.args = (text.replace(name, f"{where}: keys", 1),)
+            error.args = (f"{where}: {text.removeprefix(name)}",)
         raise
 
 
