@@ -74,8 +74,8 @@ def reduce_by_index(
         `indices` are no integers, `x` is no array, or init, out or op's result does not fit.
     ValueError
         An index of a host array is out of range; there is neither init nor an identity; `indices`
-        and `x` differ in shape; size is negative or too large; out has another shape or shares memory with an
-        input.
+        and `x` differ in shape; size is negative or too large; out has another shape or shares
+        memory with an input.
     CompileError
         numba cannot compile `op`.
 
