@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo import lazy
-from gpualgo._algorithms.by_key import calls
+from gpualgo._algorithms.by_key import calls, grouped
 from gpualgo._algorithms.by_key.problem import InclusiveScan
 from gpualgo._algorithms.extremes import minmax
 from gpualgo._algorithms.histogram import histogram
-from gpualgo._algorithms.radix_sort import radix_sort
+from gpualgo._algorithms.histogram.arguments import MAX_BINS
+from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.segments import segmented_reduce
 from gpualgo._algorithms.transform import transform
@@ -50,7 +51,7 @@ def reduce_by_index(
     x : array, or tuple of arrays
         An element for each index, otherwise as for `reduce_by_key`.
     size : int
-        How many results there are.
+        How many results there are, fewer than 2**31 - 2.
     init : scalar, array of length `size`, or tuple of them, optional
         What each starts from, and what those have that no index is of; without it these have the
         operator's identity. An array has a start for each, in the library and on the device of `x`.
@@ -77,8 +78,8 @@ def reduce_by_index(
         `indices` are no integers, `x` is no array, or init, out or op's result does not fit.
     ValueError
         An index of a host array is out of range; there is neither init nor an identity; `indices`
-        and `x` differ in shape; size is negative; out has another shape or shares memory with an
-        input.
+        and `x` differ in shape; size is negative or too large; out has another shape or shares
+        memory with an input.
     CompileError
         numba cannot compile `op`.
 
@@ -100,6 +101,8 @@ def reduce_by_index(
     size = checks.integer(size, "size", _WHERE)
     if size < 0:
         raise ValueError(f"{_WHERE}: size is {size}; pass how many results there are")
+    if size >= MAX_BINS:
+        raise ValueError(f"{_WHERE}: size is {size}, and at most {MAX_BINS - 1} is possible")
     indices = made(indices, False, f"{_WHERE}: indices", stream)
     x = made(x, False, f"{_WHERE}: x", stream)
     if type(init) not in PLAIN and starts.are_arrays(init, _WHERE, one_is_value=False):
@@ -112,11 +115,13 @@ def reduce_by_index(
     fills = _fills(empty, size, problem.x_form)
     keys = _keys(indices, size, stream)
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
-    if 0 in problem.shape:
-        return transform(_filled, counts[:size], fills, out=out, stream=stream)
-    scans = _scans(keys, x, size, (init, op, dtype), stream)
+    if 0 in problem.shape or size == 0:
+        found = transform(_filled, counts[:size], fills, out=out, stream=stream)
+        form = problem.x_form
+        return found if form is None or out is not None else form.packed(grouped.leaves(found))
+    scans = _scans(keys, x, size, (init, op, dtype), problem.x_form, stream)
     ends = inclusive_scan(counts, stream=stream)[:size]
-    last = lazy.take(scans, lazy.transform(_before, ends), mode="clip")
+    last = grouped.at_places(scans, lazy.transform(_before, ends), _WHERE, "clip")
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
 
 
@@ -124,11 +129,11 @@ def _from_starts(indices: Any, x: Any, size: int, how: Any, out: Any, stream: An
     """Return the results where each has a start of its own: indices are segments, once sorted."""
     init, op, dtype = how
     first, pattern = starts.taken(init, _WHERE)
-    _checked(indices, x, size, (starts.values(pattern), op, dtype), out, first)
+    problem = _checked(indices, x, size, (starts.values(pattern), op, dtype), out, first)
     keys = _keys(indices, size, stream)
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
     offsets = exclusive_scan(counts, stream=stream)
-    _, x = _sorted(keys, x, size, stream)
+    _, x = _sorted(keys, x, size, problem.x_form, stream)
     try:
         return segmented_reduce(x, offsets, init, op, dtype=dtype, out=out, stream=stream)
     except (TypeError, ValueError, CompileError) as error:
@@ -154,7 +159,9 @@ def _checked(indices: Any, x: Any, size: int, how: Any, out: Any, first: Any = (
         if text.startswith(f"{_WHERE}: keys"):
             error.args = (text.replace("keys", "indices", 1),)
         raise
-    if problem.key_form is not None or views[0].dtype.kind not in "iu":
+    if problem.key_form is not None:
+        raise TypeError(f"{_WHERE}: indices are tuples; pass one array of integers")
+    if views[0].dtype.kind not in "iu":
         raise TypeError(
             f"{_WHERE}: indices have dtype {views[0].dtype}; pass integers, such as "
             "indices.astype(np.int64)"
@@ -172,14 +179,15 @@ def _checked(indices: Any, x: Any, size: int, how: Any, out: Any, first: Any = (
         low, high = (int(found) for found in minmax(indices))
         if low < 0 or high >= size:
             wrong = low if low < 0 else high
-            raise ValueError(f"{_WHERE}: indices hold {wrong}, which is not from 0 to {size - 1}")
+            places = f"not from 0 to {size - 1}" if size else "none of no results"
+            raise ValueError(f"{_WHERE}: indices hold {wrong}, which is {places}")
     return problem
 
 
-def _scans(keys: Any, x: Any, size: int, how: Any, stream: Any) -> Any:
+def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> Any:
     """Return the scans of the elements of each key, one behind the other."""
     init, op, dtype = how
-    keys, x = _sorted(keys, x, size, stream)
+    keys, x = _sorted(keys, x, size, form, stream)
     problem, views, op = calls.solvable(
         InclusiveScan, _WHERE, keys, x, init, op, None, dtype, stream
     )
@@ -187,8 +195,11 @@ def _scans(keys: Any, x: Any, size: int, how: Any, stream: Any) -> Any:
     return solve(problem, views, op, init, None, stream)
 
 
-def _sorted(keys: Any, x: Any, size: int, stream: Any) -> Any:
+def _sorted(keys: Any, x: Any, size: int, form: Any, stream: Any) -> Any:
     """Return keys in order, and elements as they go with them."""
+    if grouped.is_nested(form):
+        order = argsort(keys, axis=None, stream=stream)
+        return grouped.taken(keys, x, order, _WHERE, stream)
     return radix_sort(keys, x, axis=None, end_bit=size.bit_length(), stream=stream)
 
 

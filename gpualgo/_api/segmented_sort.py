@@ -93,7 +93,7 @@ def segmented_sort(
     checks.same_place([*views, place], _WHERE)
     of_segments.check(place, _WHERE)
     of_segments.check_values(place, views[0].shape[0], _WHERE, stream)
-    begins = _begins(keys, form, views[0].shape[0], offsets, stream)
+    begins = _begins(_first_array(keys), views[0].shape[0], offsets, stream)
     flags = ways[0] if form is None else form.packed(list(ways))
     target = _target(begins, values, out)
     pairs: Any = (begins, keys)
@@ -122,6 +122,8 @@ def _check_keys(keys: Any, views: tuple[View, ...], form: Form | None) -> None:
             f"{_WHERE}: keys is a structured array; pass a tuple of its fields, and the array "
             "itself as values="
         )
+    if form is not None and any(item is not None for item in form.items):
+        raise TypeError(f"{_WHERE}: keys holds a tuple within a tuple; pass one tuple of arrays")
     names = inputs.names(views, form, "keys")
     for view, name in zip(views, names, strict=True):
         key_dtype_of(view.dtype, _WHERE, name)
@@ -129,11 +131,15 @@ def _check_keys(keys: Any, views: tuple[View, ...], form: Form | None) -> None:
             raise ValueError(f"{_WHERE}: {name} has {len(view.shape)} dimensions; pass one of one")
 
 
-def _begins(keys: Any, form: Form | None, count: int, offsets: Any, stream: Any) -> Any:
+def _first_array(keys: Any) -> Any:
+    """Return an array of keys; None where there are numbers alone."""
+    if isinstance(keys, tuple):
+        return next((a for a in map(_first_array, keys) if a is not None), None)
+    return None if isinstance(keys, (bool, int, float, np.generic)) else keys
+
+
+def _begins(first: Any, count: int, offsets: Any, stream: Any) -> Any:
     """Return where the segment of each element begins; of one in no segment its own place."""
-    first = keys
-    while isinstance(first, tuple):
-        first = next(x for x in first if not isinstance(x, (bool, int, float, np.generic)))
     number = _place if count < _NARROW else _wide_place
     places = lazy.transform(number, lazy.arange(count), first)
     return segmented_inclusive_scan(places, offsets, None, min, stream=stream)

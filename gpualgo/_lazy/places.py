@@ -113,6 +113,21 @@ def _captured(one: Leaf) -> Any:
     )  # fmt: skip
 
 
+def aligned(x: Any, where: str) -> LazyArray:
+    """Return an input as one lazy array that operators may capture.
+
+    Host arrays whose items lie at any address, as packed structured ones have them, are copied.
+    """
+    whole = zipped(x, where)
+    leaves = [
+        one.with_array(one.array.copy())
+        if one.device == CPU and not one.is_position and not one.array.flags.aligned
+        else one
+        for one in whole.leaves
+    ]
+    return LazyArray(whole.shape, whole.node, leaves, whole.text, whole.forms)
+
+
 def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
     """Return the elements of x at indices: along an axis, or of x in one dimension."""
     source = zipped(x, f"{where}: x")

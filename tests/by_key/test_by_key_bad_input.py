@@ -51,7 +51,7 @@ def test_equality(backend: Backend, function: Callable[..., Any]) -> None:
     refused(TypeError, "eq must be callable", function, keys, x, eq=3, consecutive=True)
     no_bool = lambda a, b: a - b  # noqa: E731
     refused(TypeError, "eq returns int32", function, keys, x, eq=no_bool, consecutive=True)
-    with pytest.raises(TypeError, match="takes 1 argument"):
+    with pytest.raises(TypeError, match=f"^{function.__name__}: eq takes 1 argument"):
         function(keys, x, eq=lambda a: a, consecutive=True)
 
 
@@ -122,12 +122,25 @@ def test_too_many_numbers() -> None:
 @each
 def test_keys_without_an_order(function: Callable[..., Any]) -> None:
     refused(TypeError, "keys", function, X.astype(np.complex64), X)
+    refused(TypeError, "keys", function, X[:0].astype(np.complex64), X[:0])
 
 
 @each
 def test_plans_sort_nothing(function: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match="sorted first, which no plan does"):
         ga.prepare(function, KEYS, X)
+
+
+@both
+def test_nothing_is_written(backend: Backend, consecutive: bool) -> None:
+    """By a call whose operator is refused."""
+    keys, x = backend.to_device(KEYS), backend.to_device(X)
+    count, out = backend.to_device(np.full(1, 9)), (keys.copy(), x.copy())
+    more = {"consecutive": consecutive, "out": out, "out_count": count}
+    with pytest.raises((TypeError, ga.CompileError), match="reduce_by_key"):
+        ga.reduce_by_key(keys, x, 0, lambda a, b: a.no_such_thing, **more)
+    assert backend.to_host(count).tolist() == [9]
+    np.testing.assert_array_equal(backend.to_host(out[1]), X)
 
 
 def test_counts(backend: Backend) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from by_key.reference import (
     few,
@@ -69,3 +71,49 @@ def test_groups_of_tuples(backend: Backend) -> None:
     wanted = scanned_by_key(pairs, both, fold)
     for mine, want, kind in zip(scans, zip(*wanted, strict=True), parts, strict=True):
         same_bits(backend, backend.to_host(mine)[order], np.array(want, kind.dtype))
+
+
+def _sums(a: Any, b: Any) -> Any:
+    return (a.s + b.s, max(a.m, b.m))
+
+
+def test_packed_structures() -> None:
+    """Fields that lie at any address, as NumPy packs them unless it is asked to align them."""
+    keys = np.array([(2, 0.5), (1, 0.5), (2, 0.5)], [("a", "i1"), ("b", "f8")])
+    x = np.array([(1, 7), (2, 8), (4, 9)], [("s", "f4"), ("m", "i1")])
+    got = ga.reduce_by_key(keys, x, None, _sums)
+    np.testing.assert_array_equal(got.keys, keys[[1, 0]])
+    np.testing.assert_array_equal(got.aggregates, np.array([(2, 8), (5, 9)], x.dtype))
+    out = np.zeros_like(x)
+    assert ga.inclusive_scan_by_key(keys, x, None, _sums, out=out) is out
+    np.testing.assert_array_equal(out, np.array([(1, 7), (2, 8), (5, 9)], x.dtype))
+    got = ga.reduce_by_index(np.array([3, 1, 3]), x, 4, (0, 0), _sums)
+    np.testing.assert_array_equal(got, np.array([(0, 0), (2, 8), (0, 0), (5, 9)], x.dtype))
+
+
+def test_misaligned() -> None:
+    memory = np.zeros(25, np.uint8)[1:]
+    memory[:] = np.array([2, 1, 2]).view(np.uint8)
+    keys = memory.view(np.int64)
+    assert ga.inclusive_scan_by_key(keys, keys).tolist() == [2, 1, 4]
+    got = ga.reduce_by_key(keys, (keys, keys), None, lambda a, b: (a[0] + b[0], b[1]))
+    assert [a.tolist() for a in (got.keys, *got.aggregates)] == [[1, 2], [1, 4], [1, 2]]
+
+
+def test_tuples_within_tuples(backend: Backend) -> None:
+    k, x = backend.to_device(np.array([2, 1, 2])), backend.to_device(np.array([1, 2, 4]))
+
+    def op(a: Any, b: Any) -> Any:
+        return (a[0][0] + b[0][0], b[0][1]), max(a[1], b[1])
+
+    got = ga.reduce_by_key(((k, k), k), ((x, x), x), None, op)
+    ((first, last), largest) = got.aggregates
+    found = [*got.keys[0], got.keys[1], first, last, largest]
+    want = [[1, 2], [1, 2], [1, 2], [2, 5], [2, 4], [2, 4]]
+    assert [backend.to_host(a).tolist() for a in found] == want
+    ((first, last), largest) = ga.inclusive_scan_by_key(k, ((x, x), x), None, op)
+    want = [[1, 2, 5], [1, 2, 4], [1, 2, 4]]
+    assert [backend.to_host(a).tolist() for a in (first, last, largest)] == want
+    ((first, last), largest) = ga.reduce_by_index(k, ((x, x), x), 3, ((0, 0), 0), op)
+    want = [[0, 2, 5], [0, 2, 4], [0, 2, 4]]
+    assert [backend.to_host(a).tolist() for a in (first, last, largest)] == want

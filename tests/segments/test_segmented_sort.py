@@ -137,7 +137,10 @@ def test_what_does_not_fit(backend: Backend) -> None:
     refused(ValueError, "keys has 2 dimensions", x.reshape(3, 10), o)
     refused(TypeError, "keys has dtype complex64", z, o)
     refused(TypeError, r"keys\[1\] has dtype complex64", (x, z), o)
+    refused(TypeError, "keys holds a tuple within a tuple", ((x, x), x), o)
     refused(TypeError, "descending must be", x, o, descending=1)
+    if isinstance(x, np.ndarray):
+        refused(TypeError, "keys holds a tuple within a tuple", ((1, 2), x), o)
     refused(ValueError, r"values has shape \(4,\)", x, o, values=o)
     refused(ValueError, r"out has shape \(4,\)", x, o, out=o)
     refused(TypeError, "out has dtype complex64", x, o, out=z)

@@ -109,7 +109,11 @@ def _with_equality(op: Any, eq: Any, where: str) -> Operator:
             f"{where}: eq must be callable, got {type(eq).__name__}; "
             "pass a function such as lambda a, b: a == b"
         )
-    as_operator(eq, where, 2)
+    try:
+        as_operator(eq, where, 2)
+    except TypeError as error:
+        error.args = (str(error).replace(f"{where}: op ", f"{where}: eq ", 1),)
+        raise
     if not isinstance(eq, types.FunctionType):
         known = eq
         eq = lambda a, b: known(a, b)  # noqa: E731

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.by_key import calls
-from gpualgo._algorithms.by_key.problem import Reduction
+from gpualgo._algorithms.by_key.problem import ByKey, Reduction
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
+from gpualgo._algorithms.radix_sort.problem import key_dtype_of
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_bytes_view, overlap
 from gpualgo._base import recording
 from gpualgo._lazy import is_lazy, places
+from gpualgo._lazy.array import LazyArray
 from gpualgo._pipeline import counted, inputs
 from gpualgo._pipeline.run import run
 
@@ -26,9 +28,14 @@ def reduce(
     keys, x = _real(keys, x, _REDUCE, stream)
     # Checks all arguments, and shows no outputs but new ones to who comes first.
     problem, views, _ = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
-    _check_apart(views, (*_leaves(out), *_leaves(out_count)), _REDUCE)
+    _check_order(problem, views)
+    _check_apart(views, (*leaves(out), *leaves(out_count)), _REDUCE)
     if 0 not in problem.shape:
-        keys, x = _sorted(radix_sort, keys, _REDUCE, values=x, stream=stream)
+        if is_nested(problem.key_form) or is_nested(problem.x_form):
+            order = _sorted(argsort, keys, _REDUCE, stream=stream)
+            keys, x = taken(keys, x, order, _REDUCE, stream)
+        else:  # they travel side by side
+            keys, x = _sorted(radix_sort, keys, _REDUCE, values=x, stream=stream)
     found, views, op = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
     return counted.solve(found, views, op, out, out_count, stream, init)
 
@@ -39,15 +46,15 @@ def scan(
     """Return what a scan by key does of keys in any order."""
     keys, x = _real(keys, x, where, stream)
     problem, views, given = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
+    _check_order(problem, views)
     solve = run if problem.form is None else inputs.solve
     if 0 in problem.shape:
         return solve(problem, views, given, init, out, stream)
     if out is not None:
         calls.check_outputs(problem, views, problem.results[0].shape, out)
     order = _sorted(argsort, keys, where, stream=stream)
-    found, sources, op = calls.solvable(
-        kind, where, _taken(keys, order), _taken(x, order), init, op, None, dtype, stream
-    )
+    keys, x = taken(keys, x, order, where, stream)
+    found, sources, op = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
     solve = run if found.form is None else inputs.solve
     made = solve(found, sources, op, init, None, stream)
     if found.form is None:  # each result is brought to where its element is
@@ -55,7 +62,7 @@ def scan(
         outs = None if out is None else (order, out)
         return radix_sort(order, made, end_bit=bits, out=outs, stream=stream)[1]
     back = argsort(order, stream=stream)
-    return copy(_taken(made, back), out=out, stream=stream)
+    return copy(at_places(made, back, where), out=out, stream=stream)
 
 
 def _real(keys: Any, x: Any, where: str, stream: Any) -> tuple[Any, Any]:
@@ -73,6 +80,13 @@ def _real(keys: Any, x: Any, where: str, stream: Any) -> tuple[Any, Any]:
     return keys, x
 
 
+def _check_order(problem: ByKey, views: Any) -> None:
+    """Raise TypeError for keys that have no order."""
+    names = problem.inputs[: problem.num_keys]
+    for view, name in zip(views, names, strict=False):
+        key_dtype_of(view.dtype, problem.where, name)
+
+
 def _check_apart(views: Any, outs: Any, where: str) -> None:
     """Raise ValueError where an output shares memory with an input."""
     for out in outs:
@@ -86,21 +100,38 @@ def _sorted(sort: Any, keys: Any, where: str, **more: Any) -> Any:
     try:
         return sort(keys, axis=None, **more)
     except (TypeError, ValueError) as error:
-        name = f"{sort.__name__}: keys"
-        text = str(error)
+        text, name = str(error), f"{sort.__name__}: "
         if text.startswith(name):
-            error.args = (text.replace(name, f"{where}: keys", 1),)
+            error.args = (f"{where}: {text.removeprefix(name)}",)
         raise
 
 
-def _leaves(x: Any) -> list[Any]:
+def leaves(x: Any) -> list[Any]:
+    """Return the arrays of a result, one after the other."""
     if isinstance(x, tuple):
-        return [leaf for item in x for leaf in _leaves(item)]
+        return [leaf for item in x for leaf in leaves(item)]
     if isinstance(x, np.ndarray) and x.dtype.names is not None:
         return [x[name] for name in x.dtype.names]
     return [] if x is None else [x]
 
 
-def _taken(x: Any, order: Any) -> Any:
+def is_nested(form: Any) -> bool:
+    """Return whether an element has a tuple within."""
+    return form is not None and any(item is not None for item in form.items)
+
+
+def taken(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[Any, Any]:
+    """Return keys and values at places, lazily; with tuples within a tuple they are made real.
+
+    Pairs of a key and a value, which computed ones are, would hold those one level deeper.
+    """
+    found = at_places(keys, order, where), at_places(x, order, where)
+    inner = [item for one in found if one.form is not None for item in one.form.items]
+    if any(item is not None for item in inner):
+        return copy(found[0], stream=stream), copy(found[1], stream=stream)
+    return found
+
+
+def at_places(x: Any, order: Any, where: str, mode: str = "wrap") -> LazyArray:
     """Return elements at places, lazily; a tuple of arrays stays one."""
-    return places.taken(x, order, None, "wrap", _REDUCE)
+    return places.taken(places.aligned(x, where), order, None, mode, where)

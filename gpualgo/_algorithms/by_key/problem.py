@@ -183,8 +183,8 @@ class Reduction(ByKey):
         from gpualgo._algorithms.by_key import cpu
 
         *outs, count = results
-        count[...] = 0
         if 0 in self.shape:
+            count[...] = 0
             return
         spread = [np.broadcast_to(array, self.shape) for array in arrays]
         count[...] = cpu.Job(self, spread, outs, op).run(init)
