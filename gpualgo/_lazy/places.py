@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.device_array import DeviceArray
+from gpualgo._base import recording
 from gpualgo._base.extents import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
@@ -116,9 +117,12 @@ def _captured(one: Leaf) -> Any:
 def aligned(x: Any, where: str) -> LazyArray:
     """Return an input as one lazy array that operators may capture.
 
-    Host arrays whose items lie at any address, as packed structured ones have them, are copied.
+    Host arrays whose items lie at any address, as packed structured ones have them, are copied;
+    not for a graph, which reads them when it is launched.
     """
     whole = zipped(x, where)
+    if recording.active and recording.current() is not None:
+        return whole
     leaves = [
         one.with_array(one.array.copy())
         if one.device == CPU and not one.is_position and not one.array.flags.aligned
