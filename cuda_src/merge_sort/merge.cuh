@@ -85,7 +85,8 @@ __global__ void __launch_bounds__(Policy::block_threads) merge_splits_kernel(
   MergeCut* cuts = reinterpret_cast<MergeCut*>(params.cuts);
   const int lane = threadIdx.x % warp_threads;
   const int64 warp = int64(blockIdx.x) * warps + threadIdx.x / warp_threads;
-  for (int64 first = warp * tiles; first < params.num_tiles; first += gridDim.x * warps * tiles) {
+  for (int64 first = warp * tiles; first < params.num_tiles;
+       first += int64(gridDim.x) * warps * tiles) {
     const int64 tile = first + lane;
     MergeTile at{};
     int64 begin = 0;

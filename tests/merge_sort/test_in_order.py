@@ -62,6 +62,14 @@ def test_what_is_not(backend: Backend) -> None:
         ga.searchsorted((a, wrong), (a, a), descending=True)
 
 
+def test_what_is_taken_down_is_not_looked_at(backend: Backend) -> None:
+    a, wrong = backend.to_device(RISING), backend.to_device(WRONG)
+    for function in (ga.searchsorted, ga.merge):
+        plan = ga.prepare(function, wrong, a)
+        np.testing.assert_array_equal(backend.to_host(plan(a, a)), backend.to_host(function(a, a)))
+        assert function.__name__ in str(ga.explain(function, wrong, a))
+
+
 def test_not_without(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GPUALGO_CHECK")
     wrong = backend.to_device(WRONG)

@@ -70,7 +70,9 @@ def searchsorted(
     alone (ValueError); else, where it is not, results are places from 0 to ``len(a)`` without a
     meaning.
 
-    One kernel launch, without temporary storage. Each of `v` and of the result is moved once, and
+    One kernel launch, without temporary storage; where `v` has one number for 32 of `a` or more a
+    launch before it, which takes samples of `a` into a seventh of its memory (of 8-byte numbers a
+    third). Each of `v` and of the result is moved once, and
     for each of `v` about log2(len(a)) elements of `a` are looked at: the first steps, about 12, in
     a tree in shared memory (after P.-V. Khuong and P. Morin, 2017), the others in memory. Results
     are integers, the same on every device. See docs/searchsorted.md.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from gpualgo._operators.operator import Operator
 Dtype = np.dtype[Any]
 
 THREAD_BYTES = 64  # of elements that a thread holds
+THREAD_ITEMS = 32  # which it holds at most: of more bytes much spills. Not measured on a GPU
 MOST_ROWS = 4  # whose counts fit a word
 LATE_ROWS = 2  # of marks
 BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
@@ -58,16 +59,19 @@ def policy_of(
     widest = max(leaf.itemsize for leaf in records.leaves(element))
     items = max(1, VECTOR_BYTES // widest)
     size = sum(leaf.itemsize for leaf in records.leaves(element))
-    rows = min(MOST_ROWS, max(1, THREAD_BYTES // (items * size)))
+    rows = min(MOST_ROWS, max(1, min(THREAD_BYTES // size, THREAD_ITEMS) // items))
     threads = BLOCK_THREADS
     while (found := Policy(threads, items, rows)).shared_bytes(written, gives_lengths) > limit:
         threads //= 2
     return found
 
 
-def late_policy() -> Policy:
+def late_policy(limit: int) -> Policy:
     """Return the policy for positions, of which a mark each is all that is read."""
-    return Policy(BLOCK_THREADS, VECTOR_BYTES, LATE_ROWS, makes_late=True)
+    found = Policy(BLOCK_THREADS, VECTOR_BYTES, LATE_ROWS, makes_late=True)
+    while found.shared_bytes(()) > limit:
+        found = replace(found, block_threads=found.block_threads // 2)
+    return found
 
 
 def dense(in_packs: bool) -> Access:

@@ -1,0 +1,84 @@
+"""The kernels of selections and runs, built without a GPU, and how tiles fit shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sass
+from sass import Capability, needs_cuobjdump
+from support import sampled
+
+from gpualgo._algorithms.select import policy
+from gpualgo._base import dtypes, records
+from gpualgo._cuda.build import Spec
+from gpualgo._operators.operator import Operator, known
+
+MAIN: Capability = (9, 0)
+OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
+LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (12, 0): 99 << 10}  # of shared memory
+FLOAT32, BYTE = np.dtype("float32"), np.dtype("uint8")
+NOT_ZERO = Operator(lambda a: a != 0)
+NOBODY = known("no_operator")
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def kinds(dtype: Any, capability: Capability = MAIN) -> list[policy.Kind]:
+    """Return a selection by a function and by marks, a partition, heads, and run lengths."""
+    limit, has_redux = LIMITS.get(capability, 227 << 10), capability >= (8, 0)
+    marked = records.record(["0", "1"], [dtype, BYTE])
+
+    def kind(op: Any, source: Any, kept: str, **more: Any) -> policy.Kind:
+        lengths = more.get("gives_lengths", False)
+        cut = policy.policy_of(source, (dtype,), limit, lengths)
+        found = policy.Kind(op, source, (dtype,), policy.dense(True), cut, kept, False, **more)
+        return replace(found, has_redux=has_redux)
+
+    return [
+        kind(NOT_ZERO, dtype, policy.IF),
+        kind(NOBODY, marked, policy.MARKED),
+        kind(NOT_ZERO, dtype, policy.IF, keeps_rest=True),
+        kind(NOBODY, dtype, policy.HEADS),
+        kind(NOBODY, dtype, policy.HEADS, gives_lengths=True),
+    ]
+
+
+def wide(kind: policy.Kind) -> policy.Kind:
+    """Return it for counts of 64 bits, of elements in any strides."""
+    leaves = len(records.leaves(kind.source))
+    return replace(kind, is_wide=True, access=policy.spaced(leaves, is_even=False))
+
+
+def check(specs: list[Spec], capability: Capability, folder: Path) -> None:
+    for spec, code in zip(specs, sass.read_all(specs, capability, folder), strict=True):
+        assert not code.calls(), spec.expression
+        assert code.local_bytes <= 32, f"{spec.expression}: {code.local_bytes} bytes"
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["float32"]))
+def test_every_dtype(name: str, tmp_path: Path) -> None:
+    dtype = sass.dtype_of(name)
+    check([kind.selecting for kind in kinds(dtype)], MAIN, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]))
+def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
+    found = kinds(FLOAT32, capability)
+    rest = wide(found[2])
+    specs = [*(kind.selecting for kind in found), rest.selecting, rest.counting]
+    check(specs, capability, tmp_path)
+
+
+@pytest.mark.parametrize("limit", [48 << 10, 64 << 10, 99 << 10, 163 << 10, 227 << 10])
+def test_tiles_of_positions_fit_shared_memory(limit: int) -> None:
+    """And what a warp's threads hold is counted in words of 16 bits."""
+    cut = policy.late_policy(limit)
+    assert cut.shared_bytes(()) <= limit
+    assert cut.block_threads >= 64
+    assert cut.tile_items <= 1 << 15
