@@ -18,7 +18,9 @@ from gpualgo._operators.operator import Operator
 Dtype = np.dtype[Any]
 
 THREAD_BYTES = 64  # of elements that a thread holds
-THREAD_ITEMS = 32  # which it holds at most: of more bytes much spills. Not measured on a GPU
+# Which it holds at most, each in a register: of more of a byte or two much spills. Not measured on
+# a GPU; numbers of 4 bytes and more, and 4 bytes with a mark, are fewer anyway.
+THREAD_NUMBERS = 24
 MOST_ROWS = 4  # whose counts fit a word
 LATE_ROWS = 2  # of marks
 BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
@@ -59,7 +61,8 @@ def policy_of(
     widest = max(leaf.itemsize for leaf in records.leaves(element))
     items = max(1, VECTOR_BYTES // widest)
     size = sum(leaf.itemsize for leaf in records.leaves(element))
-    rows = min(MOST_ROWS, max(1, min(THREAD_BYTES // size, THREAD_ITEMS) // items))
+    numbers = items * len(records.leaves(element))
+    rows = min(MOST_ROWS, max(1, min(THREAD_BYTES // (items * size), THREAD_NUMBERS // numbers)))
     threads = BLOCK_THREADS
     while (found := Policy(threads, items, rows)).shared_bytes(written, gives_lengths) > limit:
         threads //= 2
