@@ -307,6 +307,9 @@ def segments(n: int) -> None:
         same(ga.segmented_inclusive_scan(x, given), want)
         want = np.where(inside, sums[:-1] - sums[begins], h).astype(np.int32)
         same(ga.segmented_exclusive_scan(x, given), want)
+        if (np.diff(ends) >= 0).all():  # else one start or another
+            want[inside] += np.repeat(first, np.diff(ends))
+            same(ga.segmented_exclusive_scan(x, given, xp.asarray(first)), want)
         places = np.where(inside, begins, np.arange(n))
         same(ga.segmented_sort(x, given), h[np.lexsort((h, places))])
 

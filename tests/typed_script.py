@@ -204,7 +204,8 @@ ga.histogram(x, 4, (0, 1, 2))  # error
 # segments
 ga.segmented_reduce(floats, x, 0.0, max, dtype=np.float64, out=floats, stream=Stream())
 ga.segmented_reduce((x, floats), x, (0, 1.0), lambda a, b: a)
-ga.segmented_exclusive_scan(raw, raw, 0)
+ga.segmented_exclusive_scan(raw, raw, raw)
+ga.segmented_inclusive_scan((x, floats), x, (x, floats), lambda a, b: a)
 ga.segmented_reduce(x, [0, 1])  # error
 ga.segmented_reduce(x, x, axis=0)  # error
 ga.segmented_inclusive_scan(x, x, op=3)  # error

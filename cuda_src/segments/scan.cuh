@@ -9,7 +9,9 @@
 //            knows what it hands on without looking back.
 // Offsets    A scan begins anew wherever an offset is, in whatever order they come; elements before
 //            the first offset, and from the last one on, are copied. So offsets that fall have a
-//            meaning, and bits are set by any thread in any order.
+//            meaning, and bits are set by any thread in any order. Where each segment has a start
+//            of its own, which one begins at an element is found by binary search in the offsets,
+//            of those that begin there the last: offsets that fall choose a start by what it meets.
 // Bytes      sizeof(T) + sizeof(A) + 1/4 per element, an offset per segment; launches: two, and a
 //            clearing of memory. Temporary storage: 1/8 byte per element, 8 bytes per tile for each
 //            32 bits of A, and 512.
@@ -71,20 +73,27 @@ struct SegmentScanParams {
   Init<A> init;
   Sources<T> input;
   Targets<A> output;
+  Sources<A> starts;             // of each segment, where it has one of its own
+  const unsigned char* offsets;  // there
   const uint32* heads;
   const int64* bounds;
   unsigned char* states;
   int64 num_items, num_tiles, num_words;
-  int64 output_steps[num_leaves<A>];
+  int64 num_segments, offset_step;  // where they have starts
+  int64 start_steps[num_leaves<A>], output_steps[num_leaves<A>];
   Access access;
 };
 
-template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
+struct NoStarts {};
+
+// Index: of offsets, where segments have starts of their own; else NoStarts.
+template <class Policy, bool is_exclusive, class Op, class A, class T, class Index, class Access>
 struct SegmentScan {
   using Params = SegmentScanParams<A, T, Access>;
   static constexpr int threads = Policy::block_threads, items = Policy::items;
   static constexpr int warps = threads / warp_threads, tile_items = threads * items;
   static constexpr int window = Policy::window, span = window * warp_threads;
+  static constexpr bool has_starts = !is_same<Index, NoStarts>;
   static_assert(32 % items == 0);
 
   struct Shared {
@@ -150,6 +159,10 @@ struct SegmentScan {
     if (own.count <= 0) return;
     const int64 index = begin + place;
     const uint32 heads = params.heads[index / 32] >> index % 32;
+    if constexpr (has_starts) {
+      at_heads(begin, own.count,
+               [&](A& element, const A& start) { assign(element, Op::apply(start, element)); });
+    }
     A total{};
 #pragma unroll
     for (int k = 0; k < items; ++k) {
@@ -159,10 +172,11 @@ struct SegmentScan {
       const bool is_head = is_outside || (heads >> k & 1);
       if (is_head && own.open > k) own.open = k;
       if constexpr (is_exclusive) {
-        assign(own.values[k], is_outside ? element : is_head ? start() : total);
+        assign(own.values[k], is_outside ? element : is_head ? single_start() : total);
       }
       if (is_head) {
-        assign(total, is_outside ? element : with_init<Op>(params.init, element));
+        const bool is_begun = has_starts || is_outside;
+        assign(total, is_begun ? element : with_init<Op>(params.init, element));
       } else {
         assign(total, k == 0 ? element : Op::apply(total, element));
       }
@@ -170,10 +184,36 @@ struct SegmentScan {
     }
     assign(own.total, total);
   }
-  __device__ A start() const {
-    A value;
-    memcpy(&value, params.init.value, sizeof(A));
+
+  __device__ A single_start() const {
+    A value{};
+    if constexpr (!has_starts) memcpy(&value, params.init.value, sizeof(A));
     return value;
+  }
+
+  // Calls fn with what is staged at each beginning of a segment among a thread's elements, and with
+  // the start of the segment. Not part of an unrolled loop, as a search takes registers.
+  template <class Fn>
+  __device__ void at_heads(int64 begin, int count, Fn fn) const {
+    const int place = threadIdx.x * items;
+    const int64 index = begin + place;
+    const Offsets<Index> offsets{params.offsets, params.offset_step, params.num_items};
+    uint32 heads = params.heads[index / 32] >> index % 32;
+    if (count < 32) heads &= (1u << count) - 1;
+#pragma unroll 1
+    for (; heads != 0; heads &= heads - 1) {
+      const int k = ptx::ffs(heads) - 1;
+      if (index + k < first || index + k >= last) continue;
+      int64 low = 0, end = params.num_segments;
+#pragma unroll 1
+      while (end - low > 1) {
+        const int64 middle = (low + end) / 2;
+        (offsets.at(middle) <= index + k ? low : end) = middle;
+      }
+      fn(shared.stage[padded(place + k)], load_element(moved(params.starts, [&](auto leaf) {
+           return low * params.start_steps[decltype(leaf)::value];
+         })));
+    }
   }
 
   // Joins the lanes' totals; returns what precedes this lane within its warp.
@@ -289,6 +329,11 @@ struct SegmentScan {
     for (int k = 0; k < items; ++k) {
       if (k < own.count) assign(shared.stage[padded(threadIdx.x * items + k)], own.values[k]);
     }
+    if constexpr (has_starts && is_exclusive) {
+      if (own.count > 0) {
+        at_heads(begin, own.count, [](A& result, const A& start) { assign(result, start); });
+      }
+    }
     ptx::syncthreads();
 #pragma unroll
     for (int k = 0; k < items; ++k) {
@@ -329,11 +374,11 @@ struct SegmentScan {
   }
 };
 
-template <class Policy, bool is_exclusive, class Op, class A, class T, class Access>
+template <class Policy, bool is_exclusive, class Op, class A, class T, class Index, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) segment_scan_kernel(
     const __grid_constant__ ParamsFor<Op, SegmentScanParams<A, T, Access>> params) {
   take_numbers<Op>(params);
-  using Work = SegmentScan<Policy, is_exclusive, Op, A, T, Access>;
+  using Work = SegmentScan<Policy, is_exclusive, Op, A, T, Index, Access>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work work{params, shared, TileStates(params.states)};
   work.run();

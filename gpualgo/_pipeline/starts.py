@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,13 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, records
+from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import Problem
 
 Dtype = np.dtype[Any]
-Views = tuple[View, ...]
+Forms = tuple[Form | None, ...]
 
 
 def are_arrays(init: Any, where: str, *, one_is_value: bool) -> bool:
@@ -101,6 +105,49 @@ def again(arguments: Any, pattern: Any, where: str) -> Views | None:
     views, found = taken(arguments, where)
     is_alike = found == pattern and elements.classes_of(found) == elements.classes_of(pattern)
     return views if is_alike else None
+
+
+class Started(Problem):
+    """Of problems whose init is arrays, in front of their class: these stand behind the others."""
+
+    has_starts = True
+    spreads_tuples = False  # init's shape is another one
+
+    def __init__(
+        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
+    ) -> None:
+        *own, self.pattern, _ = rest
+        self.num_own = len(views) - size_of(self.pattern)
+        of_x, first = views[: self.num_own], views[self.num_own :]
+        super().__init__(device, of_x, op, values(self.pattern), tuple(own), where)
+        self.rest = rest
+        assert self.acc is not None
+        names = check(first, views[0], self.starts_shape, self.acc, self.form, where)
+        self.inputs = (*self.inputs, *names)
+        if self.forms:
+            self.forms = (*self.forms, None)
+
+    @property
+    def starts_shape(self) -> tuple[int, ...]:
+        """Return the shape of init's arrays."""
+        raise NotImplementedError
+
+    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        found = self.taken_before(arguments[:-1], where)
+        if found is None:
+            return None
+        first = again(arguments[-1], self.pattern, where)
+        return None if first is None else ((*found[0], *first), (*found[1], None))
+
+    def taken_before(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        """Return what `taken` does, of the arguments in front of init."""
+        if len(arguments) != 1:
+            return None
+        try:
+            views, form = inputs.spread(arguments[0], f"{self.where}: x")
+        except ValueError:  # no shape is as prepared, which is told next
+            return None
+        return views, (form,)
 
 
 def of_records(acc: Dtype) -> Any:

@@ -37,9 +37,13 @@ def reductions(
 
 
 def scans(op: Operator, dtype: Any) -> list[Spec]:
-    """Return the kernels of both scans."""
+    """Return the kernels of both scans, from one start and from one for each segment."""
     access, kind = reading.dense(in_packs=False), policy.scan_policy_of(dtype, SHARED_LIMIT)
-    return [policy.scan_spec(op, dtype, dtype, access, kind, way) for way in (False, True)]
+    return [
+        policy.scan_spec(op, dtype, dtype, access, kind, way, index)
+        for way in (False, True)
+        for index in (None, INDEX)
+    ]
 
 
 def starts(op: Operator, dtype: Any) -> list[Spec]:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import without_axes
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import inputs, starts
+from gpualgo._pipeline import starts
 from gpualgo._pipeline.problem import Array
 
 if TYPE_CHECKING:
@@ -24,39 +23,20 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
 
 
-class StartedReduction(Reduction):
+class StartedReduction(starts.Started, Reduction):
     """What equal calls of `reduce` share where init is an array of the rows' shape."""
-
-    has_starts = True
-    spreads_tuples = False  # init's shape is another one
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        *own, self.pattern, _ = rest
-        self.num_x = len(views) - starts.size_of(self.pattern)
-        of_x, first = views[: self.num_x], views[self.num_x :]
-        super().__init__(device, of_x, op, starts.values(self.pattern), tuple(own), where)
-        self.rest = rest
-        names = starts.check(first, views[0], self.shape, self.acc, self.form, where)
-        self.inputs = (*self.inputs, *names)
-        if self.forms:
-            self.forms = (*self.forms, None)
+        super().__init__(device, views, op, init, rest, where)
         # Rows without elements give their starts.
         self.has_no_items, self.is_empty = self.is_empty, False
 
-    def taken(
-        self, arguments: Sequence[Any], where: str
-    ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
-        if len(arguments) != 2:
-            return None
-        try:
-            views, form = inputs.spread(arguments[0], f"{self.where}: x")
-        except ValueError:  # no shape is as prepared, which is told next
-            return None
-        first = starts.again(arguments[1], self.pattern, where)
-        return None if first is None else ((*views, *first), (form, None))
+    @property
+    def starts_shape(self) -> tuple[int, ...]:
+        return self.shape
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.reduce import cuda
@@ -68,12 +48,12 @@ class StartedReduction(Reduction):
         places = [at.source(i) for i in range(len(views))]
         written = [at.target(i) for i in range(len(targets))]
         strides = [without_axes(target.strides, self.axes, len(self.shape)) for target in targets]
-        of_x, first, acc = views[: self.num_x], views[self.num_x :], self.acc
-        begins = places[self.num_x :]
+        of_x, first, acc = views[: self.num_own], views[self.num_own :], self.acc
+        begins = places[self.num_own :]
         if self.has_no_items:  # each start is a row of one element
             leaves = cuda.Leaves(at, begins, written)
             return cuda.plan_of(first, op, (), acc, acc, strides, leaves)
-        leaves = cuda.Leaves(at, places[: self.num_x], written)
+        leaves = cuda.Leaves(at, places[: self.num_own], written)
         plan = cuda.plan_of(of_x, op, self.axes, self.source, acc, strides, leaves)
         outs = [
             target._replace(shape=self.shape, strides=step)
@@ -92,7 +72,7 @@ class StartedReduction(Reduction):
 
         if len(results[0].shape) > len(self.shape):  # keepdims
             results = [np.squeeze(result, self.axes) for result in results]
-        of_x, first, acc = arrays[: self.num_x], arrays[self.num_x :], self.acc
+        of_x, first, acc = arrays[: self.num_own], arrays[self.num_own :], self.acc
         if self.has_no_items:
             for result, start in zip(results, first, strict=True):
                 result[...] = start

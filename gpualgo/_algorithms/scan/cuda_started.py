@@ -38,7 +38,7 @@ def plan_of(
     problem: StartedScan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
     """Return the plan of a scan of leaves, behind which those of init stand."""
-    acc, shape, of_x = problem.acc, problem.shape, views[: problem.num_x]
+    acc, shape, of_x = problem.acc, problem.shape, views[: problem.num_own]
     at = within = Places(len(views), len(targets))
     if problem.is_exclusive:
         kept = [
@@ -56,8 +56,8 @@ def plan_of(
         kept = list(targets)
         plan = cuda.plan_of(problem, of_x, op, targets, at=at)
     alone, behind, before = problem.parts
-    first = [_along(problem, view) for view in views[problem.num_x :]]
-    begins = [at.source(i) for i in range(problem.num_x, len(views))]
+    first = [_along(problem, view) for view in views[problem.num_own :]]
+    begins = [at.source(i) for i in range(problem.num_own, len(views))]
     outs, written = _part(problem, targets, behind, at)
     scanned, read = _part(problem, kept, before, within)
     if 0 not in outs[0].shape:

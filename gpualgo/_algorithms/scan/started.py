@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.scan.problem import Scan
-from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import inputs, starts
+from gpualgo._pipeline import starts
 from gpualgo._pipeline.problem import Array
 
 if TYPE_CHECKING:
@@ -24,38 +23,12 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
 
 
-class StartedScan(Scan):
+class StartedScan(starts.Started, Scan):
     """What equal calls of `inclusive_scan` share where init is an array of the lines' shape."""
 
-    has_starts = True
-    spreads_tuples = False  # init's shape is another one
-
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        *own, self.pattern, _ = rest
-        self.num_x = len(views) - starts.size_of(self.pattern)
-        of_x, first = views[: self.num_x], views[self.num_x :]
-        super().__init__(device, of_x, op, starts.values(self.pattern), tuple(own), where)
-        self.rest = rest
-        shape = tuple(n for i, n in enumerate(self.shape) if self.axis not in (None, i))
-        names = starts.check(first, views[0], shape, self.acc, self.form, where)
-        self.inputs = (*self.inputs, *names)
-        if self.forms:
-            self.forms = (*self.forms, None)
-
-    def taken(
-        self, arguments: Sequence[Any], where: str
-    ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
-        if len(arguments) != 2:
-            return None
-        try:
-            views, form = inputs.spread(arguments[0], f"{self.where}: x")
-        except ValueError:  # no shape is as prepared, which is told next
-            return None
-        first = starts.again(arguments[1], self.pattern, where)
-        return None if first is None else ((*views, *first), (form, None))
+    @property
+    def starts_shape(self) -> tuple[int, ...]:
+        return tuple(n for i, n in enumerate(self.shape) if self.axis not in (None, i))
 
     @property
     def parts(self) -> tuple[slice, slice, slice]:
@@ -80,8 +53,8 @@ class StartedScan(Scan):
         from gpualgo._cpu.operator import Applied
 
         assert self.axis is not None
-        of_x, acc, source = arrays[: self.num_x], self.acc, self.source
-        begins = [np.expand_dims(start, self.axis) for start in arrays[self.num_x :]]
+        of_x, acc, source = arrays[: self.num_own], self.acc, self.source
+        begins = [np.expand_dims(start, self.axis) for start in arrays[self.num_own :]]
         kept = results
         if self.is_exclusive:
             kept = [np.empty(self.shape, out.dtype) for out in results]

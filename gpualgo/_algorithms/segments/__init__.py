@@ -12,7 +12,7 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedReduction,
     SegmentedScan,
 )
-from gpualgo._algorithms.segments.started import StartedReduction
+from gpualgo._algorithms.segments.started import STARTED
 from gpualgo._lazy.sources import taken
 from gpualgo._pipeline import elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
@@ -130,19 +130,19 @@ def segmented_reduce(
 
 @overload
 def segmented_inclusive_scan(
-    x: ty.Same, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Same, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def segmented_inclusive_scan(
-    x: ty.Foreign, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Foreign, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 @overload
 def segmented_inclusive_scan(
-    x: ty.Host, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Host, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.Host | None = None, stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
@@ -164,9 +164,9 @@ def segmented_inclusive_scan(
         As for `segmented_reduce`; `op` needs no identity.
     offsets : array
         Where segments begin and end, as for `segmented_reduce`. Elements in no segment are copied.
-    init : scalar, or tuple of them, optional
-        What every segment starts from. A Python scalar takes the accumulator's dtype; a NumPy
-        scalar decides it.
+    init : scalar, array, or tuple of them, optional
+        What every segment starts from; an array has one for each, and the accumulator's dtype. A
+        Python scalar takes that dtype; a NumPy scalar decides it.
     out : array, or tuple of arrays, optional
         Where to write the result: its shape and dtype, the library and device of `x`. It may be
         `x` itself. For tuples a tuple like the result, or a structured array.
@@ -187,8 +187,8 @@ def segmented_inclusive_scan(
     -----
     Offsets on a GPU are not looked at before: what lies outside of `x` counts as its nearest end. A
     scan begins anew wherever an offset is, in whatever order they come; elements before the first
-    offset, and from the last one on, are copied. With GPUALGO_CHECK=1 in the environment the call
-    waits, and raises as for the host's.
+    offset, and from the last one on, are copied; of an array `init` it then takes one start or
+    another. With GPUALGO_CHECK=1 in the environment the call waits, and raises as for the host's.
 
     Reads and writes each element once, and a bit for each; two launches on a GPU behind a clearing
     of memory, and temporary storage of 1/8 byte per element and 8 bytes per tile for each 32 bits
@@ -211,19 +211,19 @@ def segmented_inclusive_scan(
 
 @overload
 def segmented_exclusive_scan(
-    x: ty.Same, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Same, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def segmented_exclusive_scan(
-    x: ty.Foreign, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Foreign, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 @overload
 def segmented_exclusive_scan(
-    x: ty.Host, offsets: ty.AnyArray, init: ty.Scalar | None = None,
+    x: ty.Host, offsets: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, dtype: ty.DType | None = None,
     out: ty.Host | None = None, stream: ty.Stream | None = None,
 ) -> ty.NumPyArray: ...  # fmt: skip
@@ -243,8 +243,9 @@ def segmented_exclusive_scan(
     ----------
     x, offsets, dtype, out, stream
         As for `segmented_inclusive_scan`.
-    init : scalar, or tuple of them, optional
-        The first result of every segment; without it the identity of `op`.
+    init : scalar, array, or tuple of them, optional
+        The first result of every segment; an array has one for each, and the accumulator's dtype.
+        Without it the identity of `op`.
     op : callable
         As for `segmented_reduce`, which has an identity if there is no `init`.
 
@@ -289,10 +290,8 @@ def _asked(
     views = (*of_x, ends)
     rest: tuple[Any, ...] = dtype, form, elements.classes_of(dtype)
     if type(init) not in PLAIN and starts.are_arrays(init, where, one_is_value=False):
-        if kind is not SegmentedReduction:
-            raise TypeError(f"{where}: init is an array; pass one value for all segments")
         first, pattern = starts.taken(init, where)
-        kind, views, init = StartedReduction, (*views, *first), None
+        kind, views, init = STARTED[kind], (*views, *first), None
         rest = (*rest, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, rest, where)
     assert isinstance(problem, kind)

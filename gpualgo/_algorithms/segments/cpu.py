@@ -27,7 +27,7 @@ def reduce(
     init: Array | None,
 ) -> None:  # fmt: skip
     """Write what each segment folds to; results have any strides and lie apart."""
-    job = _Job(problem, arrays, results, op, init, problem.is_start)
+    job = _Job(problem, arrays, results, op, init, problem.is_start or problem.has_starts)
     with bound(op):
         job.run("reduce")
         if job.num_tasks > 1:
@@ -40,7 +40,7 @@ def scan(
     init: Array | None,
 ) -> None:  # fmt: skip
     """Write the scan of each segment, and copy the rest; results may take elements' place."""
-    job = _Job(problem, arrays, results, op, init, init is not None)
+    job = _Job(problem, arrays, results, op, init, init is not None or problem.has_starts)
     first, last = int(job.offsets[0]), int(job.offsets[-1])
     for outside in (slice(0, first), slice(last, None)):
         for home, element in zip(job.homes, job.elements, strict=True):
@@ -60,7 +60,7 @@ class _Job:
         self, problem: Segmented, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
         init: Array | None, is_start: bool,
     ) -> None:  # fmt: skip
-        *of_x, offsets = arrays
+        *of_x, offsets = arrays[: problem.num_own]
         self.acc, self.op, self.results = problem.acc, op, results
         self.offsets = np.ascontiguousarray(offsets, np.int64)
         self.elements = _elements(problem, of_x, op)
@@ -72,6 +72,13 @@ class _Job:
         self.num_tasks = -(-steps // at.TASK)
         self.work = steps * self.acc.itemsize
         self.start = np.zeros((), self.acc) if init is None else init
+        if problem.has_starts:
+            self.start = np.zeros(max(1, problem.num_segments), self.acc)
+            fields = [self.start] if self.acc.names is None else [
+                self.start[name] for name in self.acc.names
+            ]  # fmt: skip
+            for field, array in zip(fields, arrays[problem.num_own :], strict=True):
+                field[: problem.num_segments] = array
         # Values and marks of tasks: heads, tails.
         self.values = np.empty((2, self.num_tasks), self.acc)
         self.marks = np.empty((2, self.num_tasks), np.uint8)
@@ -79,6 +86,7 @@ class _Job:
         self.table = table(
             [
                 address(self.offsets), problem.num_segments, is_start, address(self.start),
+                problem.has_starts,
                 *map(address, self.values), *map(address, self.marks), *places,
             ]
         )  # fmt: skip

@@ -117,6 +117,7 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., 
         offsets = _words(load(p, at.OFFSETS))
         x, out = pointers(table + 8 * at.X), pointers(table + 8 * (at.X + number))
         is_start, start = load(p, at.IS_START), as_a(load(p, at.START))
+        step = load(p, at.START_STEP)
         heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
         has_head, has_tail = _bytes(load(p, at.HAS_HEAD)), _bytes(load(p, at.HAS_TAIL))
         for task in range(first_task, last_task):
@@ -132,11 +133,11 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., 
                         store(heads, task, fold(x, element, count))
                         store(has_head, task, types.uint8(1))
                 elif count == 0:
-                    put(out, segment, load(start, 0))
+                    put(out, segment, load(start, step * segment))
                 else:
                     value = fold(x, element, count)
                     if is_start:
-                        value = fn(load(start, 0), value)
+                        value = fn(load(start, step * segment), value)
                     put(out, segment, value)
                 element = until
             if end > element:
@@ -156,6 +157,7 @@ def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         offsets = _words(load(p, at.OFFSETS))
         out = pointers(table + 8 * (at.X + number))
         is_start, start = load(p, at.IS_START), as_a(load(p, at.START))
+        step = load(p, at.START_STEP)
         heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
         has_head, has_tail = _bytes(load(p, at.HAS_HEAD)), _bytes(load(p, at.HAS_TAIL))
         value = load(start, 0)
@@ -166,7 +168,7 @@ def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                 if load(has_head, task):
                     value = fn(value, load(heads, task))
                 if is_start:
-                    value = fn(load(start, 0), value)
+                    value = fn(load(start, step * first), value)
                 put(out, first, value)
             if load(has_tail, task):
                 tail = load(tails, task)
@@ -202,6 +204,7 @@ def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         p = _words(table)
         offsets = _words(load(p, at.OFFSETS))
         is_start, start = load(p, at.IS_START), as_a(load(p, at.START))
+        step = load(p, at.START_STEP)
         heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
         has_tail = _bytes(load(p, at.HAS_TAIL))
         value = load(start, 0)
@@ -214,7 +217,7 @@ def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                 if goes_on and last == first:
                     value = fn(value, tail)
                 else:
-                    value = fn(load(start, 0), tail) if is_start else tail
+                    value = fn(load(start, step * last), tail) if is_start else tail
 
     return kernel
 
@@ -229,6 +232,7 @@ def scan_kernel(fn: Any, acc: np.dtype[Any], is_exclusive: bool) -> Callable[...
         offsets = _words(load(p, at.OFFSETS))
         x, out = pointers(table + 8 * at.X), pointers(table + 8 * (at.X + number))
         is_start, start = load(p, at.IS_START), as_a(load(p, at.START))
+        step = load(p, at.START_STEP)
         heads, count = as_a(load(p, at.HEADS)), load(p, at.NUM_SEGMENTS)
         for task in range(first_task, last_task):
             first, element, last, end = _part_of(table, task)
@@ -237,7 +241,7 @@ def scan_kernel(fn: Any, acc: np.dtype[Any], is_exclusive: bool) -> Callable[...
                 until = end if segment == last else load(offsets, segment + 1)
                 if element < until:
                     item = get(x, element)
-                    before = load(heads, task) if goes_on else load(start, 0)
+                    before = load(heads, task) if goes_on else load(start, step * segment)
                     value = fn(before, item) if goes_on or is_start else item
                     put(out, element, before if is_exclusive else value)
                     for i in range(element + 1, until):

@@ -12,7 +12,7 @@ from gpualgo._base import records
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.pieces import KEPT, STATES, TICKETS, Piece
-from gpualgo._cuda.plan import Clear, Places, Plan
+from gpualgo._cuda.plan import NONE, Clear, Places, Plan
 from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES, aligned
@@ -75,7 +75,8 @@ def scan(
     problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
     """Return the plan of a scan of segments of elements, of which there are some."""
-    *inputs, offsets = views
+    *inputs, offsets = views[: problem.num_own]
+    first = views[problem.num_own :]
     source, acc, device = problem.source, problem.acc, offsets.device
     (num_items,) = inputs[0].shape
     (num_offsets,) = offsets.shape
@@ -88,7 +89,9 @@ def scan(
         marks = Piece(marks.num_bytes)
     specs = [
         policy.heads_spec(offsets.dtype),
-        policy.scan_spec(op, source, acc, access, kind, problem.is_exclusive),
+        policy.scan_spec(
+            op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if first else None
+        ),
     ]
     heads, scanning = build.kernels(specs, device)
     at, num_sms = Places(len(views), len(targets)), gpu.get(device).num_sms
@@ -105,10 +108,15 @@ def scan(
     words = max(states.num_bytes, STATE_BYTES) - _CONTROL_BYTES
     packed = specs[1].parameters.pack(
         num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
+        num_segments=problem.num_segments, offset_step=offsets.strides[0],
+        start_steps=[view.strides[0] for view in first] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=reached,
     )  # fmt: skip
-    takes = _takes(views, targets, at, heads=(1, _BOUNDS_BYTES), bounds=1, states=0)
-    del takes["offsets"]
+    own = views[: problem.num_own]
+    takes = _takes(own, targets, at, heads=(1, _BOUNDS_BYTES), bounds=1, states=0)
+    takes["starts"] = [at.source(i) for i in range(len(own), len(views))] or [NONE] * len(targets)
+    if not first:
+        takes["offsets"] = NONE
     launch = Launch(
         scanning, min(num_tiles, num_sms * policy.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
         device, takes, shared_bytes=kind.shared_bytes,

@@ -50,7 +50,8 @@ def scan(source: Source, acc: Dtype, access: Parameters) -> Parameters:
     inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
     return Parameters(
         "SegmentScanParams",
-        init=init(acc.itemsize), input=POINTER[inputs], output=POINTER[outputs], heads=POINTER,
-        bounds=POINTER, states=POINTER, num_items=I64, num_tiles=I64, num_words=I64,
-        output_steps=I64[outputs], access=access,
+        init=init(acc.itemsize), input=POINTER[inputs], output=POINTER[outputs],
+        starts=POINTER[outputs], offsets=POINTER, heads=POINTER, bounds=POINTER, states=POINTER,
+        num_items=I64, num_tiles=I64, num_words=I64, num_segments=I64, offset_step=I64,
+        start_steps=I64[outputs], output_steps=I64[outputs], access=access,
     )  # fmt: skip

@@ -145,12 +145,13 @@ def scan_policy_of(acc: Dtype, limit: int) -> ScanPolicy:
 
 def scan_spec(
     op: Operator, source: records.Source, acc: Dtype, access: Access, policy: ScanPolicy,
-    is_exclusive: bool,
+    is_exclusive: bool, index: Dtype | None,
 ) -> Spec:  # fmt: skip
-    """Return the kernel of a scan."""
+    """Return the kernel of a scan; `index`: of offsets, where each segment has a start."""
     types = (
         policy.cpp, str(is_exclusive).lower(), functor(op, (acc, acc), acc),
-        records.cpp_name(acc), records.cpp_name(source), access.cpp,
+        records.cpp_name(acc), records.cpp_name(source),
+        "gpualgo::NoStarts" if index is None else dtypes.cpp_name(index), access.cpp,
     )  # fmt: skip
     takes = parameters.scan(source, acc, access.fields)
     return _spec("scan.cuh", "segment_scan_kernel", types, takes, op, acc, source)

@@ -33,6 +33,7 @@ class Segmented(Problem):
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
     ) -> None:
         dtype, form, _ = rest
+        self.num_own = len(views)  # in front of starts
         *of_x, offsets = views
         names, self.forms = arguments_of(tuple(of_x), form)
         self.inputs = (*names, "offsets")
@@ -57,7 +58,8 @@ class Segmented(Problem):
         return "one pass", views[:1]
 
     def for_data(self, views: Views, stream: Any) -> Problem:
-        of_segments.check_values(views[-1], self.num_items, self.where, stream)
+        ends = views[self.num_own - 1]
+        of_segments.check_values(ends, self.num_items, self.where, stream)
         return self
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:

@@ -93,6 +93,16 @@ BUGS: tuple[Bug, ...] = (
         "OUT OF BOUNDS",
     ),
     bug(
+        "scan of segments: the start of the segment before", _SCAN,
+        "(offsets.at(middle) <= index + k ? low", "(offsets.at(middle) < index + k ? low",
+        "scan of segments from starts", WRONG,
+    ),
+    bug(
+        "scan of segments: starts in place of what is no head", _SCAN,
+        "if (count < 32) heads &= (1u << count) - 1;", "", "scan of segments from starts",
+        WRONG, "OUT OF BOUNDS", "RACE", "UNINITIALISED",
+    ),
+    bug(
         "segments: more chunks than there is room for are looked up",
         _REDUCE,
         "const bool is_full = uint64(num_chunks) > uint64(params.capacity);",
@@ -144,15 +154,25 @@ def reductions(kind: str) -> Any:
     return calls
 
 
-def scans(gpu: Backend, rng: np.random.Generator) -> Results:
-    offsets = np.array([7, 8, 40, 41, 8300, N - 3])
-    for _ in range(2):
-        x = affine(N, seed=int(rng.integers(1 << 30)))
-        want = x.copy()
-        for begin, end in itertools.pairwise(offsets):
-            for i in range(begin + 1, end):
-                want[i] = compose(want[i - 1], x[i])
-        yield (
-            ga.segmented_inclusive_scan(gpu.to_device(x), gpu.to_device(offsets), None, compose),
-            want,
-        )
+def scans(has_starts: bool) -> Any:
+    """Return calls of an inclusive scan, or of an exclusive one from starts."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        offsets = np.array([7, 8, 40, 41, 8300, N - 3])
+        for _ in range(2):
+            x, starts = affine(N, seed=int(rng.integers(1 << 30))), affine(5, seed=1)
+            want = x.copy()
+            for start, (begin, end) in zip(starts, itertools.pairwise(offsets), strict=True):
+                for i in range(begin, end):
+                    if has_starts:
+                        want[i] = start if i == begin else compose(want[i - 1], x[i - 1])
+                    elif i > begin:
+                        want[i] = compose(want[i - 1], x[i])
+            given = gpu.to_device(x), gpu.to_device(offsets)
+            if has_starts:
+                result = ga.segmented_exclusive_scan(*given, gpu.to_device(starts), compose)
+            else:
+                result = ga.segmented_inclusive_scan(*given, None, compose)
+            yield result, want
+
+    return calls
