@@ -31,33 +31,10 @@
 #include "parts/lookback.cuh"
 #include "parts/ptx.cuh"
 #include "parts/ragged.cuh"
+#include "segments/heads.cuh"
 #include "select/items.cuh"
 
 namespace gpualgo {
-
-struct SegmentHeadsParams {
-  const unsigned char* offsets;
-  uint32* heads;  // a bit for each element
-  int64* bounds;  // the first offset and the last one
-  int64 num_items, num_offsets, offset_step;
-};
-
-template <class Index, int block_threads>
-__global__ void __launch_bounds__(block_threads)
-    segment_heads_kernel(const __grid_constant__ SegmentHeadsParams params) {
-  const Offsets<Index> offsets{params.offsets, params.offset_step, params.num_items};
-  const int64 step = int64(gridDim.x) * block_threads;
-#pragma unroll 1  // else the compiler divides by the step
-  for (int64 i = int64(blockIdx.x) * block_threads + threadIdx.x; i < params.num_offsets;
-       i += step) {
-    const int64 place = offsets.at(i);
-    if (place < params.num_items) {
-      ptx::atom_or_relaxed_gpu(params.heads + place / 32, 1u << place % 32);
-    }
-    if (i == 0) params.bounds[0] = place;
-    if (i == params.num_offsets - 1) params.bounds[1] = place;
-  }
-}
 
 template <int block_threads_, int items_, int window_, int min_blocks_, int shared_bytes_>
 struct SegmentScanPolicy {
@@ -102,6 +79,7 @@ struct SegmentScan {
     A totals[warps];  // of each, since the last beginning of a segment in it
     A prefix;         // of what precedes the tile
     bool begins[warps];
+    int64 segments[warps];  // where they have starts: that begins first in it
     uint32 tile;
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
@@ -153,16 +131,17 @@ struct SegmentScan {
 
   // Scans what a thread has by itself.
   __device__ void scan_own(Own& own, int64 begin, int count) const {
+    if constexpr (has_starts) {
+      find_segment(begin, count);
+      at_heads(begin, count,
+               [](A& element, const A& start) { assign(element, Op::apply(start, element)); });
+    }
     const int place = threadIdx.x * items;
     own.count = count - place < items ? count - place : items;
     own.open = own.count < 0 ? 0 : own.count;
     if (own.count <= 0) return;
     const int64 index = begin + place;
     const uint32 heads = params.heads[index / 32] >> index % 32;
-    if constexpr (has_starts) {
-      at_heads(begin, own.count,
-               [&](A& element, const A& start) { assign(element, Op::apply(start, element)); });
-    }
     A total{};
 #pragma unroll
     for (int k = 0; k < items; ++k) {
@@ -191,25 +170,51 @@ struct SegmentScan {
     return value;
   }
 
+  // Where segments begin among a thread's elements, a bit for each.
+  __device__ uint32 heads_of(int64 begin, int count) const {
+    const int64 index = begin + threadIdx.x * items;
+    const int own = count - int(threadIdx.x) * items;
+    uint32 heads = 0;
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      if (k < own && index + k >= first && index + k < last) heads |= 1u << k;
+    }
+    return heads == 0 ? 0 : heads & params.heads[index / 32] >> index % 32;
+  }
+
+  // Looks for the segment that begins first in a warp. All lanes call it.
+  __device__ void find_segment(int64 begin, int count) const {
+    const Offsets<Index> offsets{params.offsets, params.offset_step, params.num_items};
+    const uint32 heads = heads_of(begin, count);
+    const uint32 lanes = ptx::ballot_sync(all_lanes, heads != 0);
+    if (lanes == 0) return;
+    const int64 index = begin + threadIdx.x * items;
+    const int64 place = shuffle(index + ptx::ffs(heads) - 1, ptx::ffs(lanes) - 1);
+    const int64 segment = segment_before(offsets, params.num_segments, place);
+    if (lane == 0) shared.segments[warp] = segment;
+    ptx::syncwarp();
+  }
+
   // Calls fn with what is staged at each beginning of a segment among a thread's elements, and with
-  // the start of the segment. Not part of an unrolled loop, as a search takes registers.
+  // the start of the segment. Not part of an unrolled loop, as a search takes registers. All lanes
+  // call it.
   template <class Fn>
   __device__ void at_heads(int64 begin, int count, Fn fn) const {
-    const int place = threadIdx.x * items;
-    const int64 index = begin + place;
     const Offsets<Index> offsets{params.offsets, params.offset_step, params.num_items};
-    uint32 heads = params.heads[index / 32] >> index % 32;
-    if (count < 32) heads &= (1u << count) - 1;
+    uint32 heads = heads_of(begin, count);
+    int before = ptx::popc(heads);
+#pragma unroll
+    for (int delta = 1; delta < warp_threads; delta *= 2) {
+      const int other = shuffle_up(before, delta);
+      if (lane >= delta) before += other;
+    }
+    if (heads == 0) return;
+    const int place = threadIdx.x * items;
+    int64 low = shared.segments[warp] + before - ptx::popc(heads);
 #pragma unroll 1
-    for (; heads != 0; heads &= heads - 1) {
+    for (; heads != 0; heads &= heads - 1, ++low) {
       const int k = ptx::ffs(heads) - 1;
-      if (index + k < first || index + k >= last) continue;
-      int64 low = 0, end = params.num_segments;
-#pragma unroll 1
-      while (end - low > 1) {
-        const int64 middle = (low + end) / 2;
-        (offsets.at(middle) <= index + k ? low : end) = middle;
-      }
+      low = segment_from(low, offsets, params.num_segments, begin + place + k);
       fn(shared.stage[padded(place + k)], load_element(moved(params.starts, [&](auto leaf) {
            return low * params.start_steps[decltype(leaf)::value];
          })));
@@ -330,9 +335,7 @@ struct SegmentScan {
       if (k < own.count) assign(shared.stage[padded(threadIdx.x * items + k)], own.values[k]);
     }
     if constexpr (has_starts && is_exclusive) {
-      if (own.count > 0) {
-        at_heads(begin, own.count, [](A& result, const A& start) { assign(result, start); });
-      }
+      at_heads(begin, count, [](A& result, const A& start) { assign(result, start); });
     }
     ptx::syncthreads();
 #pragma unroll

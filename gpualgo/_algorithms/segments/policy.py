@@ -122,7 +122,8 @@ class ScanPolicy:
         """Return what Shared takes at most, which checks it."""
         tile = self.tile_items
         values = tile + tile // WARP + self.window * WARP + self.block_threads // WARP + 1
-        return _up(values * self.itemsize, VECTOR_BYTES) + 8 * VECTOR_BYTES
+        numbers = 8 * self.block_threads // WARP + 8 * VECTOR_BYTES
+        return _up(values * self.itemsize, VECTOR_BYTES) + numbers
 
     @property
     def cpp(self) -> str:
@@ -160,7 +161,7 @@ def scan_spec(
 def heads_spec(index: Dtype) -> Spec:
     """Return the kernel that marks where segments begin."""
     name = f"gpualgo::segment_heads_kernel<{dtypes.cpp_name(index)}, {BLOCK_THREADS}>"
-    return Spec("segments/scan.cuh", name, parameters.HEADS)
+    return Spec("segments/heads.cuh", name, parameters.HEADS)
 
 
 def starts_spec(op: Operator, acc: Dtype, index: Dtype) -> Spec:

@@ -93,14 +93,14 @@ BUGS: tuple[Bug, ...] = (
         "OUT OF BOUNDS",
     ),
     bug(
-        "scan of segments: the start of the segment before", _SCAN,
-        "(offsets.at(middle) <= index + k ? low", "(offsets.at(middle) < index + k ? low",
+        "scan of segments: a search that ends too early", _RAGGED,
+        "offsets.at(low + step) <= place", "offsets.at(low + step) < place",
         "scan of segments from starts", WRONG,
     ),
     bug(
-        "scan of segments: starts in place of what is no head", _SCAN,
-        "if (count < 32) heads &= (1u << count) - 1;", "", "scan of segments from starts",
-        WRONG, "OUT OF BOUNDS", "RACE", "UNINITIALISED",
+        "scan of segments: a lane too far in the search for a warp's first segment", _RAGGED,
+        "low += (number - 1) * step;", "low += number * step;", "scan of segments from starts",
+        WRONG, "OUT OF BOUNDS",
     ),
     bug(
         "segments: more chunks than there is room for are looked up",
