@@ -1,16 +1,16 @@
-// The part of a long row in which the elements of some ranks must lie: by a sample, in one reading.
+// Bounds between which the elements of some ranks of a long row must lie, by a sample of it.
 //
 // Algorithm  Bounds from a sample (Floyd and Rivest, "Expected time bounds for selection", CACM 18,
 //            1975, doi:10.1145/360680.360691). One element of each of many stretches of equal
 //            length, at a place that depends on the stretch's number alone, is a sample; two of its
-//            ranks, by (key, position), are bounds between which the wanted ranks lie but for one
-//            case in thousands of millions. The filter reads the row, counts what comes before the
-//            lower bound and keeps what lies between: positions break ties, so that equal keys make
-//            it no longer. If a rank does lie outside, or more was kept than there is room for, who
-//            reads the counts (top_k/select.cuh) takes the row itself.
-// Bytes      sizeof(T) per element, and what is kept; launches: three.
-// Storage    What is kept, and the sample: by formulas of the host's side.
-// Bits       What is kept comes in any order, and is put in one by who reads it.
+//            ranks, by (key, position), are bounds between which a wanted rank lies but for one
+//            case in thousands of millions. What lies there is kept (top_k/filter.cuh), in a list
+//            for each pair of bounds, which do not overlap. If a rank does lie outside, or more was
+//            kept than there is room for, who reads the counts (top_k/select.cuh,
+//            top_k/narrow.cuh) takes the row itself.
+// Bytes      of the sample; launches: two.
+// Storage    The sample: by formulas of the host's side.
+// Bits       Bounds are elements: there is one result.
 #ifndef GPUALGO_TOP_K_SAMPLE_CUH
 #define GPUALGO_TOP_K_SAMPLE_CUH
 
@@ -21,6 +21,9 @@
 
 namespace gpualgo {
 
+constexpr int most_ranks = 8;  // that one reading is for
+
+// Of one list of elements that are kept.
 struct SampleBounds {
   uint64 first_key, first_position;  // nothing before it is kept
   uint64 last_key, last_position;    // nothing behind it
@@ -30,6 +33,40 @@ struct SampleBounds {
   __device__ bool holds(int64 rank, int64 capacity) const {
     return num_kept <= uint64(capacity) && uint64(rank) >= num_before &&
            uint64(rank) - num_before < num_kept;
+  }
+};
+
+// A row's elements, or what was kept of them: one program for both.
+template <class Order, class Index>
+struct LeftElements {
+  using Ordered = typename Order::Ordered;
+  RowElements<Order, Index> row;
+  const Ordered* keys = nullptr;  // null: nothing was kept
+  const Index* positions = nullptr;
+  int64 first = 0, count = row.count;
+
+  __device__ Ordered key(Index i) const {
+    return keys != nullptr ? keys[first + i] : row.key(Index(first) + i);
+  }
+  __device__ Index position(Index i) const {
+    return keys != nullptr ? positions[first + i] : Index(first) + i;
+  }
+
+  // Goes on to what was kept, if the element of a rank is there; returns its rank there.
+  __device__ int64 take(const SampleBounds& bounds, const unsigned char* kept_keys,
+                        const unsigned char* kept_positions, int64 rank, int64 capacity) {
+    if (!bounds.holds(rank, capacity)) return rank;
+    keys = reinterpret_cast<const Ordered*>(kept_keys);
+    positions = reinterpret_cast<const Index*>(kept_positions);
+    count = int64(bounds.num_kept);
+    return rank - int64(bounds.num_before);
+  }
+  // Leaves one of equal parts, of which there are a power of two.
+  __device__ void share(int64 number, uint32 parts) {
+    const int64 most = (count + parts - 1) >> (31 - ptx::clz(parts));
+    first += number * most;
+    const int64 rest = count - number * most;
+    count = rest < 0 ? 0 : rest < most ? rest : most;
   }
 };
 
@@ -61,6 +98,13 @@ __device__ inline uint64 place_in_stretch(uint64 stretch, uint64 size, uint32 bi
   return (stretch * size + offset) >> bits;  // of rows of fewer than 2^(64 - b)
 }
 
+// By one thread for each bound.
+__device__ inline void set_bound(SampleBounds& bounds, bool is_last, uint64 key, uint64 position) {
+  (is_last ? bounds.last_key : bounds.first_key) = key;
+  (is_last ? bounds.last_position : bounds.first_position) = position;
+  (is_last ? bounds.num_kept : bounds.num_before) = 0;
+}
+
 // overlaps, here and below: the kernel behind it may be launched early, and waits.
 template <int block_threads, bool overlaps, class Order, class Index>
 __global__ void __launch_bounds__(block_threads)
@@ -81,43 +125,13 @@ struct BoundSampleParams {
   const unsigned char* keys;
   const unsigned char* positions;
   SampleBounds* bounds;
-  int64 num_samples;
-  int64 first, last;  // ranks; before the first and behind the last sample: no bound
+  uint32* control;  // of who selects from what is kept: is cleared
+  int64 num_samples, control_words;
+  // Ranks in the sample; before the first and behind the last of them: no bound.
+  int64 first[most_ranks], last[most_ranks];
 };
 
-// Finds the bounds that two ranks of a sample are. All threads of the block call it.
-template <int block_threads, class Order, class Index>
-struct BoundSample {
-  using Ordered = typename Order::Ordered;
-  using Search = RankSearch<block_threads, Ordered, Index>;
-  using Shared = typename Search::Shared;
-
-  __device__ static void clear(SampleBounds& bounds) {  // before the barriers of a search
-    if (threadIdx.x != 0) return;
-    bounds.num_before = bounds.num_kept = 0;
-    bounds.first_key = bounds.first_position = 0;
-    bounds.last_key = bounds.last_position = ~uint64(0);
-  }
-
-  __device__ static void run(const KeptElements<Order, Index>& sample, Shared& shared, int64 first,
-                             int64 last, SampleBounds& bounds) {
-#pragma unroll 1
-    for (int end = 0; end < 2; ++end) {
-      const int64 rank = end == 0 ? first : last;
-      if (!Search::agreed(rank >= 0 && rank < sample.count)) continue;
-      Search search{shared, Index(rank), Index(sample.count)};
-      search.find(sample, false);
-      Search::for_each(sample, [&](bool is_there, Index i, Ordered key) {
-        if (!is_there || !search.cut.agrees(sample, i, key)) return;
-        (end == 0 ? bounds.first_key : bounds.last_key) = key;
-        (end == 0 ? bounds.first_position : bounds.last_position) = sample.position(i);
-      });
-      ptx::syncthreads();
-    }
-  }
-};
-
-// A single block.
+// A block for each bound: of list i block 2 i finds the first, the next one the last.
 template <int block_threads, bool overlaps, class Order, class Index>
 __global__ void __launch_bounds__(block_threads, 1)
     bound_sample_kernel(const __grid_constant__ BoundSampleParams params) {
@@ -125,176 +139,29 @@ __global__ void __launch_bounds__(block_threads, 1)
     ptx::griddepcontrol_launch_dependents();
     ptx::griddepcontrol_wait();
   }
-  using Bound = BoundSample<block_threads, Order, Index>;
-  auto& shared = ptx::shared_memory<typename Bound::Shared>();
-  Bound::clear(*params.bounds);
-  Bound::run({params.keys, params.positions, params.num_samples}, shared, params.first, params.last,
-             *params.bounds);
-}
-
-struct FilterParams {
-  const unsigned char* row;
-  SampleBounds* bounds;
-  unsigned char* keys;
-  unsigned char* positions;
-  int64 row_items, capacity;
-  uint64 flip;
-};
-
-template <int block_threads_, int loads_, int min_blocks_, bool overlaps_>
-struct FilterPolicy {
-  static constexpr int block_threads = block_threads_;
-  static constexpr int loads = loads_;  // vectors per thread
-  static constexpr int min_blocks = min_blocks_;
-  static constexpr bool overlaps = overlaps_;
-};
-
-template <class Policy, class Elements, class Index>
-struct Filter {
-  using Item = typename Elements::Item;
-  using Ordered = typename Elements::Ordered;
-  static constexpr int threads = Policy::block_threads, loads = Policy::loads;
-  static constexpr int items = vector_bytes / int(sizeof(Item));
-  static constexpr int batch = items * loads;
-  static_assert(batch <= 32);
-
-  Elements elements;
-  SampleBounds* bounds;
-  Ordered* keys;
-  Index* positions;
-  uint64 capacity;
-  Ordered first_key, last_key;
-  uint64 first_position, last_position;
-  uint64 num_before = 0;
-
-  __device__ Filter(const Elements& elements, SampleBounds* bounds, unsigned char* keys,
-                    unsigned char* positions, int64 capacity)
-      : elements(elements),
-        bounds(bounds),
-        keys(reinterpret_cast<Ordered*>(keys)),
-        positions(reinterpret_cast<Index*>(positions)),
-        capacity(uint64(capacity)),
-        first_key(Ordered(bounds->first_key)),
-        last_key(Ordered(bounds->last_key)),
-        first_position(bounds->first_position),
-        last_position(bounds->last_position) {}
-
-  // Whether an element may be kept, going by its key; counts it if it comes before all that are.
-  __device__ bool may_keep(Item item) {
-    const Ordered key = elements.ordered(item);
-    num_before += key < first_key;
-    return Ordered(key - first_key) <= Ordered(last_key - first_key);
+  using Ordered = typename Order::Ordered;
+  using Search = RankSearch<block_threads, Ordered, Index>;
+  auto& shared = ptx::shared_memory<typename Search::Shared>();
+#pragma unroll 1  // else the compiler divides by the step
+  for (int64 i = int64(blockIdx.x) * block_threads + threadIdx.x; i < params.control_words;
+       i += int64(gridDim.x) * block_threads) {
+    params.control[i] = 0;
   }
-  // Whether it is: of keys that are a bound's the position decides.
-  __device__ bool keeps(Index i) {
-    const Ordered key = elements.key(i);
-    const uint64 position = elements.position(i);
-    if (key == first_key && position < first_position) {
-      ++num_before;
-      return false;
-    }
-    return key != last_key || position <= last_position;
+  const int list = blockIdx.x / 2;
+  const bool is_last = blockIdx.x % 2 != 0;
+  SampleBounds& bounds = params.bounds[list];
+  const int64 rank = is_last ? params.last[list] : params.first[list];
+  if (!Search::agreed(rank >= 0 && rank < params.num_samples)) {
+    if (threadIdx.x == 0) set_bound(bounds, is_last, 0 - uint64(is_last), 0 - uint64(is_last));
+    return;
   }
-
-  // Keeps those of a thread's elements whose bits are set, if they are kept; at(k): the k-th. All
-  // lanes of a warp call it. It is rare enough to read keys again.
-  template <class At>
-  __device__ void keep(uint32 kept, At at) {
-    if (!ptx::any_sync(all_lanes, kept != 0)) return;
-#pragma unroll 1
-    for (uint32 rest = kept; rest != 0; rest &= rest - 1) {
-      if (!keeps(Index(at(ptx::ffs(rest) - 1)))) kept ^= rest & (0 - rest);
-    }
-    ptx::syncwarp();
-    const int number = ptx::popc(kept), lane = threadIdx.x % warp_threads;
-    int sum = number;
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) {
-      const int other = shuffle_up(sum, delta);
-      if (lane >= delta) sum += other;
-    }
-    uint64 place = 0;
-    if (lane == warp_threads - 1) {
-      place = ptx::atom_add_relaxed_gpu(&bounds->num_kept, uint64(sum));
-    }
-    place = shuffle(place, warp_threads - 1) + uint64(sum - number);
-#pragma unroll 1
-    for (uint32 rest = kept; rest != 0 && place < capacity; rest &= rest - 1) {
-      const Index i = Index(at(ptx::ffs(rest) - 1));
-      keys[place] = elements.key(i);
-      positions[place] = elements.position(i);
-      ++place;
-    }
-    ptx::syncwarp();
-  }
-
-  // The vectors from the first that is aligned on, then the rest.
-  __device__ void run() {
-    const Item* all = elements.keys;
-    const uint64 misaligned = reinterpret_cast<uint64>(all) % vector_bytes / sizeof(Item);
-    int64 head = misaligned == 0 ? 0 : items - int64(misaligned);
-    if (head > elements.count) head = elements.count;
-    const int64 vectors = (elements.count - head) / items;
-    const Item* body = all + head;
-    const int64 step = int64(gridDim.x) * threads * loads;
-#pragma unroll 1
-    for (int64 begin = int64(blockIdx.x) * threads * loads;
-         ptx::any_sync(all_lanes, begin < vectors); begin += step) {
-      const int64 vector = begin + threadIdx.x;
-      Pack<Item, items> packs[loads];
-#pragma unroll
-      for (int j = 0; j < loads; ++j) {
-        if (vector + j * threads < vectors) {
-          packs[j] = load_pack<Item, items>(body + (vector + j * threads) * items);
-        }
-      }
-      uint32 kept = 0;
-#pragma unroll
-      for (int j = 0; j < loads; ++j) {
-        if (vector + j * threads < vectors) {
-#pragma unroll
-          for (int i = 0; i < items; ++i) {
-            if (may_keep(packs[j].items[i])) kept |= 1u << (j * items + i);
-          }
-        }
-      }
-      keep(kept, [&](int i) { return head + (vector + i / items * threads) * items + i % items; });
-    }
-    if (blockIdx.x == 0) edges(head, head + vectors * items);
-    finish();
-  }
-
-  // What lies before the first whole vector, and behind the last: fewer than a block has threads.
-  __device__ void edges(int64 head, int64 tail) {
-    const int64 i = threadIdx.x < head ? threadIdx.x : tail + threadIdx.x - head;
-    const bool is_there = i < elements.count;
-    const uint32 kept = is_there && may_keep(elements.keys[i]) ? 1 : 0;
-    keep(kept, [&](int) { return i; });
-  }
-
-  __device__ void finish() {
-    uint64 sum = num_before;
-#pragma unroll
-    for (int delta = 1; delta < warp_threads; delta *= 2) sum += shuffle_xor(sum, delta);
-    if (threadIdx.x % warp_threads == 0 && sum != 0) {
-      ptx::atom_add_relaxed_gpu(&bounds->num_before, sum);
-    }
-  }
-};
-
-template <class Policy, class Order, class Index>
-__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    filter_kernel(const __grid_constant__ FilterParams params) {
-  if constexpr (Policy::overlaps) {
-    ptx::griddepcontrol_launch_dependents();
-    ptx::griddepcontrol_wait();
-  }
-  using Elements = RowElements<Order, Index>;
-  const Elements row{reinterpret_cast<const typename Order::Key*>(params.row), params.row_items,
-                     typename Order::Ordered(params.flip)};
-  Filter<Policy, Elements, Index>(row, params.bounds, params.keys, params.positions,
-                                  params.capacity)
-      .run();
+  const KeptElements<Order, Index> sample{params.keys, params.positions, params.num_samples};
+  Search search{shared, Index(rank), Index(sample.count)};
+  search.find(sample, false);
+  Search::for_each(sample, [&](bool is_there, Index i, Ordered key) {
+    if (!is_there || !search.cut.agrees(sample, i, key)) return;
+    set_bound(bounds, is_last, key, sample.position(i));
+  });
 }
 
 }  // namespace gpualgo

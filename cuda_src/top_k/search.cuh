@@ -211,6 +211,19 @@ struct RankSearch {
   // Counts a digit of the elements that agree, and finds the one that the rank falls into.
   template <bool by_position, class Word, class Source>
   __device__ void choose(const Source& source, int shift, uint32 digits) {
+    count_digits<by_position>(source, shift, digits);
+    look_up();
+    ptx::syncthreads();
+  }
+
+  __device__ void add(uint32 digit, int number) {
+    ptx::atom_add_relaxed_cta(&shared.counts[digit], Index(number));
+  }
+
+ public:
+  // Counts a digit of the elements that agree. Barriers stand before and behind it.
+  template <bool by_position, class Source>
+  __device__ void count_digits(const Source& source, int shift, uint32 digits) {
     for (int i = threadIdx.x; i < select_bins; i += threads) shared.counts[i] = 0;
     ptx::syncthreads();
     for_each(source, [&](bool is_there, Index i, Ordered key) {
@@ -229,14 +242,9 @@ struct RankSearch {
       }
     });
     ptx::syncthreads();
-    look_up();
-    ptx::syncthreads();
   }
 
-  __device__ void add(uint32 digit, int number) {
-    ptx::atom_add_relaxed_cta(&shared.counts[digit], Index(number));
-  }
-
+  // Finds the digit that the rank falls into, among counts.
   __device__ void look_up() {
     const int lane = threadIdx.x % warp_threads, warp = threadIdx.x / warp_threads;
     Index sum = 0;

@@ -39,19 +39,6 @@ struct SelectRowsParams {
   uint64 flip;
 };
 
-// A row's elements, or what was kept of them: one program for both.
-template <class Order, class Index>
-struct LeftElements {
-  using Ordered = typename Order::Ordered;
-  RowElements<Order, Index> row;
-  const Ordered* keys;  // null: nothing was kept
-  const Index* positions;
-  int64 count;
-
-  __device__ Ordered key(Index i) const { return keys != nullptr ? keys[i] : row.key(i); }
-  __device__ Index position(Index i) const { return keys != nullptr ? positions[i] : i; }
-};
-
 template <class Policy, int result, class Order, class Index>
 struct SelectRow {
   using Key = typename Order::Key;
@@ -167,14 +154,9 @@ __global__ void __launch_bounds__(Policy::block_threads, 1)
   Work work{params, shared, rows + blockIdx.x * params.row_items};
   const RowElements<Order, Index> row{work.row, params.row_items, Ordered(params.flip)};
   if constexpr (is_left) {
-    LeftElements<Order, Index> left{row, nullptr, nullptr, params.row_items};
-    Index rank = Index(params.rank);
-    if (params.bounds->holds(params.rank, params.capacity)) {
-      left.keys = reinterpret_cast<const Ordered*>(params.kept_keys);
-      left.positions = reinterpret_cast<const Index*>(params.kept_positions);
-      left.count = int64(params.bounds->num_kept);
-      rank = Index(uint64(params.rank) - params.bounds->num_before);
-    }
+    LeftElements<Order, Index> left{row};
+    const Index rank = Index(left.take(*params.bounds, params.kept_keys, params.kept_positions,
+                                       params.rank, params.capacity));
     work.run(left, rank);
   } else {
     work.run(row, Index(params.rank));

@@ -53,24 +53,28 @@ def test_first_elements(backend: Backend, about: str, k: int) -> None:
         check(backend, samples()[about], k, mode)
 
 
-@pytest.mark.parametrize("is_refined", [False, True])
+@pytest.mark.parametrize("most_left", [100, 1 << 14], ids=["blocks", "a block"])
 @pytest.mark.parametrize("about", samples())
 def test_ranks(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch, about: str, is_refined: bool
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, about: str, most_left: int
 ) -> None:
-    if is_refined:  # what is kept is filtered again
-        monkeypatch.setattr(policy, "REFINED_ROW", 0)
-        monkeypatch.setattr(policy, "REFINED_BITS", 8)
-        monkeypatch.setattr(policy, "DEVIATIONS", 2)
-    check_ranks(backend, samples()[about], [0, 1, 100, N // 2, N - 2, N - 1])
+    """Several in one reading, near each other or not, by many blocks or by one for each."""
+    monkeypatch.setattr(policy, "MOST_LEFT", most_left)
+    monkeypatch.setattr(policy, "DEVIATIONS", 2)  # their bounds do not overlap
+    x = samples()[about]
+    check_ranks(backend, x, [N - 1, 0, 1, 100, N // 2, N - 2, N // 4, N // 2 + 1])
+    check_ranks(backend, x, [N // 3])
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "int64", "float64"])
-def test_dtypes(backend: Backend, dtype: str) -> None:
+def test_dtypes(backend: Backend, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     x = some(N, dtype)
     check(backend, x, 60, "largest")
     check(backend, x, 300, "smallest")
     check_ranks(backend, x, [N // 3])
+    monkeypatch.setattr(policy, "MOST_LEFT", 0)
+    check(backend, x, 300, "largest")
+    check_ranks(backend, x, [N // 5, N // 2, 3])
 
 
 def test_a_few_long_rows_of_any_alignment(backend: Backend) -> None:
@@ -83,22 +87,21 @@ def test_a_few_long_rows_of_any_alignment(backend: Backend) -> None:
         check(backend, part.copy(), 20, "largest", backend.to_device(x[0])[begin:])
 
 
-CHANGES = [
-    {"last": 0}, {"capacity": 3}, {"first": 200, "last": 210}, {"refined": 3},
-    {"refined": 9000, "capacity": 3}, {"refined": 9000, "first": 200, "last": 400},
-]  # fmt: skip
+CHANGES = [{"last": 0}, {"capacity": 3}, {"first": 200, "last": 210}]
 
 
+@pytest.mark.parametrize("most_left", [0, 1 << 14], ids=["blocks", "a block"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_samples_that_mislead(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, change: dict[str, int], most_left: int
 ) -> None:
     """Too few are kept, or more than there is room for: the row itself is looked at."""
+    monkeypatch.setattr(policy, "MOST_LEFT", most_left)
     usual = policy.sample_of
 
     def changed(row_items: int, rank: int, is_one: bool) -> policy.Sample:
         sample = replace(usual(row_items, rank, is_one), **change)
-        return sample if is_one else replace(sample, first=-1, refined=0)
+        return replace(sample, first=min(sample.first, sample.last) if is_one else -1)
 
     monkeypatch.setattr(policy, "sample_of", changed)
     x = some(N, "float32")
@@ -115,7 +118,7 @@ def test_samples_are_in_proportion(log: int) -> None:
                 sample = policy.sample_of(n, rank, is_one)
                 size = 1 << sample.bits
                 assert -1 <= sample.first < (rank + 1) * size / n < sample.last + 1 <= size + 1
-                assert sample.refined <= sample.capacity <= n
+                assert 0 < sample.capacity <= n
                 # The kernel's product of a stretch's number and the length stays in 64 bits.
                 assert size * n < 1 << 64
 
@@ -135,5 +138,7 @@ def test_positions_of_64_bits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) ->
         for k in (20, 300):
             check(cuda, x, k, "largest")
         check_ranks(cuda, x, [3, 700])
-    monkeypatch.setattr(policy, "REFINED_ROW", 0)
-    check_ranks(cuda, some(N + 1, "int16"), [N // 2])
+    monkeypatch.setattr(policy, "MOST_LEFT", 0)
+    for dtype in ("int16", "float64"):
+        check_ranks(cuda, some(N + 1, dtype), [N // 2, 70, N])
+        check(cuda, some(N + 1, dtype), 300, "largest")

@@ -60,9 +60,6 @@ class _Builder(Builder):
         if not source.is_ready:
             self._rows = self._piece(source.num_bytes)
             self._copy(source, True, self._rows)
-        self._long_rows = LongRows(
-            self.device, self._dtype, self._descending, self._row_items, self._flip, self._rows
-        )
         self._homes = [t.place if t.is_ready else self._piece(t.num_bytes) for t in self._targets]
 
     def plan(self) -> Plan:
@@ -88,29 +85,51 @@ class _Builder(Builder):
     def add_ranks(self, ranks: Sequence[int]) -> None:
         """Find the element of each rank in each row."""
         (home,) = self._homes
-        order = self._ordered() if len(ranks) > policy.MOST_RANKS else None
-        samples = [policy.sample_of(self._row_items, rank, True) for rank in ranks]
-        kept: Kept | None = None
-        for i, rank in enumerate(ranks):
-            start = i * self._num_rows * self._itemsize
-            way = policy.way_of_rank(self._num_rows, self._row_items, rank)
-            if order is not None:
+        ways = [policy.way_of_rank(self._num_rows, self._row_items, rank) for rank in ranks]
+        if len(ranks) > policy.MOST_RANKS:
+            order = self._ordered()
+            for start, rank in zip(self._starts(ranks), ranks, strict=True):
                 self._add_take(order, self._row_items, rank, 1, (home, start), NONE)
-            elif way == policy.SHORT:
-                self._add_short(rank + 1, (home, start), NONE)
-            elif way == policy.BLOCK:
+        elif policy.LONG in ways:
+            self._add_ranks_of_long(ranks)
+        else:
+            for way, start, rank in zip(ways, self._starts(ranks), ranks, strict=True):
+                if way == policy.SHORT:
+                    self._add_short(rank + 1, (home, start), NONE)
+                    continue
                 takes = {"values": (home, start), "positions": NONE}
                 self._add_select(policy.ONE, self._num_rows, rank, 0, takes)
-            else:
-                kept = kept or self._kept(samples)
-                left = self._long_rows.left(samples[i], kept)
-                selecting = self._selecting(policy.ONE, 0, True)[1]
-                self._long_rows.compile_kernels(bool(samples[i].refined), selecting)
-                for row in range(self._num_rows):
-                    begin = start + row * self._itemsize
-                    takes = {"values": (home, begin), "positions": NONE}
-                    self.steps += self._long_rows.steps(row, rank, samples[i], kept)
-                    self._add_select(policy.ONE, 1, rank, 0, takes, row, left)
+
+    def _starts(self, ranks: Sequence[int]) -> list[int]:
+        """Return where the elements of each rank begin, in bytes."""
+        return [i * self._num_rows * self._itemsize for i in range(len(ranks))]
+
+    def _add_ranks_of_long(self, ranks: Sequence[int]) -> None:
+        (home,) = self._homes
+        long_rows = self._long_rows(ranks, True)
+        kept = self._kept(long_rows)
+        step = self._num_rows * self._itemsize
+        if long_rows.is_narrowed:
+            build.kernels([*long_rows.specs, *long_rows.narrow_specs], self.device)
+        else:
+            selecting = self._selecting(policy.ONE, 0, True)[1]
+            build.kernels([*long_rows.specs, selecting], self.device)
+        for row in range(self._num_rows):
+            self.steps += long_rows.steps(row, kept)
+            begin = row * self._itemsize
+            if long_rows.is_narrowed:
+                self.steps += long_rows.narrow(row, kept, (home, begin), step)
+                continue
+            for i, rank in enumerate(ranks):
+                takes = {"values": (home, begin + i * step), "positions": NONE}
+                left = long_rows.left(i, kept)
+                self._add_select(policy.ONE, 1, rank, 0, takes, row, left)
+
+    def _long_rows(self, ranks: Sequence[int], is_one: bool) -> LongRows:
+        return LongRows(
+            self.device, self._dtype, self._descending, self._row_items, self._flip, self._rows,
+            ranks, is_one,
+        )  # fmt: skip
 
     # Ways.
 
@@ -155,20 +174,29 @@ class _Builder(Builder):
 
     def _add_first_of_long(self, count: int) -> None:
         values, indices = self._homes
-        sample, num_rows = policy.sample_of(self._row_items, count - 1, False), self._num_rows
-        is_sorted = count <= policy.MOST_SORTED
+        num_rows, is_sorted = self._num_rows, count <= policy.MOST_SORTED
         listed = indices if is_sorted else self._piece(num_rows * count * _POSITION_BYTES)
-        kept = self._kept([sample])
-        left = self._long_rows.left(sample, kept)
+        long_rows = self._long_rows([count - 1], False)
+        kept, left_places = self._kept(long_rows), Left({}, 0)
+        is_narrowed = long_rows.is_narrowed and not is_sorted
         result, most = (policy.SORTED, count) if is_sorted else (policy.LISTED, 0)
-        self._long_rows.compile_kernels(False, self._selecting(result, most, True)[1])
+        if is_narrowed:
+            build.kernels([*long_rows.specs, *long_rows.narrow_specs], self.device)
+        else:
+            selecting = self._selecting(result, most, True)[1]
+            build.kernels([*long_rows.specs, selecting], self.device)
+            left_places = long_rows.left(0, kept)
         for row in range(num_rows):
+            positions = listed, row * count * _POSITION_BYTES
+            self.steps += long_rows.steps(row, kept)
+            if is_narrowed:
+                self.steps += long_rows.narrow(row, kept, positions)
+                continue
             takes: dict[str, Any] = {
                 "values": (values, row * count * self._itemsize) if is_sorted else NONE,
-                "positions": (listed, row * count * _POSITION_BYTES),
+                "positions": positions,
             }
-            self.steps += self._long_rows.steps(row, count - 1, sample, kept)
-            self._add_select(result, 1, count - 1, most, takes, row, left)
+            self._add_select(result, 1, count - 1, most, takes, row, left_places)
         if not is_sorted:
             self._sort_listed(listed, count)
 
@@ -213,9 +241,9 @@ class _Builder(Builder):
         spec = policy.take_spec(self._itemsize)
         self._launch(spec, grid, policy.TAKE_THREADS, packed, takes)
 
-    def _kept(self, samples: Sequence[policy.Sample]) -> Kept:
+    def _kept(self, long_rows: LongRows) -> Kept:
         """Return pieces for what is left of a row, one row after another."""
-        return Kept(*self._kept_pieces(self._long_rows.sizes(samples)))
+        return Kept(*self._kept_pieces(long_rows.sizes))
 
     def _launch(
         self, spec: build.Spec, grid: int, threads: int, packed: Any, takes: dict[str, Any],

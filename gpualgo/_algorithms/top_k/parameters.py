@@ -14,25 +14,25 @@ GATHER_SAMPLE = Parameters(
     "GatherSampleParams",
     row=POINTER, keys=POINTER, positions=POINTER, row_items=I64, flip=U64, sample_bits=U32,
 )  # fmt: skip
+RANKS = 8  # most_ranks: that one reading is for
 BOUND_SAMPLE = Parameters(
     "BoundSampleParams",
-    keys=POINTER, positions=POINTER, bounds=POINTER, num_samples=I64, first=I64, last=I64,
+    keys=POINTER, positions=POINTER, bounds=POINTER, control=POINTER, num_samples=I64,
+    control_words=I64, first=I64[RANKS], last=I64[RANKS],
 )  # fmt: skip
 BOUNDS_BYTES = 48  # of SampleBounds
 FILTER = Parameters(
     "FilterParams",
-    row=POINTER, bounds=POINTER, keys=POINTER, positions=POINTER, row_items=I64, capacity=I64,
-    flip=U64,
+    row=POINTER, bounds=POINTER, keys=POINTER, positions=POINTER, row_items=I64, flip=U64,
+    begin=I64[RANKS], capacity=I64[RANKS],
 )  # fmt: skip
-BOUND_KEPT = Parameters(
-    "BoundKeptParams",
-    kept_keys=POINTER, kept_positions=POINTER, bounds=POINTER, keys=POINTER, positions=POINTER,
-    next=POINTER, capacity=I64, rank=I64, sample_bits=I64, deviations=I64, more=I64,
-)  # fmt: skip
-FILTER_KEPT = Parameters(
-    "FilterKeptParams",
-    kept_keys=POINTER, kept_positions=POINTER, bounds=POINTER, keys=POINTER, positions=POINTER,
-    next=POINTER, kept_capacity=I64, rank=I64, capacity=I64,
+STATE_BYTES = 72  # of RankState
+NARROW = Parameters(
+    "NarrowParams",
+    row=POINTER, kept_keys=POINTER, kept_positions=POINTER, bounds=POINTER, states=POINTER,
+    counts=POINTER, result=POINTER, row_items=I64, result_step=I64, is_first=I64,
+    num_ranks=I64, flip=U64, ranks=I64[RANKS], lists=I64[RANKS], begin=I64[RANKS],
+    capacity=I64[RANKS],
 )  # fmt: skip
 SHORT_ROWS = Parameters(
     "ShortRowsParams",

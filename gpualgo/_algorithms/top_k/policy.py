@@ -1,13 +1,11 @@
-"""Selection by rank on a GPU: which way, which template arguments, how large a sample. Tables.
-
-Not measured on a GPU yet, but for what CUB's and PyTorch's take there (docs/top_k.md).
-"""
+"""Selection by rank on a GPU: which way, which template arguments, how large a sample. Tables."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +20,14 @@ SHORT, BLOCK, LONG, SORT = "a warp for each row", "a block for each row", "a sam
 SHORT_ROW = 1024  # elements that a warp holds, 32 to a lane
 SHORT_COUNT = WARP  # of them that it finds
 SHORT_THREADS = 256
-# To filter a row takes four launches, whatever its length; of shorter ones, or of more at once,
-# blocks that have a row each are sooner done.
+# To filter a row takes four launches or more, whatever its length; of shorter ones, or of more at
+# once, blocks that have a row each are sooner done.
 LONG_ROW = 1 << 15  # elements of a row for each row that there is
 MOST_SORTED = 2048  # elements that a block puts in order in shared memory
 FEW_SORTED = 64
 LARGEST_SHARE = 16  # more of a row than this part is no quicker to select than to sort
-MOST_RANKS = 8  # more are taken from a sorted row
+MOST_RANKS = parameters.RANKS  # more are taken from a sorted row
+MOST_LEFT = 1 << 14  # elements that are kept: of more than that many blocks find a rank
 
 
 def way_of(num_rows: int, row_items: int, count: int) -> str:
@@ -59,7 +58,7 @@ def index_bytes(row_items: int) -> int:
 
 # --- samples ------------------------------------------------------------------------------------
 
-REFINED_ROW, REFINED_BITS = 1 << 23, 15
+MOST_SAMPLE_BITS = 15  # of samples for an element of a rank, in which a block finds each bound
 DEVIATIONS, MORE = 6, 6  # of the number of samples before a rank: how far bounds lie away from it
 
 
@@ -71,7 +70,34 @@ class Sample:
     first: int  # -1: everything that comes before the last
     last: int  # the number of samples: everything that comes behind the first
     capacity: int  # elements between them that there is room for
-    refined: int = 0  # the capacity of what is kept of these, by a sample of as many; 0: all are
+
+    def kept(self, row_items: int) -> int:
+        """Return about how many elements lie between the bounds."""
+        return ((self.last - self.first) * row_items) >> self.bits
+
+
+class Lists(NamedTuple):
+    """Samples whose bounds do not overlap, and which of them holds a rank."""
+
+    samples: tuple[Sample, ...]
+    of_ranks: tuple[int, ...]
+
+
+def lists_of(row_items: int, ranks: Sequence[int], is_one: bool) -> Lists:
+    """Return the samples for the elements of some ranks, or (not is_one) up to a rank."""
+    wanted = [sample_of(row_items, rank, is_one) for rank in ranks]
+    found: list[Sample] = []
+    of_ranks = [0] * len(ranks)
+    for i in sorted(range(len(ranks)), key=lambda i: (wanted[i].first, wanted[i].last)):
+        one = wanted[i]
+        if found and one.first <= found[-1].last:
+            before = found.pop()
+            last = max(before.last, one.last)
+            capacity = min(row_items, before.capacity + one.capacity)
+            one = replace(before, last=last, capacity=capacity)
+        found.append(one)
+        of_ranks[i] = len(found) - 1
+    return Lists(tuple(found), tuple(of_ranks))
 
 
 def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
@@ -79,14 +105,10 @@ def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
 
     The samples before a rank are as many as its share of them, give or take a few of the square
     root of that. Up to a rank, candidates and samples cost alike where the samples are about
-    sqrt(8 n); for one that lies in the middle, where they are about (3 n) ** (2 / 3). Of long rows
-    it is sooner done to take a sample of the candidates again.
+    sqrt(8 n); for one that lies in the middle, where they are about (3 n) ** (2 / 3).
     """
     log = row_items.bit_length() - 1
-    bits = (2 * log + 3) // 3 if is_one else (log + 3) // 2
-    is_refined = is_one and row_items >= REFINED_ROW
-    if is_refined:
-        bits = REFINED_BITS
+    bits = min((2 * log + 3) // 3, MOST_SAMPLE_BITS) if is_one else (log + 3) // 2
     bits = max(8, min(bits, 20, log - 2))
     size = 1 << bits
     expected = (rank + 1) * size / row_items
@@ -94,17 +116,8 @@ def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
     first = max(-1, math.floor(expected - away)) if is_one else -1
     last = min(size, math.ceil(expected + away))
     between = last - first
-    capacity = min(row_items, math.ceil(_room(between) * row_items / size))
-    refined = 0
-    if is_refined:
-        widest = 2 * (DEVIATIONS * math.sqrt(size / 4) + MORE) + 2
-        refined = min(capacity, math.ceil(_room(widest) * max(1, capacity / size)))
-    return Sample(bits, first, last, capacity, refined)
-
-
-def _room(between: float) -> float:
-    """Return for how many samples there is room where so many are expected."""
-    return between + 8 * math.sqrt(between) + 32
+    room = between + 8 * math.sqrt(between) + 32  # where so many are expected
+    return Sample(bits, first, last, min(row_items, math.ceil(room * row_items / size)))
 
 
 # --- kernels ------------------------------------------------------------------------------------
@@ -170,36 +183,31 @@ def select_spec(
 
 GATHER_THREADS = 256
 FILTER_THREADS, FILTER_BLOCKS = 512, 2  # of a multiprocessor, of 64 registers
+FEW_LISTS = 4  # for which these are enough; with more there is one block
 FILTER_LOADS, FILTER_ITEMS = 4, 32  # vectors that a thread holds, of at most so many elements
 
 
-def sample_specs(dtype: Dtype, descending: bool, row_items: int, overlaps: bool) -> list[Spec]:
+FILTER_STAGED = 2048  # bytes that a warp gathers of what it keeps
+
+
+def sample_specs(
+    dtype: Dtype, descending: bool, row_items: int, num_lists: int, overlaps: bool
+) -> list[Spec]:
     """Return the kernels that take a sample, find bounds in it, and keep what lies between."""
     types = _types(dtype, descending, row_items)
     gather, bound = f"{GATHER_THREADS}, {_flag(overlaps)}", f"{LARGE_BLOCK}, {_flag(overlaps)}"
-    keep = _filter(dtype.itemsize, overlaps)
+    staged = FILTER_STAGED // (ordered_bytes(dtype) + index_bytes(row_items))
+    numbers = (
+        FILTER_THREADS, _filter_loads(dtype.itemsize), staged // WARP * WARP,
+        FILTER_BLOCKS if num_lists <= FEW_LISTS else 1, _flag(overlaps),
+    )  # fmt: skip
+    keep = f"gpualgo::FilterPolicy<{', '.join(map(str, numbers))}>, {num_lists}"
     kernels = (
-        (f"gather_sample_kernel<{gather}, {types}>", parameters.GATHER_SAMPLE),
-        (f"bound_sample_kernel<{bound}, {types}>", parameters.BOUND_SAMPLE),
-        (f"filter_kernel<{keep}, {types}>", parameters.FILTER),
+        ("sample", f"gather_sample_kernel<{gather}, {types}>", parameters.GATHER_SAMPLE),
+        ("sample", f"bound_sample_kernel<{bound}, {types}>", parameters.BOUND_SAMPLE),
+        ("filter", f"filter_kernel<{keep}, {types}>", parameters.FILTER),
     )
-    return [Spec("top_k/sample.cuh", f"gpualgo::{name}", takes) for name, takes in kernels]
-
-
-def refining_specs(dtype: Dtype, descending: bool, row_items: int, overlaps: bool) -> list[Spec]:
-    """Return the kernels that find bounds in what is kept, and keep what lies between these."""
-    types = _types(dtype, descending, row_items)
-    bound, keep = f"{LARGE_BLOCK}, {_flag(overlaps)}", _filter(ordered_bytes(dtype), overlaps)
-    kernels = (
-        (f"bound_kept_kernel<{bound}, {types}>", parameters.BOUND_KEPT),
-        (f"filter_kept_kernel<{keep}, {types}>", parameters.FILTER_KEPT),
-    )
-    return [Spec("top_k/refine.cuh", f"gpualgo::{name}", takes) for name, takes in kernels]
-
-
-def _filter(itemsize: int, overlaps: bool) -> str:
-    numbers = FILTER_THREADS, _filter_loads(itemsize), FILTER_BLOCKS, _flag(overlaps)
-    return f"gpualgo::FilterPolicy<{', '.join(map(str, numbers))}>"
+    return [Spec(f"top_k/{file}.cuh", f"gpualgo::{name}", takes) for file, name, takes in kernels]
 
 
 def filter_grid(num_items: int, itemsize: int, num_sms: int) -> int:
@@ -210,6 +218,40 @@ def filter_grid(num_items: int, itemsize: int, num_sms: int) -> int:
 
 def _filter_loads(itemsize: int) -> int:
     return min(FILTER_LOADS, FILTER_ITEMS * itemsize // VECTOR_BYTES)
+
+
+NARROW_THREADS, NARROW_BLOCKS = 256, 3  # of a multiprocessor
+NARROW_SHARE = 1 << 12  # elements of a block, at least
+DIGIT_BITS = 11
+
+
+def narrow_specs(
+    dtype: Dtype, descending: bool, row_items: int, takes_all: bool, overlaps: bool
+) -> list[Spec]:
+    """Return the kernels that find ranks among what is kept, and that write what they find."""
+    policy = f"gpualgo::NarrowPolicy<{NARROW_THREADS}, {NARROW_BLOCKS}, {_flag(overlaps)}>"
+    types = f"{policy}, {_flag(takes_all)}, {_types(dtype, descending, row_items)}"
+    return [
+        Spec("top_k/narrow.cuh", f"gpualgo::{name}<{types}>", parameters.NARROW)
+        for name in ("narrow_kernel", "write_ranks_kernel")
+    ]
+
+
+def narrow_grid(num_items: int, num_ranks: int, num_sms: int) -> int:
+    """Return how many blocks find a rank among so many items: a power of two."""
+    blocks = min(-(-num_items // NARROW_SHARE), num_sms * NARROW_BLOCKS // num_ranks)
+    return 1 << max(0, blocks.bit_length() - 1)
+
+
+def num_digits(dtype: Dtype, row_items: int) -> int:
+    """Return of how many digits keys and positions are."""
+    positions = max(1, (row_items - 1).bit_length())
+    return -(-8 * ordered_bytes(dtype) // DIGIT_BITS) + -(-positions // DIGIT_BITS)
+
+
+def control_bytes(num_ranks: int, row_items: int) -> int:
+    """Return the size of states, and counts, of some ranks."""
+    return num_ranks * (parameters.STATE_BYTES + (index_bytes(row_items) << DIGIT_BITS))
 
 
 def short_spec(dtype: Dtype, descending: bool, row_items: int) -> Spec:

@@ -84,8 +84,7 @@ _SELECT = (
     (select, "BLOCKS_PER_SM", 1),
 )
 _LONG = ((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_THREADS", 64))
-_AGAIN = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, 60, 190, 4003, 2000)))
-_NO_ROOM_AGAIN = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, 60, 190, 500, 2000)))
+_NARROW = (*_LONG, (top_k, "MOST_LEFT", 0), (top_k, "NARROW_SHARE", 200))
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
 _BY_KEY = (
     (by_key, "BLOCK_THREADS", 64),
@@ -194,9 +193,9 @@ CASES = {
     "first elements of a long row": Case(firsts((1, 4003), 40), _LONG),
     "first elements of a long row without room": Case(firsts((1, 4003), 40), _NO_ROOM),
     "many first elements of a long row": Case(firsts((1, 4003), 70), _LONG),
-    "a rank of a long row of few values": Case(ranks((4003,), 2001, spread=2), _LONG),
-    "a rank of a long row, filtered again": Case(ranks((4003,), 2001), _AGAIN),
-    "a rank of a long row without room, filtered again": Case(ranks((4003,), 2001), _NO_ROOM_AGAIN),
+    "ranks of a long row": Case(ranks((4003,), [2001, 7, 2003, 3900]), _NARROW),
+    "ranks of a long row of few values": Case(ranks((4003,), [2001, 7], spread=2), _NARROW),
+    "many first elements, narrowed": Case(firsts((1, 4003), 70), _NARROW),
     "scan walks": Case(scans((13, 70), axis=0, times=1)),
     "sort": Case(sorts(2500, np.uint32), _PASSES),
     "sort a digit": Case(sorts(6500, np.uint32, bits=8), _PASSES),

@@ -13,7 +13,7 @@ from emulator.planted.calls import Results
 
 _SEARCH, _SELECT = "top_k/search.cuh", "top_k/select.cuh"
 _SAMPLE, _ROWS, _TAKE = "top_k/sample.cuh", "top_k/rows.cuh", "top_k/take.cuh"
-_REFINE = "top_k/refine.cuh"
+_FILTER, _NARROW = "top_k/filter.cuh", "top_k/narrow.cuh"
 
 BUGS: tuple[Bug, ...] = (
     bug(
@@ -131,39 +131,110 @@ BUGS: tuple[Bug, ...] = (
         "UNINITIALISED",
     ),
     bug(
-        "sample: what comes before is forgotten",
-        _SAMPLE,
-        "      ++num_before;\n",
+        "filter: what comes before is forgotten",
+        _FILTER,
+        "        ++num_before[l];\n",
         "",
-        "a rank of a long row of few values",
+        "ranks of a long row of few values",
         WRONG,
     ),
     bug(
-        "sample: the place is the block's own",
-        _SAMPLE,
-        "ptx::atom_add_relaxed_gpu(&bounds->num_kept",
-        "ptx::atom_add_relaxed_cta(&bounds->num_kept",
+        "filter: a place among a block's own",
+        _FILTER,
+        "ptx::atom_add_relaxed_gpu(&params.bounds[l].num_kept",
+        "ptx::atom_add_relaxed_cta(&params.bounds[l].num_kept",
         "first elements of a long row",
         "RACE",
     ),
     bug(
-        "sample: elements behind the last vector",
-        _SAMPLE,
-        "const bool is_there = i < elements.count;",
-        "const bool is_there = i <= elements.count;",
+        "filter: elements behind the last vector",
+        _FILTER,
+        "const bool is_there = i < row.count;",
+        "const bool is_there = i <= row.count;",
         "first elements of a long row",
         "OUT OF BOUNDS",
     ),
     bug(
-        "refine: what does not hold the rank is filtered",
-        _REFINE,
-        "  if (!bounds.holds(params.rank, params.kept_capacity)) return;",
-        "",
-        "a rank of a long row without room, filtered again",
+        "filter: what others have gathered is not waited for",
+        _FILTER,
+        "  __device__ void flush() {\n    ptx::syncwarp();",
+        "  __device__ void flush() {",
+        "ranks of a long row",
         "RACE",
-        "OUT OF BOUNDS",
-        "UNDEFINED",
         "UNINITIALISED",
+    ),
+    bug(
+        "filter: gathered anew before it has left",
+        _FILTER,
+        "    ptx::syncwarp();\n    num_staged = 0;",
+        "    num_staged = 0;",
+        "many first elements, narrowed",
+        "RACE",
+    ),
+    bug(
+        "filter: more than a warp can gather",
+        _FILTER,
+        "    if (total > staged) {\n      keep_each(kept, at);\n      return;\n    }\n",
+        "",
+        "ranks of a long row of few values",
+        "OUT OF BOUNDS",
+        "RACE",
+        WRONG,
+    ),
+    bug(
+        "filter: all in the first list",
+        _FILTER,
+        ") list = l + 1;",
+        ") list = l;",
+        "ranks of a long row",
+        WRONG,
+    ),
+    bug(
+        "narrow: counts of a part of the blocks",
+        _NARROW,
+        "shared.is_last = ptx::atom_add_acq_rel_gpu<1>(&state.num_done) == parts - 1;",
+        "shared.is_last = ptx::atom_add_acq_rel_gpu<1>(&state.num_done) == 0;",
+        "ranks of a long row",
+        "RACE",
+        WRONG,
+        "UNINITIALISED",
+    ),
+    bug(
+        "narrow: counts that are not cleared",
+        _NARROW,
+        "      counts[i] = 0;\n",
+        "",
+        "ranks of a long row",
+        WRONG,
+        "UNINITIALISED",
+    ),
+    bug(
+        "narrow: digits looked up before they are there",
+        _NARROW,
+        "    ptx::syncthreads();\n    search.look_up();",
+        "    search.look_up();",
+        "ranks of a long row",
+        "RACE",
+    ),
+    bug(
+        "narrow: no barrier before the last block is told",
+        _NARROW,
+        "    ptx::syncthreads();\n    if (!shared.is_last) return;",
+        "    if (!shared.is_last) return;",
+        "ranks of a long row",
+        "RACE",
+        "UNINITIALISED",
+    ),
+    bug(
+        "narrow: states of a call before",
+        "top_k/sample.cuh",
+        "    params.control[i] = 0;\n",
+        "",
+        "ranks of a long row",
+        WRONG,
+        "UNINITIALISED",
+        "UNDEFINED",
+        "OUT OF BOUNDS",
     ),
     bug(
         "short rows: an element too far",
@@ -225,11 +296,12 @@ def firsts(shape: tuple[int, ...], k: int, spread: int = 300) -> Any:
     """Return calls for the first elements of rows."""
 
     def calls(gpu: Backend, rng: np.random.Generator) -> Results:
-        x = rng.integers(-spread, spread + 1, shape).astype(np.int32)
-        want = np.argsort(~x, axis=-1, kind="stable")[..., :k]
-        values, indices = ga.top_k(gpu.to_device(x), k)
-        yield indices, want
-        yield values, np.take_along_axis(x, want, -1)
+        for _ in range(2):
+            x = rng.integers(-spread, spread + 1, shape).astype(np.int32)
+            want = np.argsort(~x, axis=-1, kind="stable")[..., :k]
+            values, indices = ga.top_k(gpu.to_device(x), k)
+            yield indices, want
+            yield values, np.take_along_axis(x, want, -1)
 
     return calls
 
@@ -243,11 +315,11 @@ def firsts_of_a_few_lanes(gpu: Backend, rng: np.random.Generator) -> Results:
     yield ga.top_k(gpu.to_device(x), 12).indices, want
 
 
-def ranks(shape: tuple[int, ...], k: int, spread: int = 300) -> Any:
-    """Return calls for the element of a rank in each row."""
+def ranks(shape: tuple[int, ...], k: Any, spread: int = 300) -> Any:
+    """Return calls for the elements of some ranks in each row."""
 
     def calls(gpu: Backend, rng: np.random.Generator) -> Results:
         x = rng.integers(-spread, spread + 1, shape).astype(np.int32)
-        yield ga.kth_value(gpu.to_device(x), k), np.sort(x)[..., k]
+        yield ga.kth_value(gpu.to_device(x), k), np.moveaxis(np.sort(x)[..., k], -1, 0)
 
     return calls
