@@ -45,7 +45,8 @@ struct Filter {
   static constexpr int staged = Policy::staged;
   static constexpr int items = vector_bytes / int(sizeof(Item));
   static constexpr int batch = items * loads;
-  static_assert(batch <= 32 && staged >= warp_threads);
+  static_assert(batch <= 32 && staged >= warp_threads && staged <= 8 * warp_threads);
+  static_assert(lists <= most_ranks && most_ranks < 16);  // 4 bits tell which
 
   struct Shared {
     Ordered keys[threads / warp_threads][staged];
@@ -166,57 +167,52 @@ struct Filter {
     int list = 0;
 #pragma unroll
     for (int l = 0; l + 1 < lists; ++l) {
-      const Ordered last = Ordered(params.bounds[l].last_key);
+      const Ordered last = first_keys[l] + spans[l];
       if (key > last || (key == last && position > params.bounds[l].last_position)) list = l + 1;
     }
     return list;
   }
 
-  // Brings what the warp has gathered to the lists.
+  // Brings what the warp has gathered to the lists: counts, takes room, then writes.
   __device__ void flush() {
     ptx::syncwarp();
+    uint32 found = 0;                             // the lists of a lane's elements
+    uint32 number = lists == 1 ? num_staged : 0;  // of lane l: of list l
+    if constexpr (lists > 1) {
 #pragma unroll 1
-    for (int l = 0; l < lists; ++l) {
-      int number = lists == 1 ? num_staged : 0;
-      if constexpr (lists > 1) {
-        for (int i = lane; i < num_staged; i += warp_threads) {
-          number += list_of(keys[i], positions[i]) == l;
-        }
+      for (int begin = 0; begin < num_staged; begin += warp_threads) {
+        const int i = begin + lane;
+        const int list = i < num_staged ? list_of(keys[i], positions[i]) : lists;
+        found |= uint32(list) << begin / 8;
 #pragma unroll
-        for (int delta = 1; delta < warp_threads; delta *= 2) number += shuffle_xor(number, delta);
+        for (int l = 0; l < lists; ++l) {
+          const int count = ptx::popc(ptx::ballot_sync(all_lanes, list == l));
+          if (lane == l) number += count;
+        }
       }
-      if (number == 0) continue;
-      uint64 place = 0;
-      if (lane == 0) {
-        place = ptx::atom_add_relaxed_gpu(&params.bounds[l].num_kept, uint64(number));
-      }
-      write(l, shuffle(place, 0));
     }
-    ptx::syncwarp();
-    num_staged = 0;
-  }
-  __device__ void write(int l, uint64 place) const {
-    Ordered* kept_keys = reinterpret_cast<Ordered*>(params.keys) + params.begin[l];
-    Index* kept_positions = reinterpret_cast<Index*>(params.positions) + params.begin[l];
+    uint64 place = 0;
+    if (lane < lists && number != 0) {
+      place = ptx::atom_add_relaxed_gpu(&params.bounds[lane].num_kept, uint64(number));
+    }
 #pragma unroll 1
     for (int begin = 0; begin < num_staged; begin += warp_threads) {
       const int i = begin + lane;
-      bool is_here = i < num_staged;
-      Ordered key = 0;
-      Index position = 0;
-      if (is_here) {
-        key = keys[i];
-        position = positions[i];
-        is_here = list_of(key, position) == l;
+      const int list = i >= num_staged ? lists : lists == 1 ? 0 : int(found >> begin / 8 & 15);
+#pragma unroll
+      for (int l = 0; l < lists; ++l) {
+        const uint32 lanes = ptx::ballot_sync(all_lanes, list == l);
+        const uint64 at = shuffle(place, l) + ptx::popc(lanes & ptx::lanemask_le()) - 1;
+        if (list == l && at < uint64(params.capacity[l])) {
+          const int64 to = params.begin[l] + int64(at);
+          reinterpret_cast<Ordered*>(params.keys)[to] = keys[i];
+          reinterpret_cast<Index*>(params.positions)[to] = positions[i];
+        }
+        if (lane == l) place += ptx::popc(lanes);
       }
-      const uint32 lanes = ptx::ballot_sync(all_lanes, is_here);
-      const uint64 at = place + ptx::popc(lanes & ptx::lanemask_le()) - 1;
-      if (is_here && at < uint64(params.capacity[l])) {
-        kept_keys[at] = key;
-        kept_positions[at] = position;
-      }
-      place += ptx::popc(lanes);
     }
+    ptx::syncwarp();
+    num_staged = 0;
   }
 
   // The vectors from the first that is aligned on, then the rest.

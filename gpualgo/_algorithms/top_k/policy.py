@@ -184,7 +184,7 @@ def select_spec(
 GATHER_THREADS = 256
 FILTER_THREADS, FILTER_BLOCKS = 512, 2  # of a multiprocessor, of 64 registers
 FEW_LISTS = 4  # for which these are enough; with more there is one block
-FILTER_LOADS, FILTER_ITEMS = 4, 32  # vectors that a thread holds, of at most so many elements
+FILTER_LOADS, FILTER_ITEMS = 8, 32  # vectors that a thread holds, of at most so many elements
 
 
 FILTER_STAGED = 2048  # bytes that a warp gathers of what it keeps
@@ -220,7 +220,7 @@ def _filter_loads(itemsize: int) -> int:
     return min(FILTER_LOADS, FILTER_ITEMS * itemsize // VECTOR_BYTES)
 
 
-NARROW_THREADS, NARROW_BLOCKS = 256, 3  # of a multiprocessor
+NARROW_THREADS, NARROW_BLOCKS = 256, 4  # of a multiprocessor
 NARROW_SHARE = 1 << 12  # elements of a block, at least
 DIGIT_BITS = 11
 
