@@ -16,6 +16,7 @@ from gpualgo._operators.operator import Operator
 if TYPE_CHECKING:
     from gpualgo import lazy
     from gpualgo._algorithms.adjacent_difference import adjacent_difference
+    from gpualgo._algorithms.by_index import reduce_by_index
     from gpualgo._algorithms.by_key import (
         ReducedByKey,
         exclusive_scan_by_key,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from gpualgo._api.graph import Graph, graph
     from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
-    from gpualgo._api.reduce_by_index import reduce_by_index
     from gpualgo._api.segmented_sort import segmented_sort
     from gpualgo._api.temp_storage import temp_storage_bytes
     from gpualgo._api.unique import unique
@@ -126,7 +126,7 @@ _LAZY = {
     "merge": "_algorithms.merge_sort",
     "merge_sort": "_algorithms.merge_sort",
     "prepare": "_api.prepare",
-    "reduce_by_index": "_api.reduce_by_index",
+    "reduce_by_index": "_algorithms.by_index",
     "reduce_by_key": "_algorithms.by_key",
     "run_length_encode": "_algorithms.runs",
     "searchsorted": "_algorithms.searchsorted",

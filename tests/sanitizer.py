@@ -364,6 +364,24 @@ def by_key(n: int) -> None:
     same(groups.keys, np.unique(keys))
 
 
+def by_index(n: int) -> None:
+    """Few results and many, indices in any order, in runs and out of range, pairs, starts."""
+    h = RNG.integers(-1000, 1000, n).astype(np.int32)
+    x = xp.asarray(h)
+    for size in (1, 9, 700, 9000):
+        for indices in (RNG.integers(0, size, n), np.sort(RNG.integers(0, size, n))):
+            want = np.bincount(indices, h, size).astype(np.int32)
+            k = xp.asarray(indices.astype(np.int32))
+            same(ga.reduce_by_index(k, x, size), want)
+            same(ga.reduce_by_index(k, x, size, xp.asarray(want)), 2 * want)
+            pairs = ga.reduce_by_index(
+                k[::2], (x[::2], x[::2]), size, (0, 0), lambda a, b: (a[0] + b[0], b[1])
+            )
+            same(pairs[0], np.bincount(indices[::2], h[::2], size).astype(np.int32))
+    if xp is not np:
+        same(ga.reduce_by_index(xp.asarray(np.full(n, -1)), x, 5), np.zeros(5, np.int32))
+
+
 def merges(n: int) -> None:
     """Sorts by a function, and merges of two arrays, with values."""
     h = RNG.integers(-1000, 1000, n).astype(np.int32)
@@ -475,6 +493,7 @@ for n in (1, 33, 4097, 50_000):
     run(joint_histograms, n)
     run(selections, n)
     run(by_key, n)
+    run(by_index, n)
     run(differences, n)
     run(segments, n)
     run(merges, n)

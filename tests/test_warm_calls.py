@@ -66,6 +66,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
         ),
         "inclusive_scan_by_key": lambda: ga.inclusive_scan_by_key(mask, x, consecutive=True),
         "exclusive_scan_by_key": lambda: ga.exclusive_scan_by_key(mask, x, consecutive=True),
+        "reduce_by_index": lambda: ga.reduce_by_index(keys, x, 64),
         "find": lambda: ga.find(x, mask),
         "count": lambda: ga.count(x, mask),
     }
@@ -119,6 +120,9 @@ def _plans() -> dict[str, Callable[[], Any]]:
         "exclusive_scan_by_key": (
             _twice(ga.prepare(ga.exclusive_scan_by_key, x, x, consecutive=True)), x, _array(),
         ),
+        "reduce_by_index": (
+            _beside(ga.prepare(ga.reduce_by_index, keys, x, 64), x), keys, _array(shape=(64,)),
+        ),
     }  # fmt: skip
 
     def bound(plan: Any, source: FakeArray, target: FakeArray) -> Callable[[], Any]:
@@ -150,7 +154,7 @@ PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclus
          "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
          "merge", "searchsorted", *SEGMENTED, "top_k", "kth_value", "select", "stable_partition",
          "run_length_encode", "reduce_by_key", "inclusive_scan_by_key",
-         "exclusive_scan_by_key")  # fmt: skip
+         "exclusive_scan_by_key", "reduce_by_index")  # fmt: skip
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
 # Who waits is decided on the way.
 COUNTED = ("select", "stable_partition", "run_length_encode", "reduce_by_key")

@@ -11,6 +11,7 @@ ALGORITHMS: tuple[Callable[..., Any], ...]
 
 _NAMES = {
     "adjacent_difference": ("adjacent_difference",),
+    "by_index": ("reduce_by_index",),
     "by_key": ("reduce_by_key", "inclusive_scan_by_key", "exclusive_scan_by_key"),
     "extremes": ("argmin", "argmax", "minmax"),
     "find": ("find", "count"),

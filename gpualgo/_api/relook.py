@@ -16,7 +16,7 @@ from gpualgo._pipeline.problem import Problem, Request
 # Parameters that are read.
 _INPUTS = (
     "x", "keys", "values", "arrays", "weights", "predicate", "a", "b", "a_values", "b_values",
-    "offsets",
+    "offsets", "indices",
 )  # fmt: skip
 Relook = Callable[[tuple[Any, ...]], Request]
 

@@ -15,6 +15,7 @@ from contract.case import Case
 from contract.cases_of_choices import (
     LONG,
     PAIR,
+    by_index,
     by_key,
     finds,
     firsts,
@@ -284,6 +285,7 @@ CASES = [
     *segments(ga.segmented_reduce), *segments(ga.segmented_inclusive_scan),
     *segments(ga.segmented_exclusive_scan),
     *by_key(ga.reduce_by_key), *by_key(ga.inclusive_scan_by_key), *by_key(ga.exclusive_scan_by_key),
+    *by_index(ga.reduce_by_index),
 ]  # fmt: skip
 
 

@@ -154,3 +154,25 @@ def by_key(f: Callable[..., Any]) -> list[Case]:
         case("lazy ones", (((3001,), "int8"), ((3001,), "int32")), {}, is_lazy=True,
              puts_together=True),
     ]  # fmt: skip
+
+
+def by_index(f: Callable[..., Any]) -> list[Case]:
+    """Return calls whose indices are all in range, as bytes are."""
+
+    def case(
+        about: str, shape: Any, dtype: str, options: Any = None, *more: Any, **others: Any
+    ) -> Case:  # fmt: skip
+        given = {"size": 256, **(options or {})}
+        others["of_empty"] = given.get("init", 0)
+        inputs = (shape, "uint8"), (shape, dtype)
+        return Case(f, about, inputs, given, *more, last_are=("x",), **others)
+
+    return [
+        case("several tiles", LONG, "float32"),
+        case("rows", (37, 211), "int16", {"dtype": "int64", "init": 5}),
+        case("an operator", (3001,), "int32", {"init": 7}, shifted, captures=True),
+        case("no axes", (), "float32"),
+        # To a graph two arrays without memory are one.
+        case("empty", (0, 5), "float32", can_be_recorded=False),
+        case("lazy ones", (3001,), "int32", is_lazy=True, puts_together=True),
+    ]  # fmt: skip

@@ -95,7 +95,8 @@ def test_numbers(backend: Backend, case: Case, keyword: str) -> None:
     alone = {k: v for k, v in case.options.items() if k not in others}
     case = Case(case.function, case.about, case.inputs, alone, case.operator)
     call, arrays = case.on(backend), case.arrays(backend)
-    for good in (1, np.int64(1)):
+    least = case.options[keyword] if keyword == "size" else 1  # that indices have room for
+    for good in (least, np.int64(least)):
         call(*arrays, **{keyword: good})
     for bad in (1.0, True, np.True_, np.float64(1), "1"):
         refused(backend, case, keyword, bad)

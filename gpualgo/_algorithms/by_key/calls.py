@@ -36,12 +36,13 @@ def solvable(
     kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, eq: Any, dtype: Any, stream: Any
 ) -> tuple[Any, tuple[View, ...], Any]:
     """Return the problem of runs of keys as they come, its views, and its operator."""
-    views, op, form, num_keys, classes = _input_of(keys, x, op, eq, where, stream)
+    views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream)
     rest = Rest(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
     return problem_of(kind, views, op, init, rest, where), views, op
 
 
-def _input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> Input:
+def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> Input:
+    """Return what is known of keys and values as they come."""
     if eq is not None:
         op = _with_equality(op, eq, where)
     if is_lazy(keys) or is_lazy(x):

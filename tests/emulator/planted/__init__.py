@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from emulator.planted import (
     adjacent,
+    by_index,
     by_key,
     histogram,
     joint,
@@ -26,6 +27,6 @@ from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
-    merge, select, adjacent, search, segments, top_k, by_key,
+    merge, select, adjacent, search, segments, top_k, by_key, by_index,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

@@ -12,6 +12,7 @@ from support import Backend
 import gpualgo as ga
 from emulator.planted import segments
 from emulator.planted.adjacent import differences
+from emulator.planted.by_index import by_index
 from emulator.planted.by_key import reductions_by_key, scans_by_key, scans_of_pairs
 from emulator.planted.calls import (
     Results,
@@ -140,6 +141,7 @@ CASES = {
     "scan of segments from starts": Case(segments.scans(has_starts=True)),
     "select": Case(selections(20_003, has_rest=False), _SELECT),
     "partition": Case(selections(5003, has_rest=True), _SELECT),
+    "by index": Case(by_index),
     "reduce by key": Case(reductions_by_key, _BY_KEY),
     "scan by key": Case(scans_by_key(9, 3000), _BY_KEY),
     "scan of pairs of one key": Case(scans_of_pairs, _MANY_BLOCKS),

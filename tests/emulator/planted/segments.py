@@ -158,9 +158,9 @@ def scans(has_starts: bool) -> Any:
     """Return calls of an inclusive scan, or of an exclusive one from starts."""
 
     def calls(gpu: Backend, rng: np.random.Generator) -> Results:
-        offsets = np.array([7, 8, 40, 41, 8300, N - 3])
+        offsets = np.array([7, 8, 8, 40, 41, 41, 41, 41, 8300, N - 3])
         for _ in range(2):
-            x, starts = affine(N, seed=int(rng.integers(1 << 30))), affine(5, seed=1)
+            x, starts = affine(N, seed=int(rng.integers(1 << 30))), affine(9, seed=1)
             want = x.copy()
             for start, (begin, end) in zip(starts, itertools.pairwise(offsets), strict=True):
                 for i in range(begin, end):

@@ -164,14 +164,6 @@ BUGS: tuple[Bug, ...] = (
         "UNINITIALISED",
     ),
     bug(
-        "filter: gathered anew before it has left",
-        _FILTER,
-        "    ptx::syncwarp();\n    num_staged = 0;",
-        "    num_staged = 0;",
-        "many first elements, narrowed",
-        "RACE",
-    ),
-    bug(
         "filter: more than a warp can gather",
         _FILTER,
         "    if (total > staged) {\n      keep_each(kept, at);\n      return;\n    }\n",
@@ -179,14 +171,6 @@ BUGS: tuple[Bug, ...] = (
         "ranks of a long row of few values",
         "OUT OF BOUNDS",
         "RACE",
-        WRONG,
-    ),
-    bug(
-        "filter: all in the first list",
-        _FILTER,
-        ") list = l + 1;",
-        ") list = l;",
-        "ranks of a long row",
         WRONG,
     ),
     bug(

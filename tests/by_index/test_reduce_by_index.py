@@ -140,8 +140,6 @@ def test_refused(backend: Backend) -> None:
     for kind, message, arguments in cases:
         with pytest.raises(kind, match=rf"^reduce_by_index: {message}"):
             f(*arguments)
-    with pytest.raises(TypeError, match="prepare"):
-        ga.prepare(f, indices, x, 2)
 
 
 def test_recorded(cuda: Backend) -> None:

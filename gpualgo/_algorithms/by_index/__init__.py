@@ -1,0 +1,123 @@
+"""The public function `reduce_by_index`: by tables; where there is no room for them, by a sort."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.by_index.problem import ByIndex, StartedByIndex
+from gpualgo._algorithms.by_key import calls
+from gpualgo._driver.default_device import CPU
+from gpualgo._pipeline import checks, elements, inputs, starts
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import PLAIN, problem_of
+from gpualgo._pipeline.run import run
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+    from gpualgo._operators.operator import Operator
+
+_WHERE = "reduce_by_index"
+_MOST = (1 << 31) - 3  # results: as many bins as a histogram has, but for one
+
+
+def reduce_by_index(
+    indices: ty.AnyArray, x: ty.AnyArray | ty.Arrays, size: int,
+    init: ty.FirstValues | None = None, op: ty.BinaryFunction | Operator = operator.add, *,
+    dtype: ty.DTypes | None = None, out: ty.AnyArray | ty.Outs | None = None,
+    stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Combine the elements of each index: ``result[k] = init op x[i] op x[j] op …``.
+
+    Parameters
+    ----------
+    indices : array
+        Of integers, any shape, any strides; or lazy. From 0 to ``size - 1``: the elements of others
+        are left out where a GPU reads or computes them.
+    x : array, or tuple of arrays
+        An element for each index, otherwise as for `reduce_by_key`.
+    size : int
+        How many results there are, fewer than 2**31 - 2.
+    init : scalar, array of length `size`, or tuple of them, optional
+        What each starts from, and what those have that no index is of; without it these have the
+        operator's identity. An array has a start for each, in the library and on the device of `x`.
+    op : callable
+        ``op(a, b)``, associative, as for `reduce`. Elements of an index are combined in their
+        order. Without `init` it must have an identity: ``gpualgo.Operator(op, identity=...)``
+        gives it one.
+    dtype : dtype, optional
+        The accumulator's and the result's dtype, as for `reduce`.
+    out : array, or tuple of arrays, optional
+        Where to write the result: its shape and dtype, the library and device of `x`.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the arrays' library.
+
+    Returns
+    -------
+    array, or tuple of arrays
+        Of one dimension and length `size`; in the library of `x`. A device array is returned
+        without waiting for it.
+
+    Raises
+    ------
+    TypeError
+        `indices` are no integers, `x` is no array, or init, out or op's result does not fit.
+    ValueError
+        An index of a host array, or one that the CPU computes, is out of range; there is neither
+        init nor an identity; `indices` and `x` differ in shape; size is negative or too large; out
+        has another shape or shares memory with an input.
+    CompileError
+        numba cannot compile `op`.
+
+    Notes
+    -----
+    On a GPU, one pass over the elements, which are combined in a table for each warp, and one over
+    the tables, where a table has room in 32 KiB of shared memory: up to 6500 results of 4 bytes.
+    Beyond, the elements are sorted first by as many bits as `size` needs; such calls cannot be
+    prepared. On the CPU one pass, whatever the size. Which elements are combined first depends on
+    the lengths and on where equal indices lie alone: the same input gives the same bits, float sums
+    included. See docs/by_key.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.reduce_by_index(np.array([2, 0, 2, 2]), np.array([1, 2, 3, 4]), 4)
+    array([2, 0, 8, 0])
+    """
+    size = checks.integer(size, "size", _WHERE)
+    if size < 0:
+        raise ValueError(f"{_WHERE}: size is {size}; pass how many results there are")
+    if size > _MOST:
+        raise ValueError(f"{_WHERE}: size is {size}, and at most {_MOST} is possible")
+    problem, views, start, op = _asked(indices, x, size, init, op, dtype, stream)
+    problem.for_data(views, stream)
+    if problem.device == CPU or problem.has_tables:
+        solve = run if problem.form is None else inputs.solve
+        return solve(problem, views, op, start, out, stream)
+    from gpualgo._algorithms.by_index import sorting
+
+    return sorting.reduce(problem, views, (indices, x, init, op, dtype), out, stream)
+
+
+def _asked(
+    indices: Any, x: Any, size: int, init: Any, op: Any, dtype: Any, stream: Any
+) -> tuple[ByIndex, Views, Any, Any]:
+    """Return the problem of a call, its views, its single start, and operator."""
+    try:
+        views, op, form, num_keys, classes = calls.input_of(indices, x, op, None, _WHERE, stream)
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        if text.startswith(f"{_WHERE}: keys"):
+            error.args = (text.replace("keys", "indices", 1),)
+        raise
+    rest: tuple[Any, ...] = (
+        dtype, form, num_keys, classes, False, elements.classes_of(dtype), size
+    )  # fmt: skip
+    kind: type[ByIndex] = ByIndex
+    if type(init) not in PLAIN and starts.are_arrays(init, _WHERE, one_is_value=False):
+        first, pattern = starts.taken(init, _WHERE)
+        kind, views, init = StartedByIndex, (*views, *first), None
+        rest = (*rest, pattern, elements.classes_of(pattern))
+    problem = problem_of(kind, views, op, init, rest, _WHERE)
+    assert isinstance(problem, ByIndex)
+    return problem, views, init, op

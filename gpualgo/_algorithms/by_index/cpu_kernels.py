@@ -1,0 +1,66 @@
+"""The kernels of a reduction by index on the CPU: a table for each share, joined in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from gpualgo._algorithms.by_index import cpu_parameters as at
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.leaves import leaves_of
+from gpualgo._cpu.pointers import load, pointer_to, store
+
+_words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
+
+
+def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
+    """Write the kernel that folds the elements of shares."""
+    leaves, as_a, as_index = leaves_of(acc), pointer_to(storage(acc)), pointer_to(storage(index))
+    pointers, get = leaves.pointers, leaves.load
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        indices, x = as_index(load(p, at.INDICES)), pointers(table + 8 * at.X)
+        values, marks = as_a(load(p, at.VALUES)), _bytes(load(p, at.MARKS))
+        size, share, count = load(p, at.SIZE), load(p, at.SHARE_ITEMS), load(p, at.NUM_ITEMS)
+        for task in range(first_task, last_task):
+            for i in range(task * share, min(count, (task + 1) * share)):
+                k = load(indices, i)
+                if types.uint64(k) < types.uint64(size):  # a negative one is above all
+                    place = task * size + types.intp(k)
+                    value = get(x, i)
+                    if load(marks, place):
+                        value = fn(load(values, place), value)
+                    else:
+                        store(marks, place, types.uint8(1))
+                    store(values, place, value)
+
+    return kernel
+
+
+def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
+    """Write the kernel that joins the tables of all shares."""
+    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    pointers, put, number = leaves.pointers, leaves.store, leaves.number
+    joined = at.JOINED
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        values, marks = as_a(load(p, at.VALUES)), _bytes(load(p, at.MARKS))
+        out = pointers(table + 8 * (at.X + number))
+        start, step = as_a(load(p, at.START)), load(p, at.START_STEP)
+        is_start, size, shares = load(p, at.IS_START), load(p, at.SIZE), load(p, at.NUM_SHARES)
+        for k in range(first_task * joined, min(size, last_task * joined)):
+            total, is_empty = load(start, step * k), not is_start
+            has_none = True
+            for share in range(shares):
+                if load(marks, share * size + k):
+                    value = load(values, share * size + k)
+                    total = value if is_empty else fn(total, value)
+                    is_empty = has_none = False
+            put(out, k, load(start, step * k) if has_none else total)
+
+    return kernel

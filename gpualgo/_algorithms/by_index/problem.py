@@ -1,0 +1,142 @@
+"""A reduction by index: which dtype accumulates, and what results there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._algorithms.by_index import policy
+from gpualgo._algorithms.by_key.calls import Classes
+from gpualgo._algorithms.by_key.problem import ByKey
+from gpualgo._arrays.view import View
+from gpualgo._base import recording, records
+from gpualgo._driver.default_device import CPU
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import starts
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
+
+
+class IndexRest(NamedTuple):
+    """The arguments besides the arrays, op and init; all but the last as `by_key.calls.Rest`."""
+
+    dtype: Any
+    form: Any
+    num_keys: int
+    classes_of: Classes
+    has_eq: bool
+    classes: Any
+    size: int
+
+
+class ByIndex(ByKey):
+    """What equal calls of `reduce_by_index` share. Its arrays: indices, then those of x."""
+
+    reads_data = True  # indices are looked at
+    has_starts = False
+
+    def __init__(
+        self, device: int, views: Views, op: Operator, init: Any, rest: Any, where: str
+    ) -> None:
+        rest = IndexRest(*rest)
+        self.num_own, self.size = len(views), rest.size  # in front of starts
+        super().__init__(device, views, op, init, rest, where)
+        self.inputs = tuple(
+            "indices" if name == "keys" else name.replace("keys or", "indices or")
+            for name in self.inputs
+        )
+        if self.key_form is not None:
+            raise TypeError(f"{where}: indices are tuples; pass one array of integers")
+        self.index = self.key
+        if self.index.kind not in "iu":
+            raise TypeError(
+                f"{where}: indices have dtype {self.index}; pass integers, such as "
+                "indices.astype(np.int64)"
+            )
+        self.is_start, self.is_empty = init is not None, 0 in self.shape
+        if init is None and not self.has_starts:
+            hint = "op has no known identity for an index that no element has"
+            self.default_start = self.identity(op, hint)
+
+    def _set_results(self, num_views: int, is_computed: bool) -> None:
+        self.form = self.x_form
+        self.results = tuple(Result((self.size,), leaf) for leaf in records.leaves(self.acc))
+
+    @property
+    def has_tables(self) -> bool:
+        """Return whether there is room for all results in shared memory."""
+        return policy.table_of(self.size, self.acc).fits
+
+    @classmethod
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "one pass", views[:1]
+
+    def of_empty(self, op: Any, init: Any) -> Array:
+        start = self.encode(init)
+        assert start is not None
+        return start
+
+    def for_data(self, views: Views, stream: Any) -> Problem:
+        """Raise ValueError for host indices that are out of range.
+
+        Not while calls are taken down, whose arrays may stand for others.
+        """
+        is_read = self.is_host(views) and 0 not in self.shape
+        if is_read and not (recording.active and recording.current() is not None):
+            owner = views[0].owner
+            values = owner if type(owner) is np.ndarray else views[0].library.to_numpy(owner)
+            self.check_indices(values)
+        return self
+
+    def check_indices(self, values: Array) -> None:
+        """Raise ValueError for some indices, one at least, that are out of range."""
+        low, high = int(values.min()), int(values.max())
+        if low < 0 or high >= self.size:
+            wrong = low if low < 0 else high
+            places = f"not from 0 to {self.size - 1}" if self.size else "none of no results"
+            raise ValueError(f"{self.where}: indices hold {wrong}, which is {places}")
+
+    def is_host(self, views: Views) -> bool:
+        """Return whether indices are an array of the host."""
+        return views[0].device == CPU and not isinstance(self.source, records.Computed)
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.by_index import cuda
+
+        return cuda.plan_of(self, views, op, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.by_index import cpu
+
+        cpu.reduce(self, arrays, results, op, init)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        return None
+
+
+class StartedByIndex(starts.Started, ByIndex):
+    """What equal calls of `reduce_by_index` share where each result has a start."""
+
+    def __init__(
+        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
+    ) -> None:
+        super().__init__(device, views, op, init, rest, where)
+        self.is_empty = False  # results that no element has give their starts
+
+    @property
+    def starts_shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    def taken_before(
+        self, arguments: Sequence[Any], where: str
+    ) -> tuple[Views, starts.Forms] | None:
+        return ByKey.taken(self, arguments, where)

@@ -1,0 +1,215 @@
+"""reduce_by_index: order, dtypes, layouts, plans, by tables and by sorting."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from support import (
+    DTYPES,
+    INTEGERS,
+    LAYOUTS,
+    Backend,
+    affine,
+    assert_same,
+    compose,
+    sampled,
+    scaled,
+    summable,
+)
+
+import gpualgo as ga
+from gpualgo._algorithms.by_index import policy
+
+Array = np.ndarray[Any, Any]
+INDEX = ga.reduce_by_index
+START = np.uint64(5 << 32 | 9)
+N = scaled(30_011, emulated=3011)
+
+
+def _wanted(indices: Array, x: Array, size: int, start: Any = START, op: Any = compose) -> Array:
+    found = np.full(size, start, x.dtype)
+    for k, element in zip(indices.ravel().tolist(), x.ravel(), strict=True):
+        if 0 <= k < size:
+            found[k] = op(found[k], element)
+    return found
+
+
+def _indices(kind: str, n: int, size: int) -> Array:
+    rng = np.random.default_rng(n)
+    if kind == "runs":
+        return np.sort(rng.integers(0, size, n))
+    if kind == "one":
+        return np.full(n, size - 1)
+    if kind == "in turn":
+        return np.arange(n) % size
+    if kind == "mostly one":
+        return np.where(rng.random(n) < 0.9, 0, rng.integers(0, size, n))
+    return rng.integers(0, size, n)
+
+
+KINDS = ["random", "runs", "one", "in turn", "mostly one"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1, 3, 32, 33, 1000])
+def test_order(backend: Backend, kind: str, size: int) -> None:
+    """Functions that are composed: each forgotten, doubled or exchanged would show."""
+    indices, x = _indices(kind, N, size), affine(N)
+    given = backend.to_device(indices), backend.to_device(x), size, START
+    want = _wanted(indices, x, size)
+    for _ in range(2):
+        assert_same(backend.to_host(INDEX(*given, compose)), want)
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 2048, 2049])
+def test_sizes(backend: Backend, n: int) -> None:
+    """Ends of rows, of what a warp loads at once and of shares."""
+    indices, x = _indices("random", n, 7), affine(n)
+    given = backend.to_device(indices), backend.to_device(x)
+    assert_same(backend.to_host(INDEX(*given, 7, START, compose)), _wanted(indices, x, 7))
+
+
+@pytest.mark.parametrize("op", [lambda a, b: a, lambda a, b: b], ids=["first", "last"])
+def test_first_and_last(backend: Backend, op: Any) -> None:
+    indices = _indices("random", N, 50)
+    x = np.random.default_rng(0).standard_normal(N).astype(np.float32)
+    got = INDEX(
+        backend.to_device(indices), backend.to_device(x), 60, None, ga.Operator(op, identity=0)
+    )
+    places = np.arange(N) if op(0, 1) == 1 else np.arange(N)[::-1]
+    want = np.zeros(60, np.float32)
+    want[indices[places]] = x[places]
+    assert_same(backend.to_host(got), want)
+
+
+@pytest.mark.parametrize("dtype", sampled(DTYPES), ids=str)
+def test_every_dtype(backend: Backend, dtype: np.dtype[Any]) -> None:
+    indices, x = _indices("random", 300, 11), summable(300, dtype)
+    got = INDEX(backend.to_device(indices), backend.to_device(x), 11)
+    want = _wanted(indices, x, 11, 0, lambda a, b: np.add(a, b, dtype=dtype))
+    assert_same(backend.to_host(got), want, zero_signs=False)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_every_index(backend: Backend, dtype: np.dtype[Any]) -> None:
+    indices, x = _indices("random", 500, 100).astype(dtype), affine(500)
+    given = backend.to_device(indices), backend.to_device(x)
+    assert_same(backend.to_host(INDEX(*given, 100, START, compose)), _wanted(indices, x, 100))
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "swapped"])
+def test_layouts(backend: Backend, layout: str) -> None:
+    indices, x = _indices("random", 2400, 30).reshape(40, 60), affine((40, 60))
+    given = backend.arrange(layout, indices), backend.arrange(layout, x)
+    want = _wanted(indices, x, 30)
+    assert_same(backend.to_host(INDEX(*given, 30, START, compose)), want)
+    out = backend.to_device(np.zeros(60, x.dtype))[::2]
+    assert INDEX(*given, 30, START, compose, out=out) is out
+    assert_same(backend.to_host(out), want)
+
+
+def test_guards(backend: Backend, guarded: Any) -> None:
+    indices, x = _indices("random", 3000, 33), affine(3000)
+    out = guarded((33,), x.dtype)
+    INDEX(backend.to_device(indices), backend.to_device(x), 33, START, compose, out=out)
+    assert_same(backend.to_host(out), _wanted(indices, x, 33))
+
+
+@pytest.mark.parametrize("size", [4090, 4096, 4097])
+def test_tables_that_just_fit(backend: Backend, size: int) -> None:
+    """And those that do not: elements are sorted first, with the same results."""
+    indices, x = _indices("random", 5000, size), affine(5000)
+    assert policy.table_of(3640, x.dtype).fits
+    assert not policy.table_of(size, x.dtype).fits
+    given = backend.to_device(indices), backend.to_device(x)
+    for count in (3640, size):
+        part = np.minimum(indices, count - 1)
+        given = backend.to_device(part), backend.to_device(x)
+        got = INDEX(*given, count, START, compose)
+        assert_same(backend.to_host(got), _wanted(part, x, count))
+
+
+def test_float_sums_repeat(backend: Backend) -> None:
+    rng = np.random.default_rng(5)
+    indices, x = rng.integers(0, 9, N), rng.standard_normal(N).astype(np.float32)
+    given = backend.to_device(indices), backend.to_device(x)
+    first = backend.to_host(INDEX(*given, 9))
+    assert_same(backend.to_host(INDEX(*given, 9)), first)
+    exact = np.bincount(indices, x.astype(np.float64), 9)
+    np.testing.assert_allclose(first, exact, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.usefixtures("backend")
+def test_host_arrays_of_several_tasks() -> None:
+    n = 5 << 16
+    indices, x = _indices("random", n, 77), affine(n)
+    assert_same(INDEX(indices, x, 77, START, compose), _wanted(indices, x, 77))
+
+
+def test_computed_inputs(backend: Backend) -> None:
+    places, x = _indices("random", 900, 20), np.arange(900)
+    on, k = (backend.to_device(places), backend.to_device(x)), 3
+    lazy = ga.lazy.transform(lambda a: a * k, on[1])
+    want = np.bincount(places, 3 * x, 20).astype(x.dtype)
+    assert_same(backend.to_host(INDEX(on[0], lazy, 20)), want)
+    shifted = ga.lazy.transform(lambda a: a + 2, on[0])
+    assert_same(backend.to_host(INDEX(shifted, lazy, 22))[2:], want)
+
+
+def test_plans(backend: Backend) -> None:
+    indices, x = _indices("random", 900, 20), affine(900)
+    given = backend.to_device(indices), backend.to_device(x)
+    plan = ga.prepare(INDEX, *given, 20, START, compose)
+    other = np.roll(x, 5)
+    want = _wanted(indices, other, 20)
+    assert_same(backend.to_host(plan(given[0], backend.to_device(other))), want)
+    starts = affine(20, seed=4)
+    plan = ga.prepare(INDEX, *given, 20, backend.to_device(starts), compose)
+    for first in (starts, starts[::-1].copy()):
+        want = first.copy()
+        for i, element in zip(indices, x, strict=True):
+            want[i] = compose(want[i], element)
+        assert_same(backend.to_host(plan(*given, backend.to_device(first))), want)
+    with pytest.raises(ValueError, match=r"layout|shape|prepared"):
+        plan(given[0][:5], given[1][:5], backend.to_device(starts))
+
+
+@pytest.mark.usefixtures("backend")
+def test_plans_look_at_host_indices() -> None:
+    indices, x = np.array([0, 1, 2]), np.arange(3)
+    plan = ga.prepare(INDEX, indices, x, 3)
+    assert_same(plan(indices, x), x)
+    with pytest.raises(ValueError, match=r"^reduce_by_index: indices hold 3, .* from 0 to 2"):
+        plan(indices + 1, x)
+
+
+def test_what_is_sorted_is_not_prepared(cuda: Backend) -> None:
+    indices, x = cuda.to_device(np.arange(9)), cuda.to_device(np.arange(9))
+    with pytest.raises(TypeError, match="sorted first where size is 100000, which no plan"):
+        ga.prepare(INDEX, indices, x, 100_000)
+
+
+def test_temporary_storage(cuda: Backend) -> None:
+    n = 1 << 20
+    x, indices = cuda.to_device(np.zeros(n, np.float32)), cuda.to_device(np.zeros(n, np.int32))
+    sizes = [ga.temp_storage_bytes(INDEX, indices, x, size) for size in (16, 256, 4096)]
+    assert all(a < b for a, b in pairwise(sizes))
+    assert sizes[-1] < 8 * n
+
+
+def test_a_graph_of_tuples(cuda: Backend) -> None:
+    def op(p: Any, q: Any) -> Any:
+        return p[0] + q[0], max(p[1], q[1])
+
+    indices, x = _indices("random", 700, 9), np.arange(700)
+    given = cuda.to_device(indices), (cuda.to_device(x), cuda.to_device(x * 2))
+    with ga.graph() as g:
+        sums, most = INDEX(*given, 9, (0, -1), op)
+    given[1][0][...] = cuda.to_device(x + 1)
+    g.launch()
+    assert_same(cuda.to_host(sums), np.bincount(indices, x + 1, 9).astype(x.dtype))
+    want = np.array([2 * x[indices == k].max() for k in range(9)])
+    assert_same(cuda.to_host(most), want)
