@@ -3,14 +3,15 @@
 // Algorithm  Privatised tables (as of a histogram: Shams and Kennedy, "Efficient histogram
 //            algorithms for NVIDIA CUDA compatible devices", ICSPCS 2007). The input is cut into
 //            shares of neighbours, a warp for each; it has a result for each index in shared
-//            memory, and a mark that says whether there is one. Lanes of a row of 32 elements that
-//            have the same index join theirs in log2 steps, each with the next one's (list ranking
-//            by pointer jumping: Wyllie, "The complexity of parallel computations", 1979); the
+//            memory, and a mark: the number of the last row of 32 elements in which there was the
+//            index. By exchanging marks lanes of a row learn that there are others with their
+//            index; these join their elements in log2 steps, each with the next one's (list ranking
+//            by pointer jumping: Wyllie, "The complexity of parallel computations", 1979), and the
 //            first of them adds what they come to to the table. A second kernel joins the tables,
-//            in their order.
+//            in their order, a third what comes of many.
 // Bytes      sizeof(T) per element, and of each share twice a result and a mark for each index;
-//            launches: two.
-// Storage    A result and a mark for each index of each share.
+//            launches: two or three.
+// Storage    A result and a mark for each index of each share, and of each group of them.
 // Operator   Associative. It need not commute, and has no identity to be padded with: it is never
 //            called on anything but elements, starts and its own results.
 // Bits       Shares depend on the lengths alone, and what is joined with what on them and on where
@@ -33,7 +34,7 @@ namespace gpualgo {
 template <int block_threads_, int rows_, bool overlaps_>
 struct ByIndexPolicy {
   static constexpr int block_threads = block_threads_;
-  static constexpr int rows = rows_;  // of 32 elements that a warp loads at once
+  static constexpr int rows = rows_;  // of 32 elements, or tables, that a warp loads at once
   static constexpr bool overlaps = overlaps_;
 };
 
@@ -46,7 +47,9 @@ struct ByIndexParams {
   Sources<A> starts;  // of each result
   A* values;
   uint8* marks;
-  int64 num_items, num_shares, share_items;
+  A* group_values;  // of groups of tables, if there are many
+  uint8* group_marks;
+  int64 num_items, num_shares, share_items, group, num_groups, num_columns;
   int64 size, is_start;  // whether init begins each result, or is that of no element alone
   int64 value_bytes;     // of a warp's table
   int64 table_bytes;     // and with its marks
@@ -61,10 +64,11 @@ struct ByIndex {
   static constexpr int rows = Policy::rows, row_items = warp_threads;
   static constexpr int warps = Policy::block_threads / warp_threads;
   static constexpr uint32 nowhere = ~uint32(0);  // of indices that have no result
+  static constexpr int few = 4;
 
   const Params& params;
   A* values;
-  uint8* marks;
+  uint32* marks;  // the last row in which there was the index
   int lane = threadIdx.x % warp_threads;
 
   __device__ uint32 place_of(const E& element) const {
@@ -83,15 +87,46 @@ struct ByIndex {
     return value;
   }
 
-  // The next lane whose element is of the same index; -1: there is none.
-  __device__ static int next_of(uint32 group, uint32 place) {
-    const uint32 later = group & ~ptx::lanemask_le();
-    return place == nowhere || later == 0 ? -1 : ptx::ffs(later) - 1;
+  // The lanes with this one's place, those `again` among them not alone. Few are mostly found one
+  // after another sooner than by a match, which takes as long as there are places.
+  __device__ uint32 group_of(uint32 place, uint32 again) const {
+    if (ptx::popc(again) > few) return ptx::match_any_sync(all_lanes, place);
+    uint32 group = 1u << lane;
+    while (again != 0) {
+      const uint32 lanes =
+          ptx::ballot_sync(all_lanes, shuffle(place, ptx::ffs(again) - 1) == place);
+      if (lanes >> lane & 1) group = lanes;
+      again &= ~lanes;
+    }
+    return group;
   }
 
-  // Joins a row's elements of one index, then with what the table has. All lanes call it.
-  __device__ void add_row(uint32 place, uint32 group, A value) {
-    int next = next_of(group, place);
+  // Joins a row's elements of one index, then with what the table has. All lanes call it. `row`
+  // is another number for each row, and never 0.
+  __device__ void add_row(uint32 row, uint32 place, A value) {
+    const bool is_there = place != nowhere;
+    uint32 before = 0;  // the row before in which there was the index, or this one
+    if (is_there) before = ptx::atom_exch_relaxed_cta(marks + place, row);
+    const uint32 again = ptx::ballot_sync(all_lanes, is_there && before == row);
+    bool is_first = is_there, is_new = before == 0;
+    if (again != 0) {
+      const uint32 group = group_of(place, again);
+      const uint32 up_to = ptx::lanemask_le(), later = group & ~up_to;
+      is_new = (ptx::ballot_sync(all_lanes, is_new) & group) != 0;
+      is_first = is_there && (group & up_to) == 1u << lane;
+      join(value, is_there && later != 0 ? ptx::ffs(later) - 1 : -1);
+    }
+    if (is_first) {
+      A& entry = values[place];
+      if (!is_new) assign(value, Op::apply(entry, value));
+      assign(entry, value);
+    }
+    ptx::syncwarp();
+  }
+
+  // Joins each lane's value with those of the lanes that follow it in its group; next: -1: none.
+  __device__ static void join(A& value, int next) {
+    const int lane = threadIdx.x % warp_threads;
 #pragma unroll 1
     while (ptx::any_sync(all_lanes, next >= 0)) {
       const int from = next < 0 ? lane : next;
@@ -100,24 +135,14 @@ struct ByIndex {
       if (next >= 0) assign(value, Op::apply(value, other));
       next = next < 0 ? -1 : behind;
     }
-    if (place != nowhere && (group & ptx::lanemask_le()) == 1u << lane) {
-      A& entry = values[place];
-      if (marks[place] != 0) {
-        assign(value, Op::apply(entry, value));
-      } else {
-        marks[place] = 1;
-      }
-      assign(entry, value);
-    }
-    ptx::syncwarp();
   }
 
   // Goes through elements [begin, end).
   __device__ void fold(int64 begin, int64 end) {
+    uint32 number = 0;
 #pragma unroll 1
     for (; begin < end; begin += rows * row_items) {
       E elements[rows];
-      uint32 places[rows], groups[rows];
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
         const int64 i = begin + row * row_items + lane;
@@ -129,12 +154,7 @@ struct ByIndex {
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
         const int64 i = begin + row * row_items + lane;
-        places[row] = i < end ? place_of(elements[row]) : nowhere;
-        groups[row] = ptx::match_any_sync(all_lanes, places[row]);
-      }
-#pragma unroll
-      for (int row = 0; row < rows; ++row) {
-        add_row(places[row], groups[row], value_of(elements[row]));
+        add_row(++number, i < end ? place_of(elements[row]) : nowhere, value_of(elements[row]));
       }
     }
   }
@@ -148,9 +168,9 @@ struct ByIndex {
     const int64 begin = share * params.share_items, end = begin + params.share_items;
     fold(begin, end < params.num_items ? end : params.num_items);
     for (int64 k = lane; k < params.size; k += warp_threads) {
-      const uint8 mark = marks[k];
-      params.marks[share * params.size + k] = mark;
-      if (mark != 0) assign(params.values[share * params.size + k], values[k]);
+      const bool is_there = marks[k] != 0;
+      params.marks[share * params.size + k] = is_there;
+      if (is_there) assign(params.values[share * params.size + k], values[k]);
     }
   }
 };
@@ -165,56 +185,98 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
   const int64 share = int64(blockIdx.x) * warps + warp;
   if (share >= params.num_shares) return;
   auto* table = &ptx::dynamic_shared_memory<unsigned char>() + warp * params.table_bytes;
-  Work{params, reinterpret_cast<A*>(table), table + params.value_bytes}.run(share);
+  Work{params, reinterpret_cast<A*>(table), reinterpret_cast<uint32*>(table + params.value_bytes)}
+      .run(share);
 }
 
-// A block joins the tables of 32 neighbouring indices, a lane for each: each warp those of some
+// A block joins some tables at 32 neighbouring indices, a lane for each: each warp those of some
 // neighbouring shares, then one warp what these come to.
+template <class Policy, class Op, class A>
+struct TableJoin {
+  static constexpr int warps = Policy::block_threads / warp_threads, loads = Policy::rows;
+  struct Shared {
+    A values[warps][warp_threads];
+    bool marks[warps][warp_threads];
+  };
+
+  const A* values;
+  const uint8* marks;
+  int64 size;
+
+  // Returns in the first warp what tables [begin, end) come to at index k.
+  __device__ Running<Op, A> run(Shared& shared, int64 begin, int64 end, int64 k) const {
+    const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
+    const int64 each = (end - begin + warps - 1) / warps;
+    const int64 last = begin + (warp + 1) * each < end ? begin + (warp + 1) * each : end;
+    Running<Op, A> total{A{}};
+    if (k < size) {
+#pragma unroll 1
+      for (int64 share = begin + warp * each; share < last; share += loads) {
+        uint8 loaded[loads];
+        A items[loads];
+#pragma unroll
+        for (int j = 0; j < loads; ++j) {
+          loaded[j] = share + j < last ? marks[(share + j) * size + k] : 0;
+        }
+#pragma unroll
+        for (int j = 0; j < loads; ++j) {
+          assign(items[j], A{});
+          if (loaded[j] != 0) assign(items[j], values[(share + j) * size + k]);
+        }
+#pragma unroll
+        for (int j = 0; j < loads; ++j) {
+          if (loaded[j] != 0) total.append(items[j]);
+        }
+      }
+    }
+    assign(shared.values[warp][lane], total.total);
+    shared.marks[warp][lane] = !total.is_empty;
+    ptx::syncthreads();
+    if (warp == 0) {
+#pragma unroll 1
+      for (int w = 1; w < warps; ++w) {
+        if (shared.marks[w][lane]) total.append(shared.values[w][lane]);
+      }
+    }
+    return total;
+  }
+};
+
+// Makes one table of each `group` of them.
+template <class Policy, class Op, class K, class A, class T, class Access>
+__global__ void __launch_bounds__(Policy::block_threads) by_index_group_kernel(
+    const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
+  if constexpr (Policy::overlaps) {
+    ptx::griddepcontrol_launch_dependents();
+    ptx::griddepcontrol_wait();
+  }
+  take_numbers<Op>(params);
+  using Join = TableJoin<Policy, Op, A>;
+  auto& shared = ptx::shared_memory<typename Join::Shared>();
+  const int64 columns = params.num_columns, number = blockIdx.x / uint32(columns);
+  const int64 k = int64(blockIdx.x % uint32(columns)) * warp_threads + threadIdx.x % warp_threads;
+  const int64 begin = number * params.group, end = begin + params.group;
+  const Running<Op, A> total = Join{params.values, params.marks, params.size}.run(
+      shared, begin, end < params.num_shares ? end : params.num_shares, k);
+  if (threadIdx.x >= warp_threads || k >= params.size) return;
+  params.group_marks[number * params.size + k] = !total.is_empty;
+  if (!total.is_empty) assign(params.group_values[number * params.size + k], total.total);
+}
+
+// Writes the results: of the groups of tables, if there are any, else of the tables.
 template <class Policy, bool has_starts, class Op, class K, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads) by_index_join_kernel(
     const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
   if constexpr (Policy::overlaps) ptx::griddepcontrol_wait();
   take_numbers<Op>(params);
-  constexpr int warps = Policy::block_threads / warp_threads;
-  struct Shared {
-    A values[warps][warp_threads];
-    bool marks[warps][warp_threads];
-  };
-  auto& shared = ptx::shared_memory<Shared>();
-  const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
-  const int64 k = int64(blockIdx.x) * warp_threads + lane;
-  const int64 each = (params.num_shares + warps - 1) / warps, begin = warp * each;
-  const int64 end = begin + each < params.num_shares ? begin + each : params.num_shares;
-  Running<Op, A> total{A{}};
-  if (k < params.size) {
-    constexpr int loads = 4;
-#pragma unroll 1
-    for (int64 share = begin; share < end; share += loads) {
-      uint8 marks[loads];
-      A values[loads];
-#pragma unroll
-      for (int j = 0; j < loads; ++j) {
-        marks[j] = share + j < end ? params.marks[(share + j) * params.size + k] : 0;
-      }
-#pragma unroll
-      for (int j = 0; j < loads; ++j) {
-        assign(values[j], A{});
-        if (marks[j] != 0) assign(values[j], params.values[(share + j) * params.size + k]);
-      }
-#pragma unroll
-      for (int j = 0; j < loads; ++j) {
-        if (marks[j] != 0) total.append(values[j]);
-      }
-    }
-  }
-  assign(shared.values[warp][lane], total.total);
-  shared.marks[warp][lane] = !total.is_empty;
-  ptx::syncthreads();
-  if (warp != 0 || k >= params.size) return;
-#pragma unroll 1
-  for (int w = 1; w < warps; ++w) {
-    if (shared.marks[w][lane]) total.append(shared.values[w][lane]);
-  }
+  using Join = TableJoin<Policy, Op, A>;
+  auto& shared = ptx::shared_memory<typename Join::Shared>();
+  const int64 k = int64(blockIdx.x) * warp_threads + threadIdx.x % warp_threads;
+  const bool has_groups = params.num_groups != 0;
+  const Join join{has_groups ? params.group_values : params.values,
+                  has_groups ? params.group_marks : params.marks, params.size};
+  Running<Op, A> total = join.run(shared, 0, has_groups ? params.num_groups : params.num_shares, k);
+  if (threadIdx.x >= warp_threads || k >= params.size) return;
   A start;
   if constexpr (has_starts) {
     assign(start, load_element(moved(params.starts, [&](auto leaf) {

@@ -126,6 +126,9 @@ template <class T>
 __device__ inline T atom_add_relaxed_cta(T* address, T value) {
   return atomicAdd_block(address, value);
 }
+__device__ inline uint32 atom_exch_relaxed_cta(uint32* address, uint32 value) {
+  return atomicExch_block(address, value);
+}
 __device__ inline uint32 atom_or_relaxed_cta(uint32* address, uint32 value) {
   return atomicOr_block(address, value);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from support import (
 
 import gpualgo as ga
 from gpualgo._algorithms.by_index import policy
+from gpualgo._algorithms.by_index.problem import ByIndex
 
 Array = np.ndarray[Any, Any]
 INDEX = ga.reduce_by_index
@@ -62,6 +64,27 @@ def test_order(backend: Backend, kind: str, size: int) -> None:
     want = _wanted(indices, x, size)
     for _ in range(2):
         assert_same(backend.to_host(INDEX(*given, compose)), want)
+
+
+@pytest.fixture
+def many_shares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Cut some thousands of elements as millions are, and let no plan outlive the test."""
+    monkeypatch.setattr(policy, "SHARE_ITEMS", 64)
+    monkeypatch.setattr(policy, "ENOUGH_SHARES", 1)
+    monkeypatch.setattr(policy, "SHARE_PER_INDEX", 1)
+    monkeypatch.setattr(policy, "FEW_TABLES", 3)
+    monkeypatch.setattr(policy, "GROUP", 4)
+    ByIndex.__init_subclass__()
+    yield
+    ByIndex.__init_subclass__()
+
+
+@pytest.mark.usefixtures("many_shares")
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_of_tables(backend: Backend, kind: str) -> None:
+    indices, x = _indices(kind, N, 40), affine(N)
+    given = backend.to_device(indices), backend.to_device(x), 40, START
+    assert_same(backend.to_host(INDEX(*given, compose)), _wanted(indices, x, 40))
 
 
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 2048, 2049])
@@ -122,10 +145,9 @@ def test_guards(backend: Backend, guarded: Any) -> None:
 def test_tables_that_just_fit(backend: Backend, size: int) -> None:
     """And those that do not: elements are sorted first, with the same results."""
     indices, x = _indices("random", 5000, size), affine(5000)
-    assert policy.table_of(3640, x.dtype).fits
+    assert policy.table_of(2730, x.dtype).fits
     assert not policy.table_of(size, x.dtype).fits
-    given = backend.to_device(indices), backend.to_device(x)
-    for count in (3640, size):
+    for count in (2730, size):
         part = np.minimum(indices, count - 1)
         given = backend.to_device(part), backend.to_device(x)
         got = INDEX(*given, count, START, compose)
@@ -195,7 +217,7 @@ def test_what_is_sorted_is_not_prepared(cuda: Backend) -> None:
 def test_temporary_storage(cuda: Backend) -> None:
     n = 1 << 20
     x, indices = cuda.to_device(np.zeros(n, np.float32)), cuda.to_device(np.zeros(n, np.int32))
-    sizes = [ga.temp_storage_bytes(INDEX, indices, x, size) for size in (16, 256, 4096)]
+    sizes = [ga.temp_storage_bytes(INDEX, indices, x, size) for size in (16, 256, 4000)]
     assert all(a < b for a, b in pairwise(sizes))
     assert sizes[-1] < 8 * n
 

@@ -72,7 +72,7 @@ def reduce_by_index(
     Notes
     -----
     On a GPU, one pass over the elements, which are combined in a table for each warp, and one over
-    the tables, where a table has room in 32 KiB of shared memory: up to 6500 results of 4 bytes.
+    the tables, where a table has room in 32 KiB of shared memory: up to 4096 results of 4 bytes.
     Beyond, the elements are sorted first by as many bits as `size` needs; such calls cannot be
     prepared. On the CPU one pass, whatever the size. Which elements are combined first depends on
     the lengths and on where equal indices lie alone: the same input gives the same bits, float sums

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,33 +36,43 @@ def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[
     access, reached = access_of(problem.source, dims, [view.ptr for view in own], 1)
     overlaps = gpu.get(device).may_overlap
     kind = policy.Kind(op, problem.index, problem.source, acc, access, problem.has_starts, overlaps)
-    value_bytes = aligned(cut.num_shares * size * acc.itemsize)
-    lent = Piece(value_bytes + cut.num_shares * size, KEPT)
+    sizes = [
+        aligned(count * size * each)
+        for count in (cut.num_shares, cut.num_groups)
+        for each in (acc.itemsize, 1)
+    ]
+    ends = [0, *itertools.accumulate(sizes)]
+    lent = Piece(ends[-1], KEPT)
     if not lent.fits:
         lent = Piece(lent.num_bytes)
-    fold, join = kind.specs
-    packed = fold.parameters.pack(
-        num_items=num_items, **cut._asdict(), size=size, is_start=problem.is_start,
-        **table._asdict(),
+    columns = -(-size // WARP)
+    grids = [-(-cut.num_shares // table.warps), cut.num_groups * columns, columns]
+    threads = [table.warps * WARP, policy.JOIN_THREADS, policy.JOIN_THREADS]
+    stages = [stage for stage in zip(kind.specs, grids, threads, strict=True) if stage[1] > 0]
+    specs = [spec for spec, _, _ in stages]
+    packed = specs[0].parameters.pack(
+        num_items=num_items, **cut._asdict(), group=policy.GROUP, num_groups=cut.num_groups,
+        num_columns=columns, size=size, is_start=problem.is_start, **table._asdict(),
         start_steps=[view.strides[0] for view in first] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=reached,
     )  # fmt: skip
+    names = "values", "marks", "group_values", "group_marks"
     takes = {
         "init": START,
         "input": [at.source(i) for i in range(len(own))],
         "output": [at.target(i) for i in range(len(targets))],
         "starts": [at.source(i) for i in range(len(own), len(views))] or [NONE] * len(targets),
-        "values": at.piece(0), "marks": (at.piece(0), value_bytes),
+        **{name: (at.piece(0), end) for name, end in zip(names, ends, strict=False)},
     }  # fmt: skip
-    folding, joining = build.kernels([fold, join], device)
-    launch = Launch(
-        joining, -(-size // WARP), policy.JOIN_THREADS, packed, device, takes,
-        overlaps=overlaps and num_items > 0,
-    )  # fmt: skip
-    if num_items == 0:
-        return Plan(device, [launch], [lent])
-    first_launch = Launch(
-        folding, -(-cut.num_shares // table.warps), table.warps * WARP, packed, device, takes,
-        shared_bytes=table.warps * table.table_bytes,
-    )  # fmt: skip
-    return Plan(device, [first_launch, launch], [lent])
+    shared = table.warps * table.table_bytes
+    launches = [
+        Launch(
+            kernel, grid, block, packed, device, takes,
+            shared_bytes=shared if num_items and i == 0 else 0,
+            overlaps=overlaps and i > 0,
+        )
+        for i, (kernel, (_, grid, block)) in enumerate(
+            zip(build.kernels(specs, device), stages, strict=True)
+        )
+    ]  # fmt: skip
+    return Plan(device, launches, [lent])

@@ -19,7 +19,8 @@ def tables(source: Source, acc: np.dtype[Any], access: Parameters) -> Parameters
     return Parameters(
         "ByIndexParams",
         init=init(acc.itemsize), input=POINTER[inputs], output=POINTER[outputs],
-        starts=POINTER[outputs], values=POINTER, marks=POINTER, num_items=I64, num_shares=I64,
-        share_items=I64, size=I64, is_start=I64, value_bytes=I64, table_bytes=I64,
+        starts=POINTER[outputs], values=POINTER, marks=POINTER, group_values=POINTER,
+        group_marks=POINTER, num_items=I64, num_shares=I64, share_items=I64, group=I64,
+        num_groups=I64, num_columns=I64, size=I64, is_start=I64, value_bytes=I64, table_bytes=I64,
         start_steps=I64[outputs], output_steps=I64[outputs], access=access,
     )  # fmt: skip

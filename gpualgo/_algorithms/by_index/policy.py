@@ -26,7 +26,9 @@ ROW_BYTES, MOST_ROWS = 64, 8  # of elements that a lane loads at once
 # and to read. Of fewer elements shares are smaller, so that there are some for all processors.
 SHARE_ITEMS, SHARE_PER_INDEX, ENOUGH_SHARES, MOST_SHARES = 1024, 16, 1 << 11, 1 << 14
 SHARE_UNIT = WARP * MOST_ROWS
-JOIN_THREADS = 512
+JOIN_THREADS, JOIN_LOADS = 512, 8
+GROUP, FEW_TABLES = 128, 512  # tables that are joined to one; of fewer than that none are
+MARK_BYTES = 4  # in a warp's table
 
 
 class Table(NamedTuple):
@@ -50,7 +52,7 @@ class Table(NamedTuple):
 def table_of(size: int, acc: Dtype) -> Table:
     """Return the table of so many results."""
     values = _up(size * acc.itemsize, VECTOR_BYTES)
-    return Table(values, values + _up(size, VECTOR_BYTES))
+    return Table(values, values + _up(size * MARK_BYTES, VECTOR_BYTES))
 
 
 class Cut(NamedTuple):
@@ -58,6 +60,11 @@ class Cut(NamedTuple):
 
     share_items: int
     num_shares: int
+
+    @property
+    def num_groups(self) -> int:
+        """Return how many groups of tables there are."""
+        return -(-self.num_shares // GROUP) if self.num_shares > FEW_TABLES else 0
 
 
 def cut_of(num_items: int, size: int) -> Cut:
@@ -82,10 +89,14 @@ class Kind:
 
     @property
     def specs(self) -> list[Spec]:
-        """Return the kernels: that folds shares, and that joins tables."""
+        """Return the kernels: that folds shares, joins groups of tables, and joins all."""
         rows = max(1, min(MOST_ROWS, ROW_BYTES // records.held(self.source).itemsize))
-        fold = self._spec("fold", "", MOST_WARPS * WARP, rows)
-        return [fold, self._spec("join", f"{_flag(self.has_starts)}, ", JOIN_THREADS, 1)]
+        loads = max(1, min(JOIN_LOADS, ROW_BYTES // self.acc.itemsize))
+        return [
+            self._spec("fold", "", MOST_WARPS * WARP, rows),
+            self._spec("group", "", JOIN_THREADS, loads),
+            self._spec("join", f"{_flag(self.has_starts)}, ", JOIN_THREADS, loads),
+        ]
 
     def _spec(self, name: str, flags: str, threads: int, rows: int) -> Spec:
         op, acc, source = self.op, self.acc, self.source

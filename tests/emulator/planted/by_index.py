@@ -30,7 +30,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     bug(
         "by index: each lane adds its own", _TABLES,
-        "(group & ptx::lanemask_le()) == 1u << lane", "group != 0", "by index", "RACE", WRONG,
+        "is_there && (group & up_to) == 1u << lane", "is_there", "by index", "RACE", WRONG,
     ),
     bug(
         "by index: joined with what comes behind the next one", _TABLES,
@@ -47,23 +47,38 @@ BUGS: tuple[Bug, ...] = (
     ),
     bug(
         "by index: an entry where nothing was added", _TABLES,
-        "        if (marks[j] != 0) total.append(values[j]);", "        total.append(values[j]);",
+        "if (loaded[j] != 0) total.append(items[j]);", "total.append(items[j]);",
         "by index", WRONG,
     ),
     bug(
+        "by index: others of an index in a row forgotten", _TABLES,
+        "is_there && before == row", "false", "by index", WRONG, "RACE",
+    ),
+    bug(
+        "by index: new where another lane has been", _TABLES,
+        "      is_new = (ptx::ballot_sync(all_lanes, is_new) & group) != 0;\n", "", "by index",
+        WRONG, "UNINITIALISED",
+    ),
+    bug(
+        "by index: a table too many in a group", _TABLES,
+        "begin = number * params.group, end = begin + params.group;",
+        "begin = number * params.group, end = begin + params.group + 1;",
+        "by index of many shares", WRONG,
+    ),
+    bug(
         "by index: what warps come to is not waited for", _TABLES,
-        "  ptx::syncthreads();\n  if (warp != 0", "  if (warp != 0", "by index", "RACE",
-        "UNINITIALISED",
+        "    ptx::syncthreads();\n    if (warp == 0) {", "    if (warp == 0) {", "by index",
+        "RACE", "UNINITIALISED",
     ),
 )  # fmt: skip
 
 
-def by_index(gpu: Backend, rng: np.random.Generator) -> Results:
-    """Functions that are composed, of indices of which some are out of range."""
+def reductions(gpu: Backend, rng: np.random.Generator) -> Results:
+    """Return functions that are composed, of indices of which some are out of range."""
     n, size = 3000, 45
     for spread in (size, 3):
         x = affine(n, seed=int(rng.integers(1 << 30)))
-        indices = rng.integers(-3, spread + 9, n)
+        indices = np.where(rng.random(n) < 0.02, 99_999, rng.integers(-1, spread + 1, n))
         start = np.uint64(1 << 32)
         want = np.full(size, start, np.uint64)
         for k, element in zip(indices.tolist(), x, strict=True):

@@ -10,9 +10,8 @@ import numpy as np
 from support import Backend
 
 import gpualgo as ga
-from emulator.planted import segments
+from emulator.planted import by_index, segments
 from emulator.planted.adjacent import differences
-from emulator.planted.by_index import by_index
 from emulator.planted.by_key import reductions_by_key, scans_by_key, scans_of_pairs
 from emulator.planted.calls import (
     Results,
@@ -38,6 +37,7 @@ from emulator.planted.calls import (
 )
 from emulator.planted.search import searches
 from emulator.planted.top_k import firsts, firsts_of_a_few_lanes, ranks
+from gpualgo._algorithms.by_index import policy as indexed
 from gpualgo._algorithms.by_key import policy as by_key
 from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
@@ -87,6 +87,7 @@ _SELECT = (
 _LONG = ((top_k, "LONG_ROW", 2000), (top_k, "MOST_SORTED", 64), (top_k, "FILTER_THREADS", 64))
 _NARROW = (*_LONG, (top_k, "MOST_LEFT", 0), (top_k, "NARROW_SHARE", 200))
 _NO_ROOM = (*_LONG, (top_k, "sample_of", lambda *_: top_k.Sample(8, -1, 40, 100)))
+_MANY_SHARES = ((indexed, "SHARE_ITEMS", 64), (indexed, "FEW_TABLES", 3), (indexed, "GROUP", 4))
 _BY_KEY = (
     (by_key, "BLOCK_THREADS", 64),
     (by_key, "THREAD_BYTES", 32),
@@ -141,7 +142,8 @@ CASES = {
     "scan of segments from starts": Case(segments.scans(has_starts=True)),
     "select": Case(selections(20_003, has_rest=False), _SELECT),
     "partition": Case(selections(5003, has_rest=True), _SELECT),
-    "by index": Case(by_index),
+    "by index": Case(by_index.reductions),
+    "by index of many shares": Case(by_index.reductions, _MANY_SHARES),
     "reduce by key": Case(reductions_by_key, _BY_KEY),
     "scan by key": Case(scans_by_key(9, 3000), _BY_KEY),
     "scan of pairs of one key": Case(scans_of_pairs, _MANY_BLOCKS),

@@ -91,6 +91,9 @@ STEP T atom_add_relaxed_cta(T* address, T value) {
   static_assert(T(1) / 2 == 0, "integers");
   return detail::change(address, value, emu_add, emu_relaxed, emu_block_scope);
 }
+STEP uint32 atom_exch_relaxed_cta(uint32* address, uint32 value) {
+  return detail::change(address, value, emu_exchange, emu_relaxed, emu_block_scope);
+}
 STEP uint32 atom_or_relaxed_cta(uint32* address, uint32 value) {
   return detail::change(address, value, emu_bit_or, emu_relaxed, emu_block_scope);
 }
