@@ -55,15 +55,23 @@ def _scan(length: int, n: int) -> Work:
 
 
 def _groups(n: int) -> Work:
-    keys = gpu().random.default_rng(0).integers(0, 1000, n, dtype="int32")
+    return _by_number(n, 1000, lambda keys, x: ga.reduce_by_key(keys, x)[1])
+
+
+def _indexed(size: int, n: int) -> Work:
+    return _by_number(n, size, lambda keys, x: ga.reduce_by_index(keys, x, size))
+
+
+def _by_number(n: int, size: int, ours: Any) -> Work:
+    keys = gpu().random.default_rng(0).integers(0, size, n, dtype="int32")
     x = data.steps(n, "float32")
-    contenders: dict[str, Any] = {OURS: lambda: ga.reduce_by_key(keys, x)[1]}
-    contenders["CuPy"] = lambda: gpu().bincount(keys, x, 1000).astype("float32")
+    contenders: dict[str, Any] = {OURS: lambda: ours(keys, x)}
+    contenders["CuPy"] = lambda: gpu().bincount(keys, x, size).astype("float32")
     if torch():
         wide, tensor = as_tensor(keys).long(), as_tensor(x)
-        zeros = torch().zeros(1000, device=tensor.device)
+        zeros = torch().zeros(size, device=tensor.device)
         contenders["torch"] = lambda: zeros.index_add(0, wide, tensor)
-    return Work(contenders, gpu().bincount(keys, x, 1000).astype("float32"))
+    return Work(contenders, gpu().bincount(keys, x, size).astype("float32"))
 
 
 def _numpy(n: int) -> Work:
@@ -94,6 +102,10 @@ def rows() -> list[Row]:
             build = functools.partial(_scan, length)
             found.append(Row(name, n, "device", build, 12 * n, 0.8, power == 28))
         found.append(Row("reduce_by_key of 1000 keys in any order", n, "device", _groups))
+        for size in (16, 1000, 4096, 100_000):
+            build = functools.partial(_indexed, size)
+            name = f"reduce_by_index i32/f32, {size} results"
+            found.append(Row(name, n, "device", build, 8 * n, 0.5, power == 28))
     return found + cpu
 
 

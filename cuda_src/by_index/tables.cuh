@@ -105,8 +105,10 @@ struct ByIndex {
   // is another number for each row, and never 0.
   __device__ void add_row(uint32 row, uint32 place, A value) {
     const bool is_there = place != nowhere;
-    uint32 before = 0;  // the row before in which there was the index, or this one
-    if (is_there) before = ptx::atom_exch_relaxed_cta(marks + place, row);
+    // Of neighbours with one index the first is enough, and others would wait for it.
+    const bool is_head = shuffle_up(place, 1) != place || lane == 0;
+    uint32 before = row;  // the row before in which there was the index, or this one
+    if (is_there && is_head) before = ptx::atom_exch_relaxed_cta(marks + place, row);
     const uint32 again = ptx::ballot_sync(all_lanes, is_there && before == row);
     bool is_first = is_there, is_new = before == 0;
     if (again != 0) {
