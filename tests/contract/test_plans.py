@@ -82,7 +82,9 @@ def test_other_layouts_are_refused(backend: Backend, case: Case) -> None:
 
         def refused(kind: type[Exception], message: str, other: Array, i: int = i) -> None:
             given = [*arrays[:i], other, *arrays[i + 1 :]]
-            others = "|.* not? .*broadcast|predicate (has shape|is an array)|keys have shape"
+            others = (
+                "|.* not? .*broadcast|predicate (has shape|is an array)|(keys|indices) have shape"
+            )
             others = others if case.puts_together else ""
             with pytest.raises(kind, match=rf"^{case.name}: (the plan is for {message}{others})"):
                 plan(*given)
