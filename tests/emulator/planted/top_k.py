@@ -44,8 +44,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "search: no barrier before counts are looked up",
         _SEARCH,
-        "    ptx::syncthreads();\n    look_up();",
-        "    look_up();",
+        "    ptx::syncthreads();\n  }\n\n  // Finds the digit",
+        "  }\n\n  // Finds the digit",
         "first elements",
         "RACE",
     ),
