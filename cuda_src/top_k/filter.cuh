@@ -109,10 +109,9 @@ struct Filter {
   __device__ void keep(uint32 kept, uint32 edges, At at, Key key) {
     if (!ptx::any_sync(all_lanes, kept != 0)) return;
     if (ptx::any_sync(all_lanes, (kept & edges) != 0)) {
-#pragma unroll 1
-      for (uint32 rest = kept & edges; rest != 0; rest &= rest - 1) {
-        const Index i = Index(at(ptx::ffs(rest) - 1));
-        if (!keeps(row.key(i), i)) kept ^= rest & (0 - rest);
+#pragma unroll
+      for (int k = 0; k < batch; ++k) {
+        if (((kept & edges) >> k & 1) != 0 && !keeps(key(k), Index(at(k)))) kept ^= 1u << k;
       }
       ptx::syncwarp();
     }
