@@ -35,6 +35,11 @@ class Ranked(Problem):
     ) -> None:  # fmt: skip
         super().__init__(device, views, op, init, rest, where)
         (view,) = views
+        if view.dtype.kind == "c":
+            raise TypeError(
+                f"{where}: x has dtype {view.dtype}, which has no order; pass a part of it, such "
+                "as x.real, or abs(x)"
+            )
         self.shape, self.dtype = view.shape, key_dtype_of(view.dtype, where, "x")
         self.axis = checks.axis_of(rest[1], len(view.shape), where)  # None: flattened
         flat = (math.prod(view.shape),)
@@ -95,6 +100,8 @@ class RankedElements(Ranked):
         super().__init__(device, views, op, init, rest, where)
         self.ranks, _, is_one = rest
         for rank in self.ranks:
+            if self.row_items == 0:
+                raise ValueError(f"{where}: x has 0 elements to choose from; pass some")
             if not 0 <= rank < self.row_items:
                 raise ValueError(
                     f"{where}: rank k={rank} is none of {self.row_items} elements; "
