@@ -1,4 +1,4 @@
-"""Checks of what device arrays hold, which calls wait for: where GPUALGO_CHECK=1 asks for them."""
+"""What arrays hold that calls look at: of the host, and of a device where GPUALGO_CHECK=1 asks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View, byte_bounds
+from gpualgo._driver import default_device, driver, staging
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, staging
+from gpualgo._driver.default_device import CPU
 
 VARIABLE = "GPUALGO_CHECK"
 
@@ -21,7 +22,7 @@ def are_on() -> bool:
 
 
 def values(view: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
-    """Return what an array of one dimension on a device holds, once its stream has come so far."""
+    """Return what an array on a device holds, once its stream has come so far."""
     handle = ordering.handle_for(stream, view, where)
     if handle is None:
         handle = view.library.stream(view.device)
@@ -34,4 +35,18 @@ def values(view: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
     found: np.ndarray[Any, Any] = np.ndarray(
         view.shape, view.dtype, held, view.ptr - low, view.strides
     )
+    return found
+
+
+def of_host(view: View, where: str, stream: Any, why: str) -> np.ndarray[Any, Any]:
+    """Return an array of the host, once a given stream, which may write it, has come so far."""
+    owner = view.owner
+    found: np.ndarray[Any, Any] = (
+        owner if type(owner) is np.ndarray else view.library.to_numpy(owner)
+    )
+    device = default_device.of_streams()
+    if stream is not None and device != CPU:
+        from gpualgo._pipeline import host_whole
+
+        host_whole.before_host_on(device, stream, found, where, why)
     return found

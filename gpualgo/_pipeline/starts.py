@@ -13,7 +13,7 @@ from gpualgo._base import dtypes, records
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Array, Problem
 
 Dtype = np.dtype[Any]
 Forms = tuple[Form | None, ...]
@@ -148,6 +148,15 @@ class Started(Problem):
         except ValueError:  # no shape is as prepared, which is told next
             return None
         return views, (form,)
+
+
+def of_host(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
+    """Return so many starts without gaps, as the accumulator has them; room for one at least."""
+    found = np.zeros(max(1, count), acc)
+    fields = [found] if acc.names is None else [found[name] for name in acc.names]
+    for field, array in zip(fields, arrays, strict=True):
+        field[:count] = array
+    return found
 
 
 def of_records(acc: Dtype) -> Any:

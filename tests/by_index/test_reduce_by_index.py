@@ -13,6 +13,8 @@ from support import Backend, scaled
 
 import gpualgo as ga
 from gpualgo import lazy
+from gpualgo._algorithms import by_index
+from gpualgo._algorithms.histogram.arguments import MAX_BINS
 
 
 def looped(
@@ -152,3 +154,19 @@ def test_recorded(cuda: Backend) -> None:
         indices[...], x[...] = cuda.to_device(k), cuda.to_device(v)
         graph.launch()
         same_bits(cuda, found, np.array(looped(k, v.tolist(), 9, lambda a, b: a + b, 0)))
+
+
+def test_what_is_sorted_has_bins() -> None:
+    """One more than there are results: for what is out of range."""
+    assert by_index._MOST + 1 == MAX_BINS
+
+
+def test_device_indices_are_looked_at_if_asked(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indices, x = cuda.to_device(np.array([[0, 4], [1, 2]])), cuda.to_device(np.ones((2, 2)))
+    same_bits(cuda, ga.reduce_by_index(indices, x, 4), np.array([1.0, 1.0, 1.0, 0.0]))
+    monkeypatch.setenv("GPUALGO_CHECK", "1")
+    with pytest.raises(ValueError, match=r"^reduce_by_index: indices hold 4, .* from 0 to 3"):
+        ga.reduce_by_index(indices[:, ::-1], x, 4)
+    same_bits(cuda, ga.reduce_by_index(indices, x, 5), np.array([1.0, 1.0, 1.0, 0.0, 1.0]))

@@ -33,7 +33,8 @@ def reduce_by_index(
     ----------
     indices : array
         Of integers, any shape, any strides; or lazy. From 0 to ``size - 1``: the elements of others
-        are left out where a GPU reads or computes them.
+        are left out where a GPU reads or computes them. With GPUALGO_CHECK=1 in the environment a
+        call waits for those of a GPU that are not lazy, and raises as for the host's.
     x : array, or tuple of arrays
         An element for each index, otherwise as for `reduce_by_key`.
     size : int

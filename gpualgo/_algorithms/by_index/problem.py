@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from gpualgo._algorithms.by_index import policy
 from gpualgo._algorithms.by_key.calls import Classes
 from gpualgo._algorithms.by_key.problem import ByKey
@@ -14,7 +12,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import starts
+from gpualgo._pipeline import device_checks, starts
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
@@ -84,15 +82,19 @@ class ByIndex(ByKey):
         return start
 
     def for_data(self, views: Views, stream: Any) -> Problem:
-        """Raise ValueError for host indices that are out of range.
+        """Raise ValueError for host indices out of range; on a GPU if that is asked for.
 
         Not while calls are taken down, whose arrays may stand for others.
         """
-        is_read = self.is_host(views) and 0 not in self.shape
-        if is_read and not (recording.active and recording.current() is not None):
-            owner = views[0].owner
-            values = owner if type(owner) is np.ndarray else views[0].library.to_numpy(owner)
-            self.check_indices(values)
+        indices = views[0]
+        is_known = not isinstance(self.source, records.Computed) and 0 not in self.shape
+        if not is_known or (recording.active and recording.current() is not None):
+            return self
+        if indices.device == CPU:
+            why = "the host looks at indices"
+            self.check_indices(device_checks.of_host(indices, self.where, stream, why))
+        elif device_checks.are_on():
+            self.check_indices(device_checks.values(indices, self.where, stream))
         return self
 
     def check_indices(self, values: Array) -> None:
@@ -102,10 +104,6 @@ class ByIndex(ByKey):
             wrong = low if low < 0 else high
             places = f"not from 0 to {self.size - 1}" if self.size else "none of no results"
             raise ValueError(f"{self.where}: indices hold {wrong}, which is {places}")
-
-    def is_host(self, views: Views) -> bool:
-        """Return whether indices are an array of the host."""
-        return views[0].device == CPU and not isinstance(self.source, records.Computed)
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.by_index import cuda

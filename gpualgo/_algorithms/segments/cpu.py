@@ -15,6 +15,7 @@ from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.layout import address, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import starts
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.segments.problem import Segmented, SegmentedReduction, SegmentedScan
@@ -63,7 +64,7 @@ class _Job:
         *of_x, offsets = arrays[: problem.num_own]
         self.acc, self.op, self.results = problem.acc, op, results
         self.offsets = np.ascontiguousarray(offsets, np.int64)
-        self.elements = _elements(problem, of_x, op)
+        self.elements = cpu.gapless(problem.source, records.leaves(self.acc), of_x, op)
         self.homes = [
             result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
             for result in results
@@ -73,12 +74,8 @@ class _Job:
         self.work = steps * self.acc.itemsize
         self.start = np.zeros((), self.acc) if init is None else init
         if problem.has_starts:
-            self.start = np.zeros(max(1, problem.num_segments), self.acc)
-            fields = [self.start] if self.acc.names is None else [
-                self.start[name] for name in self.acc.names
-            ]  # fmt: skip
-            for field, array in zip(fields, arrays[problem.num_own :], strict=True):
-                field[: problem.num_segments] = array
+            first = arrays[problem.num_own :]
+            self.start = starts.of_host(self.acc, problem.num_segments, first)
         # Values and marks of tasks: heads, tails.
         self.values = np.empty((2, self.num_tasks), self.acc)
         self.marks = np.empty((2, self.num_tasks), np.uint8)
@@ -104,23 +101,6 @@ class _Job:
         for result, home in zip(self.results, self.homes, strict=True):
             if home is not result:
                 result[...] = home
-
-
-def _elements(problem: Segmented, arrays: Sequence[Array], op: Operator) -> list[Array]:
-    """Return elements as the accumulator has them, without gaps; what is computed is so here."""
-    source, acc = problem.source, problem.acc
-    if isinstance(source, records.Computed):
-        element = records.held(source)
-        made = [np.empty(problem.num_items, leaf) for leaf in records.leaves(element)]
-        if problem.num_items:
-            numbers = tuple(map(records.number_of, source.numbers))
-            cpu.transform(Applied(op.source, numbers, element), arrays, made)
-        arrays = made
-    with np.errstate(all="ignore"):  # kernels warn of nothing
-        return [
-            np.ascontiguousarray(array, leaf)
-            for array, leaf in zip(arrays, records.leaves(acc), strict=True)
-        ]
 
 
 def _kernel(kind: str, op: Operator, acc: np.dtype[Any]) -> Kernel:

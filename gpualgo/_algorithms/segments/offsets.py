@@ -8,7 +8,6 @@ import numpy as np
 
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import recording
-from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import device_checks
@@ -44,7 +43,7 @@ def check_values(offsets: View, num_items: int, where: str, stream: Any = None) 
     if recording.active and recording.current() is not None:
         return
     if offsets.device == CPU:
-        values = _on_host(offsets, where, stream)
+        values = device_checks.of_host(offsets, where, stream, "the host looks at offsets")
     elif device_checks.are_on():
         values = device_checks.values(offsets, where, stream)
     else:
@@ -62,16 +61,3 @@ def check_values(offsets: View, num_items: int, where: str, stream: Any = None) 
             f"{where}: offsets falls from {values[i]} to {values[i + 1]} at {i + 1}; "
             "pass offsets that rise"
         )
-
-
-def _on_host(offsets: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
-    owner = offsets.owner
-    values: np.ndarray[Any, Any] = (
-        owner if type(owner) is np.ndarray else offsets.library.to_numpy(owner)
-    )
-    device = default_device.of_streams()
-    if stream is not None and device != CPU:
-        from gpualgo._pipeline import host_whole
-
-        host_whole.before_host_on(device, stream, values, where, "the host looks at offsets")
-    return values

@@ -17,6 +17,7 @@ from gpualgo._cpu.layout import Dims, address, counter, is_dense, merge, packer,
 from gpualgo._cpu.operator import Applied
 
 if TYPE_CHECKING:
+    from gpualgo._operators.operator import Operator
     from gpualgo._pipeline.problem import Prepared
 
 _LONG_ROW = 256  # elements of an innermost row from which it is read where it lies
@@ -35,6 +36,20 @@ def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) 
         return
     with bound(applied.op):
         _transform(applied, arrays, outs)
+
+
+def gapless(
+    source: records.Source, kinds: Sequence[np.dtype[Any]], arrays: Sequence[Array], op: Operator
+) -> list[Array]:
+    """Return arrays of one dimension without gaps, of these dtypes; what is computed is so here."""
+    if isinstance(source, records.Computed):
+        element = records.held(source)
+        made = [np.empty(arrays[0].shape, leaf) for leaf in records.leaves(element)]
+        transform(Applied(op.source, tuple(map(records.number_of, source.numbers)), element),
+                  arrays, made)  # fmt: skip
+        arrays = made
+    with np.errstate(all="ignore"):  # kernels warn of nothing
+        return [np.ascontiguousarray(x, kind) for x, kind in zip(arrays, kinds, strict=True)]
 
 
 def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
