@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
     from gpualgo._algorithms.runs import run_length_encode
     from gpualgo._algorithms.searchsorted import searchsorted
+    from gpualgo._algorithms.segmented_sort import segmented_sort
     from gpualgo._algorithms.segments import (
         segmented_exclusive_scan,
         segmented_inclusive_scan,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from gpualgo._api.graph import Graph, graph
     from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
-    from gpualgo._api.segmented_sort import segmented_sort
     from gpualgo._api.temp_storage import temp_storage_bytes
     from gpualgo._api.unique import unique
     from gpualgo._arrays.device_array import DeviceArray
@@ -133,7 +133,7 @@ _LAZY = {
     "segmented_exclusive_scan": "_algorithms.segments",
     "segmented_inclusive_scan": "_algorithms.segments",
     "segmented_reduce": "_algorithms.segments",
-    "segmented_sort": "_api.segmented_sort",
+    "segmented_sort": "_algorithms.segmented_sort",
     "select": "_algorithms.select",
     "set_memory_resource": "_api.memory_resource",
     "sort": "_algorithms.merge_sort",

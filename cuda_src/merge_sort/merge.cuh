@@ -127,8 +127,8 @@ struct TileMerge {
   using Params = MergeParams<num_leaves<T>, num_leaves<V>>;
 
   struct Shared {
-    alignas(16) T keys[tile_items];                // of the first run, then of the second
-    uint16 order[has_values<V> ? tile_items : 1];  // where among them each of the tile was
+    alignas(16) T keys[slot_of<items>(tile_items)];  // of the first run, then of the second
+    uint16 order[has_values<V> ? tile_items : 1];    // where among them each of the tile was
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
@@ -156,7 +156,7 @@ struct TileMerge {
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
-      if (is_whole || i < at.num_items) assign(shared.keys[i], loaded[k]);
+      if (is_whole || i < at.num_items) assign(shared.keys[slot_of<items>(i)], loaded[k]);
     }
   }
 
@@ -166,7 +166,8 @@ struct TileMerge {
     if (place >= at.num_items) return;
     const int num_a = at.num_a, num_b = at.num_items - num_a;
     const int a = split_at(place, num_a, num_b, [&](int in_b, int in_a) {
-      return Order::before(shared.keys[num_a + in_b], shared.keys[in_a]);
+      return Order::before(shared.keys[slot_of<items>(num_a + in_b)],
+                           shared.keys[slot_of<items>(in_a)]);
     });
     const int b = num_a + place - a;
     merge_steps<items, Order>(shared.keys, a, num_a, b, at.num_items, own, [&](int k, int from) {
@@ -179,12 +180,12 @@ struct TileMerge {
     const int place = threadIdx.x * items, left = at.num_items - place;
     if (left >= items) {
 #pragma unroll
-      for (int k = 0; k < items; ++k) assign(shared.keys[place + k], own[k]);
+      for (int k = 0; k < items; ++k) assign(shared.keys[slot_of<items>(place + k)], own[k]);
       return;
     }
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      if (k < left) assign(shared.keys[place + k], own[k]);
+      if (k < left) assign(shared.keys[slot_of<items>(place + k)], own[k]);
     }
   }
 
@@ -195,7 +196,7 @@ struct TileMerge {
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
       if (is_whole || i < at.num_items)
-        store_element(advanced(target, k * threads), shared.keys[i]);
+        store_element(advanced(target, k * threads), shared.keys[slot_of<items>(i)]);
     }
   }
 

@@ -25,10 +25,9 @@ __device__ inline V position_value(int64 position) {
 }
 
 // Returns one of two, leaf by leaf: a choice between structs would have both in local memory.
-template <class T>
-__device__ inline Sources<T> either(bool is_first, const Sources<T>& first,
-                                    const Sources<T>& second) {
-  Sources<T> result;
+template <template <class> class Places, class T>
+__device__ inline Places<T> either(bool is_first, const Places<T>& first, const Places<T>& second) {
+  Places<T> result;
   for_each_leaf<T>([&](auto leaf) {
     constexpr int i = decltype(leaf)::value;
     result.at[i] = is_first ? first.at[i] : second.at[i];
@@ -45,6 +44,14 @@ struct MergeSortPolicy {
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
 };
+
+// Where shared memory has element i of a tile, of which threads have `items` neighbours each. An
+// even number is made odd by a gap, so that threads that go through theirs together meet in no
+// bank.
+template <int items>
+__device__ constexpr int slot_of(int i) {
+  return items % 2 == 1 ? i : i + i / items;
+}
 
 // Returns how many of the first run are among the first `place` elements of both, where of equal
 // ones those of the first run come first. b_is_first(j, i): whether element j of the second run
@@ -76,13 +83,14 @@ __device__ inline void choose(T& to, bool is_first, const T& first, const T& sec
 // Takes a thread's elements of two sorted runs in shared memory, merged: what is left of the first
 // from `a` to `end_a`, of the second from `b` to `end_b`, one at least of both. Calls taken(k, i)
 // for each, from where it came. No step branches; behind the last it takes any element again.
+// `keys` has elements where slot_of says.
 template <int items, class Order, class T, class Taken>
 __device__ inline void merge_steps(const T* keys, int a, int end_a, int b, int end_b,
                                    T (&own)[items], Taken taken) {
   const int last = (b < end_b ? end_b : end_a) - 1, behind = a + b + 1;
   T from_a, from_b;  // the next of each run
-  assign(from_a, keys[a < last ? a : last]);
-  assign(from_b, keys[b < last ? b : last]);
+  assign(from_a, keys[slot_of<items>(a < last ? a : last)]);
+  assign(from_b, keys[slot_of<items>(b < last ? b : last)]);
 #pragma unroll
   for (int k = 0; k < items; ++k) {
     const bool b_is_first = Order::before(from_b, from_a);
@@ -93,7 +101,7 @@ __device__ inline void merge_steps(const T* keys, int a, int end_a, int b, int e
     b = behind + k - a;
     const int next = takes_b ? b : a;
     T key;
-    assign(key, keys[next < last ? next : last]);
+    assign(key, keys[slot_of<items>(next < last ? next : last)]);
     choose(from_b, takes_b, key, from_b);
     choose(from_a, takes_b, from_a, key);
   }

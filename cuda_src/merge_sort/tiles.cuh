@@ -36,7 +36,7 @@ struct TileSort {
   static constexpr int threads = Policy::block_threads;
   static constexpr int items = Policy::items;
   static constexpr int tile_items = Policy::tile_items;
-  static_assert(tile_items <= 1 << 16);
+  static_assert(tile_items <= 1 << 16 && items % 2 == 1);  // places in shared memory have no gaps
   using Params = SortTilesParams<num_leaves<T>, num_leaves<V>>;
 
   struct Shared {

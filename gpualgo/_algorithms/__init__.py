@@ -22,6 +22,7 @@ _NAMES = {
     "runs": ("run_length_encode",),
     "scan": ("inclusive_scan", "exclusive_scan"),
     "searchsorted": ("searchsorted",),
+    "segmented_sort": ("segmented_sort",),
     "segments": (
         "segmented_reduce",
         "segmented_inclusive_scan",

@@ -92,7 +92,7 @@ def specs(
     """Return the kernels that sort tiles, find splits and merge, of values of these sizes."""
     leaves, count = len(records.leaves(order.element)), max(1, len(values))
     tiles, merge = parameters.sort_tiles(leaves, count), parameters.merge(leaves, count)
-    each, cut = _values(values), merging(policy)
+    each, cut = words(values), merging(policy)
     return (
         _spec("tiles.cuh", "sort_tiles", order, each, policy, overlaps, tiles),
         _spec("merge.cuh", "merge_splits", order, str(count), cut, overlaps, merge),
@@ -126,8 +126,9 @@ def order_name(order: Comparison) -> str:
     return f"gpualgo::ByFunction<{less}, {str(order.is_turned).lower()}>"
 
 
-def _values(sizes: Sequence[int]) -> str:
-    words = [word(size) for size in sizes]
-    if len(words) < 2:
-        return words[0] if words else "gpualgo::NoValues"
-    return f"gpualgo::Tuple<{', '.join(words)}>"
+def words(sizes: Sequence[int]) -> str:
+    """Return the C++ type of values of these sizes that travel together."""
+    found = [word(size) for size in sizes]
+    if len(found) < 2:
+        return found[0] if found else "gpualgo::NoValues"
+    return f"gpualgo::Tuple<{', '.join(found)}>"

@@ -79,41 +79,28 @@ def scan(
     first = views[problem.num_own :]
     source, acc, device = problem.source, problem.acc, offsets.device
     (num_items,) = inputs[0].shape
-    (num_offsets,) = offsets.shape
     kind = policy.scan_policy_of(acc, gpu.get(device).shared_limit)
     num_tiles = -(-num_items // kind.tile_items)
     access, reached = _access(source, inputs)
     states = Piece(_CONTROL_BYTES + num_tiles * tagged_bytes(acc), STATES, is_zeroed=True)
-    marks = Piece(_BOUNDS_BYTES + 4 * -(-num_items // 32), KEPT)
+    marks = Piece(marks_bytes(num_items), KEPT)
     if not marks.fits:
         marks = Piece(marks.num_bytes)
-    specs = [
-        policy.heads_spec(offsets.dtype),
-        policy.scan_spec(
-            op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if first else None
-        ),
-    ]
-    heads, scanning = build.kernels(specs, device)
-    at, num_sms = Places(len(views), len(targets)), gpu.get(device).num_sms
-    bits = at.piece(1), _BOUNDS_BYTES
-    packed = specs[0].parameters.pack(
-        num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0]
+    scan_spec = policy.scan_spec(
+        op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if first else None
     )
-    threads = policy.BLOCK_THREADS
-    grid = min(-(-num_offsets // threads), num_sms * 2048 // threads)
-    marking = Launch(
-        heads, grid, threads, packed, device,
-        {"offsets": at.source(len(inputs)), "heads": bits, "bounds": at.piece(1)},
-    )  # fmt: skip
+    scanning = build.kernel(scan_spec, device)
+    at, num_sms = Places(len(views), len(targets)), gpu.get(device).num_sms
+    heads = marked(at.piece(1))
     words = max(states.num_bytes, STATE_BYTES) - _CONTROL_BYTES
-    packed = specs[1].parameters.pack(
+    packed = scan_spec.parameters.pack(
         num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
         num_segments=problem.num_segments, offset_step=offsets.strides[0],
         start_steps=[view.strides[0] for view in first] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=reached,
     )  # fmt: skip
     own = views[: problem.num_own]
-    takes = _takes(own, targets, at, heads=(1, _BOUNDS_BYTES), bounds=1, states=0)
+    takes = _takes(own, targets, at, states=0) | heads
     takes["starts"] = [at.source(i) for i in range(len(own), len(views))] or [NONE] * len(targets)
     if not first:
         takes["offsets"] = NONE
@@ -121,7 +108,30 @@ def scan(
         scanning, min(num_tiles, num_sms * policy.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
         device, takes, shared_bytes=kind.shared_bytes,
     )  # fmt: skip
-    return Plan(device, [Clear(at.piece(1), marks.num_bytes), marking, launch], [states, marks])
+    mark = marking(offsets, at.source(len(inputs)), num_items, heads)
+    return Plan(device, [Clear(at.piece(1), marks.num_bytes), mark, launch], [states, marks])
+
+
+def marks_bytes(num_items: int) -> int:
+    """Return the size of marks where segments begin; they are zero at first."""
+    return _BOUNDS_BYTES + 4 * -(-num_items // 32)
+
+
+def marked(marks: int) -> dict[str, Any]:
+    """Return what kernels take of marks at a place."""
+    return {"heads": (marks, _BOUNDS_BYTES), "bounds": marks}
+
+
+def marking(offsets: View, place: int, num_items: int, heads: dict[str, Any]) -> Launch:
+    """Return the launch that marks where segments begin; `place`: of the offsets."""
+    spec, device, threads = policy.heads_spec(offsets.dtype), offsets.device, policy.BLOCK_THREADS
+    (num_offsets,) = offsets.shape
+    packed = spec.parameters.pack(
+        num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0]
+    )
+    grid = min(-(-num_offsets // threads), gpu.get(device).num_sms * 2048 // threads)
+    takes = {"offsets": place, **heads}
+    return Launch(build.kernel(spec, device), grid, threads, packed, device, takes)
 
 
 def started_reduction(

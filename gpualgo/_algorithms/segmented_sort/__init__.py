@@ -1,0 +1,95 @@
+"""The public function `segmented_sort`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.merge_sort.comparison import plain_ways
+from gpualgo._algorithms.segmented_sort.problem import SegmentedSort, arguments_of
+from gpualgo._algorithms.segments import offsets as of_segments
+from gpualgo._lazy import is_lazy
+from gpualgo._pipeline import inputs
+from gpualgo._pipeline.problem import problem_of
+from gpualgo._pipeline.run import run
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
+
+_WHERE = "segmented_sort"
+
+
+def segmented_sort(
+    keys: ty.AnyArray | ty.Arrays, offsets: ty.AnyArray, *,
+    values: ty.AnyArray | ty.Arrays | None = None, descending: ty.Ways = False,
+    out: ty.Outs | ty.OutPair | None = None, stream: ty.Stream | None = None,
+) -> Any:  # fmt: skip
+    """Sort each segment of keys stably, and values along, between ``offsets[i]`` and ``[i+1]``.
+
+    Parameters
+    ----------
+    keys : array, or tuple of arrays
+        Of one dimension, dtypes as for `radix_sort`. A tuple or namedtuple of arrays, which are
+        broadcast together, is an array of tuples of up to 7 numbers: the first decides, where it is
+        equal the next.
+    offsets : array
+        Where segments begin and end, as for `segmented_reduce`. Elements in no segment are copied.
+    values : array, or tuple of arrays, optional
+        Moved as the keys are: as for `radix_sort`.
+    descending : bool, or tuple of bools
+        Largest first, NaN last; equal keys keep their order here, too. A tuple, built as `keys` is,
+        says it of each number.
+    out : array or tuple of two arrays, optional
+        Where to write the sorted keys, with `values` the keys and the values, as for `radix_sort`:
+        each may be its input itself.
+    stream : stream, optional
+        A CUDA stream for device arrays; without it the current stream of the array's library.
+
+    Returns
+    -------
+    array or tuple of two arrays
+        The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
+        the same kind of tuple. Device arrays are returned without waiting for them.
+
+    Raises
+    ------
+    TypeError
+        An argument is no array, or of a dtype that cannot be sorted or moved; keys is a structured
+        array; offsets are no integers; descending or out is built otherwise.
+    ValueError
+        An argument has not one dimension; offsets of the host fall or lie outside; shapes differ;
+        out overlaps partly.
+
+    Notes
+    -----
+    Offsets on a GPU mean what they mean for `segmented_inclusive_scan`: a segment begins wherever
+    one is.
+
+    The order of keys is `radix_sort`'s, in each segment. On a GPU tiles of up to 8192 elements are
+    sorted, segment by segment, in one pass; a segment of more takes a pass for each doubling of the
+    tiles that it reaches into, alone: one giant among millions of tiny ones is shared out to all
+    processors. Temporary storage: a copy of keys and values, and a byte for every few elements. See
+    docs/segments.md.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> keys, offsets = np.array([3, 1, 4, 1, 5, 9, 2, 6]), np.array([0, 3, 3, 7])
+    >>> ga.segmented_sort(keys, offsets)
+    array([1, 3, 4, 1, 2, 5, 9, 6])
+    >>> ga.segmented_sort(keys, offsets, values=np.arange(8), descending=True)[1]
+    array([2, 0, 1, 5, 4, 6, 3, 7])
+    """
+    if is_lazy(keys) or is_lazy(values):
+        from gpualgo._lazy.real import made
+
+        keys = made(keys, False, f"{_WHERE}: keys", stream)
+        values = made(values, False, f"{_WHERE}: values", stream)
+    views, forms = arguments_of(keys, offsets, values, _WHERE, stream)
+    ways = plain_ways(descending, forms[0], None, _WHERE)
+    num_keys = 1 if forms[0] is None else len(forms[0].names)
+    rest = ways, num_keys, forms
+    problem = problem_of(SegmentedSort, views, None, None, rest, _WHERE, 0)
+    assert isinstance(problem, SegmentedSort)
+    of_segments.check_values(views[num_keys], problem.num_items, _WHERE, stream)
+    solve = run if problem.form is None else inputs.solve
+    return solve(problem, views, None, None, out, stream)

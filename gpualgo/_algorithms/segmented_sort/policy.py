@@ -1,0 +1,151 @@
+"""A segmented sort on a GPU: which kernels, which template arguments, how tiles are cut. One table.
+
+Neither the cut nor the order of what is compared decides the result, which is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpualgo._algorithms.merge_sort.comparison import Comparison
+from gpualgo._algorithms.merge_sort.policy import CUT_BYTES, MAX_GRID, are_moved, order_name, words
+from gpualgo._algorithms.segmented_sort import parameters
+from gpualgo._base import records
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.templates import WARP
+
+__all__ = ["CUT_BYTES", "MAX_GRID", "are_moved"]
+
+SPAN_THREADS = 256  # of the kernels that find spans
+EDGES_BYTES, SPAN_BYTES, COUNT_BYTES = 4, 16, 4  # TileEdges, SegmentSpan, of each round
+NO_ROWS = {  # of MergeParams, whose tiles are in a list
+    "num_tiles": 0, "row_items": 0, "first_items": 0, "second_items": 0, "second_begin": 0,
+    "tiles_per_row": 1, "tiles_per_pair": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of the kernels that sort tiles and merge them."""
+
+    block_threads: int
+    items: int  # elements per thread; a power of two
+    blocks_per_sm: int
+    merge_threads: int  # of a tile that is merged: its elements divide a sorted tile's
+    merge_blocks: int
+
+    @property
+    def tile_items(self) -> int:
+        """Return how many elements a tile has."""
+        return self.block_threads * self.items
+
+    @property
+    def merge_items(self) -> int:
+        """Return how many elements a tile has that is merged."""
+        return self.merge_threads * self.items
+
+    def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
+        """Return the size of SegmentTileSort::Shared, which checks it."""
+        places = self.tile_items + self.block_threads + 2
+        size = places * (key_bytes + 2 * has_values) + self.tile_items // 8
+        return _up(size + 4 * self.block_threads + 3 * self.block_threads * 4 // WARP + 64, 64)
+
+    def merge_bytes(self, key_bytes: int, has_values: bool) -> int:
+        """Return the size of TileMerge::Shared, which checks it."""
+        places = self.merge_items + self.merge_threads
+        return _up(places * key_bytes + (2 * self.merge_items if has_values else 2) + 32, 64)
+
+
+# By the bytes of a key (up to), and whether there are values. Not measured on a GPU yet.
+LARGE = {
+    (4, False): Policy(512, 16, 2, 256, 4),
+    (4, True): Policy(512, 16, 1, 256, 3),
+    (8, False): Policy(512, 8, 2, 256, 4),
+    (8, True): Policy(512, 8, 1, 256, 3),
+    (16, False): Policy(256, 8, 2, 128, 4),
+    (16, True): Policy(256, 8, 1, 128, 3),
+    (32, False): Policy(256, 4, 1, 128, 2),
+    (32, True): Policy(256, 4, 1, 128, 2),
+    (64, False): Policy(128, 2, 1, 64, 2),
+    (64, True): Policy(128, 2, 1, 64, 2),
+}
+# Fewer elements (up to): at most so many threads, so that more multiprocessors get tiles.
+SMALLER = {1 << 17: 128, 1 << 20: 256}
+
+
+def policy_of(num_items: int, key_bytes: int, shared_limit: int, has_values: bool) -> Policy:
+    """Return the policy for so many elements."""
+    most = min(size for size, _ in LARGE if key_bytes <= size)
+    found = LARGE[(most, has_values)]
+    threads = next((n for most, n in SMALLER.items() if num_items <= most), found.block_threads)
+    found = _narrower(found, threads)
+    while found.shared_bytes(key_bytes, has_values) > shared_limit:
+        found = _narrower(found, found.block_threads // 2)
+    return found
+
+
+def _narrower(policy: Policy, threads: int) -> Policy:
+    """Return the policy with so many threads at most; merges have half as many at least."""
+    threads = min(policy.block_threads, threads)
+    return replace(policy, block_threads=threads, merge_threads=min(policy.merge_threads, threads))
+
+
+def span_specs(policy: Policy, overlaps: bool) -> tuple[Spec, Spec]:
+    """Return the kernels that find the segments across tiles."""
+    types = f"<{SPAN_THREADS}, {policy.merge_items}, {str(overlaps).lower()}>"
+    header, takes = "segmented_sort/spans.cuh", parameters.SPANS
+    return (
+        Spec(header, f"gpualgo::segment_edges_kernel{types}", takes),
+        Spec(header, f"gpualgo::segment_spans_kernel{types}", takes),
+    )
+
+
+def tiles_spec(order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool) -> Spec:
+    """Return the kernel that sorts tiles, with values of these sizes."""
+    leaves, count = len(records.leaves(order.element)), max(1, len(values))
+    key_bytes = order.element.itemsize
+    arguments = (
+        policy.block_threads, policy.items, policy.blocks_per_sm,
+        policy.shared_bytes(key_bytes, bool(values)), policy.merge_items, str(overlaps).lower(),
+    )  # fmt: skip
+    return Spec(
+        "segmented_sort/tiles.cuh",
+        f"gpualgo::segment_tiles_kernel<gpualgo::SegmentTilePolicy"
+        f"<{', '.join(map(str, arguments))}>, {_types(order)}, {words(values)}>",
+        parameters.tiles(leaves, count),
+    )
+
+
+def merge_specs(
+    order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool
+) -> tuple[Spec, Spec]:
+    """Return the kernels that find splits and merge, with values of these sizes."""
+    leaves, count = len(records.leaves(order.element)), max(1, len(values))
+    shared = policy.merge_bytes(order.element.itemsize, bool(values))
+    arguments = (
+        policy.merge_threads, policy.items, policy.merge_blocks, shared, str(overlaps).lower()
+    )  # fmt: skip
+    kind = f"gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>"
+    header, takes = "segmented_sort/merge.cuh", parameters.merge(leaves, count)
+    types = _types(order)
+    return (
+        Spec(
+            header,
+            f"gpualgo::segment_splits_kernel<{kind}, {policy.tile_items}, {types}, {count}>",
+            takes,
+        ),
+        Spec(
+            header,
+            f"gpualgo::segment_merge_kernel<{kind}, {types}, {words(values)}>",
+            takes,
+        ),
+    )
+
+
+def _types(order: Comparison) -> str:
+    return f"{order_name(order)}, {records.cpp_name(order.element)}"
+
+
+def _up(number: int, step: int) -> int:
+    return -(-number // step) * step

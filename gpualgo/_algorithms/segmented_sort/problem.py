@@ -1,0 +1,111 @@
+"""A sort of segments: the elements, their order, where segments are, and what moves along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpualgo._algorithms.merge_sort.comparison import comparison_of
+from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_beside
+from gpualgo._algorithms.segments import offsets as of_segments
+from gpualgo._arrays.forms import Form
+from gpualgo._arrays.view import View, check_items
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.results import Result
+
+if TYPE_CHECKING:
+    from gpualgo._cuda.plan import Plan
+
+
+class SegmentedSort(Problem):
+    """What equal calls of `segmented_sort` share. Its arrays: keys, offsets, then values."""
+
+    needs_alignment = False  # copies with gaps closed are aligned
+    copies_page_locked = True  # passes would cross the bus again and again
+    takes_any_items = True
+    reads_data = True  # offsets are looked at
+
+    def __init__(
+        self, device: int, views: Views, op: Operator | None, init: Any, rest: tuple[Any, ...],
+        where: str,
+    ) -> None:  # fmt: skip
+        ways, self.num_keys, forms = rest
+        keys_form, values_form = forms[0], (*forms, None)[2]
+        keys, (offsets, *rest_of_views) = views[: self.num_keys], views[self.num_keys :]
+        values = tuple(rest_of_views)
+        key_names = inputs.names(keys, keys_form, "keys")
+        value_names = inputs.names(values, values_form, "values") if values else ()
+        self.inputs = (*key_names, "offsets", *value_names)
+        super().__init__(device, views, op, init, rest, where)
+        checks.same_place(list(views), where)
+        for view, name in zip(values, value_names, strict=True):
+            check_items(view, f"{where}: {name}")
+        self.order = comparison_of(keys, key_names, keys_form, None, ways, device, where)
+        for view, name in zip(keys, key_names, strict=True):
+            if len(view.shape) != 1:
+                raise ValueError(
+                    f"{where}: {name} has {len(view.shape)} dimensions; pass one of one"
+                )
+        of_segments.check(offsets, where)
+        (self.num_items,) = shape = keys[0].shape
+        if len(values) == 1 and values[0].shape != shape:
+            raise ValueError(
+                f"{where}: values has shape {values[0].shape} but keys has {shape}; "
+                "pass one value for each key"
+            )
+        self.results = tuple(
+            Result(shape, view.dtype, (i,)) for i, view in enumerate(views) if i != self.num_keys
+        )
+        self.form, self.forms = keys_form, (keys_form, None, values_form)[: 2 + bool(values)]
+        if values and (keys_form is not None or values_form is not None):
+            self.form = Form(tuple, (keys_form, values_form))
+
+    @classmethod
+    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "order", views[: rest[1]]
+
+    def for_data(self, views: Views, stream: Any) -> Problem:
+        of_segments.check_values(views[self.num_keys], self.num_items, self.where, stream)
+        return self
+
+    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        if not 1 < len(arguments) < 4:
+            return None
+        keys, offsets, values = (*arguments, None)[:3]
+        try:
+            return arguments_of(keys, offsets, values, self.where)
+        except ValueError:  # no shape is as prepared, which is told next
+            return None
+
+    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.segmented_sort import cuda
+
+        return cuda.plan_of(self, views, targets)
+
+    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
+        from gpualgo._algorithms.segmented_sort import cpu
+
+        keys, (offsets, *values) = arrays[: self.num_keys], arrays[self.num_keys :]
+        cpu.sort(self, self.order, [*keys, *values, offsets], results)
+
+
+def arguments_of(
+    keys: Any, offsets: Any, values: Any, where: str, stream: Any = None
+) -> tuple[Views, Forms]:
+    """Return the views of keys, of offsets, and of values if given; and how each is built."""
+    views, form = inputs.spread(keys, f"{where}: keys")
+    if form is not None and not isinstance(keys, tuple):
+        raise TypeError(
+            f"{where}: keys is a structured array; pass a tuple of its fields, and the array "
+            "itself as values="
+        )
+    if form is not None and any(item is not None for item in form.items):
+        raise TypeError(f"{where}: keys holds a tuple within a tuple; pass one tuple of arrays")
+    views = (*views, of_segments.view(offsets, where, stream))
+    if values is None:
+        return views, (form, None)
+    moved, values_form = values_beside(values, views[0].shape, where)
+    return (*views, *moved), (form, None, values_form)
