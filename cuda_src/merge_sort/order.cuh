@@ -50,7 +50,7 @@ struct MergeSortPolicy {
 // bank.
 template <int items>
 __device__ constexpr int slot_of(int i) {
-  return items % 2 == 1 ? i : i + i / items;
+  return items % 2 == 1 ? i : i + int(uint32(i) / items);
 }
 
 // Returns how many of the first run are among the first `place` elements of both, where of equal

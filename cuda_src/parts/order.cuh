@@ -28,6 +28,7 @@ struct ByFunction {
 template <int falling>
 struct ByValue {
   static constexpr bool has_numbers = false;
+  static constexpr int ways = falling;
 
   template <class T>
   __device__ static bool before(const T& a, const T& b) {

@@ -12,6 +12,7 @@
 #define GPUALGO_SEGMENTED_SORT_MERGE_CUH
 
 #include "merge_sort/merge.cuh"
+#include "segmented_sort/plain.cuh"
 #include "segmented_sort/spans.cuh"
 
 namespace gpualgo {
@@ -20,6 +21,7 @@ template <int key_leaves, int value_leaves>
 struct SegmentMergeParams {
   const SegmentSpan* spans;
   uint32* count;                                // of cuts; zero at first
+  const uint32* has_odd;                        // whether a key is_odd
   MergeParams<key_leaves, value_leaves> merge;  // by its runs, its output and its cuts
   int64 num_tiles;
   int64 rounds_left;  // with this one
@@ -47,9 +49,11 @@ __global__ void __launch_bounds__(Policy::block_threads) segment_splits_kernel(
   const bool is_due = rounds >= params.rounds_left && rounds > 0;
   int64 begin = 0, middle = 0, place = 0, split = 0;
   if (is_due) {
-    const int64 run = int64(1) << (rounds - params.rounds_left);  // in tiles
+    const int doublings = rounds - int(params.rounds_left);
+    const int64 run = int64(1) << doublings;  // in tiles
     const int64 first = span.begin / tile_items;
-    const int64 group = first + (part * part_items / tile_items - first) / (2 * run) * (2 * run);
+    const int64 part_tile = part * part_items / tile_items - first;
+    const int64 group = first + (part_tile >> (doublings + 1) << (doublings + 1));
     const auto bounded = [&](int64 tile) {
       const int64 at = tile * tile_items;
       return at < span.begin ? span.begin : at > span.end ? span.end : at;
@@ -92,10 +96,20 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) seg
     ptx::griddepcontrol_launch_dependents();
     ptx::griddepcontrol_wait();
   }
-  using Work = TileMerge<Policy, Order, T, V>;
-  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   const uint32 count = *params.count;
-  for (uint32 i = blockIdx.x; i < count; i += gridDim.x) Work(params.merge, shared, i).run();
+  const auto run = [&](auto order) {
+    using Work = TileMerge<Policy, decltype(order), T, V>;
+    auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
+    for (uint32 i = blockIdx.x; i < count; i += gridDim.x) Work(params.merge, shared, i).run();
+  };
+  if constexpr (is_record<T>) {
+    run(Order{});
+  } else {
+    if constexpr (is_float<T>) {
+      if (*params.has_odd) return run(Order{});
+    }
+    run(ByPlainNumber<(Order::ways & 1) != 0>{});
+  }
 }
 
 }  // namespace gpualgo

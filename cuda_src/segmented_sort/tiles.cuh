@@ -1,13 +1,14 @@
 // Sorting what each tile has of each segment; stable.
 //
-// Algorithm  A thread sorts its neighbours in registers by odd-even transposition, which changes
-//            places of neighbours alone: no exchange crosses the begin of a segment. Then what a
-//            segment has on both sides of a boundary between threads is merged in shared memory,
-//            boundaries between pairs of threads first, then of fours, and so on; each thread takes
-//            as many elements, from where "merge path" says (Odeh, Green, Mwassi, Shmueli and Birk
-//            2012, doi:10.1109/IPDPSW.2012.202). A round without such a boundary is left out: short
-//            segments that begin where threads do take none. (Segments sorted by merges across
-//            their heads: Baxter, "Modern GPU", 2013, moderngpu.github.io/segsort.html.)
+// Algorithm  A thread sorts its neighbours in registers: by odd-even transposition, which changes
+//            places of neighbours alone, and none across the begin of a segment; where there is no
+//            such place, and equal keys are the same bits, by the network of Batcher (1968,
+//            doi:10.1145/1468075.1468121). Then rounds of merges in shared memory: in round r the
+//            threads that have a part of a segment, counted from its first one, join groups of 2^r
+//            to groups of 2^(r+1), each taking as many elements as it has, from where "merge path"
+//            says (Odeh, Green, Mwassi, Shmueli and Birk 2012, doi:10.1109/IPDPSW.2012.202). So the
+//            rounds are as many as the longest segment of the tile needs. (Merges across heads of
+//            segments: Baxter, "Modern GPU", 2013, moderngpu.github.io/segsort.html.)
 // Bytes      2 (k + v) per key of k bytes with values of v, and 1/8; launches: one. Values are
 //            fetched when the order is known.
 // In place   safe: a tile is read whole before any of it is written.
@@ -15,6 +16,7 @@
 #define GPUALGO_SEGMENTED_SORT_TILES_CUH
 
 #include "merge_sort/order.cuh"
+#include "segmented_sort/plain.cuh"
 #include "segmented_sort/spans.cuh"
 
 namespace gpualgo {
@@ -46,6 +48,7 @@ struct SegmentTilesParams {
   const uint32* heads;
   const int64* bounds;
   const SegmentSpan* spans;  // null: there is one tile
+  uint32* has_odd;           // set where a key is_odd; zero at first
   int64 num_items, num_tiles;
 };
 
@@ -55,22 +58,33 @@ struct SegmentTileSort {
   static constexpr int items = Policy::items;
   static constexpr int tile_items = Policy::tile_items;
   static constexpr int words = tile_items / warp_threads;
-  static constexpr uint32 no_head = tile_items;
+  static constexpr int slots = slot_of<items>(tile_items) + 1;
+  static constexpr int own_slots = items + (items % 2 == 0);  // of a thread
   static_assert(items <= 32 && (items & (items - 1)) == 0 && tile_items <= 1 << 15);
   using Params = SegmentTilesParams<num_leaves<T>, num_leaves<V>>;
   using Buffer = SegmentBuffer<num_leaves<T>, num_leaves<V>>;
   using Near = Nearest<int, threads>;
 
   struct Shared {
-    alignas(16) T keys[slot_of<items>(tile_items) + 1];
-    uint16 places[has_values<V> ? slot_of<items>(tile_items) + 1 : 1];
+    alignas(16) T keys[slots];
+    uint16 places[has_values<V> ? slots : 1];
     uint32 heads[words];
-    // Of the segment across the boundary in front of each thread; where there is none, nothing.
-    uint16 begins[threads], ends[threads];
     typename Near::Shared near;
-    uint32 rounds;  // that have to be: a bit for each
+    uint32 threads_of_one;  // of the longest segment in the tile, less one, as bits joined
+    uint32 has_odd;         // floats, of which order by plain numbers knows nothing
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
+
+  // Two neighbouring runs that become one: from a on, and from the middle on.
+  struct Pair {
+    int a, middle, end;
+    bool is_due;
+  };
+  // What is left of both, and the next of each.
+  struct Walk {
+    int a, end_a, b, end_b;
+    T from_a, from_b;
+  };
 
   const Params& params;
   Shared& shared;
@@ -79,6 +93,10 @@ struct SegmentTileSort {
   int place;         // this thread's first element
   uint32 heads;      // of this thread's elements
   int first, last;   // heads of the tile; one behind the end and -1 without any
+  int x_begin;       // of the segment that this thread's first element goes on with, and
+  int x_end;         // where it ends; the thread's begin if it does not
+  int y_begin;       // of the one that goes on behind this thread and begins in it, and
+  int y_end;         // where that ends; the thread's end if there is none
   bool has_changed;  // since shared memory has this thread's elements
   T keys[items];
   uint32 places[items];
@@ -88,15 +106,26 @@ struct SegmentTileSort {
     const int64 left = params.num_items - begin;
     count = left < tile_items ? int(left) : tile_items;
     place = threadIdx.x * items;
-    has_changed = false;
+    has_changed = true;
   }
+
+  // Where shared memory has the k-th of the elements that threads take in turn; of this thread's.
+  __device__ static int slot_in_turn(int k) {
+    if constexpr (threads % items == 0) {
+      return slot_of<items>(threadIdx.x) + k * (threads / items * own_slots);
+    } else {
+      return slot_of<items>(threadIdx.x + k * threads);
+    }
+  }
+  __device__ static int own_slot(int k) { return int(threadIdx.x) * own_slots + k; }
+  __device__ static int thread_of(int i) { return int(uint32(i) / items); }
 
   __device__ void load() {
     const SegmentHeads found{params.heads, params.bounds};
     for (int i = threadIdx.x; i < words; i += threads) {
       shared.heads[i] = 32 * i < count ? found.word(tile * words + i) : all_lanes;
     }
-    if (threadIdx.x == 0) shared.rounds = 0;
+    if (threadIdx.x == 0) shared.threads_of_one = shared.has_odd = 0;
     const Sources<T> source = advanced(sources_of<T>(params.keys), begin);
     T loaded[items];
 #pragma unroll
@@ -106,44 +135,46 @@ struct SegmentTileSort {
       if (i < count) loaded[k] = load_element<T>(advanced(source, i));
     }
 #pragma unroll
-    for (int k = 0; k < items; ++k) {
-      assign(shared.keys[slot_of<items>(threadIdx.x + k * threads)], loaded[k]);
-    }
+    for (int k = 0; k < items; ++k) assign(shared.keys[slot_in_turn(k)], loaded[k]);
   }
 
-  // Takes this thread's elements, and finds the segments across the boundaries of threads.
+  // Takes this thread's elements, and finds which segments go on from thread to thread.
   __device__ void look() {
     constexpr uint32 all = items == 32 ? all_lanes : (1u << items % 32) - 1;
     heads = shared.heads[place / 32] >> place % 32 & all;
+    bool has_odd = false;
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       places[k] = place + k;
-      assign(keys[k], shared.keys[slot_of<items>(place + k)]);
+      assign(keys[k], shared.keys[own_slot(k)]);
+      if constexpr (is_float<T>) has_odd = is_odd<!has_values<V>>(keys[k]) || has_odd;
     }
     Near near{shared.near};
     const int own_first = place + (heads ? ptx::ffs(heads) - 1 : 0);
-    near.find(heads != 0, own_first, place + 31 - ptx::clz(heads | 1), -1);
-    // A segment that reaches beyond the tile is merged as far as the tile has it.
-    const int end = heads ? own_first : near.behind < 0 ? tile_items : near.behind;
-    const bool is_across = threadIdx.x > 0 && end > place;
-    shared.begins[threadIdx.x] = uint16(near.before < 0 ? 0 : near.before);
-    shared.ends[threadIdx.x] = uint16(is_across ? end : 0);
-    // Boundary b belongs to the round that is the number of its lowest zeros.
-    const uint32 across = ptx::ballot_sync(all_lanes, is_across);
-    const int warp = threadIdx.x / warp_threads;
-    if (threadIdx.x % warp_threads == 0 && across != 0) {
-      uint32 rounds = (across & 0xaaaaaaaau ? 1 : 0) | (across & 0x44444444u ? 2 : 0) |
-                      (across & 0x10101010u ? 4 : 0) | (across & 0x01000100u ? 8 : 0) |
-                      (across & 0x00010000u ? 16 : 0);
-      if (across & 1) rounds |= 32u << (ptx::ffs(uint32(warp)) - 1);
-      ptx::atom_or_relaxed_cta(&shared.rounds, rounds);
+    const int own_last = place + 31 - ptx::clz(heads | 1);
+    near.find(heads != 0, own_first, own_last, -1);
+    // Beyond the tile a segment is merged as far as the tile has it.
+    const int behind = near.behind < 0 ? tile_items : near.behind;
+    x_begin = near.before < 0 ? 0 : near.before;
+    x_end = heads ? own_first : behind;
+    y_begin = heads ? own_last : place + items;
+    y_end = heads ? behind : place + items;
+    const int before = x_end > place ? int(threadIdx.x) - thread_of(x_begin) : 0;
+    const uint32 bits = before == 0 ? 0 : all_lanes >> ptx::clz(uint32(before));
+    const uint32 odd = ptx::ballot_sync(all_lanes, has_odd);
+    uint32 joined = bits;
+#pragma unroll
+    for (int delta = 1; delta < warp_threads; delta *= 2) joined |= shuffle_xor(joined, delta);
+    if (threadIdx.x % warp_threads == 0) {
+      if (joined) ptx::atom_or_relaxed_cta(&shared.threads_of_one, joined);
+      if (odd) ptx::atom_or_relaxed_cta(&shared.has_odd, 1u);
     }
     first = near.first_of_all(tile_items);
     last = near.last_of_all(-1);
   }
 
   // Sorts this thread's elements, segment by segment.
-  template <bool has_heads>
+  template <class By, bool has_heads>
   __device__ void sort_own() {
 #pragma unroll 1
     for (int round = 0; round < items; round += 2) {
@@ -151,9 +182,27 @@ struct SegmentTileSort {
       for (int phase = 0; phase < 2; ++phase) {
 #pragma unroll
         for (int k = phase; k + 1 < items; k += 2) {
-          const bool is_due = Order::before(keys[k + 1], keys[k]);
+          const bool is_due = By::before(keys[k + 1], keys[k]);
           exchange_if(is_due & !(has_heads && (heads >> (k + 1) & 1)), k, k + 1);
         }
+      }
+    }
+  }
+  // The same of one segment whose equal elements are the same, by odd-even merges of p and p.
+  template <class By, int p = 1, int distance = p>
+  __device__ void sort_own_alike() {
+    if constexpr (p < items) {
+#pragma unroll
+      for (int i = distance % p; i + distance < items; ++i) {
+        const bool is_first = (i - distance % p) / distance % 2 == 0;
+        if (is_first && i / (2 * p) == (i + distance) / (2 * p)) {
+          exchange_if(By::before(keys[i + distance], keys[i]), i, i + distance);
+        }
+      }
+      if constexpr (distance > 1) {
+        sort_own_alike<By, p, distance / 2>();
+      } else {
+        sort_own_alike<By, 2 * p>();
       }
     }
   }
@@ -175,57 +224,105 @@ struct SegmentTileSort {
     if (!has_changed) return;
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      const int slot = slot_of<items>(place + k);
-      assign(shared.keys[slot], keys[k]);
-      if constexpr (has_values<V>) shared.places[slot] = uint16(places[k]);
+      assign(shared.keys[own_slot(k)], keys[k]);
+      if constexpr (has_values<V>) shared.places[own_slot(k)] = uint16(places[k]);
     }
     has_changed = false;
   }
 
-  // Merges what the segment across the middle of this thread's group has of it on both sides.
-  __device__ void merge_round(int round) {
-    const int half = 1 << round;
-    const int group = int(threadIdx.x) & ~(2 * half - 1), middle_thread = group + half;
-    if (middle_thread >= threads) return;
-    int end = shared.ends[middle_thread];
-    if (end == 0) return;
-    const int middle = middle_thread * items, most = (middle_thread + half) * items;
-    int begin = shared.begins[middle_thread];
-    if (begin < group * items) begin = group * items;
-    if (end > most) end = most;
-    const int from = place > begin ? place : begin;  // this thread's first that is merged
-    if (from >= place + items || from >= end) return;
-    const auto key_at = [&](int i) -> const T& { return shared.keys[slot_of<items>(i)]; };
-    const int i = split_at(from - begin, middle - begin, end - middle, [&](int in_b, int in_a) {
-      return Order::before(key_at(middle + in_b), key_at(begin + in_a));
-    });
-    const int a = begin + i, b = middle + (from - begin - i);
-    if (place == from && place + items <= end) {
-      take_merged<true>(a, middle, b, end, from);
-    } else {
-      take_merged<false>(a, middle, b, end, from);
-    }
-    has_changed = true;
+  // The runs of a segment from `begin` to `end` that its threads' groups of `half` have, in which
+  // this thread is of the number `member`.
+  __device__ static Pair pair_of(int begin, int end, int member, int half) {
+    const int group = thread_of(begin) + (member & ~(2 * half - 1));
+    Pair pair;
+    pair.a = group * items < begin ? begin : group * items;
+    pair.middle = (group + half) * items;
+    pair.end = (group + 2 * half) * items < end ? (group + 2 * half) * items : end;
+    pair.is_due = pair.middle < end;
+    return pair;
+  }
+  __device__ const T& key_at(int i) const { return shared.keys[slot_of<items>(i)]; }
+
+  // Takes the next one. Behind the last of a run its next is read, and never taken.
+  template <class By>
+  __device__ void step(Walk& walk, int k) {
+    const bool takes_b =
+        (walk.b < walk.end_b) & ((walk.a >= walk.end_a) | By::before(walk.from_b, walk.from_a));
+    choose(keys[k], takes_b, walk.from_b, walk.from_a);
+    const int here = takes_b ? walk.b : walk.a;
+    if constexpr (has_values<V>) places[k] = shared.places[slot_of<items>(here)];
+    walk.a += !takes_b;
+    walk.b += takes_b;
+    T key;
+    assign(key, key_at(here + 1));
+    choose(walk.from_b, takes_b, key, walk.from_b);
+    choose(walk.from_a, takes_b, walk.from_a, key);
   }
 
-  // Behind the last of a run its next is read, and never taken.
-  template <bool is_whole>
-  __device__ void take_merged(int a, int end_a, int b, int end_b, int from) {
-    T from_a, from_b;
-    assign(from_a, shared.keys[slot_of<items>(a)]);
-    assign(from_b, shared.keys[slot_of<items>(b)]);
+  // Merges this thread's part of the two segments that it shares with others.
+  template <class By>
+  __device__ void merge_round(int round) {
+    const int half = 1 << round, thread = threadIdx.x;
+    Pair x{}, y{};
+    if (x_end > place) x = pair_of(x_begin, x_end, thread - thread_of(x_begin), half);
+    if (y_end > place + items) y = pair_of(y_begin, y_end, 0, half);
+    has_changed = x.is_due || y.is_due;
+    if (!ptx::any_sync(all_lanes, has_changed)) return;
+    Walk walk{};
+    if (x.is_due) {
+      const int from = (place > x.a ? place : x.a) - x.a;
+      const int i = split_at(from, x.middle - x.a, x.end - x.middle, [&](int in_b, int in_a) {
+        return By::before(key_at(x.middle + in_b), key_at(x.a + in_a));
+      });
+      walk.a = x.a + i;
+      walk.b = x.middle + from - i;
+      walk.end_a = x.middle;
+      walk.end_b = x.end;
+      assign(walk.from_a, key_at(walk.a));
+      assign(walk.from_b, key_at(walk.b));
+    }
+    if (ptx::all_sync(all_lanes, !has_changed || (x.is_due && x_end >= place + items))) {
+      if (!has_changed) return;
+#pragma unroll
+      for (int k = 0; k < items; ++k) step<By>(walk, k);
+      return;
+    }
+    T next_a, next_b;
+    if (y.is_due) {
+      assign(next_a, key_at(y.a));
+      assign(next_b, key_at(y.middle));
+    }
+    const int in_x = x.is_due ? x_end - place : 0;
+    const int in_y = y.is_due ? y_begin - place : items;
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      if (!is_whole && (place + k < from || place + k >= end_b)) continue;
-      const bool takes_b = (b < end_b) & ((a >= end_a) | Order::before(from_b, from_a));
-      choose(keys[k], takes_b, from_b, from_a);
-      if constexpr (has_values<V>) places[k] = shared.places[slot_of<items>(takes_b ? b : a)];
-      a += !takes_b;
-      b += takes_b;
-      T key;
-      assign(key, shared.keys[slot_of<items>(takes_b ? b : a)]);
-      choose(from_b, takes_b, key, from_b);
-      choose(from_a, takes_b, from_a, key);
+      if (k == in_y) {
+        walk.a = y.a;
+        walk.b = walk.end_a = y.middle;
+        walk.end_b = y.end;
+        assign(walk.from_a, next_a);
+        assign(walk.from_b, next_b);
+      }
+      if (k < in_x || k >= in_y) step<By>(walk, k);
+    }
+  }
+
+  template <class By, bool is_alike>
+  __device__ void sort() {
+    if (ptx::any_sync(all_lanes, heads >> 1 != 0)) {
+      sort_own<By, true>();
+    } else if constexpr (is_alike) {
+      sort_own_alike<By>();
+    } else {
+      sort_own<By, false>();
+    }
+    const int rounds = ptx::popc(shared.threads_of_one);
+#pragma unroll 1
+    for (int round = 0; round < rounds; ++round) {
+      put_own();
+      ptx::syncthreads();
+      merge_round<By>(round);
+      ptx::syncthreads();
     }
   }
 
@@ -250,7 +347,7 @@ struct SegmentTileSort {
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
       if (i < count) {
-        store_element(advanced(either(is_aside(i), side, home), i), shared.keys[slot_of<items>(i)]);
+        store_element(advanced(either(is_aside(i), side, home), i), shared.keys[slot_in_turn(k)]);
       }
     }
     if constexpr (has_values<V>) {
@@ -261,7 +358,7 @@ struct SegmentTileSort {
       for (int k = 0; k < items; ++k) {
         const int i = threadIdx.x + k * threads;
         if (i < count) {
-          const int from = shared.places[slot_of<items>(i)];
+          const int from = shared.places[slot_in_turn(k)];
           values[k] =
               are_given ? load_element<V>(advanced(source, from)) : position_value<V>(begin + from);
         }
@@ -281,19 +378,22 @@ struct SegmentTileSort {
     load();
     ptx::syncthreads();
     look();
-    if (ptx::any_sync(all_lanes, heads >> 1 != 0)) {
-      sort_own<true>();
+    ptx::syncthreads();  // all have taken theirs, and told what they found
+    if constexpr (is_record<T>) {
+      sort<Order, false>();
     } else {
-      sort_own<false>();
-    }
-    has_changed = true;
-    ptx::syncthreads();  // all have taken theirs, and told of boundaries
-#pragma unroll 1
-    for (uint32 rounds = shared.rounds; rounds != 0; rounds &= rounds - 1) {
-      put_own();
-      ptx::syncthreads();
-      merge_round(ptx::ffs(rounds) - 1);
-      ptx::syncthreads();
+      using Plain = ByPlainNumber<(Order::ways & 1) != 0>;
+      constexpr bool is_alike = !has_values<V>;
+      if constexpr (is_float<T>) {
+        if (shared.has_odd) {
+          if (threadIdx.x == 0) ptx::atom_or_relaxed_gpu(params.has_odd, 1u);
+          sort<Order, false>();
+        } else {
+          sort<Plain, is_alike>();
+        }
+      } else {
+        sort<Plain, is_alike>();
+      }
     }
     put_own();
     ptx::syncthreads();

@@ -74,10 +74,11 @@ class _Builder(Builder):
         num_tiles, overlaps = -(-num_items // cut.tile_items), device.may_overlap
         num_rounds = (num_tiles - 1).bit_length()
         counts_at = aligned(segments.marks_bytes(num_items))
-        (marks,) = self._kept_pieces([counts_at + num_rounds * policy.COUNT_BYTES])
+        marked_bytes = counts_at + (num_rounds + 1) * policy.COUNT_BYTES
+        (marks,) = self._kept_pieces([marked_bytes])
         heads = segments.marked(marks)
         self.steps += [
-            Clear(marks, counts_at + num_rounds * policy.COUNT_BYTES),
+            Clear(marks, marked_bytes),
             segments.marking(self.offsets, self._at.source(self.num_keys), num_items, heads),
         ]
         side, spans, cuts = _nowhere(home), NONE, NONE
@@ -94,7 +95,11 @@ class _Builder(Builder):
             self._add_spans(cut, num_parts, {**heads, "edges": edges, "spans": spans})
         spec = policy.tiles_spec(self.order, sizes, cut, overlaps)
         packed = spec.parameters.pack(num_items=num_items, num_tiles=num_tiles)
-        takes = {**begin.run, "home": home.run, "side": side.run, **heads, "spans": spans}
+        odd = marks, counts_at
+        takes = {
+            **begin.run, "home": home.run, "side": side.run, **heads, "spans": spans,
+            "has_odd": odd,
+        }  # fmt: skip
         self.steps.append(
             Launch(
                 build.kernel(spec, self.device), num_tiles, cut.block_threads, packed, self.device,
@@ -117,8 +122,8 @@ class _Builder(Builder):
                 "first": source.run, "second": source.run, "output_keys": target.keys,
                 "output_values": target.values, "cuts": cuts,
             }  # fmt: skip
-            at = counts_at + policy.COUNT_BYTES * (left - 1)
-            takes = {"spans": spans, "count": (marks, at), "merge": merged}
+            at = counts_at + policy.COUNT_BYTES * left
+            takes = {"spans": spans, "count": (marks, at), "has_odd": odd, "merge": merged}
             self.steps += [
                 Launch(
                     kernel, grid, cut.merge_threads, packed, self.device, takes,

@@ -20,7 +20,7 @@ def tiles(leaves: int, values: int) -> Parameters:
     return Parameters(
         "SegmentTilesParams",
         keys=POINTER[leaves], values=POINTER[values], home=buffer, side=buffer, heads=POINTER,
-        bounds=POINTER, spans=POINTER, num_items=I64, num_tiles=I64,
+        bounds=POINTER, spans=POINTER, has_odd=POINTER, num_items=I64, num_tiles=I64,
     )  # fmt: skip
 
 
@@ -29,6 +29,6 @@ def merge(leaves: int, values: int) -> Parameters:
     """Return SegmentMergeParams of keys and values with so many leaves."""
     return Parameters(
         "SegmentMergeParams",
-        spans=POINTER, count=POINTER, merge=merge_sort.merge(leaves, values), num_tiles=I64,
-        rounds_left=I64,
+        spans=POINTER, count=POINTER, has_odd=POINTER, merge=merge_sort.merge(leaves, values),
+        num_tiles=I64, rounds_left=I64,
     )  # fmt: skip

@@ -33,6 +33,7 @@ class Policy:
     items: int  # elements per thread; a power of two
     blocks_per_sm: int
     merge_threads: int  # of a tile that is merged: its elements divide a sorted tile's
+    merge_each: int  # elements of such a thread; odd ones need no gaps in shared memory
     merge_blocks: int
 
     @property
@@ -43,32 +44,32 @@ class Policy:
     @property
     def merge_items(self) -> int:
         """Return how many elements a tile has that is merged."""
-        return self.merge_threads * self.items
+        return self.merge_threads * self.merge_each
 
     def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
         """Return the size of SegmentTileSort::Shared, which checks it."""
         places = self.tile_items + self.block_threads + 2
         size = places * (key_bytes + 2 * has_values) + self.tile_items // 8
-        return _up(size + 4 * self.block_threads + 3 * self.block_threads * 4 // WARP + 64, 64)
+        return _up(size + 3 * self.block_threads * 4 // WARP + 64, 64)
 
     def merge_bytes(self, key_bytes: int, has_values: bool) -> int:
         """Return the size of TileMerge::Shared, which checks it."""
-        places = self.merge_items + self.merge_threads
+        places = self.merge_items + (self.merge_each % 2 == 0) * self.merge_threads
         return _up(places * key_bytes + (2 * self.merge_items if has_values else 2) + 32, 64)
 
 
 # By the bytes of a key (up to), and whether there are values. Not measured on a GPU yet.
 LARGE = {
-    (4, False): Policy(512, 16, 2, 256, 4),
-    (4, True): Policy(512, 16, 1, 256, 3),
-    (8, False): Policy(512, 8, 2, 256, 4),
-    (8, True): Policy(512, 8, 1, 256, 3),
-    (16, False): Policy(256, 8, 2, 128, 4),
-    (16, True): Policy(256, 8, 1, 128, 3),
-    (32, False): Policy(256, 4, 1, 128, 2),
-    (32, True): Policy(256, 4, 1, 128, 2),
-    (64, False): Policy(128, 2, 1, 64, 2),
-    (64, True): Policy(128, 2, 1, 64, 2),
+    (4, False): Policy(512, 16, 2, 256, 16, 4),
+    (4, True): Policy(512, 16, 1, 256, 16, 3),
+    (8, False): Policy(512, 8, 2, 256, 8, 4),
+    (8, True): Policy(512, 8, 1, 256, 8, 3),
+    (16, False): Policy(256, 8, 2, 128, 8, 4),
+    (16, True): Policy(256, 8, 1, 128, 8, 3),
+    (32, False): Policy(256, 4, 1, 128, 4, 2),
+    (32, True): Policy(256, 4, 1, 128, 4, 2),
+    (64, False): Policy(128, 2, 1, 64, 2, 2),
+    (64, True): Policy(128, 2, 1, 64, 2, 2),
 }
 # Fewer elements (up to): at most so many threads, so that more multiprocessors get tiles.
 SMALLER = {1 << 17: 128, 1 << 20: 256}
@@ -124,7 +125,7 @@ def merge_specs(
     leaves, count = len(records.leaves(order.element)), max(1, len(values))
     shared = policy.merge_bytes(order.element.itemsize, bool(values))
     arguments = (
-        policy.merge_threads, policy.items, policy.merge_blocks, shared, str(overlaps).lower()
+        policy.merge_threads, policy.merge_each, policy.merge_blocks, shared, str(overlaps).lower()
     )  # fmt: skip
     kind = f"gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>"
     header, takes = "segmented_sort/merge.cuh", parameters.merge(leaves, count)
