@@ -6,7 +6,8 @@
 //            doi:10.1145/2304576.2304621): merge_splits_kernel finds by binary search which
 //            elements of the two runs make each tile of the result. In merge_kernel a block
 //            then has a tile: it loads the elements that make it into shared memory, its threads
-//            each merge some into registers, put them back, and the block writes them.
+//            each merge some into registers, put them back, and the block writes them; those of its
+//            next tile are on their way meanwhile, where there is room for both.
 // Bytes      2 (k + v) per key of k bytes with values of v; launches: two; temporary storage: 32
 //            bytes for each tile. Values are read in the order of the result, in which neighbours
 //            come from two stretches.
@@ -126,38 +127,62 @@ struct TileMerge {
   static_assert(tile_items <= 1 << 16);
   using Params = MergeParams<num_leaves<T>, num_leaves<V>>;
 
+  static constexpr bool is_ahead = Policy::is_ahead;  // loads a tile while it merges another
+  static constexpr int slots = slot_of<items>(tile_items + items) + 1;  // what is read
+
   struct Shared {
-    alignas(16) T keys[slot_of<items>(tile_items)];  // of the first run, then of the second
-    uint16 order[has_values<V> ? tile_items : 1];    // where among them each of the tile was
+    alignas(16) T keys[is_ahead ? 2 : 1][slots];   // of the first run, then of the second
+    uint16 order[has_values<V> ? tile_items : 1];  // where among them each of the tile was
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
   const Params& params;
   Shared& shared;
   MergeCut at;
+  T* keys;  // of the tile at hand
   T own[items];
 
-  __device__ TileMerge(const Params& params, Shared& shared, int64 tile)
-      : params(params), shared(shared) {
-    at = reinterpret_cast<const MergeCut*>(params.cuts)[tile];
-  }
+  __device__ TileMerge(const Params& params, Shared& shared) : params(params), shared(shared) {}
 
+  // What this thread loads is what it has read of there, for the tile before.
   template <bool is_whole>
-  __device__ void load() {
-    const auto a = advanced(sources_of<T>(params.first.keys), at.begin_a + threadIdx.x);
-    const auto b = advanced(sources_of<T>(params.second.keys), at.begin_b - at.num_a + threadIdx.x);
-    const int left = at.num_items - int(threadIdx.x), left_a = at.num_a - int(threadIdx.x);
-    T loaded[items];
+  __device__ void load(const MergeCut& cut, T* to) const {
+    const auto a = advanced(sources_of<T>(params.first.keys), cut.begin_a + threadIdx.x);
+    const auto b =
+        advanced(sources_of<T>(params.second.keys), cut.begin_b - cut.num_a + threadIdx.x);
+    const int left = cut.num_items - int(threadIdx.x), left_a = cut.num_a - int(threadIdx.x);
+    if constexpr (is_ahead) {
 #pragma unroll
-    for (int k = 0; k < items; ++k) {
-      const int i = k * threads;
-      if (is_whole || i < left) loaded[k] = load_element<T>(advanced(either(i < left_a, a, b), i));
-    }
+      for (int k = 0; k < items; ++k) {
+        const int i = k * threads;
+        if (is_whole || i < left) {
+          copy_element<true>(to + slot_of<items>(threadIdx.x + i),
+                             advanced(either(i < left_a, a, b), i));
+        }
+      }
+    } else {
+      T loaded[items];
 #pragma unroll
-    for (int k = 0; k < items; ++k) {
-      const int i = threadIdx.x + k * threads;
-      if (is_whole || i < at.num_items) assign(shared.keys[slot_of<items>(i)], loaded[k]);
+      for (int k = 0; k < items; ++k) {
+        const int i = k * threads;
+        if (is_whole || i < left) {
+          loaded[k] = load_element<T>(advanced(either(i < left_a, a, b), i));
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < items; ++k) {
+        const int i = threadIdx.x + k * threads;
+        if (is_whole || i < cut.num_items) assign(to[slot_of<items>(i)], loaded[k]);
+      }
     }
+  }
+  __device__ void load(const MergeCut& cut, T* to) const {
+    if (cut.num_items == tile_items) {
+      load<true>(cut, to);
+    } else {
+      load<false>(cut, to);
+    }
+    end_copies<is_ahead>();
   }
 
   // Takes this thread's elements of the result.
@@ -166,11 +191,10 @@ struct TileMerge {
     if (place >= at.num_items) return;
     const int num_a = at.num_a, num_b = at.num_items - num_a;
     const int a = split_at(place, num_a, num_b, [&](int in_b, int in_a) {
-      return Order::before(shared.keys[slot_of<items>(num_a + in_b)],
-                           shared.keys[slot_of<items>(in_a)]);
+      return Order::before(keys[slot_of<items>(num_a + in_b)], keys[slot_of<items>(in_a)]);
     });
     const int b = num_a + place - a;
-    merge_steps<items, Order>(shared.keys, a, num_a, b, at.num_items, own, [&](int k, int from) {
+    merge_steps<items, Order>(keys, a, num_a, b, at.num_items, own, [&](int k, int from) {
       if constexpr (has_values<V>) {
         if (place + k < at.num_items) shared.order[place + k] = uint16(from);
       }
@@ -180,12 +204,12 @@ struct TileMerge {
     const int place = threadIdx.x * items, left = at.num_items - place;
     if (left >= items) {
 #pragma unroll
-      for (int k = 0; k < items; ++k) assign(shared.keys[slot_of<items>(place + k)], own[k]);
+      for (int k = 0; k < items; ++k) assign(keys[slot_of<items>(place + k)], own[k]);
       return;
     }
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      if (k < left) assign(shared.keys[slot_of<items>(place + k)], own[k]);
+      if (k < left) assign(keys[slot_of<items>(place + k)], own[k]);
     }
   }
 
@@ -196,7 +220,7 @@ struct TileMerge {
     for (int k = 0; k < items; ++k) {
       const int i = threadIdx.x + k * threads;
       if (is_whole || i < at.num_items)
-        store_element(advanced(target, k * threads), shared.keys[slot_of<items>(i)]);
+        store_element(advanced(target, k * threads), keys[slot_of<items>(i)]);
     }
   }
 
@@ -232,25 +256,48 @@ struct TileMerge {
     }
   }
 
-  __device__ void run() {
-    const bool is_whole = at.num_items == tile_items;
-    if (is_whole) {
-      load<true>();
-    } else {
-      load<false>();
-    }
+  __device__ void merge_tile() {
     ptx::syncthreads();
     merge_own();
     ptx::syncthreads();
     put_own();
     ptx::syncthreads();
-    if (is_whole) {
+    if (at.num_items == tile_items) {
       write<true>();
     } else {
       write<false>();
     }
     if constexpr (has_values<V>) write_values();
-    // Of shared memory a thread has read what it fills for the next tile.
+  }
+
+  // Merges the tiles that this block takes in turn with others.
+  __device__ void run(int64 num_tiles) {
+    const MergeCut* cuts = reinterpret_cast<const MergeCut*>(params.cuts);
+    int64 tile = blockIdx.x;
+    if (tile >= num_tiles) return;
+    at = cuts[tile];
+    keys = shared.keys[0];
+    load(at, keys);
+    for (;;) {
+      tile += gridDim.x;
+      const bool is_last = tile >= num_tiles;
+      T* const others = keys == shared.keys[0] ? shared.keys[is_ahead] : shared.keys[0];
+      MergeCut next;
+      if (!is_last) next = cuts[tile];
+      if constexpr (is_ahead) {
+        if (is_last) {
+          wait_copies<true, 0>();
+        } else {
+          load(next, others);
+          wait_copies<true, 1>();
+        }
+      }
+      merge_tile();
+      if (is_last) return;
+      at = next;
+      keys = others;
+      if constexpr (!is_ahead) load(at, keys);
+    }
   }
 };
 
@@ -264,9 +311,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) mer
   take_numbers<Order>(params);
   using Work = TileMerge<Policy, Order, T, V>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
-  for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {
-    Work(params, shared, tile).run();
-  }
+  Work(params, shared).run(params.num_tiles);
 }
 
 }  // namespace gpualgo

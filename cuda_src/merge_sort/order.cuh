@@ -35,7 +35,8 @@ __device__ inline Places<T> either(bool is_first, const Places<T>& first, const 
   return result;
 }
 
-template <int block_threads_, int items_, int min_blocks_, int shared_bytes_, bool overlaps_>
+template <int block_threads_, int items_, int min_blocks_, int shared_bytes_, bool overlaps_,
+          bool is_ahead_ = false>
 struct MergeSortPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;  // elements per thread
@@ -43,6 +44,7 @@ struct MergeSortPolicy {
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor; that sort tiles: half
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
+  static constexpr bool is_ahead = is_ahead_;  // what is merged next is loaded meanwhile (sm_80)
 };
 
 // Where shared memory has element i of a tile, of which threads have `items` neighbours each. An
@@ -59,14 +61,11 @@ __device__ constexpr int slot_of(int i) {
 template <class Index, class Compare>
 __device__ inline Index split_at(Index place, Index num_a, Index num_b, Compare b_is_first) {
   Index low = place > num_b ? place - num_b : 0;
-  Index high = place < num_a ? place : num_a;
-  while (low < high) {
-    const Index middle = low + (high - low) / 2;
-    if (b_is_first(place - 1 - middle, middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
+  const Index high = place < num_a ? place : num_a;
+  // Of `size` places the answer is in front of one or behind all; a half of them goes at each step.
+  for (Index size = high - low; size > 0; size >>= 1) {
+    const Index half = (size + 1) >> 1, middle = low + half - 1;
+    if (!b_is_first(place - 1 - middle, middle)) low += half;
   }
   return low;
 }
@@ -82,26 +81,30 @@ __device__ inline void choose(T& to, bool is_first, const T& first, const T& sec
 
 // Takes a thread's elements of two sorted runs in shared memory, merged: what is left of the first
 // from `a` to `end_a`, of the second from `b` to `end_b`, one at least of both. Calls taken(k, i)
-// for each, from where it came. No step branches; behind the last it takes any element again.
-// `keys` has elements where slot_of says.
+// for each, from where it came. No step branches; `keys` has elements where slot_of says, and as
+// many behind all: those behind the last of a run are read, and behind both runs taken. A function
+// of the caller's is asked of elements of the runs alone.
 template <int items, class Order, class T, class Taken>
 __device__ inline void merge_steps(const T* keys, int a, int end_a, int b, int end_b,
                                    T (&own)[items], Taken taken) {
-  const int last = (b < end_b ? end_b : end_a) - 1, behind = a + b + 1;
+  const int both = a + b + 2, last = (b < end_b ? end_b : end_a) - 1;
+  const auto key_at = [&](int i) -> const T& {
+    return keys[slot_of<items>(Order::takes_any || i < last ? i : last)];
+  };
   T from_a, from_b;  // the next of each run
-  assign(from_a, keys[slot_of<items>(a < last ? a : last)]);
-  assign(from_b, keys[slot_of<items>(b < last ? b : last)]);
+  assign(from_a, key_at(a));
+  assign(from_b, key_at(b));
+  ++a;  // behind it
 #pragma unroll
   for (int k = 0; k < items; ++k) {
-    const bool b_is_first = Order::before(from_b, from_a);
-    const bool takes_b = (b < end_b) & ((a >= end_a) | b_is_first);
+    const int behind = both + k - a;  // the next of b
+    const bool takes_b = (behind <= end_b) & ((a > end_a) | Order::before(from_b, from_a));
+    const int next = takes_b ? behind : a;
     choose(own[k], takes_b, from_b, from_a);
-    taken(k, takes_b ? b : a);
+    taken(k, next - 1);
     if (!takes_b) ++a;
-    b = behind + k - a;
-    const int next = takes_b ? b : a;
     T key;
-    assign(key, keys[slot_of<items>(next < last ? next : last)]);
+    assign(key, key_at(next));
     choose(from_b, takes_b, key, from_b);
     choose(from_a, takes_b, from_a, key);
   }

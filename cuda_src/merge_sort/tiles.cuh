@@ -40,7 +40,7 @@ struct TileSort {
   using Params = SortTilesParams<num_leaves<T>, num_leaves<V>>;
 
   struct Shared {
-    alignas(16) T keys[tile_items];
+    alignas(16) T keys[tile_items + items + 1];     // what is read
     uint16 places[has_values<V> ? tile_items : 1];  // in its part of the row
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);

@@ -13,6 +13,7 @@ namespace gpualgo {
 template <class Less, bool is_turned>
 struct ByFunction {
   static constexpr bool has_numbers = Less::has_numbers;
+  static constexpr bool takes_any = false;  // what is no element of the caller's, too
   template <class T>
   __device__ static bool before(const T& a, const T& b) {
     if constexpr (is_turned) {
@@ -28,6 +29,7 @@ struct ByFunction {
 template <int falling>
 struct ByValue {
   static constexpr bool has_numbers = false;
+  static constexpr bool takes_any = true;
   static constexpr int ways = falling;
 
   template <class T>

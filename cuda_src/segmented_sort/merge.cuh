@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) seg
   const auto run = [&](auto order) {
     using Work = TileMerge<Policy, decltype(order), T, V>;
     auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
-    for (uint32 i = blockIdx.x; i < count; i += gridDim.x) Work(params.merge, shared, i).run();
+    Work(params.merge, shared).run(count);
   };
   if constexpr (is_record<T>) {
     run(Order{});

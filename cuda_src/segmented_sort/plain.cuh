@@ -10,6 +10,8 @@ namespace gpualgo {
 // One number, compared as it is: of keys that are no NaN.
 template <bool falls>
 struct ByPlainNumber {
+  static constexpr bool takes_any = true;
+
   template <class T>
   __device__ static bool before(const T& a, const T& b) {
     const auto x = ByValue<0>::number(a), y = ByValue<0>::number(b);

@@ -58,8 +58,8 @@ struct SegmentTileSort {
   static constexpr int items = Policy::items;
   static constexpr int tile_items = Policy::tile_items;
   static constexpr int words = tile_items / warp_threads;
-  static constexpr int slots = slot_of<items>(tile_items) + 1;
-  static constexpr int own_slots = items + (items % 2 == 0);  // of a thread
+  static constexpr int slots = slot_of<items>(tile_items + items) + 1;  // what is read
+  static constexpr int own_slots = items + (items % 2 == 0);            // of a thread
   static_assert(items <= 32 && (items & (items - 1)) == 0 && tile_items <= 1 << 15);
   using Params = SegmentTilesParams<num_leaves<T>, num_leaves<V>>;
   using Buffer = SegmentBuffer<num_leaves<T>, num_leaves<V>>;
@@ -80,9 +80,10 @@ struct SegmentTileSort {
     int a, middle, end;
     bool is_due;
   };
-  // What is left of both, and the next of each.
+  // How far a thread is: behind the next of the first run, whose end is one before `end_a`, and
+  // together with the second run's at first; the next of each.
   struct Walk {
-    int a, end_a, b, end_b;
+    int a, end_a, both, end_b;  // both: less the number of this thread's element
     T from_a, from_b;
   };
 
@@ -122,17 +123,27 @@ struct SegmentTileSort {
 
   __device__ void load() {
     const SegmentHeads found{params.heads, params.bounds};
+#pragma unroll 1
     for (int i = threadIdx.x; i < words; i += threads) {
       shared.heads[i] = 32 * i < count ? found.word(tile * words + i) : all_lanes;
     }
     if (threadIdx.x == 0) shared.threads_of_one = shared.has_odd = 0;
-    const Sources<T> source = advanced(sources_of<T>(params.keys), begin);
+    if (count == tile_items) {
+      load_keys<true>();
+    } else {
+      load_keys<false>();
+    }
+  }
+  template <bool is_whole>
+  __device__ void load_keys() {
+    const Sources<T> source = advanced(sources_of<T>(params.keys), begin + threadIdx.x);
+    const int left = count - int(threadIdx.x);
     T loaded[items];
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      const int i = threadIdx.x + k * threads;
       loaded[k] = T{};
-      if (i < count) loaded[k] = load_element<T>(advanced(source, i));
+      if (is_whole || k * threads < left)
+        loaded[k] = load_element<T>(advanced(source, k * threads));
     }
 #pragma unroll
     for (int k = 0; k < items; ++k) assign(shared.keys[slot_in_turn(k)], loaded[k]);
@@ -243,18 +254,33 @@ struct SegmentTileSort {
   }
   __device__ const T& key_at(int i) const { return shared.keys[slot_of<items>(i)]; }
 
-  // Takes the next one. Behind the last of a run its next is read, and never taken.
+  // Sets out with this thread's k-th.
+  __device__ void set_out(Walk& walk, int k, int a, int end_a, int b, int end_b) const {
+    walk.a = a + 1;
+    walk.end_a = end_a + 1;
+    walk.both = a + b + 2 - k;
+    walk.end_b = end_b + 1;
+    assign(walk.from_a, key_at(a));
+    assign(walk.from_b, key_at(b));
+  }
+
+  // Takes the k-th of this thread, if it is due. Behind the last of a run others are read, and
+  // never taken.
   template <class By>
-  __device__ void step(Walk& walk, int k) {
+  __device__ void step(Walk& walk, int k, bool is_due) {
+    const int b = walk.both + k - walk.a;
     const bool takes_b =
-        (walk.b < walk.end_b) & ((walk.a >= walk.end_a) | By::before(walk.from_b, walk.from_a));
-    choose(keys[k], takes_b, walk.from_b, walk.from_a);
-    const int here = takes_b ? walk.b : walk.a;
-    if constexpr (has_values<V>) places[k] = shared.places[slot_of<items>(here)];
-    walk.a += !takes_b;
-    walk.b += takes_b;
+        (b < walk.end_b) & ((walk.a >= walk.end_a) | By::before(walk.from_b, walk.from_a));
+    const int next = takes_b ? b : walk.a;
+    T taken;
+    choose(taken, takes_b, walk.from_b, walk.from_a);
+    choose(keys[k], is_due, taken, keys[k]);
+    if constexpr (has_values<V>) {
+      if (is_due) places[k] = shared.places[slot_of<items>(next - 1)];
+    }
+    if (!takes_b) ++walk.a;
     T key;
-    assign(key, key_at(here + 1));
+    assign(key, key_at(next));
     choose(walk.from_b, takes_b, key, walk.from_b);
     choose(walk.from_a, takes_b, walk.from_a, key);
   }
@@ -270,40 +296,26 @@ struct SegmentTileSort {
     if (!ptx::any_sync(all_lanes, has_changed)) return;
     Walk walk{};
     if (x.is_due) {
-      const int from = (place > x.a ? place : x.a) - x.a;
+      const int from = place - x.a;
       const int i = split_at(from, x.middle - x.a, x.end - x.middle, [&](int in_b, int in_a) {
         return By::before(key_at(x.middle + in_b), key_at(x.a + in_a));
       });
-      walk.a = x.a + i;
-      walk.b = x.middle + from - i;
-      walk.end_a = x.middle;
-      walk.end_b = x.end;
-      assign(walk.from_a, key_at(walk.a));
-      assign(walk.from_b, key_at(walk.b));
+      set_out(walk, 0, x.a + i, x.middle, x.middle + from - i, x.end);
     }
     if (ptx::all_sync(all_lanes, !has_changed || (x.is_due && x_end >= place + items))) {
       if (!has_changed) return;
 #pragma unroll
-      for (int k = 0; k < items; ++k) step<By>(walk, k);
+      for (int k = 0; k < items; ++k) step<By>(walk, k, true);
       return;
-    }
-    T next_a, next_b;
-    if (y.is_due) {
-      assign(next_a, key_at(y.a));
-      assign(next_b, key_at(y.middle));
     }
     const int in_x = x.is_due ? x_end - place : 0;
     const int in_y = y.is_due ? y_begin - place : items;
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      if (k == in_y) {
-        walk.a = y.a;
-        walk.b = walk.end_a = y.middle;
-        walk.end_b = y.end;
-        assign(walk.from_a, next_a);
-        assign(walk.from_b, next_b);
+      if (ptx::any_sync(all_lanes, k == in_y)) {
+        if (k == in_y) set_out(walk, k, y.a, y.middle, y.middle, y.end);
       }
-      if (k < in_x || k >= in_y) step<By>(walk, k);
+      step<By>(walk, k, (k < in_x) | (k >= in_y));
     }
   }
 
@@ -338,17 +350,26 @@ struct SegmentTileSort {
 
   __device__ void write() const {
     const bool head_aside = goes_aside(tile), tail_aside = goes_aside(tile + 1);
-    const Targets<T> home = advanced(targets_of<T>(params.home.keys), begin);
-    const Targets<T> side = advanced(targets_of<T>(params.side.keys), begin);
-    const auto is_aside = [&](int i) {
-      return (i < first && head_aside) || (i >= last && tail_aside);
-    };
+    if (head_aside || tail_aside) {
+      write_to<false>(
+          [&](int i) { return (i < first && head_aside) || (i >= last && tail_aside); });
+    } else if (count < tile_items) {
+      write_to<false>([](int) { return false; });
+    } else {
+      write_to<true>([](int) { return false; });
+    }
+  }
+  template <bool is_whole, class IsAside>
+  __device__ void write_to(IsAside is_aside) const {
+    const int thread = threadIdx.x, left = count - thread;
+    const Targets<T> home = advanced(targets_of<T>(params.home.keys), begin + thread);
+    const Targets<T> side = advanced(targets_of<T>(params.side.keys), begin + thread);
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      const int i = threadIdx.x + k * threads;
-      if (i < count) {
-        store_element(advanced(either(is_aside(i), side, home), i), shared.keys[slot_in_turn(k)]);
-      }
+      const int i = k * threads;
+      if (!is_whole && i >= left) continue;
+      store_element(advanced(either(is_aside(thread + i), side, home), i),
+                    shared.keys[slot_in_turn(k)]);
     }
     if constexpr (has_values<V>) {
       const bool are_given = params.values[0] != nullptr;
@@ -356,20 +377,19 @@ struct SegmentTileSort {
       V values[items];
 #pragma unroll
       for (int k = 0; k < items; ++k) {
-        const int i = threadIdx.x + k * threads;
-        if (i < count) {
-          const int from = shared.places[slot_in_turn(k)];
-          values[k] =
-              are_given ? load_element<V>(advanced(source, from)) : position_value<V>(begin + from);
-        }
+        if (!is_whole && k * threads >= left) continue;
+        const int from = shared.places[slot_in_turn(k)];
+        values[k] =
+            are_given ? load_element<V>(advanced(source, from)) : position_value<V>(begin + from);
       }
       ptx::syncthreads();  // all are read before any is written, which may be in place
-      const Targets<V> to = advanced(targets_of<V>(params.home.values), begin);
-      const Targets<V> beside = advanced(targets_of<V>(params.side.values), begin);
+      const Targets<V> to = advanced(targets_of<V>(params.home.values), begin + thread);
+      const Targets<V> beside = advanced(targets_of<V>(params.side.values), begin + thread);
 #pragma unroll
       for (int k = 0; k < items; ++k) {
-        const int i = threadIdx.x + k * threads;
-        if (i < count) store_element(advanced(either(is_aside(i), beside, to), i), values[k]);
+        const int i = k * threads;
+        if (!is_whole && i >= left) continue;
+        store_element(advanced(either(is_aside(thread + i), beside, to), i), values[k]);
       }
     }
   }

@@ -40,7 +40,8 @@ def specs(
     limit = SHARED_LIMITS.get(capability, 227 << 10)
     cut = policy.policy_of(num_items, element.itemsize, limit, bool(values))
     ways = (False,) if op is not None else (True,) * len(records.leaves(element))
-    return policy.specs(Comparison(element, op, ways), values, cut, capability >= (9, 0))
+    order, async_bytes = Comparison(element, op, ways), limit if capability >= (8, 0) else 0
+    return policy.specs(order, values, cut, capability >= (9, 0), async_bytes)
 
 
 def check(

@@ -38,7 +38,7 @@ def check(
     order = Comparison(element, None, (True,) * len(records.leaves(element)))
     for spec in (
         policy.tiles_spec(order, values, cut, overlaps),
-        *policy.merge_specs(order, values, cut, overlaps),
+        *policy.merge_specs(order, values, cut, overlaps, limit if capability >= (8, 0) else 0),
         *policy.span_specs(cut, overlaps),
     ):
         code = sass.read(spec, capability, folder)

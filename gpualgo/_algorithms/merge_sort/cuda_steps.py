@@ -41,7 +41,12 @@ class Kernels:
         self.merging = policy.merging(self.policy)
         self.key_bytes = key_bytes
         self.overlaps = found.may_overlap
-        self.specs = policy.specs(order, values, self.policy, self.overlaps)
+        async_bytes = found.shared_limit if found.capability >= (8, 0) else 0
+        self.specs = policy.specs(order, values, self.policy, self.overlaps, async_bytes)
+        ahead = policy.is_ahead(order.element, self.merging, async_bytes)
+        self.merge_bytes = self.merging.shared_bytes(key_bytes, ahead)
+        blocks = found.num_sms * self.merging.blocks_per_sm(key_bytes)
+        self.merge_blocks = min(blocks, policy.MAX_GRID) if ahead else policy.MAX_GRID
         self.sorted_per_row = -(-row_items // self.policy.tile_items)
         self.tiles_per_row = -(-row_items // self.merging.tile_items)
         self.num_tiles = num_rows * self.tiles_per_row  # that are merged
@@ -102,14 +107,14 @@ class Kernels:
         finding, merging = build.kernels(self.specs[1:], self.device)
         threads = self.merging.block_threads
         cut_tiles = threads - threads // WARP  # by a block that finds cuts
-        grids = -(-self.num_tiles // cut_tiles), self.num_tiles
+        grids = -(-self.num_tiles // cut_tiles), min(self.num_tiles, self.merge_blocks)
         return [
             Launch(
                 kernel, min(grid, policy.MAX_GRID), threads, packed, self.device, takes,
                 shared_bytes=shared, overlaps=self.overlaps,
             )
             for kernel, grid, shared in zip(
-                (finding, merging), grids, (0, self.merging.shared_bytes(self.key_bytes)),
+                (finding, merging), grids, (0, self.merge_bytes),
                 strict=True,
             )
         ]  # fmt: skip

@@ -38,9 +38,11 @@ class Policy:
         """Return how many blocks are to share a multiprocessor, by the registers that they take."""
         return max(1, (THREADS if key_bytes <= 16 else WIDE_THREADS) // self.block_threads)
 
-    def shared_bytes(self, key_bytes: int) -> int:
+    def shared_bytes(self, key_bytes: int, is_ahead: bool = False) -> int:
         """Return the size of the kernels' shared memory, which check it."""
-        return -(-self.tile_items * (key_bytes + 2) // 64) * 64 + 64
+        places = self.tile_items + (1 - self.items % 2) * self.block_threads + 2 * self.items + 1
+        size = places * key_bytes * (1 + is_ahead) + 2 * self.tile_items
+        return -(-size // 64) * 64 + 64
 
 
 # By the bytes of a key (up to). Odd numbers of elements, so that threads that read their own from
@@ -86,27 +88,39 @@ def are_moved(sizes: Sequence[int]) -> bool:
     return all(size in WORDS for size in sizes) and sum(sizes) <= MOVED_BYTES
 
 
+def is_ahead(element: records.Element, merging: Policy, async_bytes: int) -> bool:
+    """Return whether tiles to be merged are loaded while others are, past the registers.
+
+    async_bytes: of shared memory that a block may have, where copies may do that (sm_80); else 0.
+    """
+    fits = 2 * merging.shared_bytes(element.itemsize, is_ahead=True) <= async_bytes
+    return fits and all(leaf.itemsize >= 4 for leaf in records.leaves(element))
+
+
 def specs(
-    order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool
+    order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
 ) -> tuple[Spec, Spec, Spec]:
     """Return the kernels that sort tiles, find splits and merge, of values of these sizes."""
     leaves, count = len(records.leaves(order.element)), max(1, len(values))
     tiles, merge = parameters.sort_tiles(leaves, count), parameters.merge(leaves, count)
     each, cut = words(values), merging(policy)
+    ahead = is_ahead(order.element, cut, async_bytes)
     return (
-        _spec("tiles.cuh", "sort_tiles", order, each, policy, overlaps, tiles),
-        _spec("merge.cuh", "merge_splits", order, str(count), cut, overlaps, merge),
-        _spec("merge.cuh", "merge", order, each, cut, overlaps, merge),
+        _spec("tiles.cuh", "sort_tiles", order, each, policy, (overlaps, False), tiles),
+        _spec("merge.cuh", "merge_splits", order, str(count), cut, (overlaps, ahead), merge),
+        _spec("merge.cuh", "merge", order, each, cut, (overlaps, ahead), merge),
     )
 
 
 def _spec(
-    header: str, name: str, order: Comparison, values: str, policy: Policy, overlaps: bool,
-    takes: Parameters,
+    header: str, name: str, order: Comparison, values: str, policy: Policy,
+    flags: tuple[bool, bool], takes: Parameters,
 ) -> Spec:  # fmt: skip
-    shared = policy.shared_bytes(order.element.itemsize)
-    blocks = policy.blocks_per_sm(order.element.itemsize)
-    arguments = policy.block_threads, policy.items, blocks, shared, str(overlaps).lower()
+    key_bytes = order.element.itemsize
+    arguments = (
+        policy.block_threads, policy.items, policy.blocks_per_sm(key_bytes),
+        policy.shared_bytes(key_bytes, flags[1]), *(str(flag).lower() for flag in flags),
+    )  # fmt: skip
     expression = (
         f"gpualgo::{name}_kernel<gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>, "
         f"{order_name(order)}, {records.cpp_name(order.element)}, {values}>"

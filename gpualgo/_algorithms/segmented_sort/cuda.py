@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpualgo._algorithms.merge_sort import policy as merge_sort
 from gpualgo._algorithms.merge_sort.comparison import Comparison
 from gpualgo._algorithms.merge_sort.cuda_steps import Buffer
 from gpualgo._algorithms.radix_sort.cuda_builder import Builder, position_bytes
@@ -108,11 +109,13 @@ class _Builder(Builder):
         )  # fmt: skip
         if not num_rounds:
             return
-        specs = policy.merge_specs(self.order, sizes, cut, overlaps)
+        async_bytes = device.shared_limit if device.capability >= (8, 0) else 0
+        specs = policy.merge_specs(self.order, sizes, cut, overlaps, async_bytes)
         kernels, buffers = build.kernels(specs, self.device), (home, side)
         most = device.num_sms * cut.merge_blocks
         grids = -(-4 * num_parts // cut.merge_threads), min(2 * num_parts, most)
-        shared = 0, cut.merge_bytes(key_bytes, has_values)
+        ahead = merge_sort.is_ahead(self.order.element, cut.merging, async_bytes)
+        shared = 0, cut.merging.shared_bytes(key_bytes, ahead)
         for left in range(num_rounds, 0, -1):
             source, target = buffers[left % 2], buffers[1 - left % 2]
             packed = specs[0].parameters.pack(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from gpualgo._algorithms.merge_sort import policy as merge_sort
 from gpualgo._algorithms.merge_sort.comparison import Comparison
 from gpualgo._algorithms.merge_sort.policy import CUT_BYTES, MAX_GRID, are_moved, order_name, words
 from gpualgo._algorithms.segmented_sort import parameters
@@ -48,14 +49,14 @@ class Policy:
 
     def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
         """Return the size of SegmentTileSort::Shared, which checks it."""
-        places = self.tile_items + self.block_threads + 2
+        places = self.tile_items + self.block_threads + self.items + 2
         size = places * (key_bytes + 2 * has_values) + self.tile_items // 8
         return _up(size + 3 * self.block_threads * 4 // WARP + 64, 64)
 
-    def merge_bytes(self, key_bytes: int, has_values: bool) -> int:
-        """Return the size of TileMerge::Shared, which checks it."""
-        places = self.merge_items + (self.merge_each % 2 == 0) * self.merge_threads
-        return _up(places * key_bytes + (2 * self.merge_items if has_values else 2) + 32, 64)
+    @property
+    def merging(self) -> merge_sort.Policy:
+        """Return how tiles are merged."""
+        return merge_sort.Policy(self.merge_threads, self.merge_each)
 
 
 # By the bytes of a key (up to), and whether there are values. Not measured on a GPU yet.
@@ -119,13 +120,15 @@ def tiles_spec(order: Comparison, values: Sequence[int], policy: Policy, overlap
 
 
 def merge_specs(
-    order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool
+    order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
 ) -> tuple[Spec, Spec]:
     """Return the kernels that find splits and merge, with values of these sizes."""
     leaves, count = len(records.leaves(order.element)), max(1, len(values))
-    shared = policy.merge_bytes(order.element.itemsize, bool(values))
+    ahead = merge_sort.is_ahead(order.element, policy.merging, async_bytes)
+    shared = policy.merging.shared_bytes(order.element.itemsize, ahead)
     arguments = (
-        policy.merge_threads, policy.merge_each, policy.merge_blocks, shared, str(overlaps).lower()
+        policy.merge_threads, policy.merge_each, policy.merge_blocks, shared,
+        *(str(flag).lower() for flag in (overlaps, ahead)),
     )  # fmt: skip
     kind = f"gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>"
     header, takes = "segmented_sort/merge.cuh", parameters.merge(leaves, count)
