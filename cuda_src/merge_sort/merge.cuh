@@ -273,31 +273,31 @@ struct TileMerge {
   // Merges the tiles that this block takes in turn with others.
   __device__ void run(int64 num_tiles) {
     const MergeCut* cuts = reinterpret_cast<const MergeCut*>(params.cuts);
-    int64 tile = blockIdx.x;
-    if (tile >= num_tiles) return;
-    at = cuts[tile];
     keys = shared.keys[0];
-    load(at, keys);
-    for (;;) {
-      tile += gridDim.x;
-      const bool is_last = tile >= num_tiles;
-      T* const others = keys == shared.keys[0] ? shared.keys[is_ahead] : shared.keys[0];
-      MergeCut next;
-      if (!is_last) next = cuts[tile];
-      if constexpr (is_ahead) {
-        if (is_last) {
-          wait_copies<true, 0>();
-        } else {
-          load(next, others);
-          wait_copies<true, 1>();
-        }
+    if constexpr (is_ahead) {
+      if (blockIdx.x < num_tiles) run_ahead(cuts, num_tiles);
+    } else {
+      for (int64 tile = blockIdx.x; tile < num_tiles; tile += gridDim.x) {
+        at = cuts[tile];
+        load(at, keys);
+        merge_tile();
       }
+    }
+  }
+  __device__ void run_ahead(const MergeCut* cuts, int64 num_tiles) {
+    at = cuts[blockIdx.x];
+    load(at, keys);
+    for (int64 tile = blockIdx.x + int64(gridDim.x); tile < num_tiles; tile += gridDim.x) {
+      const MergeCut next = cuts[tile];
+      T* const others = shared.keys[keys == shared.keys[0]];
+      load(next, others);
+      wait_copies<true, 1>();
       merge_tile();
-      if (is_last) return;
       at = next;
       keys = others;
-      if constexpr (!is_ahead) load(at, keys);
     }
+    wait_copies<true, 0>();
+    merge_tile();
   }
 };
 

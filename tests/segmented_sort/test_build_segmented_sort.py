@@ -31,10 +31,10 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def check(
     element: Any, values: list[int], capability: Capability, folder: Path, num_items: int = MANY,
-    spilled: int = 64,
+    spilled: int = 64, mean: int = 16,
 ) -> None:  # fmt: skip
     limit, overlaps = SHARED_LIMITS.get(capability, 227 << 10), capability >= (9, 0)
-    cut = policy.policy_of(num_items, element.itemsize, limit, bool(values))
+    cut = policy.policy_of(num_items, num_items // mean, element.itemsize, limit, bool(values))
     order = Comparison(element, None, (True,) * len(records.leaves(element)))
     for spec in (
         policy.tiles_spec(order, values, cut, overlaps),
@@ -62,6 +62,7 @@ def check(
 )
 def test_all_is_held_in_registers(element: Any, values: list[int], tmp_path: Path) -> None:
     check(element, values, MAIN, tmp_path)
+    check(element, values, MAIN, tmp_path, mean=1 << 10)
 
 
 @needs_cuobjdump
@@ -78,13 +79,13 @@ def test_wide_keys(tmp_path: Path) -> None:
 
 
 @given(
-    st.integers(1, 1 << 34), st.integers(1, 56), st.booleans(),
+    st.integers(1, 1 << 34), st.integers(1, 1 << 34), st.integers(1, 56), st.booleans(),
     st.sampled_from([48 << 10, 64 << 10, 99 << 10, 227 << 10]),
 )  # fmt: skip
 def test_tiles_fit_shared_memory(
-    num_items: int, key_bytes: int, has_values: bool, limit: int
+    num_items: int, num_segments: int, key_bytes: int, has_values: bool, limit: int
 ) -> None:
-    cut = policy.policy_of(num_items, key_bytes, limit, has_values)
+    cut = policy.policy_of(num_items, num_segments, key_bytes, limit, has_values)
     assert cut.shared_bytes(key_bytes, has_values) <= limit
     assert cut.tile_items <= 1 << 15
     assert cut.tile_items % cut.merge_items == 0

@@ -30,8 +30,8 @@ POLICIES = {  # tiles of 256, of 512 and of 128, two, four and one of which is m
 def small_tiles(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Cut some thousands of elements as millions are, and let no plan outlive the test."""
     chosen = POLICIES[request.param]
-    monkeypatch.setattr(policy, "LARGE", {(128, False): chosen, (128, True): chosen})
-    monkeypatch.setattr(policy, "SMALLER", {})
+    for table in ("SHORT", "LONG"):
+        monkeypatch.setattr(policy, table, {(128, False): chosen, (128, True): chosen})
     monkeypatch.setattr(policy, "SPAN_THREADS", 32)  # of many blocks
     SegmentedSort.problems.clear()
     yield chosen.tile_items

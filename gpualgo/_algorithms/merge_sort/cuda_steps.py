@@ -43,7 +43,7 @@ class Kernels:
         self.overlaps = found.may_overlap
         async_bytes = found.shared_limit if found.capability >= (8, 0) else 0
         self.specs = policy.specs(order, values, self.policy, self.overlaps, async_bytes)
-        ahead = policy.is_ahead(order.element, self.merging, async_bytes)
+        ahead = policy.is_ahead(order.element, values, self.merging, async_bytes)
         self.merge_bytes = self.merging.shared_bytes(key_bytes, ahead)
         blocks = found.num_sms * self.merging.blocks_per_sm(key_bytes)
         self.merge_blocks = min(blocks, policy.MAX_GRID) if ahead else policy.MAX_GRID

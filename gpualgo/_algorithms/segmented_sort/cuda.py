@@ -71,7 +71,8 @@ class _Builder(Builder):
         """Add the steps that sort what lies without gaps into `home`; values have these sizes."""
         device, num_items = gpu.get(self.device), self._row_items
         has_values, key_bytes = bool(sizes), self.order.element.itemsize
-        cut = policy.policy_of(num_items, key_bytes, device.shared_limit, has_values)
+        num_segments = max(1, self.offsets.shape[0] - 1)
+        cut = policy.policy_of(num_items, num_segments, key_bytes, device.shared_limit, has_values)
         num_tiles, overlaps = -(-num_items // cut.tile_items), device.may_overlap
         num_rounds = (num_tiles - 1).bit_length()
         counts_at = aligned(segments.marks_bytes(num_items))
@@ -114,7 +115,7 @@ class _Builder(Builder):
         kernels, buffers = build.kernels(specs, self.device), (home, side)
         most = device.num_sms * cut.merge_blocks
         grids = -(-4 * num_parts // cut.merge_threads), min(2 * num_parts, most)
-        ahead = merge_sort.is_ahead(self.order.element, cut.merging, async_bytes)
+        ahead = merge_sort.is_ahead(self.order.element, sizes, cut.merging, async_bytes)
         shared = 0, cut.merging.shared_bytes(key_bytes, ahead)
         for left in range(num_rounds, 0, -1):
             source, target = buffers[left % 2], buffers[1 - left % 2]
