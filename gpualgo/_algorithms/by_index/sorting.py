@@ -14,7 +14,6 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.segments import segmented_reduce
 from gpualgo._algorithms.transform import transform
-from gpualgo._arrays.view import overlap, view_of
 from gpualgo._base import recording, records
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.making import full_of
@@ -36,9 +35,9 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
             f"{_WHERE}: elements are sorted first where size is {problem.size}, which no plan "
             "does; call it as it is"
         )
-    if out is not None:
-        _check_outputs(problem, views, out)
     (indices, x, init, op, dtype), size = call, problem.size
+    if out is not None:
+        calls.check_outputs(problem, views, (size,), out)
     indices = made(indices, False, f"{_WHERE}: indices", stream)
     x = made(x, False, f"{_WHERE}: x", stream)
     keys = _keys(indices, size, stream)
@@ -58,14 +57,6 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     ends = inclusive_scan(counts, stream=stream)[:size]
     last = grouped.at_places(scans, applied(_before, (ends,), _WHERE), _WHERE, "clip")
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
-
-
-def _check_outputs(problem: ByIndex, views: Views, out: Any) -> None:
-    own, first = views[: problem.num_own], views[problem.num_own :]
-    calls.check_outputs(problem, own, (problem.size,), out)
-    for view in inputs.outputs(problem, out) if first else ():
-        if any(overlap(view_of(view, f"{_WHERE}: out"), start) for start in first):
-            raise ValueError(f"{_WHERE}: out overlaps init; pass a separate array")
 
 
 def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> Any:
