@@ -131,7 +131,8 @@ def test_refused(backend: Backend) -> None:
     cases: list[tuple[Any, str, tuple[Any, ...]]] = [
         (TypeError, "indices have dtype", (backend.to_device(np.ones(3)), x, 2)),
         (TypeError, "indices are tuples", ((indices, indices), x, 2)),
-        (ValueError, "indices have shape", (indices[:2], x, 2)),
+        (ValueError, "indices have shape .* pass an index for each", (indices[:2], x, 2)),
+        (TypeError, "an index and an element of x have 9 numbers", (indices, (x,) * 8, 2)),
         (TypeError, "size must be an int", (indices, x, 2.0)),
         (ValueError, "size is -1", (indices, x, -1)),
         (ValueError, "size is 1099511627776, and at most", (indices, x, 1 << 40)),

@@ -14,8 +14,10 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.segments import segmented_reduce
 from gpualgo._algorithms.transform import transform
+from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
-from gpualgo._lazy.combining import applied
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.combining import applied, beside, zipped
 from gpualgo._lazy.making import full_of
 from gpualgo._lazy.real import made
 from gpualgo._pipeline import inputs
@@ -38,8 +40,9 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     (indices, x, init, op, dtype), size = call, problem.size
     if out is not None:
         calls.check_outputs(problem, views, (size,), out)
-    indices = made(indices, False, f"{_WHERE}: indices", stream)
-    x = made(x, False, f"{_WHERE}: x", stream)
+    if isinstance(problem.source, records.Computed):
+        indices = _real(indices, "indices", views[0], stream)
+        x = _real(x, "x", views[0], stream)
     keys = _keys(indices, size, stream)
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
     if problem.has_starts:
@@ -57,6 +60,14 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     ends = inclusive_scan(counts, stream=stream)[:size]
     last = grouped.at_places(scans, applied(_before, (ends,), _WHERE), _WHERE, "clip")
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
+
+
+def _real(x: Any, name: str, like: View, stream: Any) -> Any:
+    """Return arrays of what is lazy, or a tuple that may hold numbers, in the place of another."""
+    where = f"{_WHERE}: {name}"
+    if is_lazy(x) or isinstance(x, tuple):
+        x = made(beside(zipped(x, where), like, where), False, where, stream)
+    return x
 
 
 def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> Any:
