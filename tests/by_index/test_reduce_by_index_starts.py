@@ -51,6 +51,21 @@ def test_outputs(backend: Backend, guarded: Any, size: int) -> None:
         ga.reduce_by_index(*pairs, op, out=(out, given[3]))
 
 
+@pytest.mark.parametrize("size", [40, 5000])
+def test_outputs_that_op_captures(backend: Backend, size: int) -> None:
+    """Are refused, with one start and with many, wherever results are made."""
+    out = backend.to_device(np.zeros(size, np.int64))
+
+    def op(a: Any, b: Any) -> Any:
+        return a + b + out[0]
+
+    given = backend.to_device(np.array([0, 1, 1])), backend.to_device(np.ones(3, np.int64)), size
+    for init in (1, backend.to_device(np.ones(size, np.int64))):
+        with pytest.raises(ValueError, match=r"^reduce_by_index: out .* that op captures"):
+            ga.reduce_by_index(*given, init, op, out=out)
+    assert not backend.to_host(out).any()
+
+
 def test_tuples(backend: Backend) -> None:
     def op(p: Any, q: Any) -> Any:
         return p[0] * q[0], p[1] * q[0] + q[1]

@@ -11,6 +11,7 @@ from gpualgo._arrays.view import View, overlap
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source
+from gpualgo._operators.captured import check_apart
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import problem_of
@@ -122,7 +123,7 @@ def _with_equality(op: Any, eq: Any, where: str) -> Operator:
 
 
 def check_outputs(problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any) -> None:
-    """Raise unless out= is what a problem's results are, of that shape, and apart from inputs."""
+    """Raise unless out= is what results are, of that shape, and apart from all that is read."""
     where, form = problem.where, problem.x_form
     names = ["out"] if form is None else [f"out{place}" for place in form.places]
     targets = [
@@ -135,6 +136,7 @@ def check_outputs(problem: Any, views: tuple[View, ...], shape: tuple[int, ...],
         for view, other in zip(views, problem.inputs, strict=True):
             if overlap(target, view):
                 raise ValueError(f"{where}: {name} overlaps {other}; pass a separate array")
+        check_apart(problem.arrays, target, where, name, problem.op_name)
     for (name, target), (other, last) in combinations(zip(names, targets, strict=True), 2):
         if overlap(target, last):
             raise ValueError(f"{where}: {name} overlaps {other}; pass separate arrays")
