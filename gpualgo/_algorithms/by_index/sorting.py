@@ -14,13 +14,15 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.segments import segmented_reduce
 from gpualgo._algorithms.transform import transform
+from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
+from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, beside, zipped
 from gpualgo._lazy.making import full_of
 from gpualgo._lazy.real import made
-from gpualgo._pipeline import inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.run import run
 
@@ -38,8 +40,8 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
             "does; call it as it is"
         )
     (indices, x, init, op, dtype), size = call, problem.size
-    if out is not None:
-        calls.check_outputs(problem, views, (size,), out)
+    targets = [] if out is None else calls.check_outputs(problem, views, (size,), out)
+    _check_places(problem, views, targets, stream)
     if isinstance(problem.source, records.Computed):
         indices = _real(indices, "indices", views[0], stream)
         x = _real(x, "x", views[0], stream)
@@ -60,6 +62,18 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     ends = inclusive_scan(counts, stream=stream)[:size]
     last = grouped.at_places(scans, applied(_before, (ends,), _WHERE), _WHERE, "clip")
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
+
+
+def _check_places(problem: ByIndex, views: Views, targets: list[View], stream: Any) -> None:
+    """Raise for a stream, and for arrays on a GPU, that no kernel takes: by our names for them."""
+    if views[0].device == CPU:  # arrays travel, and indices were looked at on the stream
+        return
+    if stream is not None:
+        ordering.handle_for(stream, views[0], _WHERE)
+    for view, name in zip(views, problem.inputs, strict=True):
+        checks.aligned(view, name, _WHERE)
+    for target in targets:
+        checks.aligned(target, "out", _WHERE)
 
 
 def _real(x: Any, name: str, like: View, stream: Any) -> Any:

@@ -122,15 +122,16 @@ def _with_equality(op: Any, eq: Any, where: str) -> Operator:
     return joint(as_operator(op, where, 2), eq)
 
 
-def check_outputs(problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any) -> None:
+def check_outputs(
+    problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any
+) -> list[View]:
     """Raise unless out= is what results are, of that shape, and apart from all that is read."""
     where, form = problem.where, problem.x_form
     names = ["out"] if form is None else [f"out{place}" for place in form.places]
+    outs = (out,) if form is None else inputs.outputs(problem, out)
     targets = [
         checks.output(array, views[0], shape, result.dtype, where, name)
-        for array, result, name in zip(
-            inputs.outputs(problem, out), problem.results, names, strict=True
-        )
+        for array, result, name in zip(outs, problem.results, names, strict=True)
     ]
     for target, name in zip(targets, names, strict=True):
         for view, other in zip(views, problem.inputs, strict=True):
@@ -140,3 +141,4 @@ def check_outputs(problem: Any, views: tuple[View, ...], shape: tuple[int, ...],
     for (name, target), (other, last) in combinations(zip(names, targets, strict=True), 2):
         if overlap(target, last):
             raise ValueError(f"{where}: {name} overlaps {other}; pass separate arrays")
+    return targets
