@@ -36,6 +36,19 @@ def joint(op: Operator, source: types.FunctionType) -> Operator:
     return found
 
 
+def without_source(op: Operator) -> Operator:
+    """Return a call's operator for kernels that make no elements: by its name alone, if it has one.
+
+    Another one shares its numbers with the function, and these kernels take them, too.
+    """
+    if op.name is None or op.part is None:
+        return op
+    found = Operator.__new__(Operator)
+    found.fn, found.name, found.identity = op.fn, op.name, op.identity
+    found.commutative, found._captured, found.part = op.commutative, None, None
+    return found
+
+
 def _both(op: Any, source: types.FunctionType) -> types.FunctionType:
     function = python_function(op)
     held = op if function is None else function.__code__, source.__code__

@@ -85,6 +85,10 @@ def check(
     for view, leaf, name in zip(views, records.leaves(acc), names, strict=True):
         dtypes.check(view.dtype, f"{where}: {name}")
         checks.dimensions(view, name, where)
+        if not shape and set(view.shape) == {1}:
+            raise TypeError(
+                f"{where}: {name} is an array of one element; pass a Python or NumPy scalar"
+            )
         if view.shape != shape and not shape:
             raise ValueError(f"{where}: {name} must be one value, got shape {view.shape}; pass one")
         if view.shape != shape:

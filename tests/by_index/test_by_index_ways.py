@@ -181,6 +181,26 @@ def test_computed_inputs(backend: Backend) -> None:
     assert_same(backend.to_host(INDEX(shifted, lazy, 22))[2:], want)
 
 
+@pytest.mark.parametrize("size", [20, 9000])
+def test_what_reads_no_array(backend: Backend, size: int) -> None:
+    """It is computed where the arrays beside it lie, by tables and before a sort."""
+    places, x = _indices("random", 300, 20), np.arange(300)
+    on = backend.to_device(places), backend.to_device(x)
+    sums = np.bincount(places, x, size).astype(x.dtype)
+    assert_same(backend.to_host(INDEX(on[0], ga.lazy.arange(300), size)), sums)
+    shifted = ga.lazy.arange(300) % 7
+    want = np.bincount(x % 7, x, size).astype(x.dtype)
+    assert_same(backend.to_host(INDEX(shifted, on[1], size)), want)
+
+    def op(p: Any, q: Any) -> Any:
+        return p[0] + q[0], max(p[1], q[1])
+
+    got = INDEX(on[0], (on[1], np.int64(3)), size, (0, -1), op)  # a number has no memory on a GPU
+    assert_same(backend.to_host(got[0]), sums)
+    is_there = np.isin(np.arange(size), places)
+    assert_same(backend.to_host(got[1]), np.where(is_there, 3, -1))
+
+
 def test_plans(backend: Backend) -> None:
     indices, x = _indices("random", 900, 20), affine(900)
     given = backend.to_device(indices), backend.to_device(x)

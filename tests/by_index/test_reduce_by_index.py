@@ -131,7 +131,8 @@ def test_refused(backend: Backend) -> None:
     cases: list[tuple[Any, str, tuple[Any, ...]]] = [
         (TypeError, "indices have dtype", (backend.to_device(np.ones(3)), x, 2)),
         (TypeError, "indices are tuples", ((indices, indices), x, 2)),
-        (ValueError, "indices have shape", (indices[:2], x, 2)),
+        (ValueError, "indices have shape .* pass an index for each", (indices[:2], x, 2)),
+        (TypeError, "an index and an element of x have 9 numbers", (indices, (x,) * 8, 2)),
         (TypeError, "size must be an int", (indices, x, 2.0)),
         (ValueError, "size is -1", (indices, x, -1)),
         (ValueError, "size is 1099511627776, and at most", (indices, x, 1 << 40)),
@@ -142,6 +143,27 @@ def test_refused(backend: Backend) -> None:
     for kind, message, arguments in cases:
         with pytest.raises(kind, match=rf"^reduce_by_index: {message}"):
             f(*arguments)
+
+
+@pytest.mark.parametrize("size", [9, 9000])
+def test_what_no_kernel_takes(cuda: Backend, size: int) -> None:
+    """It is told by the names of this call, whichever others do its work."""
+    indices, x = cuda.to_device(np.array([0, 1, 1])), cuda.to_device(np.ones(3, np.float32))
+    memory = cuda.to_device(np.zeros(4 * size + 4, np.uint8))
+    apart = memory[1:-3].view(np.float32)
+    f = ga.reduce_by_index
+    with pytest.raises(ValueError, match=r"^reduce_by_index: indices starts at address"):
+        f(memory[1:25].view(np.int64), x, size)
+    with pytest.raises(ValueError, match=r"^reduce_by_index: x starts at address"):
+        f(indices, apart[:3], size)
+    with pytest.raises(ValueError, match=r"^reduce_by_index: init starts at address"):
+        f(indices, x, size, apart)
+    with pytest.raises(ValueError, match=r"^reduce_by_index: out starts at address"):
+        f(indices, x, size, out=apart)
+    with pytest.raises(TypeError, match=r"^reduce_by_index: out must be an array, got tuple"):
+        f(indices, x, size, out=(cuda.to_device(np.zeros(size, np.float32)),))
+    with pytest.raises(TypeError, match=r"^reduce_by_index: stream must be"):
+        f(indices, x, size, stream="none")
 
 
 def test_recorded(cuda: Backend) -> None:

@@ -30,6 +30,42 @@ def test_starts_come_first(backend: Backend, n: int) -> None:
     assert_same(backend.to_host(out), want)
 
 
+@pytest.mark.parametrize("size", [40, 5000])
+def test_outputs(backend: Backend, guarded: Any, size: int) -> None:
+    """By tables, and where elements are sorted first."""
+    indices = np.random.default_rng(size).integers(0, size, 700)
+    x, init = affine(700), affine(size, seed=4)
+    given = backend.to_device(indices), backend.to_device(x), size, backend.to_device(init)
+    out = guarded((size,), x.dtype)
+    assert ga.reduce_by_index(*given, compose, out=out) is out
+    assert_same(backend.to_host(out), _wanted(indices, x, init))
+    with pytest.raises(ValueError, match=r"^reduce_by_index: out overlaps init"):
+        ga.reduce_by_index(*given, compose, out=given[3])
+    assert_same(backend.to_host(given[3]), init)
+    pairs = given[0], (given[1], given[1]), size, (given[3], backend.to_device(init))
+
+    def op(p: Any, q: Any) -> Any:
+        return compose(p[0], q[0]), q[1]
+
+    with pytest.raises(ValueError, match=r"^reduce_by_index: out\[1\] overlaps init\[0\]"):
+        ga.reduce_by_index(*pairs, op, out=(out, given[3]))
+
+
+@pytest.mark.parametrize("size", [40, 5000])
+def test_outputs_that_op_captures(backend: Backend, size: int) -> None:
+    """Are refused, with one start and with many, wherever results are made."""
+    out = backend.to_device(np.zeros(size, np.int64))
+
+    def op(a: Any, b: Any) -> Any:
+        return a + b + out[0]
+
+    given = backend.to_device(np.array([0, 1, 1])), backend.to_device(np.ones(3, np.int64)), size
+    for init in (1, backend.to_device(np.ones(size, np.int64))):
+        with pytest.raises(ValueError, match=r"^reduce_by_index: out .* that op captures"):
+            ga.reduce_by_index(*given, init, op, out=out)
+    assert not backend.to_host(out).any()
+
+
 def test_tuples(backend: Backend) -> None:
     def op(p: Any, q: Any) -> Any:
         return p[0] * q[0], p[1] * q[0] + q[1]

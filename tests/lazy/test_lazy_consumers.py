@@ -56,6 +56,50 @@ def test_scans(backend: Backend, scan: Callable[..., Any], shape: tuple[int, ...
             assert_same(backend.to_host(got), backend.to_host(want))
 
 
+@pytest.mark.parametrize("shape", [(37, 11), (11, 37), (5, 7, 6)], ids=str)
+@pytest.mark.parametrize("has_starts", [False, True])
+def test_recognised_operators_on_numbers_that_change(
+    backend: Backend, shape: tuple[int, ...], has_starts: bool
+) -> None:
+    """Elements read numbers at each launch; kernels that only combine them take none."""
+    x = random_array(shape, np.dtype("int64"))
+    given = backend.to_device(x)
+    for k in (2, 3):
+        made, real = ga.lazy.transform(lambda a: a * k, given), x * k  # noqa: B023
+        for axis in range(len(shape)):
+            init: Any = np.int64(5)
+            if has_starts:
+                init = np.arange(x.size // shape[axis]).reshape(x.take(0, axis).shape)
+            first = backend.to_device(init) if has_starts else init
+            total = np.cumsum(real, axis) + (np.expand_dims(init, axis) if has_starts else init)
+            for function, want in (
+                (ga.reduce, total.take(-1, axis)),
+                (ga.inclusive_scan, total),
+                (ga.exclusive_scan, total - real),
+            ):
+                assert_same(backend.to_host(function(made, first, axis=axis)), want)
+
+
+@pytest.mark.parametrize("size", [12, 5000])
+@pytest.mark.parametrize("has_starts", [False, True])
+def test_sums_of_segments_and_indices_of_numbers_that_change(
+    backend: Backend, size: int, has_starts: bool
+) -> None:
+    """As above: by tables, or after a sort where there are many."""
+    places = np.arange(300) % 7
+    offsets = np.searchsorted(np.sort(places), np.arange(size + 1))
+    init: Any = np.arange(size) if has_starts else np.int64(5)
+    first = backend.to_device(init) if has_starts else init
+    on = backend.to_device(places), backend.to_device(offsets), backend.to_device(np.arange(300))
+    for k in (2, 3):
+        made = ga.lazy.transform(lambda a: a * k, on[2])  # noqa: B023
+        want = np.bincount(places, np.arange(300) * k, size).astype(np.int64) + init
+        assert_same(backend.to_host(ga.reduce_by_index(on[0], made, size, first)), want)
+        counts = np.bincount(np.sort(places), np.arange(300) * k, size).astype(np.int64)
+        got = ga.segmented_reduce(made, on[1], first)
+        assert_same(backend.to_host(got), counts + init)
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_transform(backend: Backend, shape: tuple[int, ...]) -> None:
     n = int(np.prod(shape))

@@ -134,6 +134,25 @@ def _pairs(way: Way, op: Any, x: Any, init: Any, axis: int) -> Any:
     return [np.moveaxis(part, 0, axis) for part in parts]
 
 
+@every_way
+def test_tuples_of_one_line(backend: Backend, way: Way) -> None:
+    """Arrays of one element each are starts here, on a GPU as on the host."""
+    x = np.arange(1, 8).reshape(1, 7), np.arange(7).reshape(1, 7)
+    init = np.array([3]), np.array([5])
+
+    def op(p: Any, q: Any) -> Any:
+        return p[0] * q[0], p[1] * q[0] + q[1]
+
+    on = tuple(map(backend.to_device, x)), tuple(map(backend.to_device, init))
+    result = way[0](*on, op, axis=1, reverse=way[1])
+    for got, wanted in zip(result, _pairs(way, op, x, init, 1), strict=True):
+        assert_same(backend.to_host(got), wanted)
+    if backend.xp is not np:
+        match = rf"^{way[0].__name__}: init\[0\] is an array of one element; pass a Python or"
+        with pytest.raises(TypeError, match=match):
+            way[0](*on, op, reverse=way[1])
+
+
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3)], ids=str)
 def test_lines_without_elements(backend: Backend, shape: tuple[int, int]) -> None:
     given = backend.to_device(affine(shape)), backend.to_device(affine(shape[0]))

@@ -90,11 +90,11 @@ def reduce_by_index(
         raise ValueError(f"{_WHERE}: size is {size}; pass how many results there are")
     if size > _MOST:
         raise ValueError(f"{_WHERE}: size is {size}, and at most {_MOST} is possible")
-    problem, views, start, op = _asked(indices, x, size, init, op, dtype, stream)
+    problem, views, start, known = _asked(indices, x, size, init, op, dtype, stream)
     problem.for_data(views, stream)
     if problem.device == CPU or problem.has_tables:
         solve = run if problem.form is None else inputs.solve
-        return solve(problem, views, op, start, out, stream)
+        return solve(problem, views, known, start, out, stream)
     from gpualgo._algorithms.by_index import sorting
 
     return sorting.reduce(problem, views, (indices, x, init, op, dtype), out, stream)
@@ -108,8 +108,9 @@ def _asked(
         views, op, form, num_keys, classes = calls.input_of(indices, x, op, None, _WHERE, stream)
     except (TypeError, ValueError) as error:
         text = str(error)
-        if text.startswith(f"{_WHERE}: keys"):
-            error.args = (text.replace("keys", "indices", 1),)
+        if text.startswith((f"{_WHERE}: keys", f"{_WHERE}: a key")):
+            text = text.replace("keys", "indices", 1).replace("a key", "an index", 1)
+            error.args = (text,)
         raise
     rest: tuple[Any, ...] = (
         dtype, form, num_keys, classes, False, elements.classes_of(dtype), size

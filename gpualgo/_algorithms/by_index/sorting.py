@@ -14,12 +14,15 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.segments import segmented_reduce
 from gpualgo._algorithms.transform import transform
-from gpualgo._arrays.view import overlap, view_of
+from gpualgo._arrays import ordering
+from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
-from gpualgo._lazy.combining import applied
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.combining import applied, beside, zipped
 from gpualgo._lazy.making import full_of
 from gpualgo._lazy.real import made
-from gpualgo._pipeline import inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.run import run
 
@@ -36,11 +39,12 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
             f"{_WHERE}: elements are sorted first where size is {problem.size}, which no plan "
             "does; call it as it is"
         )
-    if out is not None:
-        _check_outputs(problem, views, out)
     (indices, x, init, op, dtype), size = call, problem.size
-    indices = made(indices, False, f"{_WHERE}: indices", stream)
-    x = made(x, False, f"{_WHERE}: x", stream)
+    targets = [] if out is None else calls.check_outputs(problem, views, (size,), out)
+    _check_places(problem, views, targets, stream)
+    if isinstance(problem.source, records.Computed):
+        indices = _real(indices, "indices", views[0], stream)
+        x = _real(x, "x", views[0], stream)
     keys = _keys(indices, size, stream)
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
     if problem.has_starts:
@@ -60,12 +64,24 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
 
 
-def _check_outputs(problem: ByIndex, views: Views, out: Any) -> None:
-    own, first = views[: problem.num_own], views[problem.num_own :]
-    calls.check_outputs(problem, own, (problem.size,), out)
-    for view in inputs.outputs(problem, out) if first else ():
-        if any(overlap(view_of(view, f"{_WHERE}: out"), start) for start in first):
-            raise ValueError(f"{_WHERE}: out overlaps init; pass a separate array")
+def _check_places(problem: ByIndex, views: Views, targets: list[View], stream: Any) -> None:
+    """Raise for a stream, and for arrays on a GPU, that no kernel takes: by our names for them."""
+    if views[0].device == CPU:  # arrays travel, and indices were looked at on the stream
+        return
+    if stream is not None:
+        ordering.handle_for(stream, views[0], _WHERE)
+    for view, name in zip(views, problem.inputs, strict=True):
+        checks.aligned(view, name, _WHERE)
+    for target in targets:
+        checks.aligned(target, "out", _WHERE)
+
+
+def _real(x: Any, name: str, like: View, stream: Any) -> Any:
+    """Return arrays of what is lazy, or a tuple that may hold numbers, in the place of another."""
+    where = f"{_WHERE}: {name}"
+    if is_lazy(x) or isinstance(x, tuple):
+        x = made(beside(zipped(x, where), like, where), False, where, stream)
+    return x
 
 
 def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> Any:

@@ -11,6 +11,7 @@ from gpualgo._arrays.view import View, overlap
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source
+from gpualgo._operators.captured import check_apart
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import problem_of
@@ -121,20 +122,23 @@ def _with_equality(op: Any, eq: Any, where: str) -> Operator:
     return joint(as_operator(op, where, 2), eq)
 
 
-def check_outputs(problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any) -> None:
-    """Raise unless out= is what a problem's results are, of that shape, and apart from inputs."""
+def check_outputs(
+    problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any
+) -> list[View]:
+    """Raise unless out= is what results are, of that shape, and apart from all that is read."""
     where, form = problem.where, problem.x_form
     names = ["out"] if form is None else [f"out{place}" for place in form.places]
+    outs = (out,) if form is None else inputs.outputs(problem, out)
     targets = [
         checks.output(array, views[0], shape, result.dtype, where, name)
-        for array, result, name in zip(
-            inputs.outputs(problem, out), problem.results, names, strict=True
-        )
+        for array, result, name in zip(outs, problem.results, names, strict=True)
     ]
     for target, name in zip(targets, names, strict=True):
         for view, other in zip(views, problem.inputs, strict=True):
             if overlap(target, view):
                 raise ValueError(f"{where}: {name} overlaps {other}; pass a separate array")
+        check_apart(problem.arrays, target, where, name, problem.op_name)
     for (name, target), (other, last) in combinations(zip(names, targets, strict=True), 2):
         if overlap(target, last):
             raise ValueError(f"{where}: {name} overlaps {other}; pass separate arrays")
+    return targets

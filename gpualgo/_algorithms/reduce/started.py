@@ -14,6 +14,7 @@ import numpy as np
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import View
 from gpualgo._base.extents import without_axes
+from gpualgo._operators.joint import without_source
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts
 from gpualgo._pipeline.problem import Array
@@ -52,7 +53,7 @@ class StartedReduction(starts.Started, Reduction):
         begins = places[self.num_own :]
         if self.has_no_items:  # each start is a row of one element
             leaves = cuda.Leaves(at, begins, written)
-            return cuda.plan_of(first, op, (), acc, acc, strides, leaves)
+            return cuda.plan_of(first, without_source(op), (), acc, acc, strides, leaves)
         leaves = cuda.Leaves(at, places[: self.num_own], written)
         plan = cuda.plan_of(of_x, op, self.axes, self.source, acc, strides, leaves)
         outs = [
@@ -60,7 +61,7 @@ class StartedReduction(starts.Started, Reduction):
             for target, step in zip(targets, strides, strict=True)
         ]
         number = starts.of_records(acc)
-        applied = Applied(op, (number, number), acc)
+        applied = Applied(without_source(op), (number, number), acc)
         within = written, [*begins, *written]
         plan.steps += elementwise.plan_of(applied, [*first, *outs], self.shape, outs, within).steps
         return plan

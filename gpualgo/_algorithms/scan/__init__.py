@@ -132,7 +132,7 @@ def inclusive_scan(
         from gpualgo._algorithms.scan.started import StartedScan
         from gpualgo._pipeline import starts
 
-        if starts.are_arrays(init, INCLUSIVE, one_is_value=True):
+        if starts.are_arrays(init, INCLUSIVE, one_is_value=not isinstance(init, tuple)):
             first, pattern = starts.taken(init, INCLUSIVE)
             more = pattern, elements.classes_of(pattern)
             kind, views, init = StartedScan, (*views, *first), None
@@ -238,7 +238,7 @@ def exclusive_scan(
         from gpualgo._algorithms.scan.started import StartedExclusiveScan
         from gpualgo._pipeline import starts
 
-        if starts.are_arrays(init, EXCLUSIVE, one_is_value=True):
+        if starts.are_arrays(init, EXCLUSIVE, one_is_value=not isinstance(init, tuple)):
             first, pattern = starts.taken(init, EXCLUSIVE)
             more = pattern, elements.classes_of(pattern)
             kind, views, init = StartedExclusiveScan, (*views, *first), None

@@ -25,6 +25,7 @@ from gpualgo._cuda.plan import FIRST, NONE, Places, Plan
 from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
+from gpualgo._operators.joint import without_source
 from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
@@ -57,9 +58,8 @@ def _of_computed(
     targets: Sequence[View], at: Places,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan whose elements are made in the place of its results."""
-    numbers = tuple(map(records.number_of, source.numbers))
-    applied = Applied(op.source, numbers, problem.acc, source.numbers)
-    shape = problem.shape
+    acc, shape = problem.acc, problem.shape
+    applied = Applied(op.source, tuple(map(records.number_of, source.numbers)), acc, source.numbers)
     made = [
         target._replace(shape=shape, strides=dense_strides(shape, target.dtype.itemsize))
         if target.shape != shape else target
@@ -67,8 +67,8 @@ def _of_computed(
     ]  # fmt: skip
     places = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
     first = transformation.plan_of(applied, views, shape, made, places)
-    way = way_of(problem, problem.acc, made, targets)
-    plan = _plan_of(problem, problem.acc, made, op, targets, at, way, is_in_place=True)
+    way = way_of(problem, acc, made, targets)
+    plan = _plan_of(problem, acc, made, without_source(op), targets, at, way, is_in_place=True)
     plan.steps[:0] = first.steps  # which take no temporary storage
     return plan
 

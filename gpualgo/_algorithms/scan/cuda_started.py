@@ -14,6 +14,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base.extents import dense_strides
 from gpualgo._cuda.pieces import Piece
 from gpualgo._cuda.plan import Places, Plan
+from gpualgo._operators.joint import without_source
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts
 
@@ -62,7 +63,7 @@ def plan_of(
     scanned, read = _part(problem, kept, before, within)
     if 0 not in outs[0].shape:
         number, extents = starts.of_records(acc), outs[0].shape
-        applied = Applied(op, (number, number), acc)
+        applied = Applied(without_source(op), (number, number), acc)
         taken = [*(view._replace(shape=extents) for view in first), *scanned]
         places = written, [*begins, *read]
         plan.steps += elementwise.plan_of(applied, taken, extents, outs, places).steps

@@ -16,6 +16,7 @@ from gpualgo._cuda.plan import NONE, Clear, Places, Plan
 from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES, aligned
+from gpualgo._operators.joint import without_source
 from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def started_reduction(
     """Return the plan of a reduction of segments that have a start each, behind the offsets."""
     own, first = views[: problem.num_own], views[problem.num_own :]
     offsets, at = own[-1], Places(len(views), len(targets))
-    spec = policy.starts_spec(op, problem.acc, offsets.dtype)
+    spec = policy.starts_spec(without_source(op), problem.acc, offsets.dtype)
     packed = spec.parameters.pack(
         num_items=problem.num_items, num_segments=problem.num_segments,
         offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in first],
