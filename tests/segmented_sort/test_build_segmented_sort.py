@@ -34,7 +34,7 @@ def check(
     spilled: int = 64, mean: int = 16,
 ) -> None:  # fmt: skip
     limit, overlaps = SHARED_LIMITS.get(capability, 227 << 10), capability >= (9, 0)
-    cut = policy.policy_of(num_items, num_items // mean, element.itemsize, limit, bool(values))
+    cut = policy.policy_of(num_items, num_items // mean, element.itemsize, values, limit)
     order = Comparison(element, None, (True,) * len(records.leaves(element)))
     for spec in (
         policy.tiles_spec(order, values, cut, overlaps),
@@ -85,7 +85,7 @@ def test_wide_keys(tmp_path: Path) -> None:
 def test_tiles_fit_shared_memory(
     num_items: int, num_segments: int, key_bytes: int, has_values: bool, limit: int
 ) -> None:
-    cut = policy.policy_of(num_items, num_segments, key_bytes, limit, has_values)
+    cut = policy.policy_of(num_items, num_segments, key_bytes, [8] * has_values, limit)
     assert cut.shared_bytes(key_bytes, has_values) <= limit
     assert cut.tile_items <= 1 << 15
     assert cut.tile_items % cut.merge_items == 0

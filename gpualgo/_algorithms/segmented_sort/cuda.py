@@ -72,7 +72,7 @@ class _Builder(Builder):
         device, num_items = gpu.get(self.device), self._row_items
         has_values, key_bytes = bool(sizes), self.order.element.itemsize
         num_segments = max(1, self.offsets.shape[0] - 1)
-        cut = policy.policy_of(num_items, num_segments, key_bytes, device.shared_limit, has_values)
+        cut = policy.policy_of(num_items, num_segments, key_bytes, sizes, device.shared_limit)
         num_tiles, overlaps = -(-num_items // cut.tile_items), device.may_overlap
         num_rounds = (num_tiles - 1).bit_length()
         counts_at = aligned(segments.marks_bytes(num_items))

@@ -82,15 +82,19 @@ LONG = SHORT | {
     (8, False): Policy(256, 32, 2, 256, 16, 3),
 }
 LONG_MEAN = 24
+WIDE_VALUES = 8  # bytes; from more on blocks have more registers
 
 
 def policy_of(
-    num_items: int, num_segments: int, key_bytes: int, shared_limit: int, has_values: bool
+    num_items: int, num_segments: int, key_bytes: int, values: Sequence[int], shared_limit: int
 ) -> Policy:
-    """Return the policy for so many elements."""
+    """Return the policy for so many elements, with values of these sizes."""
+    has_values = bool(values)
     table = LONG if num_items >= LONG_MEAN * num_segments else SHORT
     most = min(size for size, _ in table if key_bytes <= size)
     found = table[(most, has_values)]
+    if sum(values) > WIDE_VALUES:
+        found = replace(found, blocks_per_sm=max(1, found.blocks_per_sm - 1))
     while found.shared_bytes(key_bytes, has_values) > shared_limit:
         found = _narrower(found, found.block_threads // 2)
     return found
