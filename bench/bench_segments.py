@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
+from bench.peers import cub
 from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
 
 LENGTHS = (16, 256, 1 << 16)
@@ -53,7 +54,7 @@ def _scans(n: int, length: int) -> Work:
 
 
 def _sorts(n: int, length: int) -> Work:
-    """CuPy's sort of rows, which are no ragged ones; the result is theirs."""
+    """CUB's segmented sort; and CuPy's sort of rows, which are no ragged ones."""
     xp = gpu()
     x = xp.random.default_rng(0).random(n, np.float32)
     offsets = xp.asarray(_offsets(n, length))
@@ -63,6 +64,7 @@ def _sorts(n: int, length: int) -> Work:
         "gpualgo, of even rows": lambda: ga.radix_sort(even),
         "CuPy, of even rows": lambda: xp.sort(even),
     }
+    contenders |= cub.sort_rows(even, xp.empty_like(even))
     return Work(contenders, xp.sort(even).reshape(-1))
 
 

@@ -311,7 +311,11 @@ def segments(n: int) -> None:
             want[inside] += np.repeat(first, np.diff(ends))
             same(ga.segmented_exclusive_scan(x, given, xp.asarray(first)), want)
         places = np.where(inside, begins, np.arange(n))
-        same(ga.segmented_sort(x, given), h[np.lexsort((h, places))])
+        order = np.lexsort((h, places))
+        same(ga.segmented_sort(x, given), h[order])
+        keys, moved = ga.segmented_sort((x, x), given, values=xp.asarray(np.arange(n)))
+        same(keys[1], h[order])
+        same(moved, order)
 
 
 def ranked(n: int) -> None:

@@ -61,6 +61,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "segmented_reduce": lambda: ga.segmented_reduce(x, offsets),
         "segmented_inclusive_scan": lambda: ga.segmented_inclusive_scan(x, offsets),
         "segmented_exclusive_scan": lambda: ga.segmented_exclusive_scan(x, offsets),
+        "segmented_sort": lambda: ga.segmented_sort(x, offsets),
         "reduce_by_key": lambda: ga.reduce_by_key(
             lengths, x, consecutive=True, out=(firsts, y), out_count=count
         ),
@@ -100,7 +101,7 @@ def _plans() -> dict[str, Callable[[], Any]]:
             f.__name__: (_beside(ga.prepare(f, x, offsets), offsets), x, _array(shape=shape))
             for f, shape in (
                 (ga.segmented_reduce, (64,)), (ga.segmented_inclusive_scan, (N,)),
-                (ga.segmented_exclusive_scan, (N,)),
+                (ga.segmented_exclusive_scan, (N,)), (ga.segmented_sort, (N,)),
             )
         },
         "top_k": (ga.prepare(ga.top_k, x, 5), x, (_array(shape=(5,)), _array(np.int64, (5,)))),
@@ -149,7 +150,8 @@ def _marked(plan: Any, *others: FakeArray) -> Callable[..., Any]:
     return lambda x, out: plan(x, *others, out=out, out_count=count)
 
 
-SEGMENTED = ("segmented_reduce", "segmented_inclusive_scan", "segmented_exclusive_scan")
+SEGMENTED = ("segmented_reduce", "segmented_inclusive_scan", "segmented_exclusive_scan",
+             "segmented_sort")  # fmt: skip
 PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclusive_scan",
          "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
          "merge", "searchsorted", *SEGMENTED, "top_k", "kth_value", "select", "stable_partition",

@@ -84,8 +84,10 @@ __global__ void __launch_bounds__(Policy::block_threads) segment_splits_kernel(
   cut.begin_a = begin + split;
   cut.begin_b = middle + place - split;
   cut.begin = begin + place;
-  cut.num_a = int32(end_split - split);
   cut.num_items = int32(end_place - place);
+  // Of keys that change meanwhile they may be anything.
+  const int64 num_a = end_split - split;
+  cut.num_a = num_a < 0 ? 0 : num_a > cut.num_items ? cut.num_items : int32(num_a);
   reinterpret_cast<MergeCut*>(params.merge.cuts)[at] = cut;
 }
 

@@ -36,7 +36,7 @@ class Case:
     last_are: tuple[str, ...] = ()  # the names of arguments of their own that the last arrays are
     is_merged: bool = False  # the first two arrays are in order, and become one
     is_searched: bool = False  # the first array is in order, and the last one tells the shape
-    is_segmented: bool = False  # the last array is offsets into the others
+    is_segmented: bool = False  # the last array, but for `last_are`, is offsets into the others
     is_lazy: bool = False  # what is read is computed of the arrays
     is_counted: bool = False  # how long results are depends on elements
     reads_last_alone: bool = False  # of arrays: the first tells the shape
@@ -50,6 +50,16 @@ class Case:
     def name(self) -> str:
         return self.function.__name__
 
+    @property
+    def offsets_at(self) -> int | None:
+        """Return which of the arrays is offsets."""
+        return len(self.inputs) - 1 - len(self.last_are) if self.is_segmented else None
+
+    @property
+    def elements(self) -> list[tuple[tuple[int, ...], str]]:
+        """Return the shapes and dtypes of the arrays that are no offsets."""
+        return [each for i, each in enumerate(self.inputs) if i != self.offsets_at]
+
     def samples(self, seed: int = 0) -> list[np.ndarray[Any, Any]]:
         """Return new arrays of the host, others for each seed."""
         found = [
@@ -58,9 +68,10 @@ class Case:
         ]
         num_sorted = 2 * self.is_merged + self.is_searched
         found = [np.sort(x) if i < num_sorted else x for i, x in enumerate(found)]
-        if self.is_segmented:
-            offsets = found[-1].astype(np.int64) % (len(found[0]) + 1)
-            found[-1] = np.sort(offsets).astype(found[-1].dtype)
+        at = self.offsets_at
+        if at is not None:
+            offsets = found[at].astype(np.int64) % (len(found[0]) + 1)
+            found[at] = np.sort(offsets).astype(found[at].dtype)
         return found
 
     def in_any_order(self) -> Case:
@@ -72,13 +83,13 @@ class Case:
     def given(self, arrays: Any) -> tuple[Any, ...]:
         """Return the arguments that arrays are."""
         arrays, apart = tuple(arrays), ()
-        if self.is_segmented and len(arrays) > 1:
-            arrays, apart = arrays[:-1], arrays[-1:]
-        if self.is_lazy:
-            arrays = tuple([ga.lazy.asarray(x) * 2 for x in arrays])
         if self.last_are and len(arrays) > len(self.last_are):
             split = len(arrays) - len(self.last_are)
             arrays, apart = arrays[:split], arrays[split:]
+        if self.is_segmented and len(arrays) > 1:
+            arrays, apart = arrays[:-1], (*arrays[-1:], *apart)
+        if self.is_lazy:
+            arrays = tuple([ga.lazy.asarray(x) * 2 for x in arrays])
         return ((arrays,) if self.is_tuple else arrays) + apart
 
     def result(self, found: Any, out: Any) -> Any:

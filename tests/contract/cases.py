@@ -24,6 +24,7 @@ from contract.cases_of_choices import (
     searches,
     segments,
     selections,
+    sorts_of_segments,
 )
 from contract.operators import (
     combined,
@@ -283,7 +284,7 @@ CASES = [
     *_sorts_by(ga.merge_sort),
     *_sorts_by(ga.sort), *_merges(),
     *segments(ga.segmented_reduce), *segments(ga.segmented_inclusive_scan),
-    *segments(ga.segmented_exclusive_scan),
+    *segments(ga.segmented_exclusive_scan), *sorts_of_segments(ga.segmented_sort),
     *by_key(ga.reduce_by_key), *by_key(ga.inclusive_scan_by_key), *by_key(ga.exclusive_scan_by_key),
     *by_index(ga.reduce_by_index),
 ]  # fmt: skip

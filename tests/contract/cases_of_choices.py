@@ -128,6 +128,23 @@ def segments(f: Callable[..., Any]) -> list[Case]:
     ]  # fmt: skip
 
 
+def sorts_of_segments(f: Callable[..., Any]) -> list[Case]:
+    def case(about: str, inputs: Any, options: Any = None, **others: Any) -> Case:
+        return Case(f, about, inputs, options or {}, is_segmented=True, **others)
+
+    moved: dict[str, Any] = {"last_are": ("values",)}
+    return [
+        case("several tiles", ((LONG, "float32"), ((301,), "int64"))),
+        case("pairs", (((3001,), "int32"), ((301,), "int32"), ((3001,), "float64")), **moved),
+        case("falling", (((503,), "int16"), ((40,), "uint16")), {"descending": True}),
+        case("empty", (((0,), "float32"), ((5,), "int32"))),
+        case(
+            "tuples", (((3001,), "int8"), ((3001,), "float32"), ((301,), "int32")),
+            {"descending": (False, True)}, is_tuple=True,
+        ),
+    ]  # fmt: skip
+
+
 def by_key(f: Callable[..., Any]) -> list[Case]:
     """Return calls on neighbours: without, a sort comes first, which no plan does."""
     neighbours = {"consecutive": True}

@@ -15,7 +15,7 @@ from support import Backend
 
 def emptied(case: Case, axis: int) -> Case | None:
     """Return the case with no elements along an axis from the end; None: no input has it."""
-    given = case.inputs[:-1] if case.is_segmented else case.inputs  # offsets are there in any case
+    given = case.elements  # offsets are there in any case
     full = max(shape[axis] if len(shape) >= -axis else 0 for shape, _ in given)
     if not full:
         return None
@@ -26,7 +26,8 @@ def emptied(case: Case, axis: int) -> Case | None:
         )
         for shape, _ in given
     ]
-    shapes += [shape for shape, _ in case.inputs[len(given) :]]
+    if case.offsets_at is not None:
+        shapes.insert(case.offsets_at, case.inputs[case.offsets_at][0])
     inputs = tuple((shape, dtype) for shape, (_, dtype) in zip(shapes, case.inputs, strict=True))
     return replace(case, inputs=inputs)
 
@@ -38,8 +39,7 @@ def without_elements(case: Case, results: list[np.ndarray[Any, Any]], axis: int)
     if case.is_searched:  # in no elements, or for none
         empty = emptied(case, axis)
         return [np.zeros(empty.inputs[-1][0], result.dtype) for result in results if empty]
-    given = case.inputs[:-1] if case.is_segmented else case.inputs
-    shape = np.broadcast_shapes(*(shape for shape, _ in given))
+    shape = np.broadcast_shapes(*(shape for shape, _ in case.elements))
     gone = {shape[axis]} | ({math.prod(shape)} if len(shape) > 1 else set())
     if case.is_counted:  # of nothing nothing is kept
         return [np.zeros(0, result.dtype) for result in results]

@@ -14,6 +14,7 @@ from emulator.planted import (
     records,
     reduce,
     search,
+    segmented_sort,
     segments,
     select,
     sort,
@@ -27,6 +28,6 @@ from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
-    merge, select, adjacent, search, segments, top_k, by_key, by_index,
+    merge, select, adjacent, search, segments, segmented_sort, top_k, by_key, by_index,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

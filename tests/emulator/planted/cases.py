@@ -10,7 +10,7 @@ import numpy as np
 from support import Backend
 
 import gpualgo as ga
-from emulator.planted import by_index, segments
+from emulator.planted import by_index, segmented_sort, segments
 from emulator.planted.adjacent import differences
 from emulator.planted.by_key import reductions_by_key, scans_by_key, scans_of_pairs
 from emulator.planted.calls import (
@@ -48,6 +48,7 @@ from gpualgo._algorithms.reduce import policy as reduce
 from gpualgo._algorithms.scan import policy as scan
 from gpualgo._algorithms.scan import policy_lines as lines
 from gpualgo._algorithms.searchsorted import policy as searchsorted
+from gpualgo._algorithms.segmented_sort import policy as segment_policy
 from gpualgo._algorithms.select import policy as select
 from gpualgo._algorithms.top_k import policy as top_k
 
@@ -106,6 +107,12 @@ _MERGES = (
     (merge_sort, "MAX_GRID", 2),
     (cuda_builder, "KEPT_BYTES", 0),  # of storage each byte counts
 )
+_TILE_OF_SEGMENTS = segment_policy.Policy(64, 4, 1, 32, 2, 1)
+_SEGMENTS = (
+    (segment_policy, "SHORT", {(128, True): _TILE_OF_SEGMENTS}),
+    (segment_policy, "SPAN_THREADS", 64),
+    (cuda_builder, "KEPT_BYTES", 0),
+)
 _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
     (histogram, "SMALL", {}),
@@ -140,6 +147,9 @@ CASES = {
     "segments that overlap": Case(segments.reductions("overlap")),
     "scan of segments": Case(segments.scans(has_starts=False)),
     "scan of segments from starts": Case(segments.scans(has_starts=True)),
+    "sorted segments": Case(segmented_sort.sorts(), _SEGMENTS),
+    "sorted segments in place": Case(segmented_sort.sorts(in_place=True), _SEGMENTS),
+    "segments of NaN": Case(segmented_sort.sorts(has_nan=True), _SEGMENTS),
     "select": Case(selections(20_003, has_rest=False), _SELECT),
     "partition": Case(selections(5003, has_rest=True), _SELECT),
     "by index": Case(by_index.reductions),
