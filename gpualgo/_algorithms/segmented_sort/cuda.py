@@ -70,53 +70,64 @@ class _Builder(Builder):
     def _sort_segments(self, begin: Buffer, home: Buffer, sizes: list[int]) -> None:
         """Add the steps that sort what lies without gaps into `home`; values have these sizes."""
         device, num_items = gpu.get(self.device), self._row_items
-        has_values, key_bytes = bool(sizes), self.order.element.itemsize
-        num_segments = max(1, self.offsets.shape[0] - 1)
+        num_segments, key_bytes = max(1, self.offsets.shape[0] - 1), self.order.element.itemsize
         cut = policy.policy_of(num_items, num_segments, key_bytes, sizes, device.shared_limit)
-        num_tiles, overlaps = -(-num_items // cut.tile_items), device.may_overlap
+        num_tiles, num_parts = -(-num_items // cut.tile_items), -(-num_items // cut.merge_items)
         num_rounds = (num_tiles - 1).bit_length()
         counts_at = aligned(segments.marks_bytes(num_items))
-        marked_bytes = counts_at + (num_rounds + 1) * policy.COUNT_BYTES
-        (marks,) = self._kept_pieces([marked_bytes])
-        heads = segments.marked(marks)
-        self.steps += [
-            Clear(marks, marked_bytes),
-            segments.marking(self.offsets, self._at.source(self.num_keys), num_items, heads),
-        ]
-        side, spans, cuts = _nowhere(home), NONE, NONE
-        num_parts = -(-num_items // cut.merge_items)
+        lengths = [counts_at + (num_rounds + 1) * policy.COUNT_BYTES]
         if num_rounds:
-            lengths = [num_items * each for each in [*self._key_sizes, *sizes]]
             lengths += [
                 policy.SPAN_BYTES * (num_parts + 1), 2 * policy.CUT_BYTES * num_parts,
                 policy.EDGES_BYTES * num_parts,
+                *(num_items * each for each in [*self._key_sizes, *sizes]),
             ]  # fmt: skip
-            *places, spans, cuts, edges = map(self._piece, lengths)
-            count = len(self._key_sizes)
-            side = Buffer(tuple(places[:count]), tuple(places[count:]) or (NONE,))
+        marks, *others = self._kept_pieces(lengths)
+        spans, cuts, edges, *places = others or [NONE] * (3 + self.num_keys)
+        side = Buffer(
+            tuple(places[: self.num_keys]),
+            tuple(places[self.num_keys :]) or (NONE,) * len(home.values),
+        )
+        heads = segments.marked(marks)
+        self.steps += [
+            Clear(marks, lengths[0]),
+            segments.marking(self.offsets, self._at.source(self.num_keys), num_items, heads),
+        ]
+        if num_rounds:
             self._add_spans(cut, num_parts, {**heads, "edges": edges, "spans": spans})
-        spec = policy.tiles_spec(self.order, sizes, cut, overlaps)
-        packed = spec.parameters.pack(num_items=num_items, num_tiles=num_tiles)
-        odd = marks, counts_at
+        spec = policy.tiles_spec(self.order, sizes, cut, device.may_overlap)
         takes = {
             **begin.run, "home": home.run, "side": side.run, **heads, "spans": spans,
-            "has_odd": odd,
+            "has_odd": (marks, counts_at),
         }  # fmt: skip
         self.steps.append(
             Launch(
-                build.kernel(spec, self.device), num_tiles, cut.block_threads, packed, self.device,
-                takes, shared_bytes=cut.shared_bytes(key_bytes, has_values), overlaps=overlaps,
+                build.kernel(spec, self.device), num_tiles, cut.block_threads,
+                spec.parameters.pack(num_items=num_items, num_tiles=num_tiles), self.device, takes,
+                shared_bytes=cut.shared_bytes(key_bytes, bool(sizes)),
+                overlaps=device.may_overlap,
             )
         )  # fmt: skip
-        if not num_rounds:
-            return
+        if num_rounds:
+            told = {"spans": spans, "has_odd": (marks, counts_at)}
+            self._add_rounds(
+                cut, sizes, num_parts, num_rounds, (home, side), (marks, counts_at), cuts, told
+            )
+
+    def _add_rounds(
+        self, cut: policy.Policy, sizes: list[int], num_parts: int, num_rounds: int,
+        buffers: tuple[Buffer, Buffer], counts: tuple[int, int], cuts: int, told: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """Add the rounds of merges, of which the last one writes the first buffer."""
+        device, element = gpu.get(self.device), self.order.element
         async_bytes = device.shared_limit if device.capability >= (8, 0) else 0
-        specs = policy.merge_specs(self.order, sizes, cut, overlaps, async_bytes)
-        kernels, buffers = build.kernels(specs, self.device), (home, side)
+        specs = policy.merge_specs(self.order, sizes, cut, device.may_overlap, async_bytes)
+        kernels = build.kernels(specs, self.device)
         most = device.num_sms * cut.merge_blocks
         grids = -(-4 * num_parts // cut.merge_threads), min(2 * num_parts, most)
-        ahead = merge_sort.is_ahead(self.order.element, sizes, cut.merging, async_bytes)
-        shared = 0, cut.merging.shared_bytes(key_bytes, ahead)
+        ahead = merge_sort.is_ahead(element, sizes, cut.merging, async_bytes)
+        shared = 0, cut.merging.shared_bytes(element.itemsize, ahead)
+        marks, counts_at = counts
         for left in range(num_rounds, 0, -1):
             source, target = buffers[left % 2], buffers[1 - left % 2]
             packed = specs[0].parameters.pack(
@@ -126,12 +137,12 @@ class _Builder(Builder):
                 "first": source.run, "second": source.run, "output_keys": target.keys,
                 "output_values": target.values, "cuts": cuts,
             }  # fmt: skip
-            at = counts_at + policy.COUNT_BYTES * left
-            takes = {"spans": spans, "count": (marks, at), "has_odd": odd, "merge": merged}
+            count = marks, counts_at + policy.COUNT_BYTES * left
             self.steps += [
                 Launch(
-                    kernel, grid, cut.merge_threads, packed, self.device, takes,
-                    shared_bytes=size, overlaps=overlaps,
+                    kernel, grid, cut.merge_threads, packed, self.device,
+                    {**told, "count": count, "merge": merged}, shared_bytes=size,
+                    overlaps=device.may_overlap,
                 )
                 for kernel, grid, size in zip(kernels, grids, shared, strict=True)
             ]  # fmt: skip
@@ -151,7 +162,3 @@ class _Builder(Builder):
             Launch(kernel, grid, threads, packed, self.device, takes, overlaps=overlaps)
             for kernel, grid in zip(build.kernels(specs, self.device), grids, strict=True)
         ]
-
-
-def _nowhere(home: Buffer) -> Buffer:
-    return Buffer((NONE,) * len(home.keys), (NONE,) * len(home.values))
