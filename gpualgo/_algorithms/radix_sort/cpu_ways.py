@@ -37,6 +37,11 @@ def is_by_numpy(dtype: np.dtype[Any], length: int, num_rows: int) -> bool:
     return is_vectorised() or (num_rows == 1 and length <= _SHORT and _has_vectors()[0])
 
 
+def has_vectors_for(dtype: np.dtype[Any]) -> bool:
+    """Return whether NumPy sorts a few thousand keys of a dtype by vectors of any kind."""
+    return dtype in _DTYPES and _has_vectors()[0]
+
+
 def num_runs(num_bytes: int, threads: int) -> int:
     """Return in how many runs, a power of two, a row is sorted before they are merged."""
     if num_bytes < SHARED_BYTES:

@@ -1,4 +1,9 @@
-"""A segmented sort on the CPU's cores: a sort of pairs, of where a segment begins and a key."""
+"""A segmented sort on the CPU's cores.
+
+Keys alone, whose equal ones are the same bits, are sorted segment by segment: short ones by
+insertion, longer ones by NumPy's vectorised sort, a giant one by all cores. Others are sorted once,
+as pairs of where their segment begins and the key.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.merge_sort.comparison import Comparison
+from gpualgo._algorithms.radix_sort import cpu as radix_sort
+from gpualgo._algorithms.radix_sort.cpu_ways import SHARED_BYTES, has_vectors_for
 from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
+from gpualgo._algorithms.segmented_sort import cpu_parameters as at
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import view_of
+from gpualgo._base import threads
+from gpualgo._cpu.address import address
+from gpualgo._cpu.kernels import get_kernel
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
@@ -23,15 +34,96 @@ def sort(
 ) -> None:
     """Write each segment's elements in order; what is in none is copied."""
     *items, offsets = arrays
-    n, ends = len(items[0]), offsets.astype(np.int64)
-    begins = np.arange(n, dtype=np.uint64)
+    ends = offsets.astype(np.int64)
+    if len(items) == 1 and _is_plain(items[0]):
+        _sort_each(items[0], ends, order.ways[0], results[0])
+    else:
+        _sort_pairs(problem, order, items, ends, results)
+
+
+def _is_plain(keys: Array) -> bool:
+    """Return whether equal keys are the same bits, and NumPy's sort of a segment is the faster way.
+
+    It is also where digits sort one long row faster: pairs have more of them.
+    """
+    if not has_vectors_for(keys.dtype):
+        return False
+    if keys.dtype.kind != "f" or not len(keys):
+        return True
+    bits = np.ascontiguousarray(keys).view(f"i{keys.itemsize}")
+    return not (np.isnan(np.min(keys)) or (bits == np.iinfo(bits.dtype).min).any())
+
+
+def _sort_each(keys: Array, ends: Array, descending: bool, result: Array) -> None:
+    home = result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
+    if address(home) != address(keys) or not keys.flags.c_contiguous:
+        np.copyto(home, keys)
+    inner = home[ends[0] : ends[-1]]
+    turned = (np.negative if keys.dtype.kind == "f" else np.invert) if descending else None
+    if turned is not None:  # the largest first: in the order of what is turned round
+        turned(inner, out=inner)
+    lengths = np.diff(ends)
+    _sort_short(home, ends)
+    giants = np.flatnonzero(lengths * home.itemsize >= SHARED_BYTES)
+    for i in giants.tolist():
+        giant = home[ends[i] : ends[i + 1]]
+        radix_sort.radix_sort(giant, None, giant, None, 0, False, 0, 8 * giant.itemsize)
+    lengths[giants] = 0
+    _sort_long(home, ends, np.flatnonzero(lengths > at.SHORT))
+    if turned is not None:
+        turned(inner, out=inner)
+    if home is not result:
+        result[...] = home
+
+
+def _sort_short(home: Array, ends: Array) -> None:
+    """Sort segments of few elements, as many elements by each task."""
+    num_tasks = -(-int(ends[-1] - ends[0] + len(ends)) // at.TASK)
+    # Where a task begins, counted in elements and segments, so that empty ones are shared out.
+    steps = ends[:-1] - ends[0] + np.arange(len(ends) - 1)
+    bounds = np.searchsorted(steps, np.arange(num_tasks + 1) * at.TASK)
+    table = np.array([address(home), address(ends), address(bounds)], np.int64)
+    kernel, where = (
+        get_kernel(("segmented_sort", "insert", home.dtype.str), _write(home.dtype)),
+        address(table),
+    )
+    threads.run(lambda first, last: kernel(where, 0, first, last), num_tasks, 4 * home.nbytes)
+
+
+def _write(dtype: np.dtype[Any]) -> Any:
+    def write() -> Any:
+        from gpualgo._algorithms.segmented_sort import cpu_kernels
+
+        return cpu_kernels.insert_kernel(dtype)
+
+    return write
+
+
+def _sort_long(home: Array, ends: Array, which: Array) -> None:
+    """Sort segments of these numbers by NumPy, a few by each task."""
+    if not len(which):
+        return
+    begins, stops = ends[which].tolist(), ends[which + 1].tolist()
+
+    def body(first: int, last: int) -> None:
+        for begin, stop in zip(begins[first:last], stops[first:last], strict=True):
+            home[begin:stop].sort()
+
+    threads.run(body, len(which), 8 * home.nbytes)
+
+
+def _sort_pairs(
+    problem: SegmentedSort, order: Comparison, items: Sequence[Array], ends: Array,
+    results: Sequence[Array],
+) -> None:  # fmt: skip
+    """Sort by where the segment of an element begins, then by its key."""
+    n, count = len(items[0]), problem.num_keys
+    begins = np.arange(n, dtype=np.uint32 if n <= 1 << 32 else np.uint64)
     begins[ends[0] : ends[-1]] = np.repeat(ends[:-1], np.diff(ends))
-    keys = (begins, *items[: problem.num_keys])
-    values = items[problem.num_keys :]
-    views = tuple(map(view_of, (*keys, *values), ["x"] * (len(keys) + len(values))))
+    keys, values = (begins, *items[:count]), items[count:]
+    views = tuple([view_of(x, problem.where) for x in (*keys, *values)])
     form = Form(tuple, (None,) * len(keys))
     forms = (form, Form(tuple, (None,) * len(values))) if values else (form,)
     rest = (False, *order.ways), 0, None, 0, None, forms
-    TupleSort(problem.device, views, None, None, rest, problem.where).cpu(
-        [*keys, *values], [np.empty_like(begins), *results], None, None
-    )
+    pairs = TupleSort(problem.device, views, None, None, rest, problem.where)
+    pairs.cpu([*keys, *values], [np.empty_like(begins), *results], None, None)
