@@ -100,7 +100,7 @@ def rows() -> list[Row]:
                 found.append(Row(title, n, "device", build, 8 * n, 1.5, quick))
                 title, build = f"segmented sort f32, {length}", partial(_sorts, length=length)
                 wanted = {16: 0.80, 256: 0.05}.get(length, 0.50)
-                found.append(Row(title, n, "device", build, 8 * n, wanted, quick))
+                found.append(Row(title, n, "device", build, 8 * n, wanted, quick, "CUB"))
     return found
 
 
