@@ -278,8 +278,8 @@ def _histograms() -> list[Case]:
 CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
     *_differences(), *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin),
-    *_extremes(ga.argmax), *_extremes(ga.minmax), *selections(ga.select), *selections(ga.stable_partition),
-    *finds(ga.find), *finds(ga.count), *runs(), *searches(), *firsts(), *ranks(),
+    *_extremes(ga.argmax), *_extremes(ga.minmax), *selections(ga.select), *finds(ga.find),
+    *selections(ga.stable_partition), *finds(ga.count), *runs(), *searches(), *firsts(), *ranks(),
     *_sorts_by(ga.merge_sort), *_sorts_by(ga.sort), *_merges(),
     *segments(ga.segmented_reduce), *segments(ga.segmented_inclusive_scan),
     *segments(ga.segmented_exclusive_scan), *sorts_of_segments(ga.segmented_sort),

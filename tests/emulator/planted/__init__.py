@@ -11,6 +11,7 @@ from emulator.planted import (
     lines,
     merge,
     parts,
+    ranks,
     records,
     reduce,
     search,
@@ -28,6 +29,7 @@ from emulator.planted.bug import Bug
 
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
-    merge, select, adjacent, search, segments, segmented_sort, top_k, by_key, by_index,
+    merge, select, adjacent, search, segments, segmented_sort, top_k, ranks, by_key,
+    by_index,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)
