@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from by_key.reference import same_bits, values
-from support import Backend, scaled
+from support import Backend, need_memory, scaled
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -192,3 +192,17 @@ def test_device_indices_are_looked_at_if_asked(
     with pytest.raises(ValueError, match=r"^reduce_by_index: indices hold 4, .* from 0 to 3"):
         ga.reduce_by_index(indices[:, ::-1], x, 4)
     same_bits(cuda, ga.reduce_by_index(indices, x, 5), np.array([1.0, 1.0, 1.0, 0.0, 1.0]))
+
+
+def test_beyond_32_bits(cuda: Backend) -> None:
+    n, step = 2**31 + 12_345, 1 << 28
+    need_memory(cuda, 3 * n)
+    xp = cuda.xp
+    indices, want = xp.empty(n, np.uint8), np.zeros(7, np.int64)
+    for start in range(0, n, step):
+        indices[start : start + step] = xp.arange(start, min(start + step, n)) % 7
+        want += xp.asnumpy(xp.bincount(indices[start : start + step], minlength=7))
+    ones = xp.broadcast_to(xp.asarray(1, np.int8), (n,))
+    same_bits(cuda, ga.reduce_by_index(indices, ones, 7, dtype=np.int64), want)
+    last = ga.reduce_by_index(indices[::-1], ones, 7, np.int64(5), lambda a, b: b)
+    same_bits(cuda, last, np.ones(7, np.int64))

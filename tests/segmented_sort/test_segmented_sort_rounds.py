@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from segmented_sort.test_segmented_sort import orders
-from support import Backend, assert_same
+from support import Backend, assert_same, need_memory
 
 import gpualgo as ga
 from gpualgo._algorithms.segmented_sort import policy
@@ -141,6 +141,28 @@ def test_values_of_several_numbers(cuda: Backend, dtypes: tuple[str, ...]) -> No
     assert_same(cuda.to_host(got[0]), keys[want])
     for mine, other in zip(got[1], values, strict=True):
         assert_same(cuda.to_host(mine), other[want])
+
+
+def test_beyond_32_bits(cuda: Backend) -> None:
+    """One segment of almost all, between short ones."""
+    n, step = 2**31 + 12_345, 1 << 28
+    need_memory(cuda, 6 * n)
+    xp = cuda.xp
+    keys, counts = xp.empty(n, np.uint8), xp.zeros(256, np.int64)
+    for start in range(0, n, step):
+        mixed = xp.arange(start, min(start + step, n), dtype=np.uint64)
+        keys[start : start + step] = mixed * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(56)
+    ends = [0, 1000, n - 3000, n - 1000, n]
+    got = SORT(keys, xp.asarray(ends))
+    for begin, end in ((0, 1000), (n - 3000, n - 1000), (n - 1000, n)):
+        assert bool((got[begin:end] == xp.sort(keys[begin:end])).all())
+    for start in range(ends[1], ends[2], step):
+        stop = min(start + step, ends[2])
+        counts += xp.bincount(keys[start:stop], minlength=256)
+        counts -= xp.bincount(got[start:stop], minlength=256)
+        part = got[start : min(stop + 1, ends[2])]
+        assert bool((part[1:] >= part[:-1]).all())
+    assert not counts.any()
 
 
 def test_marked() -> None:
