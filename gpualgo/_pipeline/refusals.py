@@ -11,9 +11,11 @@ from gpualgo._operators.key import python_function
 def name(error: Exception, op: Any, where: str, argument: str = "op") -> None:
     """Add the function and the operator's source line to an error that says something of op.
 
-    `argument`: what the function calls its operator.
+    `argument`: what the function calls its operator. Of another one it has been said already.
     """
     text = str(error)
+    if text.startswith(f"{where}: eq "):
+        return
     if not isinstance(error, CompileError) and not text.startswith(("op ", "op:", f"{where}: op ")):
         return
     text = text.removeprefix(f"{where}: ")

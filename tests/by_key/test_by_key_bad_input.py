@@ -50,6 +50,8 @@ def test_equality(backend: Backend, function: Callable[..., Any]) -> None:
     refused(ValueError, "eq is given without consecutive", function, keys, x, eq=same)
     refused(TypeError, "eq must be callable", function, keys, x, eq=3, consecutive=True)
     no_bool = lambda a, b: a - b  # noqa: E731
+    unknown = {"eq": lambda a, b: np.no_such(a), "consecutive": True}
+    refused(ga.CompileError, "eq could not be compiled", function, keys, x, **unknown)
     refused(TypeError, "eq returns int32", function, keys, x, eq=no_bool, consecutive=True)
     with pytest.raises(TypeError, match=f"^{function.__name__}: eq takes 1 argument"):
         function(keys, x, eq=lambda a: a, consecutive=True)

@@ -52,7 +52,7 @@ def test_outputs(backend: Backend) -> None:
     refused(ValueError, r"out has shape \(10,\)", lambda: f(a, v, out=out[:10]))
     refused(TypeError, "out has dtype int64, the result has int32",
             lambda: f(a, v, out=out, dtype="int32"))  # fmt: skip
-    refused(TypeError, "dtype float64 is none", lambda: f(a, v, out=out.astype(np.float64)))
+    refused(TypeError, "out has dtype float64", lambda: f(a, v, out=out.astype(np.float64)))
     refused(ValueError, "out overlaps a", lambda: f(a, v, out=a[:20]))
     refused(ValueError, "out overlaps v", lambda: f(a, v, out=v[::-1]))
     narrow = backend.to_device(np.arange(20, dtype=np.int32))

@@ -12,9 +12,10 @@ from gpualgo._algorithms.by_key.calls import Forms, Rest, arguments_of, check_co
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._base.errors import CompileError
 from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements, inputs, results
+from gpualgo._pipeline import checks, elements, inputs, refusals, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
 
@@ -103,8 +104,13 @@ class ByKey(Problem):
         return len(records.leaves(self.key))
 
     def _check_equality(self, op: Operator) -> None:
-        """Raise TypeError unless eq returns a bool."""
-        found = results.dtype_of(op.source, (self.key, self.key), None, self.device, self.where)
+        """Raise TypeError unless eq returns a bool, CompileError where numba cannot compile it."""
+        args = self.key, self.key
+        try:
+            found = results.dtype_of(op.source, args, None, self.device, self.where)
+        except CompileError as error:
+            refusals.name(error, op.source, self.where, "eq")
+            raise
         if found != BOOL:
             raise TypeError(
                 f"{self.where}: eq returns {records.shown(found)} of two "

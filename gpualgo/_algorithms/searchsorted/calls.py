@@ -32,6 +32,10 @@ def search_problem(
     views, forms = arguments_of(a, v, where, less is not None)
     if dtype is None:
         dtype = INDEX if out is None else as_view(out, f"{where}: out").dtype
+        if dtype.kind not in "iu":
+            raise TypeError(
+                f"{where}: out has dtype {dtype}, and results are places; pass integers"
+            )
     ways = plain_ways(descending, forms[0], less, where)
     num_leaves = 1 if forms[0] is None else len(forms[0].names)
     rest = ways, side == "right", dtype, num_leaves, forms
