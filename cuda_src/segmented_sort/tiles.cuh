@@ -17,6 +17,7 @@
 
 #include "merge_sort/order.cuh"
 #include "segmented_sort/plain.cuh"
+#include "segmented_sort/registers.cuh"
 #include "segmented_sort/spans.cuh"
 
 namespace gpualgo {
@@ -62,7 +63,6 @@ struct SegmentTileSort {
   static constexpr int own_slots = items + (items % 2 == 0);            // of a thread
   static_assert(items <= 32 && (items & (items - 1)) == 0 && tile_items <= 1 << 15);
   using Params = SegmentTilesParams<num_leaves<T>, num_leaves<V>>;
-  using Buffer = SegmentBuffer<num_leaves<T>, num_leaves<V>>;
   using Near = Nearest<int, threads>;
 
   struct Shared {
@@ -184,53 +184,6 @@ struct SegmentTileSort {
     last = near.last_of_all(-1);
   }
 
-  // Sorts this thread's elements, segment by segment.
-  template <class By, bool has_heads>
-  __device__ void sort_own() {
-#pragma unroll 1
-    for (int round = 0; round < items; round += 2) {
-#pragma unroll
-      for (int phase = 0; phase < 2; ++phase) {
-#pragma unroll
-        for (int k = phase; k + 1 < items; k += 2) {
-          const bool is_due = By::before(keys[k + 1], keys[k]);
-          exchange_if(is_due & !(has_heads && (heads >> (k + 1) & 1)), k, k + 1);
-        }
-      }
-    }
-  }
-  // The same of one segment whose equal elements are the same, by odd-even merges of p and p.
-  template <class By, int p = 1, int distance = p>
-  __device__ void sort_own_alike() {
-    if constexpr (p < items) {
-#pragma unroll
-      for (int i = distance % p; i + distance < items; ++i) {
-        const bool is_first = (i - distance % p) / distance % 2 == 0;
-        if (is_first && i / (2 * p) == (i + distance) / (2 * p)) {
-          exchange_if(By::before(keys[i + distance], keys[i]), i, i + distance);
-        }
-      }
-      if constexpr (distance > 1) {
-        sort_own_alike<By, p, distance / 2>();
-      } else {
-        sort_own_alike<By, 2 * p>();
-      }
-    }
-  }
-
-  __device__ void exchange_if(bool is_due, int i, int j) {
-    T low, high;
-    choose(low, is_due, keys[j], keys[i]);
-    choose(high, is_due, keys[i], keys[j]);
-    assign(keys[i], low);
-    assign(keys[j], high);
-    if constexpr (has_values<V>) {
-      const uint32 place_i = places[i], place_j = places[j];
-      places[i] = is_due ? place_j : place_i;
-      places[j] = is_due ? place_i : place_j;
-    }
-  }
-
   __device__ void put_own() {
     if (!has_changed) return;
 #pragma unroll
@@ -322,11 +275,11 @@ struct SegmentTileSort {
   template <class By, bool is_alike>
   __device__ void sort() {
     if (ptx::any_sync(all_lanes, heads >> 1 != 0)) {
-      sort_own<By, true>();
+      sort_neighbours<By, true, has_values<V>>(keys, places, heads);
     } else if constexpr (is_alike) {
-      sort_own_alike<By>();
+      sort_alike<By>(keys);
     } else {
-      sort_own<By, false>();
+      sort_neighbours<By, false, has_values<V>>(keys, places, 0);
     }
     const int rounds = ptx::popc(shared.threads_of_one);
 #pragma unroll 1
