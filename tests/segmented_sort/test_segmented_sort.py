@@ -100,6 +100,20 @@ def test_tuples_and_lazy_keys(backend: Backend) -> None:
     assert_same(backend.to_host(got), (b * 2)[orders(b, offsets)])
 
 
+def test_tuples_of_eight(backend: Backend) -> None:
+    rng = np.random.default_rng(6)
+    columns = [rng.integers(0, 2, 500).astype(dtype) for dtype in "bhilBHIL"]
+    offsets = cut(500, 9)
+    given = tuple(map(backend.to_device, columns))
+    got = SORT(given, backend.to_device(offsets))
+    want = np.arange(500)
+    for begin, end in itertools.pairwise(offsets):
+        want[begin:end] = begin + np.lexsort([column[begin:end] for column in columns[::-1]])
+    for mine, column in zip(got, columns, strict=True):
+        assert_same(backend.to_host(mine), column[want])
+    refused(TypeError, "keys has elements of 9 numbers", (*given, given[0]), backend.to_device(offsets))
+
+
 @pytest.mark.parametrize("offsets", [[5, 2, 9], [-4, 20, 3, 90], [31], [0, 40, 9]], ids=str)
 def test_device_offsets(cuda: Backend, offsets: list[int]) -> None:
     """A segment begins wherever an offset is, from the first one to the last."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.merge_sort.comparison import plain_ways
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort, arguments_of
-from gpualgo._algorithms.segments import offsets as of_segments
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import problem_of
@@ -29,7 +28,7 @@ def segmented_sort(
     ----------
     keys : array, or tuple of arrays
         Of one dimension, dtypes as for `radix_sort`. A tuple or namedtuple of arrays, which are
-        broadcast together, is an array of tuples of up to 7 numbers: the first decides, where it is
+        broadcast together, is an array of tuples of up to 8 numbers: the first decides, where it is
         equal the next.
     offsets : array
         Where segments begin and end, as for `segmented_reduce`. Elements in no segment are copied.
@@ -90,6 +89,6 @@ def segmented_sort(
     rest = ways, num_keys, forms
     problem = problem_of(SegmentedSort, views, None, None, rest, _WHERE, 0)
     assert isinstance(problem, SegmentedSort)
-    of_segments.check_values(views[num_keys], problem.num_items, _WHERE, stream)
+    problem.for_data(views, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, None, None, out, stream)

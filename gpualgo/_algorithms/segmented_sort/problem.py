@@ -68,7 +68,8 @@ class SegmentedSort(Problem):
         return "order", views[: rest[1]]
 
     def for_data(self, views: Views, stream: Any) -> Problem:
-        of_segments.check_values(views[self.num_keys], self.num_items, self.where, stream)
+        offsets = views[self.num_keys]
+        of_segments.check_values(offsets, self.num_items, self.where, stream, "keys")
         return self
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:

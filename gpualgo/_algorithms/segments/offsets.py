@@ -35,10 +35,12 @@ def check(offsets: View, where: str) -> None:
         )
 
 
-def check_values(offsets: View, num_items: int, where: str, stream: Any = None) -> None:
+def check_values(
+    offsets: View, num_items: int, where: str, stream: Any = None, of: str = "x"
+) -> None:
     """Raise ValueError for host offsets that fall or lie outside; on a GPU if that is asked for.
 
-    Not while calls are taken down, whose arrays may stand for others.
+    Not while calls are taken down, whose arrays may stand for others. `of`: what they lie in.
     """
     if recording.active and recording.current() is not None:
         return
@@ -52,7 +54,7 @@ def check_values(offsets: View, num_items: int, where: str, stream: Any = None) 
         # The others are between these, unless they fall.
         end = values[0] if values[0] < 0 else values[-1]
         raise ValueError(
-            f"{where}: offsets has {end}, and x has {num_items} elements; pass offsets within it"
+            f"{where}: offsets has {end}, and {of} has {num_items} elements; pass offsets within it"
         )
     falls = values[1:] < values[:-1]
     if falls.any():
