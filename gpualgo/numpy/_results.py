@@ -1,0 +1,72 @@
+"""Results where NumPy's callers want them: in ``out=``, cast as NumPy casts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.transform import transform
+from gpualgo._arrays.view import as_view
+from gpualgo._base import dtypes
+
+Dtype = np.dtype[Any]
+
+
+def out_of(out: Any, where: str) -> Any:
+    """Return ``out=`` as one array, or None: ufuncs take a tuple of it as well."""
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            raise ValueError(f"{where}: out is a tuple of {len(out)} where one array is written")
+        (out,) = out
+    if out is not None and not hasattr(out, "dtype"):
+        raise TypeError(f"{where}: out must be an array, got {type(out).__name__}")
+    return out
+
+
+def dtype_of(x: Any, where: str) -> Dtype:
+    """Return the dtype of an array of any library, as NumPy's."""
+    return x.dtype if isinstance(x.dtype, np.dtype) else as_view(x, where).dtype
+
+
+def check_cast(kind: Dtype, out: Any, where: str, casting: str = "same_kind") -> Dtype:
+    """Return the dtype of ``out=``; raise TypeError where NumPy does not write ``kind`` to it."""
+    wanted = dtype_of(out, where)
+    is_same = wanted == kind
+    if is_same or casting == "unsafe":
+        return wanted
+    can = (
+        dtypes.can_cast(kind, wanted)
+        if casting == "same_kind"
+        else np.can_cast(
+            kind,
+            wanted,
+            casting,  # type: ignore[arg-type]
+        )
+    )
+    if not can:
+        raise TypeError(
+            f"{where}: the result's dtype {kind} does not become out's dtype {wanted} by "
+            f"{casting!r} casting; pass out of dtype {kind}"
+        )
+    return wanted
+
+
+def is_number(x: Any) -> bool:
+    """Return whether a result is in host memory, and small: of NumPy's scalars."""
+    return isinstance(x, np.generic)
+
+
+def finished(op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: Any = None) -> Any:
+    """Return what op makes of results, in a dtype: by NumPy where they are NumPy's and few."""
+    if not isinstance(found[0], (np.generic, np.ndarray)) or found[0].size > 1 << 16:
+        return transform(op, *found, dtype=kind, out=out)
+    with np.errstate(all="ignore"):
+        value = np.asarray(op(*found)).astype(kind, copy=False)
+    if out is None:
+        return value[()]
+    if out.shape != value.shape:
+        raise ValueError(f"out has shape {out.shape}, the result has {value.shape}")
+    out[...] = value
+    return out
