@@ -111,7 +111,8 @@ def test_tuples_of_eight(backend: Backend) -> None:
         want[begin:end] = begin + np.lexsort([column[begin:end] for column in columns[::-1]])
     for mine, column in zip(got, columns, strict=True):
         assert_same(backend.to_host(mine), column[want])
-    refused(TypeError, "keys has elements of 9 numbers", (*given, given[0]), backend.to_device(offsets))
+    nine = (*given, given[0])
+    refused(TypeError, "keys has elements of 9 numbers", nine, backend.to_device(offsets))
 
 
 @pytest.mark.parametrize("offsets", [[5, 2, 9], [-4, 20, 3, 90], [31], [0, 40, 9]], ids=str)
