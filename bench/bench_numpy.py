@@ -1,4 +1,4 @@
-"""gpualgo.numpy, function by function: beside NumPy on the CPU, beside CuPy and PyTorch on a GPU."""
+"""gpualgo.numpy, one row a function: beside NumPy on the CPU, CuPy and PyTorch on a GPU."""
 
 from __future__ import annotations
 
