@@ -10,11 +10,17 @@ from typing import Any
 
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._reductions import prod, sum
+from gpualgo.numpy._unique import unique, unique_all, unique_counts, unique_inverse, unique_values
 
 __all__ = [
     "NotTaken",
     "prod",
     "sum",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
 ]
 
 
