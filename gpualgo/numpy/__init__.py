@@ -10,10 +10,16 @@ from typing import Any
 
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._reductions import prod, sum
+from gpualgo.numpy._selection import argwhere, compress, extract, flatnonzero, nonzero, where
 from gpualgo.numpy._unique import unique, unique_all, unique_counts, unique_inverse, unique_values
 
 __all__ = [
     "NotTaken",
+    "argwhere",
+    "compress",
+    "extract",
+    "flatnonzero",
+    "nonzero",
     "prod",
     "sum",
     "unique",
@@ -21,6 +27,7 @@ __all__ = [
     "unique_counts",
     "unique_inverse",
     "unique_values",
+    "where",
 ]
 
 
