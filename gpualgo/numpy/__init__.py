@@ -11,6 +11,7 @@ from typing import Any
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._reductions import prod, sum
 from gpualgo.numpy._selection import argwhere, compress, extract, flatnonzero, nonzero, where
+from gpualgo.numpy._sets import intersect1d, isin, setdiff1d, setxor1d, union1d
 from gpualgo.numpy._unique import unique, unique_all, unique_counts, unique_inverse, unique_values
 
 __all__ = [
@@ -19,9 +20,14 @@ __all__ = [
     "compress",
     "extract",
     "flatnonzero",
+    "intersect1d",
+    "isin",
     "nonzero",
     "prod",
+    "setdiff1d",
+    "setxor1d",
     "sum",
+    "union1d",
     "unique",
     "unique_all",
     "unique_counts",

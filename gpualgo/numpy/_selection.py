@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy import _results
 from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
+from gpualgo.numpy._unique import axis_of
 
 _UNSET: Any = np._NoValue
 _BOOL = np.dtype(bool)
@@ -83,7 +83,7 @@ def _index(place: Any, step: Any, length: Any) -> Any:
 def _check_axes(x: Any, where: str) -> None:
     if not len(x.shape):
         raise ValueError(
-            f"{where}: an array without axes has no indices; use numpy.atleast_1d(x), or flatnonzero"
+            f"{where}: an array without axes has no indices; use flatnonzero, or numpy.atleast_1d"
         )
 
 
@@ -209,22 +209,15 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     if len(condition.shape) != 1:
         raise ValueError("compress: condition must have one axis")
     out = _results.out_of(out, "compress")
-    if axis is None or (len(a.shape) <= 1 and _axis(axis, max(1, len(a.shape))) == 0):
+    if axis is None or (len(a.shape) <= 1 and axis_of(axis, max(1, len(a.shape))) == 0):
         found = _chosen(condition, lazy.asarray(a).reshape(-1) if len(a.shape) != 1 else a,
                         "compress")  # fmt: skip
         return found if out is None else _written(found, out, "compress")
-    axis = _axis(axis, len(a.shape))
+    axis = axis_of(axis, len(a.shape))
     marked = _within(lazy.asarray(marks(condition, "compress")), a.shape[axis], "compress")
     indices = select(lazy.arange(marked.size), marked)
     found = lazy.take(a, indices, axis=axis)
     return copy(found) if out is None else _written(found, out, "compress")
-
-
-def _axis(axis: Any, ndim: int) -> int:
-    axis = operator.index(axis)
-    if not -ndim <= axis < ndim:
-        raise np.exceptions.AxisError(axis, ndim)
-    return axis % ndim
 
 
 def _written(found: Any, out: Any, where: str) -> Any:
@@ -264,7 +257,7 @@ def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
 def _operands(*given: Any) -> list[Any]:
     """Return a condition and two choices: these, where they are Python's numbers, as NumPy's."""
     names = ("where: condition", "where: x", "where: y")
-    found = [
+    found: list[Any] = [
         one if isinstance(one, (bool, int, float, complex)) else array_of(one, name)
         for one, name in zip(given, names, strict=True)
     ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpualgo import lazy
 from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.runs import solve as firsts_of_runs
 from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._api import unique as sorting
@@ -57,7 +58,7 @@ def unique(
     ar = array_of(ar, "unique: ar")
     wanted = sorting.Wanted(bool(return_index), bool(return_inverse), bool(return_counts))
     if axis is not None:
-        axis = _axis(axis, len(ar.shape))
+        axis = axis_of(axis, len(ar.shape))
     found = (
         distinct(ar, wanted, bool(equal_nan))
         if axis is None or len(ar.shape) == 1
@@ -135,7 +136,7 @@ def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:
     keys, order = in_order(x, wanted.index or wanted.inverse)
     eq, differs = (None, None) if equal_nan else (_equal, _differs)
     if not any(wanted):
-        return (sorting.solve(keys, eq, False, "unique", None, None, None),)
+        return (firsts_of_runs(keys, eq, False, "unique", None, None, None),)
     return sorting.of_runs(keys, order, wanted, shape, eq=eq, differs=differs)
 
 
@@ -150,8 +151,8 @@ def _differs(a: Any, b: Any) -> Any:
 # --- along an axis ------------------------------------------------------------------------------
 
 
-def _axis(axis: Any, ndim: int) -> int:
-    axis = operator.index(axis)
+def axis_of(axis: Any, ndim: int) -> int:
+    axis = int(operator.index(axis))
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(axis, ndim)
     return axis % ndim
@@ -160,7 +161,7 @@ def _axis(axis: Any, ndim: int) -> int:
 def _slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     """Return the distinct slices along an axis, of which no two with a NaN are equal."""
     x = copy(x) if is_lazy(x) else x
-    moved = np.moveaxis(lazy.asarray(x), axis, 0)
+    moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
     count, size = moved.shape[0], math.prod(moved.shape[1:])
     rows = moved.reshape(count, size)
     if axis or moved.ndim > 2:

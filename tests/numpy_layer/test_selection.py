@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from numpys_own import arrays, axes, check_same
 from support import Backend, scaled
 
-import gpualgo.numpy as gnp
-
 SMALL = settings(
     max_examples=scaled(60, emulated=6), deadline=None, database=None, derandomize=True
 )
@@ -51,7 +49,7 @@ def test_compress(backend: Backend, data: Any) -> None:
 def test_where(backend: Backend, data: Any) -> None:
     x = data.draw(arrays())
     numbers = st.sampled_from([0, 1, -3, 2.5, True, 1j, float("nan")])
-    shapes = st.sampled_from([x.shape, x.shape[-1:], x.shape[:-1] + (1,) if x.ndim else ()])
+    shapes = st.sampled_from([x.shape, x.shape[-1:], (*x.shape[:-1], 1) if x.ndim else ()])
     others = st.one_of(numbers, shapes.flatmap(lambda shape: arrays(shape=shape)))
     given = [data.draw(arrays(BOOL, shape=x.shape)) if data.draw(st.booleans()) else
              data.draw(others), x, data.draw(others)]  # fmt: skip

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, check_same
 from support import Backend, scaled
-
-import gpualgo.numpy as gnp
-from gpualgo import lazy
-from gpualgo.numpy._arguments import NotTaken
 
 SMALL = settings(
     max_examples=scaled(60, emulated=6), deadline=None, database=None, derandomize=True
