@@ -102,7 +102,7 @@ def unique(
 class Wanted(NamedTuple):
     """What is told besides the distinct elements."""
 
-    index: bool = False
+    indices: bool = False
     inverse: bool = False
     counts: bool = False
 
@@ -133,7 +133,7 @@ def of_runs(
     values, lengths = solve(keys, eq, True, _WHERE, None, None, stream)
     found = [values]
     is_moved = order is not None and lengths.shape[0] > 0
-    if wanted.index:
+    if wanted.indices:
         starts = exclusive_scan(lengths, stream=stream)
         found.append(copy(lazy.take(order, starts), stream=stream) if is_moved else starts)
     if wanted.inverse:

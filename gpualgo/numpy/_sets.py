@@ -78,7 +78,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
     if assume_unique:
         found = [_in_order(one, bool(return_indices)) for one in both]
     else:
-        wanted = sorting.Wanted(index=bool(return_indices))
+        wanted = sorting.Wanted(indices=bool(return_indices))
         found = [(*distinct(one, wanted, True), None)[:2] for one in both]
     keys = [one[0] for one in found]
     if not return_indices:

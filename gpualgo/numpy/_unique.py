@@ -133,7 +133,7 @@ def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:
     if is_lazy(x):
         x = copy(x)
     in_order = _orders.complex_in_order if kind == "c" else sorting.in_order
-    keys, order = in_order(x, wanted.index or wanted.inverse)
+    keys, order = in_order(x, wanted.indices or wanted.inverse)
     eq, differs = (None, None) if equal_nan else (_equal, _differs)
     if not any(wanted):
         return (firsts_of_runs(keys, eq, False, "unique", None, None, None),)
@@ -152,10 +152,11 @@ def _differs(a: Any, b: Any) -> Any:
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    axis = int(operator.index(axis))
-    if not -ndim <= axis < ndim:
-        raise np.exceptions.AxisError(axis, ndim)
-    return axis % ndim
+    """Return an axis, counted from 0; AxisError where there is no such one."""
+    place = operator.index(axis)
+    if not -ndim <= place < ndim:
+        raise np.exceptions.AxisError(place, ndim)
+    return place % ndim
 
 
 def _slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
@@ -172,10 +173,10 @@ def _slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
         order = _orders.order_by(_orders.fields_of_rows(rows))
         _number(numbers, rows, order)
     _, index, *counts = sorting.of_runs(
-        numbers, order, sorting.Wanted(index=True, counts=wanted.counts), (count,)
+        numbers, order, sorting.Wanted(indices=True, counts=wanted.counts), (count,)
     )
     found = [copy(lazy.take(x, index, axis=axis))]
-    if wanted.index:
+    if wanted.indices:
         found.append(index)
     if wanted.inverse:
         found.append(numbers if order is None else sorting.put_back(order, numbers))
