@@ -212,7 +212,7 @@ def _place_picker() -> int:
     """Return the address of what writes down marked positions."""
 
     def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import place_kernel
+        from gpualgo._algorithms.select.cpu_pick_kernels import place_kernel
 
         return place_kernel(records.ORIGIN)
 
@@ -223,7 +223,7 @@ def _picker(itemsize: int) -> int:
     """Return the address of what moves up the marked numbers of a size."""
 
     def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import pick_kernel
+        from gpualgo._algorithms.select.cpu_pick_kernels import pick_kernel
 
         return pick_kernel(itemsize)
 
