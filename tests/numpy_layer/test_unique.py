@@ -147,3 +147,4 @@ def test_few_elements_are_numpys() -> None:
     assert values.tolist() == [1, 3]
     assert counts.tolist() == [1, 2]
     assert gnp.unique_all([2, 2]).counts.tolist() == [2]
+    assert gnp.unique_values([3, 1, 2]).tolist() == [1, 2, 3]
