@@ -16,10 +16,11 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._api import unique as sorting
 from gpualgo._base import dtypes
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy import _orders, _results
-from gpualgo.numpy._arguments import array_of
+from gpualgo.numpy import _function, _orders, _results
+from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
 
+_FEW_PLACES = 1 << 14  # elements whose places NumPy finds sooner: 2^13 in 0.1 to 0.4 ms, 0.6 here
 _NONE = np.empty(0)
 _All, _Counts, _Inverse = map(type, (
     np.unique_all(_NONE), np.unique_counts(_NONE), np.unique_inverse(_NONE),
@@ -59,6 +60,9 @@ def unique(
     wanted = sorting.Wanted(bool(return_index), bool(return_inverse), bool(return_counts))
     if axis is not None:
         axis = axis_of(axis, len(ar.shape))
+    needs_places = wanted.indices or wanted.inverse or axis is not None
+    if needs_places and is_host(ar) and _function.is_few(ar.size, _FEW_PLACES):
+        return _numpys(ar, *wanted, axis, equal_nan=equal_nan)
     found = (
         distinct(ar, wanted, bool(equal_nan))
         if axis is None or len(ar.shape) == 1
@@ -99,7 +103,7 @@ def unique_counts(x: Any) -> Any:
     return _Counts(*distinct(array_of(x, "unique_counts: x"), wanted, False))
 
 
-@numpys("As `unique`")
+@numpys("As `unique`", few=_FEW_PLACES)
 def unique_inverse(x: Any) -> Any:
     """Find the distinct elements, each NaN for itself, and which of them each element is.
 
@@ -113,7 +117,7 @@ def unique_inverse(x: Any) -> Any:
     return _Inverse(*distinct(array_of(x, "unique_inverse: x"), wanted, False))
 
 
-@numpys("As `unique`")
+@numpys("As `unique`", few=_FEW_PLACES)
 def unique_all(x: Any) -> Any:
     """Find the distinct elements, each NaN for itself, and all that `unique` tells of them.
 
