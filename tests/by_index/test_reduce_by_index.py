@@ -131,6 +131,7 @@ def test_refused(backend: Backend) -> None:
     cases: list[tuple[Any, str, tuple[Any, ...]]] = [
         (TypeError, "indices have dtype", (backend.to_device(np.ones(3)), x, 2)),
         (TypeError, "indices are tuples", ((indices, indices), x, 2)),
+        (TypeError, "indices has big-endian dtype", (np.array([1], ">i4"), np.ones(1), 2)),
         (ValueError, "indices have shape .* pass an index for each", (indices[:2], x, 2)),
         (TypeError, "an index and an element of x have 9 numbers", (indices, (x,) * 8, 2)),
         (TypeError, "size must be an int", (indices, x, 2.0)),

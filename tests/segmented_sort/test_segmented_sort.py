@@ -147,6 +147,7 @@ def test_what_does_not_fit(backend: Backend) -> None:
     refused(TypeError, "keys must be an array", [1, 2], o)
     refused(TypeError, "offsets must be an array", x, [1, 2])
     refused(TypeError, "offsets has dtype float32", x, o.astype(np.float32))
+    refused(TypeError, "offsets has big-endian dtype", np.arange(30), np.arange(4, dtype=">i8"))
     refused(ValueError, r"offsets has shape \(0,\)", x, o[:0])
     refused(ValueError, "keys has 2 dimensions", x.reshape(3, 10), o)
     refused(TypeError, "keys has dtype complex64", z, o)
