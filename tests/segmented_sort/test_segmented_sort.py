@@ -111,7 +111,8 @@ def test_tuples_of_eight(backend: Backend) -> None:
         want[begin:end] = begin + np.lexsort([column[begin:end] for column in columns[::-1]])
     for mine, column in zip(got, columns, strict=True):
         assert_same(backend.to_host(mine), column[want])
-    refused(TypeError, "keys has elements of 9 numbers", (*given, given[0]), backend.to_device(offsets))
+    nine = (*given, given[0])
+    refused(TypeError, "keys has elements of 9 numbers", nine, backend.to_device(offsets))
 
 
 @pytest.mark.parametrize("offsets", [[5, 2, 9], [-4, 20, 3, 90], [31], [0, 40, 9]], ids=str)
@@ -124,6 +125,18 @@ def test_device_offsets(cuda: Backend, offsets: list[int]) -> None:
     heads = sorted({*heads, *range(int(ends[-1]), 31), 30})
     got = SORT(cuda.to_device(keys), cuda.to_device(np.array(offsets)))
     assert_same(cuda.to_host(got), keys[orders(keys, heads)])
+
+
+def test_misaligned(cuda: Backend) -> None:
+    """Keys, values and results are copied; offsets are not."""
+    memory = cuda.to_device(np.zeros(41, np.uint8))
+    keys, out = cuda.to_device(np.array([3, 1, 2, 5, 4])), memory[1:].view(np.int64)
+    out[...] = keys
+    offsets = cuda.to_device(np.array([0, 3, 5]))
+    assert SORT(out, offsets, values=keys, out=(out, keys))[0] is out
+    assert_same(cuda.to_host(out), np.arange(1, 6))
+    out[:3] = offsets
+    refused(ValueError, "offsets starts at address", keys, out[:3])
 
 
 def test_recorded(cuda: Backend) -> None:
