@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from by_key.reference import (
     few,
     in_runs,
@@ -98,6 +99,16 @@ def test_misaligned() -> None:
     assert ga.inclusive_scan_by_key(keys, keys).tolist() == [2, 1, 4]
     got = ga.reduce_by_key(keys, (keys, keys), None, lambda a, b: (a[0] + b[0], b[1]))
     assert [a.tolist() for a in (got.keys, *got.aggregates)] == [[1, 2], [1, 4], [1, 2]]
+
+
+def test_misaligned_on_a_device(cuda: Backend) -> None:
+    """What no kernel takes is told by its name."""
+    x, memory = cuda.to_device(np.arange(3)), cuda.to_device(np.zeros(25, np.uint8))
+    odd, f = memory[1:].view(np.int64), ga.inclusive_scan_by_key
+    with pytest.raises(ValueError, match=r"^inclusive_scan_by_key: keys starts at address"):
+        f(odd, x)
+    with pytest.raises(ValueError, match=r"^inclusive_scan_by_key: x\[1\] starts at address"):
+        f(x, (x, odd), None, lambda a, b: b)
 
 
 def test_tuples_within_tuples(backend: Backend) -> None:

@@ -125,13 +125,13 @@ def taken(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[Any, 
 
     Pairs of a key and a value, which computed ones are, would hold those one level deeper.
     """
-    found = at_places(keys, order, where), at_places(x, order, where)
+    found = at_places(keys, order, where, name="keys"), at_places(x, order, where)
     inner = [item for one in found if one.form is not None for item in one.form.items]
     if any(item is not None for item in inner):
         return copy(found[0], stream=stream), copy(found[1], stream=stream)
     return found
 
 
-def at_places(x: Any, order: Any, where: str, mode: str = "wrap") -> LazyArray:
+def at_places(x: Any, order: Any, where: str, mode: str = "wrap", name: str = "x") -> LazyArray:
     """Return elements at places, lazily; a tuple of arrays stays one."""
-    return places.taken(places.aligned(x, where), order, None, mode, where)
+    return places.taken(places.aligned(x, f"{where}: {name}"), order, None, mode, where)
