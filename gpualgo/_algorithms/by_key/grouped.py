@@ -96,13 +96,15 @@ def _check_apart(views: Any, outs: Any, where: str) -> None:
 
 
 def _sorted(sort: Any, keys: Any, where: str, **more: Any) -> Any:
-    """Return what a sort makes of flattened keys, which it calls by our name."""
+    """Return what a sort makes of flattened keys, which it calls by our names: x its values."""
     try:
         return sort(keys, axis=None, **more)
     except (TypeError, ValueError) as error:
         text, name = str(error), f"{sort.__name__}: "
         if text.startswith(name):
-            error.args = (f"{where}: {text.removeprefix(name)}",)
+            text = text.removeprefix(name)
+            text = f"x{text.removeprefix('values')}" if text.startswith("values") else text
+            error.args = (f"{where}: {text}",)
         raise
 
 
