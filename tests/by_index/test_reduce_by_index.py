@@ -165,6 +165,8 @@ def test_what_no_kernel_takes(cuda: Backend, size: int) -> None:
         f(indices, x, size, out=(cuda.to_device(np.zeros(size, np.float32)),))
     with pytest.raises(TypeError, match=r"^reduce_by_index: stream must be"):
         f(indices, x, size, stream="none")
+    with pytest.raises(RuntimeError, match=r"^reduce_by_index: an array is pageable"), ga.graph():
+        f(np.arange(3), np.arange(3), size)
 
 
 def test_recorded(cuda: Backend) -> None:

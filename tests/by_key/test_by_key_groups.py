@@ -119,6 +119,17 @@ def test_numbers_beside_arrays_of_a_device(cuda: Backend) -> None:
         ga.reduce_by_key((x, 9), x)
 
 
+@pytest.mark.usefixtures("cuda")
+def test_what_cannot_be_recorded() -> None:
+    """It is told by this call's name, whichever other does the work."""
+    x = np.arange(3)
+    with pytest.raises(RuntimeError, match=r"^inclusive_scan_by_key: an array is page"), ga.graph():
+        ga.inclusive_scan_by_key(x, x)
+    out, count = (np.zeros(3, np.int64), np.zeros(3, np.int64)), np.zeros((), np.int64)
+    with pytest.raises(RuntimeError, match=r"^reduce_by_key: an array is pageable"), ga.graph():
+        ga.reduce_by_key(x, x, out=out, out_count=count)
+
+
 def test_tuples_within_tuples(backend: Backend) -> None:
     k, x = backend.to_device(np.array([2, 1, 2])), backend.to_device(np.array([1, 2, 4]))
 

@@ -15,7 +15,7 @@ from gpualgo._arrays.view import as_bytes_view, overlap
 from gpualgo._base import recording
 from gpualgo._lazy import is_lazy, places
 from gpualgo._lazy.array import LazyArray
-from gpualgo._pipeline import counted, inputs
+from gpualgo._pipeline import counted, inputs, refusals
 from gpualgo._pipeline.run import run
 
 _REDUCE = "reduce_by_key"
@@ -97,15 +97,8 @@ def _check_apart(views: Any, outs: Any, where: str) -> None:
 
 def _sorted(sort: Any, keys: Any, where: str, **more: Any) -> Any:
     """Return what a sort makes of flattened keys, which it calls by our names: x its values."""
-    try:
+    with refusals.told_by(where, sort.__name__, {"values": "x"}):
         return sort(keys, axis=None, **more)
-    except (TypeError, ValueError) as error:
-        text, name = str(error), f"{sort.__name__}: "
-        if text.startswith(name):
-            text = text.removeprefix(name)
-            text = f"x{text.removeprefix('values')}" if text.startswith("values") else text
-            error.args = (f"{where}: {text}",)
-        raise
 
 
 def leaves(x: Any) -> list[Any]:
