@@ -11,6 +11,17 @@ from typing import Any
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._extremes import amax, amin, argmax, argmin, max, min, ptp
 from gpualgo.numpy._moments import average, mean, std, var
+from gpualgo.numpy._nan import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
 from gpualgo.numpy._reductions import all, any, count_nonzero, prod, sum
 
 __all__ = [
@@ -26,6 +37,15 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "nanargmax",
+    "nanargmin",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "prod",
     "ptp",
     "std",

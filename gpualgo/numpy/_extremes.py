@@ -150,9 +150,7 @@ def place_axis(a: Any, axis: Any, name: str) -> Any:
     """Return the axis of a search; raise ValueError where there is nothing to choose from."""
     axis = checks.plain_axis(axis, name)
     axis = None if not a.ndim and axis in (0, -1) else axis
-    axes = checks.axes_of(axis, a.ndim, name)
-    kept = [n for i, n in enumerate(a.shape) if i not in axes]
-    if 0 in a.shape and 0 not in kept:
+    if 0 in [a.shape[i] for i in checks.axes_of(axis, a.ndim, name)]:
         raise ValueError(f"{name}: x of shape {tuple(a.shape)} has no elements to choose from")
     return axis
 

@@ -71,8 +71,8 @@ def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
 def variance_of(
     a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, mask: Any, mean: Any,
     is_root: bool, name: str,
-) -> tuple[Any, Any]:  # fmt: skip
-    """Return what ``np.var`` or ``np.std`` does, and the degrees of freedom."""
+) -> Any:  # fmt: skip
+    """Return what ``np.var`` or ``np.std`` does, of the elements that a lazy mask has."""
     own = _results.dtype_of(a, name)
     kind = moments.float_of(own) if dtype is None else dtypes.as_dtype(dtype, name)
     keepdims, axis = flag_of(keepdims, name), axis_of(axis, a.ndim, name)
@@ -85,22 +85,27 @@ def variance_of(
         return _around(a, axis, dtype, out, ddof, keepdims, mask, mean, is_root, name)
     result = kind if dtype is not None else moments.real_of(kind)
     found = moments.moments(a, mask, axis, kind, keepdims)
-    if mask is None:
-        count: Any = reductions.count_of(a.shape, axis, name)
-        rest: Any = max(count - ddof, 0)
-    else:
-        count = found[0]
-        rest = np.maximum((count if is_there(count) else lazy_of(count)) - ddof, 0)
-    left = count - ddof if mask is None or is_there(count) else None
-    warn("Degrees of freedom <= 0 for slice", False if left is None else left <= 0)
+    count = found[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
+    rest = _rest(count, ddof, name)
     if is_there(found[-1]):
-        return settled(moments.spread_of(found, np.float64(rest), is_root), result, out, name), left
+        return settled(moments.spread_of(found, rest, is_root), result, out, name)
     wanted = result if out is None else _results.dtype_of(out, name)
     if mask is None and dtypes.can_cast(moments.real_of(moments.wide_of(kind)), wanted):
         op = moments.spread(len(found), float(rest), is_root)
-        return transform(op, *found[1:], dtype=wanted, out=out), left
+        return transform(op, *found[1:], dtype=wanted, out=out)
     lazy = tuple(lazy_of(one) for one in found)
-    return settled(moments.spread_of(lazy, rest, is_root), result, out, name), left
+    return settled(moments.spread_of(lazy, rest, is_root), result, out, name)
+
+
+def _rest(count: Any, ddof: Any, name: str) -> Any:
+    """Return the degrees of freedom; of functions that skip NaN NaN where there are none."""
+    text = "Degrees of freedom <= 0 for slice"
+    left = (count if is_there(count) else lazy_of(count)) - ddof
+    if not name.startswith("nan"):
+        warn(text, left <= 0 if is_there(left) else False, 6)
+        return np.maximum(left, 0)
+    warn(f"{text}.", left <= 0 if is_there(left) else False, 6)
+    return np.where(left > 0, left, np.nan)
 
 
 def _number(ddof: Any, name: str) -> Any:
@@ -120,7 +125,7 @@ def _squared_complex(x: Any) -> Any:
 def _around(
     a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any,
     is_root: bool, name: str,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> Any:  # fmt: skip
     """Return variances around a mean that is given: sums of squares of distances from it."""
     own, x = _results.dtype_of(a, name), lazy_of(a)
     if (acc := moments.wide_of(own)) != own:
@@ -138,12 +143,8 @@ def _around(
         )
     else:
         count, total = moments.counted_sums(squares, mask, axis, moments.wide_of(kind), keepdims)
-    left = count - ddof if is_there(count) else None
-    warn("Degrees of freedom <= 0 for slice", False if left is None else left <= 0, 6)
-    if not is_there(total):
-        total = lazy_of(total)
-    rest = np.maximum((count if left is not None else lazy_of(count)) - ddof, 0)
-    value = total / rest
+    rest = _rest(count, ddof, name)
+    value = (total if is_there(total) else lazy_of(total)) / rest
     if is_root and kind.kind in "biu":
         if value.ndim:
             raise TypeError(f"{name}: a root is no {kind}; pass a dtype of floats")
@@ -151,7 +152,7 @@ def _around(
         value = np.sqrt(value if is_there(value) else lazy_of(value))
     elif is_root:
         value = np.sqrt(value)
-    return settled(value, kind, out, name), left
+    return settled(value, kind, out, name)
 
 
 def ddof_of(ddof: Any, correction: Any) -> Any:
@@ -202,7 +203,7 @@ def var(
     """
     a, ddof, out = arrayed(a, "var"), ddof_of(ddof, correction), _results.out_of(out, "var")
     mask = mask_of(where, a.shape, "var")
-    return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "var")[0]
+    return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "var")
 
 
 @numpys(_PASSES, few=_FEW, differs=_QUIET)
@@ -220,7 +221,7 @@ def std(
     """
     a, ddof, out = arrayed(a, "std"), ddof_of(ddof, correction), _results.out_of(out, "std")
     mask = mask_of(where, a.shape, "std")
-    return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "std")[0]
+    return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "std")
 
 
 @numpys("One reduction, of pairs where there are weights", few=_FEW, differs=(
