@@ -130,7 +130,9 @@ def _around(
     own, x = _results.dtype_of(a, name), lazy_of(a)
     if (acc := moments.wide_of(own)) != own:
         x = x.astype(acc)
-    distance = np.subtract(x, arrayed(mean, name) if hasattr(mean, "dtype") else mean)
+    if hasattr(mean, "dtype") and not isinstance(mean, np.generic):
+        mean = lazy_of(array_of(mean, f"{name}: mean"))
+    distance = np.subtract(x, mean)
     is_complex = distance.dtype.kind == "c"
     squares = applied(_squared_complex if is_complex else _squared, (distance,), name)
     kind = moments.float_of(own if acc != own else squares.dtype)

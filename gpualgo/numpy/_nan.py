@@ -14,7 +14,7 @@ from gpualgo._base import dtypes
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy import _results
-from gpualgo.numpy._extremes import index_out, place_axis, places
+from gpualgo.numpy._extremes import index_out, less, place_axis, places
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._moments import ddof_of, mean_of, variance_of
 from gpualgo.numpy._reducing import (
@@ -205,36 +205,40 @@ def nanstd(
 # --- where they are ---------------------------------------------------------------------------
 
 
+def _place_of_least(a: Any, b: Any) -> Any:
+    stays = b[0] != b[0] or a[0] <= b[0]
+    return a[0] if stays else b[0], a[1] if stays else b[1]
+
+
+def _place_of_greatest(a: Any, b: Any) -> Any:
+    stays = b[0] != b[0] or a[0] >= b[0]
+    return a[0] if stays else b[0], a[1] if stays else b[1]
+
+
+def _placing(none: Any) -> Callable[..., Any]:
+    """Return what makes places NumPy's: what is worth no more than NaN is at none's, the first."""
+    return lambda value, place: np.where(value != value, -1, np.where(value == none, 0, place))
+
+
+# Complex numbers of one infinite part may be less and more than what NaN counts as.
+
+
 def _placed(x: Any, place: Any, none: Any) -> Any:
     return np.where(x == x, x, none), place, x == x
 
 
 def _first_least(a: Any, b: Any) -> Any:
-    is_later = b[0] < a[0]
+    is_later = less(b[0], a[0])
     return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
 
 
 def _first_greatest(a: Any, b: Any) -> Any:
-    is_later = b[0] > a[0]
+    is_later = less(a[0], b[0])
     return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
 
 
-def _less(a: Any, b: Any) -> Any:
-    return a.real < b.real or (a.real == b.real and a.imag < b.imag)
-
-
-def _first_least_complex(a: Any, b: Any) -> Any:
-    is_later = _less(b[0], a[0])
-    return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
-
-
-def _first_greatest_complex(a: Any, b: Any) -> Any:
-    is_later = _less(a[0], b[0])
-    return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
-
-
-def _or_nowhere(place: Any, is_there: Any) -> Any:
-    return np.where(is_there, place, -1)
+def _place_of_complex(has_numbers: Any, place: Any) -> Any:
+    return np.where(has_numbers, place, -1)
 
 
 def _found(
@@ -245,21 +249,26 @@ def _found(
     axis, kind = place_axis(a, axis, name), _results.dtype_of(a, name)
     if not _has_nan(a, name):
         return settled(search(a, axis, keepdims=keepdims), INDEX, out, name)
-    x = lazy_of(a)
-    elements: Any = applied(_placed, (x, places(x, axis, name), kind.type(none)), name)
-    op = ops[kind.kind == "c"]
-    _, place, has_numbers = reduce(elements, None, op, axis=axis, keepdims=keepdims)
-    if is_there(place):
-        if not np.all(has_numbers):
+    x, worst = lazy_of(a), kind.type(none)
+    at = places(x, axis, name)
+    if kind.kind == "c":
+        elements: Any = applied(_placed, (x, at, worst), name)
+        _, *found = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
+        found, op = found[::-1], _place_of_complex
+    else:
+        found = [*reduce((a, at), None, ops[0], axis=axis, keepdims=keepdims)]
+        op = _placing(worst)
+    if is_there(found[0]):
+        place = op(*found)
+        if np.any(place < 0):
             raise ValueError("All-NaN slice encountered")
         return settled(place, INDEX, out, name)
-    if out is not None and _results.dtype_of(out, name) != INDEX:
-        return settled(transform(_or_nowhere, place, has_numbers), INDEX, out, name)
-    return transform(_or_nowhere, place, has_numbers, out=out)
+    place = transform(op, *found, dtype=INDEX)
+    return place if out is None else settled(place, INDEX, out, name)
 
 
 _NOWHERE = "in device arrays the place in a slice without numbers is -1, and not a ValueError"
-_OF_PLACES = "One reduction, of elements, their places and whether there are numbers"
+_OF_PLACES = "One reduction, of elements and their places"
 
 
 @numpys(_OF_PLACES, few=_FEW, differs=_NOWHERE)
@@ -272,7 +281,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
     >>> int(gnp.nanargmin([float("nan"), 3.0, 1.0]))
     2
     """
-    ops = _first_least, _first_least_complex
+    ops = _place_of_least, _first_least
     return _found(extremes.argmin, ops, np.inf, a, axis, out, keepdims, "nanargmin")
 
 
@@ -286,5 +295,5 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
     >>> int(gnp.nanargmax([float("nan"), 3.0, 1.0]))
     1
     """
-    ops = _first_greatest, _first_greatest_complex
+    ops = _place_of_greatest, _first_greatest
     return _found(extremes.argmax, ops, -np.inf, a, axis, out, keepdims, "nanargmax")

@@ -195,12 +195,14 @@ def settled(found: Any, kind: Dtype, out: Any, name: str) -> Any:
             raise ValueError(f"{name}: out has shape {out.shape}, the result has {np.shape(found)}")
         np.copyto(out, found, casting="unsafe")
         return out
+    if own == wanted and isinstance(found, LazyArray):
+        return copy(found, out=out)
     if own == wanted and out is None:
         return found
     if own.kind == "c" != wanted.kind:
         warnings.warn(_DISCARDED, np.exceptions.ComplexWarning, stacklevel=4)
         return copy(lazy_of(found).real.astype(wanted), out=out)
-    if dtypes.can_cast(own, wanted):
+    if dtypes.can_cast(own, wanted) and not isinstance(found, LazyArray):
         return transform(_same, found, dtype=wanted, out=out)
     return copy(lazy_of(found).astype(wanted), out=out)
 
