@@ -9,12 +9,48 @@ from __future__ import annotations
 from typing import Any
 
 from gpualgo.numpy._arguments import NotTaken
-from gpualgo.numpy._reductions import prod, sum
+from gpualgo.numpy._extremes import amax, amin, argmax, argmin, max, min, ptp
+from gpualgo.numpy._moments import average, mean, std, var
+from gpualgo.numpy._nan import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from gpualgo.numpy._reductions import all, any, count_nonzero, prod, sum
 
 __all__ = [
     "NotTaken",
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "average",
+    "count_nonzero",
+    "max",
+    "mean",
+    "min",
+    "nanargmax",
+    "nanargmin",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "prod",
+    "ptp",
+    "std",
     "sum",
+    "var",
 ]
 
 
