@@ -10,11 +10,18 @@ from typing import Any
 
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._reductions import prod, sum
+from gpualgo.numpy._sorts import argpartition, argsort, lexsort, partition, sort, top_k
 
 __all__ = [
     "NotTaken",
+    "argpartition",
+    "argsort",
+    "lexsort",
+    "partition",
     "prod",
+    "sort",
     "sum",
+    "top_k",
 ]
 
 
