@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpualgo.numpy._arguments import NotTaken
+from gpualgo.numpy._ranks import median, percentile, quantile
 from gpualgo.numpy._reductions import prod, sum
 from gpualgo.numpy._sorts import argpartition, argsort, lexsort, partition, sort, top_k
 
@@ -17,8 +18,11 @@ __all__ = [
     "argpartition",
     "argsort",
     "lexsort",
+    "median",
     "partition",
+    "percentile",
     "prod",
+    "quantile",
     "sort",
     "sum",
     "top_k",
