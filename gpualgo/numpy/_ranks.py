@@ -72,7 +72,9 @@ def _made(op: Any, args: tuple[Any, ...], last: Any, kind: Any, out: Any, rows: 
 
 
 def _as(x: Any, kind: Any) -> Any:
-    return x.astype(kind) if isinstance(x, (np.generic, np.ndarray)) else lazy.asarray(x).astype(kind)
+    return (
+        x.astype(kind) if isinstance(x, (np.generic, np.ndarray)) else lazy.asarray(x).astype(kind)
+    )
 
 
 def _between(low: Any, high: Any, part: Any, rest: Any, own: Any, kind: Any) -> tuple[Any, Any]:
@@ -185,7 +187,9 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
         return _one(rows, at, last, places, (), None)
     found = _empty(rows, (*q.shape, *rows.shape), places.kind, where)
     for index in np.ndindex(q.shape):
-        _one(rows, at, last, places, index, found[(*index, ...)] if is_host(found) else found[index])
+        _one(
+            rows, at, last, places, index, found[(*index, ...)] if is_host(found) else found[index]
+        )
     return found
 
 
