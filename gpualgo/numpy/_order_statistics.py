@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     x: Any
     dtype: np.dtype[Any]
     axis: int | None
-    count: int  # elements in a row
+    length: int  # of a row
     shape: tuple[int, ...]  # of what is left
     kept: tuple[int, ...]  # the same, with axes of one element for those that are gone
 
@@ -68,7 +68,7 @@ def at_ranks(rows: Rows, ranks: Sequence[int]) -> tuple[Callable[[int], Any], An
         last = reduce(x, None, np.maximum, axis=axis) if has_nan(dtype) else None
         return lambda rank: found[number[rank]], last
     at = in_order(rows)
-    return at, at(rows.count - 1) if has_nan(dtype) else None
+    return at, at(rows.length - 1) if has_nan(dtype) else None
 
 
 def in_order(rows: Rows) -> Callable[[int], Any]:
@@ -91,9 +91,9 @@ def _ranked(x: Any, axis: int | None) -> Callable[[int], Any]:
     return lambda rank: x[(*before, rank)]
 
 
-# On two cores with AVX-512, ms for 2^20 elements by one selection / by a sort: one row float32 1.3 /
-# 2.6, float64 1.3 / 3.2, int16 0.3 / 0.4; rows of 1024 0.9 / 0.7, 1.2 / 1.4, 0.4 / 2.4; columns 1.5
-# / 9.6, 1.6 / 13, 0.8 / 7.4. Each further rank costs the same again, in short rows half of it.
+# On two cores with AVX-512, ms for 2^20 elements by one selection / by a sort: one row of float32
+# 1.3 / 2.6, float64 1.3 / 3.2, int16 0.3 / 0.4; rows of 1024 0.9 / 0.7, 1.2 / 1.4, 0.4 / 2.4;
+# columns 1.5 / 9.6, 1.6 / 13, 0.8 / 7.4. Each further rank costs as much again, in short rows half.
 _LONG = 1 << 16
 _MOST_RANKS = 8  # on a GPU
 
@@ -102,7 +102,7 @@ def _is_selected(rows: Rows, num_ranks: int) -> bool:
     """Return whether so many ranks are sooner found one by one than by a sort."""
     if not is_host(rows.x):
         return num_ranks <= _MOST_RANKS
-    if rows.count < _LONG:
+    if rows.length < _LONG:
         if rows.axis is not None and rows.axis != len(rows.x.shape) - 1:
             return num_ranks <= 6
         is_short = rows.dtype.kind in "iu" and rows.dtype.itemsize == 2

@@ -140,11 +140,9 @@ def places_of(count: int, q: Any, method: str, is_weak: bool, own: Dtype) -> Pla
         part = PARTS.get(method, _as_far)(at, np.asarray(at - low, at.dtype)).astype(at.dtype)
     kind = result_dtype(q, method, is_weak, own)
     if is_weak:
-        part = np.float64(part)
-    rest = 1 - part
-    if is_weak:
-        part, rest = kind.type(part), kind.type(rest)
-    return Places(low % count, high % count, np.asarray(part), np.asarray(rest), kind)
+        way = float(part)
+        return Places(low % count, high % count, np.array(way, kind), np.array(1 - way, kind), kind)
+    return Places(low % count, high % count, np.asarray(part), np.asarray(1 - part), kind)
 
 
 def is_picking(q: Any, method: str) -> bool:

@@ -12,8 +12,8 @@ from gpualgo import lazy
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import view_of
-from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy import _function, _results
+from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._arguments import NotTaken, array_of, is_host
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._order_statistics import Rows, at_ranks, rows_of
@@ -53,16 +53,16 @@ def _nan_or(value: Any, last: Any) -> Any:
 
 
 def _is_finished_here(rows: Rows) -> bool:
-    return is_host(rows.x) and rows.x.size <= _SMALL * rows.count
+    return is_host(rows.x) and rows.x.size <= _SMALL * rows.length
 
 
 def _made(op: Any, args: tuple[Any, ...], last: Any, kind: Any, out: Any, rows: Rows) -> Any:
     """Return what op makes of elements, or NaN where a row has one; into ``out`` if given."""
     if not _is_finished_here(rows):
-        value = lazy.transform(op, *args)
+        made = lazy.transform(op, *args)
         if last is None:
-            return transform(_same, value, dtype=kind, out=out)
-        return transform(_nan_or, value, last, dtype=kind, out=out)
+            return transform(_same, made, dtype=kind, out=out)
+        return transform(_nan_or, made, last, dtype=kind, out=out)
     with np.errstate(all="ignore"):
         value = op(*args)
         value = np.asarray(value if last is None else _nan_or(value, last), kind)
@@ -78,7 +78,7 @@ def _as(x: Any, kind: Any) -> Any:
 
 
 def _between(low: Any, high: Any, part: Any, rest: Any, own: Any, kind: Any) -> tuple[Any, Any]:
-    """Return what computes the number between two elements as NumPy's `_lerp`, and its arguments."""
+    """Return what computes the number between two elements, as NumPy's `_lerp`, and of what."""
     is_long = own.kind in "iu" and own.itemsize == 8
     if own.kind in "iu" and not is_long:
         low, high = _as(low, kind), _as(high, kind)
@@ -160,7 +160,7 @@ def quantiles(
     if own.kind == "b" and not methods.is_picking(fractions, method):
         raise TypeError(f"{where}: there is nothing between bools; use method='nearest'")
     rows = rows_of(a, axis, where)
-    if not rows.count:
+    if not rows.length:
         raise IndexError(f"{where}: rows of a have no elements")
     found = _of_rows(rows, fractions, method, is_weak, where)
     return _finished(found, rows, fractions.shape, keepdims, out, "same_kind", where)
@@ -180,7 +180,7 @@ def is_left_to_numpy(a: Any, own: Any, method: Any) -> bool:
 
 
 def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
-    places = methods.places_of(rows.count, q, method, is_weak, rows.dtype)
+    places = methods.places_of(rows.length, q, method, is_weak, rows.dtype)
     ranks = [*places.low.ravel().tolist(), *places.high.ravel().tolist()]
     at, last = at_ranks(rows, ranks or [0])
     if not q.ndim:
@@ -259,7 +259,7 @@ def median(
         return np.median(a, axis, out, False, keepdims)
     out = _results.out_of(out, "median")
     rows = rows_of(a, axis, "median")
-    found = _middles(rows) if rows.count else _of_nothing(rows, "median")
+    found = _middles(rows) if rows.length else _of_nothing(rows, "median")
     return _finished(found, rows, (), keepdims, out, "unsafe", "median")
 
 
@@ -269,8 +269,8 @@ def mean_dtype(own: Any) -> Any:
 
 
 def _middles(rows: Rows) -> Any:
-    kind, half = mean_dtype(rows.dtype), rows.count // 2
-    is_odd = rows.count % 2 == 1
+    kind, half = mean_dtype(rows.dtype), rows.length // 2
+    is_odd = rows.length % 2 == 1
     at, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
     if is_odd:
         value = at(half) if rows.dtype == kind else _as(at(half), kind)

@@ -87,13 +87,18 @@ def _indices(a: Any, axis: Any, falls: bool, where: str) -> Any:
     if axis is None:
         a, axis = lazy.asarray(a).reshape(-1), 0
     (axis,) = checks.axes_of(checks.plain_axis(axis, where), len(a.shape), where)
-    return merge_sort(a, _positions(tuple(a.shape), axis), less=_less(falls), axis=axis)[1]
+    return merge_sort(a, _positions(a, axis), less=_less(falls), axis=axis)[1]
 
 
-def _positions(shape: tuple[int, ...], axis: int) -> Any:
-    """Return the position of each element along an axis."""
+def _positions(a: Any, axis: int) -> Any:
+    """Return the position of each element along an axis, where a lies."""
+    shape = tuple(a.shape)
     counted = lazy.arange(shape[axis]).reshape(shape[axis], *(1,) * (len(shape) - axis - 1))
-    return counted.broadcast_to(shape)
+    return lazy.transform(_second, a, counted)
+
+
+def _second(a: Any, b: Any) -> Any:
+    return b
 
 
 def _is_complex(a: Any, where: str) -> bool:
@@ -276,7 +281,7 @@ def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: A
     (axis,) = checks.axes_of(checks.plain_axis(axis, "top_k"), len(a.shape), "top_k")
     if not 0 <= k <= a.shape[axis]:
         raise ValueError(f"top_k: k is {k}, and there are {a.shape[axis]} elements to choose from")
-    found = merge_sort(a, _positions(tuple(a.shape), axis), less=_less(mode == "largest"),
+    found = merge_sort(a, _positions(a, axis), less=_less(mode == "largest"),
                        axis=axis)  # fmt: skip
     first = (*(slice(None),) * axis, slice(0, k))
     return TopK(*(copy(one[first]) for one in found))

@@ -155,7 +155,7 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
     return kernel
 
 
-def _mend(size: int) -> Callable[..., int]:
+def _mend(size: int) -> Any:
     """Write mend(keys, row, length, is_turned): zeros and NaNs of a sorted row as keys have them.
 
     It returns how many are no NaN. Where these will be turned round, the zero that comes first is
@@ -215,7 +215,7 @@ def _mend(size: int) -> Callable[..., int]:
             i = stop
 
     @rk.inline
-    def mend(keys: int, row: int, length: int, is_turned: bool) -> int:
+    def mend(keys: int, row: int, length: int, is_turned: bool) -> Any:
         zero, above, nan = count(row, length, 0), count(row, length, 1), count(row, length, 2)
         # One zero alone has kept its sign. Where all are positive there is nothing to tell apart.
         if above - zero > 1 and has_negative_zero(keys, length):
@@ -226,7 +226,7 @@ def _mend(size: int) -> Callable[..., int]:
         gather(keys, length, row, nan, length - nan, 1, True)
         return nan
 
-    return mend  # type: ignore[no-any-return]
+    return mend
 
 
 def mend_kernel(size: int) -> Callable[..., None]:
