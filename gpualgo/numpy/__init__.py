@@ -11,18 +11,21 @@ from typing import Any
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._ranks import median, percentile, quantile
 from gpualgo.numpy._reductions import prod, sum
+from gpualgo.numpy._search import digitize, searchsorted
 from gpualgo.numpy._sorts import argpartition, argsort, lexsort, partition, sort, top_k
 
 __all__ = [
     "NotTaken",
     "argpartition",
     "argsort",
+    "digitize",
     "lexsort",
     "median",
     "partition",
     "percentile",
     "prod",
     "quantile",
+    "searchsorted",
     "sort",
     "sum",
     "top_k",

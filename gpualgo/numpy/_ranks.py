@@ -11,7 +11,6 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
-from gpualgo._arrays.view import view_of
 from gpualgo.numpy import _function, _results
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._arguments import NotTaken, array_of, is_host
@@ -88,14 +87,6 @@ def _between(low: Any, high: Any, part: Any, rest: Any, own: Any, kind: Any) -> 
 
 
 # --- results where they are wanted ------------------------------------------------------------
-
-
-def _empty(rows: Rows, shape: tuple[int, ...], kind: Any, where: str) -> Any:
-    """Return a new array in the library of the rows."""
-    if is_host(rows.x):
-        return np.empty(shape, kind)
-    view = view_of(rows.x, where)
-    return view.library.empty(shape, kind, view.device, None)
 
 
 def _finished(
@@ -185,7 +176,7 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     at, last = at_ranks(rows, ranks or [0])
     if not q.ndim:
         return _one(rows, at, last, places, (), None)
-    found = _empty(rows, (*q.shape, *rows.shape), places.kind, where)
+    found = _results.new(rows.x, (*q.shape, *rows.shape), places.kind, where)
     for index in np.ndindex(q.shape):
         _one(
             rows, at, last, places, index, found[(*index, ...)] if is_host(found) else found[index]
@@ -285,7 +276,7 @@ def _of_nothing(rows: Rows, where: str) -> Any:
     if np.prod(rows.shape, dtype=object):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
     kind = mean_dtype(rows.dtype)
-    found = _empty(rows, rows.shape, kind, where)
+    found = _results.new(rows.x, rows.shape, kind, where)
     if is_host(found):
         found[...] = np.nan
         return found
