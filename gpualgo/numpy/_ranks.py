@@ -11,9 +11,10 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
-from gpualgo.numpy import _function, _results
+from gpualgo._lazy import is_lazy
+from gpualgo.numpy import _computed_ranks, _function, _results
 from gpualgo.numpy import _quantile_methods as methods
-from gpualgo.numpy._arguments import NotTaken, array_of, is_host
+from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._order_statistics import Rows, at_ranks, rows_of
 
@@ -47,17 +48,21 @@ def _same(a: Any) -> Any:
     return a
 
 
+def _second(a: Any, b: Any) -> Any:
+    return b
+
+
 def _nan_or(value: Any, last: Any) -> Any:
     return np.where(last != last, last, value)
 
 
-def _is_finished_here(rows: Rows) -> bool:
+def _is_made_here(rows: Rows) -> bool:
     return is_host(rows.x) and rows.x.size <= _SMALL * rows.length
 
 
 def _made(op: Any, args: tuple[Any, ...], last: Any, kind: Any, out: Any, rows: Rows) -> Any:
     """Return what op makes of elements, or NaN where a row has one; into ``out`` if given."""
-    if not _is_finished_here(rows):
+    if not _is_made_here(rows):
         made = lazy.transform(op, *args)
         if last is None:
             return transform(_same, made, dtype=kind, out=out)
@@ -89,7 +94,7 @@ def _between(low: Any, high: Any, part: Any, rest: Any, own: Any, kind: Any) -> 
 # --- results where they are wanted ------------------------------------------------------------
 
 
-def _finished(
+def finished(
     found: Any, rows: Rows, before: tuple[int, ...], keepdims: Any, out: Any, casting: str,
     where: str,
 ) -> Any:  # fmt: skip
@@ -113,12 +118,12 @@ def _finished(
 # --- quantiles --------------------------------------------------------------------------------
 
 
-def _fractions_of(q: Any, percent: bool, where: str) -> Any:
-    """Return q as an array of fractions; places depend on it, so that it is read on the host."""
+def fractions_of(q: Any, percent: bool, where: str) -> Any:
+    """Return q as an array of fractions; one of a GPU stays there, and is not looked at."""
     if not isinstance(q, (np.ndarray, np.generic, list, tuple, int, float)):
         q = array_of(q, f"{where}: q")
         if not is_host(q):
-            raise NotTaken(f"{where}: q must be in host memory, got {type(q).__name__}")
+            return _of_a_gpu(q, percent, where)
     q = np.asarray(q)
     if q.dtype.kind not in "biuf":
         raise TypeError(f"{where}: q must be real numbers, got dtype {q.dtype}")
@@ -130,6 +135,17 @@ def _fractions_of(q: Any, percent: bool, where: str) -> Any:
     if q.ndim > 2:
         raise ValueError(f"{where}: q must be a number or have one axis, got {q.ndim}")
     return q
+
+
+def _of_a_gpu(q: Any, percent: bool, where: str) -> Any:
+    kind = _results.dtype_of(q, where)
+    if kind.kind not in "biuf":
+        raise TypeError(f"{where}: q must be real numbers, got dtype {kind}")
+    if len(q.shape) > 2:
+        raise ValueError(f"{where}: q must be a number or have one axis, got {len(q.shape)}")
+    if percent:
+        return copy(lazy.asarray(q) / 100)
+    return copy(q) if is_lazy(q) else q
 
 
 def quantiles(
@@ -146,15 +162,21 @@ def quantiles(
         raise TypeError(f"{where}: a must be an array of real numbers, got dtype {own}")
     out = _results.out_of(out, where)
     is_weak = type(q) in (int, float)
-    fractions = _fractions_of(q, percent, where)
+    fractions = fractions_of(q, percent, where)
     methods.check(method, where)
-    if own.kind == "b" and not methods.is_picking(fractions, method):
-        raise TypeError(f"{where}: there is nothing between bools; use method='nearest'")
+    check_between(own, fractions, method, where)
     rows = rows_of(a, axis, where)
     if not rows.length:
         raise IndexError(f"{where}: rows of a have no elements")
-    found = _of_rows(rows, fractions, method, is_weak, where)
-    return _finished(found, rows, fractions.shape, keepdims, out, "same_kind", where)
+    found = of_rows(rows, fractions, method, is_weak, where)
+    return finished(found, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
+
+
+def check_between(own: Any, q: Any, method: str, where: str) -> None:
+    """Raise TypeError for bools, of which NumPy makes no differences."""
+    like = q if is_host(q) else np.empty(0, _results.dtype_of(q, where))
+    if own.kind == "b" and not methods.is_picking(like, method):
+        raise TypeError(f"{where}: there is nothing between bools; use method='nearest'")
 
 
 def is_left_to_numpy(a: Any, own: Any, method: Any) -> bool:
@@ -170,7 +192,11 @@ def is_left_to_numpy(a: Any, own: Any, method: Any) -> bool:
     return is_picked and _function.is_few(a.size, sys.maxsize)
 
 
-def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
+def of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
+    """Return quantiles of rows, NaN of those that have one, in the shape of q and the rows."""
+    if not is_host(q):
+        shape, length = tuple(q.shape), np.int64(rows.length)
+        return _computed_ranks.quantiles(rows, q, shape, method, False, length, where)
     places = methods.places_of(rows.length, q, method, is_weak, rows.dtype)
     ranks = [*places.low.ravel().tolist(), *places.high.ravel().tolist()]
     at, last = at_ranks(rows, ranks or [0])
@@ -250,8 +276,8 @@ def median(
         return np.median(a, axis, out, False, keepdims)
     out = _results.out_of(out, "median")
     rows = rows_of(a, axis, "median")
-    found = _middles(rows) if rows.length else _of_nothing(rows, "median")
-    return _finished(found, rows, (), keepdims, out, "unsafe", "median")
+    found = _middles(rows) if rows.length else of_nothing(rows, "median")
+    return finished(found, rows, (), keepdims, out, "unsafe", "median")
 
 
 def mean_dtype(own: Any) -> Any:
@@ -271,13 +297,11 @@ def _middles(rows: Rows) -> Any:
     return _made(_middle, pair, last, kind, None, rows)
 
 
-def _of_nothing(rows: Rows, where: str) -> Any:
+def of_nothing(rows: Rows, where: str) -> Any:
     """Return NaN, which is the mean of no elements."""
     if np.prod(rows.shape, dtype=object):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
     kind = mean_dtype(rows.dtype)
     found = _results.new(rows.x, rows.shape, kind, where)
-    if is_host(found):
-        found[...] = np.nan
-        return found
-    return copy(lazy.full(rows.shape, np.nan, dtype=kind), out=found)
+    nan = kind.type(complex(np.nan, np.nan) if kind.kind == "c" else np.nan)
+    return transform(_second, found, nan, out=found)

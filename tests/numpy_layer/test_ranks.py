@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpys_own import DTYPES, arrays, axes, check_same
+from numpys_own import DTYPES, arrays, assert_same, axes, check_same
 from support import BFLOAT16, Backend, scaled
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy import NotTaken, _quantile_methods
+from gpualgo.numpy import _quantile_methods
 
 SMALL = settings(
     max_examples=scaled(80, emulated=4), deadline=None, database=None, derandomize=True
@@ -193,12 +193,17 @@ def test_warnings_of_no_elements() -> None:
         gnp.median(np.array([1, np.nan]))
 
 
-def test_ranks_are_told_on_the_host(backend: Backend) -> None:
-    if backend.xp is np:
-        return
-    x = backend.to_device(np.arange(3.0))
-    with pytest.raises(NotTaken, match="host memory"):
-        gnp.quantile(x, backend.to_device(np.array([0.5])))
+def test_q_of_a_gpu(backend: Backend) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 7)).astype(np.float32)
+    x[2, 3] = np.nan
+    q = np.array([[0.5, 0.3, 1.0], [0.0, 0.99, 1 / 3]])
+    for method in (*METHODS[:: scaled(1, emulated=4)], "linear"):
+        for one, axis in ((q, 0), (q[0], 1), (q[0, 1:2].astype(np.float32), None)):
+            # A lazy q is read where the kernel is, on either backend.
+            asked = ga.lazy.asarray(backend.to_device(one))
+            got = gnp.quantile(backend.to_device(x), asked, axis=axis, method=method)
+            want = np.quantile(x, one, axis=axis, method=method)
+            assert_same(backend, got, want, 0, f"{method} {one} {axis}")
 
 
 @pytest.mark.few
