@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpualgo.numpy._arguments import NotTaken
+from gpualgo.numpy._nan_ranks import nanmedian, nanpercentile, nanquantile
 from gpualgo.numpy._ranks import median, percentile, quantile
 from gpualgo.numpy._reductions import prod, sum
 from gpualgo.numpy._search import digitize, searchsorted
@@ -21,6 +22,9 @@ __all__ = [
     "digitize",
     "lexsort",
     "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
     "partition",
     "percentile",
     "prod",

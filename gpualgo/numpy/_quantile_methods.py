@@ -121,28 +121,33 @@ def check(method: Any, where: str) -> None:
         )
 
 
-def places_of(count: int, q: Any, method: str, is_weak: bool, own: Dtype) -> Places:
-    """Return where quantiles of so many elements of a dtype lie."""
-    last = count - 1
+def places_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Places:
+    """Return where quantiles of so many elements of a dtype lie.
+
+    Of an array of numbers of elements q is broadcast against it; of none it is the first one.
+    """
+    count = np.asarray(count)
+    last = np.maximum(count - 1, 0)
+    kind = result_dtype(q, method, is_weak, own)
     if q.dtype.kind in "biu":
         at = np.where(q, last, 0)
-        kind = result_dtype(q, method, is_weak, own)
-        part = None if is_picking(q, method) else np.zeros(q.shape, np.float64)
+        part = None if is_picking(q, method) else np.zeros(at.shape, np.float64)
         return Places(at, at, part, part, kind)
     with np.errstate(all="ignore"):
-        n, most = (np.asarray(x).astype(q.dtype) for x in (count, last))
+        n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
         if method in PICKING:
             at = np.clip(PICKING[method](n, most, q), 0, last).astype(np.int64)
-            return Places(at, at, None, None, own)
+            return Places(at, at, None, None, kind)
         at = np.asarray(BETWEEN[method](n, most, q))
-        low = np.where(at >= last, -1, np.where(at < 0, 0, np.floor(at))).astype(np.int64)
-        high = np.where((at >= last) | (at < 0), low, low + 1)
-        part = PARTS.get(method, _as_far)(at, np.asarray(at - low, at.dtype)).astype(at.dtype)
-    kind = result_dtype(q, method, is_weak, own)
+        is_last = at >= most  # NumPy's place is -1 then
+        below = np.where(is_last, -1, np.where(at < 0, 0, np.floor(at)))
+        part = PARTS.get(method, _as_far)(at, (at - below).astype(at.dtype)).astype(at.dtype)
+    low = np.where(is_last, last, below).astype(np.int64)
+    high = np.where(is_last | (at < 0), low, low + 1)
     if is_weak:
-        way = float(part)
-        return Places(low % count, high % count, np.array(way, kind), np.array(1 - way, kind), kind)
-    return Places(low % count, high % count, np.asarray(part), np.asarray(1 - part), kind)
+        way = np.asarray(part, np.float64)
+        return Places(low, high, way.astype(kind), (1 - way).astype(kind), kind)
+    return Places(low, high, np.asarray(part), np.asarray(1 - part), kind)
 
 
 def is_picking(q: Any, method: str) -> bool:

@@ -12,7 +12,7 @@ from gpualgo import lazy
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy import _computed_ranks, _function, _results
+from gpualgo.numpy import _computed_ranks, _function, _results, _weighted
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
@@ -164,6 +164,10 @@ def quantiles(
     is_weak = type(q) in (int, float)
     fractions = fractions_of(q, percent, where)
     methods.check(method, where)
+    if weights is not None:
+        found = _weighted.quantiles(a, fractions, axis, method, weights, False, where)
+        rows = rows_of(a, axis, where)
+        return finished(found, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
     check_between(own, fractions, method, where)
     rows = rows_of(a, axis, where)
     if not rows.length:
@@ -195,8 +199,7 @@ def is_left_to_numpy(a: Any, own: Any, method: Any) -> bool:
 def of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     """Return quantiles of rows, NaN of those that have one, in the shape of q and the rows."""
     if not is_host(q):
-        shape, length = tuple(q.shape), np.int64(rows.length)
-        return _computed_ranks.quantiles(rows, q, shape, method, False, length, where)
+        return _computed_ranks.quantiles(rows, q, tuple(q.shape), method, False, None, where)
     places = methods.places_of(rows.length, q, method, is_weak, rows.dtype)
     ranks = [*places.low.ravel().tolist(), *places.high.ravel().tolist()]
     at, last = at_ranks(rows, ranks or [0])
@@ -276,7 +279,7 @@ def median(
         return np.median(a, axis, out, False, keepdims)
     out = _results.out_of(out, "median")
     rows = rows_of(a, axis, "median")
-    found = _middles(rows) if rows.length else of_nothing(rows, "median")
+    found = middles(rows) if rows.length else of_nothing(rows, "median")
     return finished(found, rows, (), keepdims, out, "unsafe", "median")
 
 
@@ -285,7 +288,7 @@ def mean_dtype(own: Any) -> Any:
     return np.dtype(np.float64) if own.kind in "biu" else own
 
 
-def _middles(rows: Rows) -> Any:
+def middles(rows: Rows) -> Any:
     kind, half = mean_dtype(rows.dtype), rows.length // 2
     is_odd = rows.length % 2 == 1
     at, last = at_ranks(rows, [half] if is_odd else [half - 1, half])

@@ -212,3 +212,43 @@ def test_few_elements(backend: Backend) -> None:
     assert float(backend.to_host(gnp.quantile(backend.to_device(x), 0.5))) == 0.0
     check_same(backend, "quantile", np.array([1.0, 3.0]), [0.5], axis=0, keepdims=True)
     check_same(backend, "percentile", np.array([1, 3]), 50, method="lower")
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+def test_weights(backend: Backend, name: str) -> None:
+    random = np.random.default_rng(0)
+    shape = scaled((4, 9, 3), emulated=(2, 5, 1))
+    x = random.integers(0, 20, shape).astype("f4")
+    x[random.random(shape) < 0.1] = np.nan
+    if "nan" not in name:
+        x[1:] = np.nan_to_num(x[1:])
+    weights = random.integers(0, 5, shape) * 0.25
+    weights[:, 0] = 1.0
+    x[:, 0] = 3
+    for q in (0.3, [0.0, 0.35, 1.0], 1):
+        for axis in (None, 0, 1, -1, (0, 2)):
+            given = np.multiply(q, 100) if "percent" in name else q
+            given = given if np.ndim(q) == 0 else given.tolist() if "percent" in name else q
+            options: dict[str, Any] = {"axis": axis, "method": "inverted_cdf"}
+            check_same(backend, name, x, given, weights=weights, **options)
+    options = {"axis": 1, "method": "inverted_cdf"}
+    if "nan" not in name:  # NumPy's raises IndexError
+        check_same(backend, name, x, 0.4, weights=weights[0, :, 0], **options)
+    both = weights[:, :, 0].T.copy()
+    if name == "quantile":
+        check_same(backend, name, x, 0.4, weights=both, axis=(1, 0), method="inverted_cdf")
+
+
+def test_what_weights_may_not_be(backend: Backend) -> None:
+    x, w = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
+    options: dict[str, Any] = {"method": "inverted_cdf"}
+    check_same(backend, "quantile", x, 0.4, weights=w)
+    check_same(backend, "quantile", x, 0.4, weights=w[0], **options)
+    check_same(backend, "quantile", x, 0.4, weights=w[0], axis=0, **options)
+    if backend.xp is np:  # no one waits for a GPU to be told of these
+        for value in (-1, np.nan, np.inf):
+            bad = w.copy()
+            bad[1, 1] = value
+            check_same(backend, "quantile", x, 0.4, weights=bad, axis=1, **options)
+        check_same(backend, "quantile", x, 0.4, weights=w * 0, axis=1, **options)
+    check_same(backend, "quantile", x.astype(int), 0.4, weights=w, axis=1, **options)
