@@ -8,9 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo.numpy._arguments import NotTaken
-from gpualgo.numpy._extremes import amax, amin, argmax, argmin, max, min, ptp
-from gpualgo.numpy._moments import average, mean, std, var
+from gpualgo.numpy._arguments import (
+    NotTaken,
+)
+from gpualgo.numpy._extremes import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    max,
+    min,
+    ptp,
+)
+from gpualgo.numpy._moments import (
+    average,
+    mean,
+    std,
+    var,
+)
 from gpualgo.numpy._nan import (
     nanargmax,
     nanargmin,
@@ -22,7 +37,35 @@ from gpualgo.numpy._nan import (
     nansum,
     nanvar,
 )
-from gpualgo.numpy._reductions import all, any, count_nonzero, prod, sum
+from gpualgo.numpy._nan_ranks import (
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+)
+from gpualgo.numpy._ranks import (
+    median,
+    percentile,
+    quantile,
+)
+from gpualgo.numpy._reductions import (
+    all,
+    any,
+    count_nonzero,
+    prod,
+    sum,
+)
+from gpualgo.numpy._search import (
+    digitize,
+    searchsorted,
+)
+from gpualgo.numpy._sorts import (
+    argpartition,
+    argsort,
+    lexsort,
+    partition,
+    sort,
+    top_k,
+)
 
 __all__ = [
     "NotTaken",
@@ -32,24 +75,38 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "argpartition",
+    "argsort",
     "average",
     "count_nonzero",
+    "digitize",
+    "lexsort",
     "max",
     "mean",
+    "median",
     "min",
     "nanargmax",
     "nanargmin",
     "nanmax",
     "nanmean",
+    "nanmedian",
     "nanmin",
+    "nanpercentile",
     "nanprod",
+    "nanquantile",
     "nanstd",
     "nansum",
     "nanvar",
+    "partition",
+    "percentile",
     "prod",
     "ptp",
+    "quantile",
+    "searchsorted",
+    "sort",
     "std",
     "sum",
+    "top_k",
     "var",
 ]
 

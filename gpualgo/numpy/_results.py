@@ -9,7 +9,9 @@ import numpy as np
 
 from gpualgo._algorithms.transform import transform
 from gpualgo._arrays.view import as_view
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, recording
+from gpualgo._driver import staging
+from gpualgo._driver.default_device import CPU
 
 Dtype = np.dtype[Any]
 
@@ -70,3 +72,28 @@ def finished(op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: A
         raise ValueError(f"out has shape {out.shape}, the result has {value.shape}")
     out[...] = value
     return out
+
+
+def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str) -> Any:
+    """Return a new array in x's library, where x lies; x is not lazy."""
+    view = as_view(x, where)
+    if view.device == CPU:
+        return view.library.from_numpy(np.empty(shape, kind), view.owner)
+    return view.library.empty(shape, kind, view.device, None)
+
+
+def beside(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
+    """Return an array of the host as a new one in x's library, where x lies; x is not lazy."""
+    if recording.is_capturing():
+        raise TypeError(
+            f"{where}: an array of the host is copied to the GPU, which a graph does not record; "
+            "pass one of the GPU"
+        )
+    found = new(x, values.shape, values.dtype, where)
+    target = as_view(found, where)
+    if target.device == CPU:
+        target.library.to_numpy(found)[...] = values
+    else:
+        stream = target.library.stream(target.device)
+        staging.upload(np.array(values), target.library.pointer(found), target.device, stream)
+    return found
