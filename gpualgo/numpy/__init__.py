@@ -58,6 +58,21 @@ from gpualgo.numpy._search import (
     digitize,
     searchsorted,
 )
+from gpualgo.numpy._selection import (
+    argwhere,
+    compress,
+    extract,
+    flatnonzero,
+    nonzero,
+    where,
+)
+from gpualgo.numpy._sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
+)
 from gpualgo.numpy._sorts import (
     argpartition,
     argsort,
@@ -65,6 +80,13 @@ from gpualgo.numpy._sorts import (
     partition,
     sort,
     top_k,
+)
+from gpualgo.numpy._unique import (
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
 )
 
 __all__ = [
@@ -77,9 +99,15 @@ __all__ = [
     "argmin",
     "argpartition",
     "argsort",
+    "argwhere",
     "average",
+    "compress",
     "count_nonzero",
     "digitize",
+    "extract",
+    "flatnonzero",
+    "intersect1d",
+    "isin",
     "lexsort",
     "max",
     "mean",
@@ -97,17 +125,27 @@ __all__ = [
     "nanstd",
     "nansum",
     "nanvar",
+    "nonzero",
     "partition",
     "percentile",
     "prod",
     "ptp",
     "quantile",
     "searchsorted",
+    "setdiff1d",
+    "setxor1d",
     "sort",
     "std",
     "sum",
     "top_k",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "var",
+    "where",
 ]
 
 
