@@ -8,14 +8,39 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpualgo.numpy import _ufunc_names
 from gpualgo.numpy._arguments import NotTaken
+from gpualgo.numpy._differences import diff, ediff1d, trapezoid
+from gpualgo.numpy._products import dot, inner, vdot
 from gpualgo.numpy._reductions import prod, sum
+from gpualgo.numpy._scans import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    nancumprod,
+    nancumsum,
+)
+from gpualgo.numpy._ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
 
 __all__ = [
     "NotTaken",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "dot",
+    "ediff1d",
+    "inner",
+    "nancumprod",
+    "nancumsum",
     "prod",
     "sum",
+    "trapezoid",
+    "vdot",
 ]
+__all__ += _ufunc_names.__all__
 
 
 def __getattr__(name: str) -> Any:

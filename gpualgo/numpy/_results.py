@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import transform
-from gpualgo._arrays.view import as_view
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._arrays.view import as_view, view_of
 from gpualgo._base import dtypes
+from gpualgo._lazy import is_lazy, ufuncs
+from gpualgo._lazy.combining import beside
+from gpualgo._pipeline import checks
+from gpualgo.lazy import full, reductions
 
 Dtype = np.dtype[Any]
 
@@ -70,3 +75,57 @@ def finished(op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: A
         raise ValueError(f"out has shape {out.shape}, the result has {value.shape}")
     out[...] = value
     return out
+
+
+def axis_of(axis: Any, ndim: int, where: str) -> int:
+    """Return one axis as a number that is not negative."""
+    found = checks.axis_of(checks.plain_axis(axis, where, "an int"), ndim, where)
+    if found is None:
+        raise TypeError(f"{where}: axis must be an int, got None")
+    return found
+
+
+def summed(own: Dtype, dtype: Any, where: str) -> Dtype:
+    """Return the dtype of sums of numbers, as NumPy has it."""
+    return reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, where)
+
+
+def empty_as(x: Any, shape: tuple[int, ...], kind: Dtype) -> Any:
+    """Return new memory in the library and on the device of an array, real or lazy."""
+    if type(x) is np.ndarray:
+        return np.empty(shape, kind)
+    view = x.views[0] if is_lazy(x) else view_of(x, "an array")
+    if view.device < 0:
+        return np.empty(shape, kind)
+    return view.library.empty(shape, kind, view.device, None)
+
+
+def filled(out: Any, value: Any) -> None:
+    """Write one number to all elements of an array."""
+    if isinstance(out, np.ndarray):
+        out[...] = value
+        return
+    view = view_of(out, "out")
+    number = full(tuple(out.shape), value, dtype=view.dtype)
+    copy(beside(number, view, "out"), out=out)
+
+
+def stored(x: Any, out: Any, where: str) -> Any:
+    """Compute a lazy array: anew, or into an array of its shape, of whatever dtype."""
+    if out is None:
+        return copy(x)
+    if tuple(out.shape) != x.shape:
+        raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {x.shape}")
+    kind = dtype_of(out, where)
+    if x.dtype != kind:
+        x = ufuncs.cast(x, x.dtype, kind, where)
+    written_to(x, out)
+    return out
+
+
+def written_to(x: Any, out: Any) -> None:
+    """Compute a lazy array into a real one, which it may read."""
+    try:
+        copy(x, out=out)
+    except ValueError:  # it is read in other places, too; or is read-only, which the second tells
+        copy(copy(x), out=out)
