@@ -118,6 +118,8 @@ def of_loop(
 
 def cast(x: Any, kind: np.dtype[Any], to: np.dtype[Any], name: str) -> Any:
     """Return an argument of a dtype as one of another, of complex numbers the real parts."""
+    if isinstance(x, (bool, np.generic)):
+        return np.asarray(x).astype(to)[()]
     if kind.kind == "c" and to.kind != "c":
         x = hooks.applied(np.real, (x,), name)
     return hooks.applied(to.type, (x,), name)
