@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def of_loop(
     """
     nin, nout = ufunc.nin, ufunc.nout
     wanted = None if dtype is None else dtypes.as_dtype(dtype, name)
-    kinds = [type(x) if type(x) in (int, float, complex) else _dtype_of(x, name) for x in inputs]
+    kinds = kinds_of(inputs, name)
     asked: dict[str, Any] = {"casting": casting}
     if wanted is not None:
         asked["signature"] = (*(None,) * nin, *(wanted,) * nout)
@@ -114,6 +115,11 @@ def of_loop(
         for x, kind, to in zip(inputs, kinds, found[:nin], strict=True)
     ]
     return tuple(converted), tuple(found[nin:])
+
+
+def kinds_of(inputs: Sequence[Any], name: str) -> list[Any]:
+    """Return the dtypes of arguments as ``resolve_dtypes`` takes them: of Python's numbers types."""
+    return [type(x) if type(x) in (int, float, complex) else _dtype_of(x, name) for x in inputs]
 
 
 def cast(x: Any, kind: np.dtype[Any], to: np.dtype[Any], name: str) -> Any:

@@ -11,6 +11,20 @@ from typing import Any
 from gpualgo.numpy import _ufunc_names
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._differences import diff, ediff1d, trapezoid
+from gpualgo.numpy._elementwise import (
+    angle,
+    around,
+    clip,
+    fix,
+    imag,
+    isclose,
+    isneginf,
+    isposinf,
+    nan_to_num,
+    real,
+    round,
+    sinc,
+)
 from gpualgo.numpy._products import dot, inner, vdot
 from gpualgo.numpy._reductions import prod, sum
 from gpualgo.numpy._scans import (
@@ -22,9 +36,13 @@ from gpualgo.numpy._scans import (
     nancumsum,
 )
 from gpualgo.numpy._ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
+from gpualgo.numpy._vectorize import vectorize
 
 __all__ = [
     "NotTaken",
+    "angle",
+    "around",
+    "clip",
     "cumprod",
     "cumsum",
     "cumulative_prod",
@@ -32,13 +50,23 @@ __all__ = [
     "diff",
     "dot",
     "ediff1d",
+    "fix",
+    "imag",
     "inner",
+    "isclose",
+    "isneginf",
+    "isposinf",
+    "nan_to_num",
     "nancumprod",
     "nancumsum",
     "prod",
+    "real",
+    "round",
+    "sinc",
     "sum",
     "trapezoid",
     "vdot",
+    "vectorize",
 ]
 __all__ += _ufunc_names.__all__
 

@@ -129,3 +129,10 @@ def written_to(x: Any, out: Any) -> None:
         copy(x, out=out)
     except ValueError:  # it is read in other places, too; or is read-only, which the second tells
         copy(copy(x), out=out)
+
+
+def number_of(found: Any) -> Any:
+    """Return what NumPy returns of arrays without axes: numbers."""
+    if isinstance(found, tuple):
+        return tuple(map(number_of, found))
+    return found[()] if type(found) is np.ndarray and not found.ndim else found

@@ -42,22 +42,53 @@ def arguments_of(args: tuple[Any, ...], name: str) -> tuple[list[Any], int, int]
     return given, size, place
 
 
-def plain(ufunc: np.ufunc, given: list[Any], place: int, name: str) -> Any:
-    """Return what a ufunc makes of arguments, in one transform or lazily."""
+def plain(ufunc: np.ufunc, op: Any, given: list[Any], place: int, name: str) -> Any:
+    """Return what a ufunc, which op computes, makes of arguments: in one transform, or lazily."""
+    if op is not ufunc and (kind := _joint(ufunc, given, name)) is not None:
+        return computed(ufunc, op, given, place, (None,), True, kind, "same_kind", name)
     if place == LAZY:
+        if op is not ufunc:
+            return applied(op, given, name)
         return ufuncs.called(ufunc, "__call__", tuple(given), {})
     try:
-        found = transform(ufunc, *given)
+        found = transform(op, *given)
     except (TypeError, ValueError, OverflowError, CompileError) as error:
         raise as_numpys(ufunc, given, error, name) from None
-    return _numbers(found)
+    return _results.number_of(found)
 
 
-def _numbers(found: Any) -> Any:
-    """Return what NumPy returns of arrays without axes: numbers."""
-    if isinstance(found, tuple):
-        return tuple(map(_numbers, found))
-    return found[()] if type(found) is np.ndarray and not found.ndim else found
+def _joint(ufunc: np.ufunc, given: Sequence[Any], name: str) -> np.dtype[Any] | None:
+    """Return the dtype to convert arguments to together, None where they have it or are refused."""
+    kinds = ufuncs.kinds_of(given, name)
+    try:
+        found: np.dtype[Any] = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))[-1]
+    except TypeError:
+        return None
+    same = all(kind == found for kind in kinds if isinstance(kind, np.dtype))
+    return None if same else found
+
+
+def mapped(op: Any, args: tuple[Any, ...], out: Any, name: str) -> Any:
+    """Return what a function makes of arrays and numbers, element by element; of lazy ones lazily.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As NumPy for ``out=`` that does not fit.
+    """
+    given, _, place = arguments_of(args, name)
+    if place == NUMBERS_ALONE:
+        given[0] = np.asarray(given[0])
+    try:
+        if place == LAZY or out is not None:
+            made = applied(op, given, name)
+            if out is None:
+                return made
+            _results.check_cast(made.dtype, out, name)
+            return _results.stored(made, out, name)
+        return _results.number_of(transform(op, *given))
+    except CompileError as error:
+        raise NotTaken(str(error)) from None
 
 
 def as_numpys(ufunc: np.ufunc, given: Sequence[Any], error: BaseException, name: str) -> Any:
@@ -116,8 +147,8 @@ def _chosen(mask: Any, new: Any, old: Any) -> Any:
 
 
 def computed(
-    ufunc: np.ufunc, given: list[Any], place: int, outs: tuple[Any, ...], where: Any, dtype: Any,
-    casting: str, name: str,
+    ufunc: np.ufunc, op: Any, given: list[Any], place: int, outs: tuple[Any, ...], where: Any,
+    dtype: Any, casting: str, name: str,
 ) -> Any:  # fmt: skip
     """Return what a ufunc makes of arguments with any of its options: one transform for each out.
 
@@ -129,7 +160,7 @@ def computed(
     inputs, kinds = tuple(given), None
     written = [None if out is None else _results.dtype_of(out, name) for out in outs]
     inputs, kinds = ufuncs.of_loop(ufunc, name, inputs, dtype, casting, tuple(written))
-    parts: Sequence[Any] = (ufunc,)
+    parts: Sequence[Any] = (op,)
     if len(outs) > 1:
         parts = (np.floor_divide, np.remainder)
     try:
@@ -151,7 +182,9 @@ def computed(
         x = _fitted(x, mask, whole, out, name)
         if out is not None:
             _results.written_to(x, out)
-        found.append(out if out is not None else x if place == LAZY else _numbers(copy(x)))
+        found.append(
+            out if out is not None else x if place == LAZY else _results.number_of(copy(x))
+        )
     return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -39,11 +39,11 @@ class UFunc:
     __module__ = "gpualgo.numpy"
     signature = None  # of elements, not of arrays
 
-    def __init__(self, name: str, native: np.ufunc) -> None:
-        """Make the ufunc of a name: `native` is NumPy's."""
+    def __init__(self, name: str, native: np.ufunc, op: Any = None) -> None:
+        """Make the ufunc of a name: `native` is NumPy's, `op` an operator that computes it."""
         self.__name__ = native.__name__
         self.__qualname__ = native.__name__
-        self._name, self._native = name, native
+        self._name, self._native, self._op = name, native, native if op is None else op
         self.nin, self.nout, self.nargs = native.nin, native.nout, native.nargs
         self.types = [one for one in native.types if _CODES.issuperset(one.replace("->", ""))]
         self.ntypes, self.identity = len(self.types), native.identity
@@ -78,7 +78,7 @@ class UFunc:
                 return native(*given)
             if place == _ufunc_calls.HOST and _function.is_few(size, _ALL):
                 return _loops.run(native, given, size)
-            return _ufunc_calls.plain(native, given, place, name)
+            return _ufunc_calls.plain(native, self._op, given, place, name)
         if casting not in _CASTING:
             raise ValueError(f"{name}: casting must be one of {_CASTING}, got {casting!r}")
         if where is not True:
@@ -89,7 +89,9 @@ class UFunc:
             size += sum(one.size for one in outs if one is not None)
             if place == _ufunc_calls.NUMBERS_ALONE or _function.is_few(size, _ALL):
                 return _loops.run(native, given, size, outs, where, dtype, casting)
-        return _ufunc_calls.computed(native, given, place, outs, where, dtype, casting, name)
+        return _ufunc_calls.computed(
+            native, self._op, given, place, outs, where, dtype, casting, name
+        )
 
     def _refuse(self, order: Any, signature: Any) -> None:
         name = self.__name__

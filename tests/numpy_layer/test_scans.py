@@ -218,7 +218,10 @@ def test_products(backend: Backend, name: str, data: Any) -> None:
     x = data.draw(arrays(DOTTED, max_dims=1))
     same = data.draw(st.integers(0, 4))
     y = data.draw(arrays(DOTTED, max_dims=1, shape=x.shape if same else None))
-    if "c" in (x.dtype.kind, y.dtype.kind):  # of infinities BLAS has other products than np.multiply
+    if "c" in (
+        x.dtype.kind,
+        y.dtype.kind,
+    ):  # of infinities BLAS has other products than np.multiply
         x, y = (np.where(np.isfinite(one), one, 1).astype(one.dtype) for one in (x, y))
     check_same(backend, name, x, y, ulps=64)
 
