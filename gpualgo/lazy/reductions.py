@@ -38,7 +38,7 @@ def reduced(
     """Return what ``ufunc.reduce`` does, of sums that are rounded once of 16-bit floats."""
     name = name or f"np.{ufunc.__name__}.reduce"
     x, kind = _elements(ufunc, a, dtype, name)
-    acc = wide(kind) if RULES[ufunc] is SUM else kind
+    acc = wide_of(ufunc, kind)
     ufuncs.no_lazy_out(out, name)
     axis = axis_of(axis, x.ndim, name)
     is_direct = out is not None and acc == kind and _dtype_of(out, name) == kind
@@ -56,17 +56,19 @@ def reduced(
 def accumulated(
     ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, name: str = ""
 ) -> Any:
-    """Return what ``ufunc.accumulate`` does."""
+    """Return what ``ufunc.accumulate`` does, of sums that are rounded once of 16-bit floats."""
     name = name or f"np.{ufunc.__name__}.accumulate"
     x, kind = _elements(ufunc, a, dtype, name)
+    wide = wide_of(ufunc, kind)
     ufuncs.no_lazy_out(out, name)
     if not x.ndim and axis is not None:
         raise TypeError(f"{name}: x has no axis to go along; pass axis=None")
     axis = checks.plain_axis(axis, name)
-    if out is None or _dtype_of(out, name) == kind:
-        return inclusive_scan(_as(x, kind), None, ufunc, axis=axis, dtype=kind, out=out)
-    found = inclusive_scan(_as(x, kind), None, ufunc, axis=axis, dtype=kind)
-    return finished(_same, (found,), _dtype_of(out, name), out)
+    wanted = kind if out is None else _dtype_of(out, name)
+    if wanted == wide:
+        return inclusive_scan(_as(x, wide), None, ufunc, axis=axis, dtype=wide, out=out)
+    found = inclusive_scan(_as(x, wide), None, ufunc, axis=axis, dtype=wide)
+    return finished(_same, (found,), wanted, out)
 
 
 def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
@@ -97,6 +99,11 @@ def wide(kind: Dtype) -> Dtype:
     """Return what sums of a dtype are computed in: floats of 16 bits would stop at 2048, or 256."""
     is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
     return np.dtype(np.float32) if is_half else kind
+
+
+def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
+    """Return what a ufunc combines elements in, for results of a dtype."""
+    return wide(kind) if RULES[ufunc] is SUM else kind
 
 
 def _larger(a: Any, b: Any) -> Any:
@@ -267,12 +274,26 @@ def product(conjugate: bool, name: str) -> Callable[..., Any]:
                 f"{name}: lazy arrays need one axis of one length, got shapes {x.shape} and "
                 f"{y.shape}; make them real with gpualgo.copy(x) or np.asarray(x) first"
             )
-        op = _conjugated if conjugate and x.dtype.kind == "c" else np.multiply
-        made = applied(op, (x, y), name)
-        return reduced(np.add, made, None, made.dtype, out, False, None, name)
+        return products(x, y, out, conjugate, name)
 
     return call
 
 
+def products(x: Any, y: Any, out: Any, conjugate: bool, name: str) -> Any:
+    """Return the sum of the products of two arrays of one shape; of 16-bit floats in float32."""
+    kinds = tuple(_dtype_of(one, name) if not isinstance(one, LazyArray) else one.dtype
+                  for one in (x, y))  # fmt: skip
+    kind = np.multiply.resolve_dtypes((*kinds, None))[2]
+    op: Any = _conjugated if conjugate and kinds[0].kind == "c" else np.multiply
+    if wide(kind) != kind:
+        op = _in_float32
+    made = applied(op, (x, y), name)
+    return reduced(np.add, made, None, kind, out, False, None, name)
+
+
 def _conjugated(a: Any, b: Any) -> Any:
     return np.conjugate(a) * b
+
+
+def _in_float32(a: Any, b: Any) -> Any:
+    return np.float32(a) * np.float32(b)

@@ -8,8 +8,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpualgo.numpy import _ufunc_names
 from gpualgo.numpy._arguments import (
     NotTaken,
+)
+from gpualgo.numpy._differences import (
+    diff,
+    ediff1d,
+    trapezoid,
+)
+from gpualgo.numpy._elementwise import (
+    angle,
+    around,
+    clip,
+    fix,
+    imag,
+    isclose,
+    isneginf,
+    isposinf,
+    nan_to_num,
+    real,
+    round,
+    sinc,
 )
 from gpualgo.numpy._extremes import (
     amax,
@@ -42,6 +62,11 @@ from gpualgo.numpy._nan_ranks import (
     nanpercentile,
     nanquantile,
 )
+from gpualgo.numpy._products import (
+    dot,
+    inner,
+    vdot,
+)
 from gpualgo.numpy._ranks import (
     median,
     percentile,
@@ -53,6 +78,14 @@ from gpualgo.numpy._reductions import (
     count_nonzero,
     prod,
     sum,
+)
+from gpualgo.numpy._scans import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    nancumprod,
+    nancumsum,
 )
 from gpualgo.numpy._search import (
     digitize,
@@ -81,6 +114,7 @@ from gpualgo.numpy._sorts import (
     sort,
     top_k,
 )
+from gpualgo.numpy._ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
 from gpualgo.numpy._unique import (
     unique,
     unique_all,
@@ -88,33 +122,55 @@ from gpualgo.numpy._unique import (
     unique_inverse,
     unique_values,
 )
+from gpualgo.numpy._vectorize import (
+    vectorize,
+)
 
 __all__ = [
     "NotTaken",
     "all",
     "amax",
     "amin",
+    "angle",
     "any",
     "argmax",
     "argmin",
     "argpartition",
     "argsort",
     "argwhere",
+    "around",
     "average",
+    "clip",
     "compress",
     "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
     "digitize",
+    "dot",
+    "ediff1d",
     "extract",
+    "fix",
     "flatnonzero",
+    "imag",
+    "inner",
     "intersect1d",
+    "isclose",
     "isin",
+    "isneginf",
+    "isposinf",
     "lexsort",
     "max",
     "mean",
     "median",
     "min",
+    "nan_to_num",
     "nanargmax",
     "nanargmin",
+    "nancumprod",
+    "nancumsum",
     "nanmax",
     "nanmean",
     "nanmedian",
@@ -131,13 +187,17 @@ __all__ = [
     "prod",
     "ptp",
     "quantile",
+    "real",
+    "round",
     "searchsorted",
     "setdiff1d",
     "setxor1d",
+    "sinc",
     "sort",
     "std",
     "sum",
     "top_k",
+    "trapezoid",
     "union1d",
     "unique",
     "unique_all",
@@ -145,8 +205,11 @@ __all__ = [
     "unique_inverse",
     "unique_values",
     "var",
+    "vdot",
+    "vectorize",
     "where",
 ]
+__all__ += _ufunc_names.__all__
 
 
 def __getattr__(name: str) -> Any:
