@@ -9,10 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from gpualgo.numpy._arguments import NotTaken
+from gpualgo.numpy._counts import bincount
+from gpualgo.numpy._histograms import histogram, histogram_bin_edges
+from gpualgo.numpy._histograms_joint import histogram2d, histogramdd
 from gpualgo.numpy._reductions import prod, sum
 
 __all__ = [
     "NotTaken",
+    "bincount",
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
     "prod",
     "sum",
 ]
