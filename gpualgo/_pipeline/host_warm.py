@@ -15,7 +15,7 @@ from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._base.extents import inverse, ordered
 from gpualgo._cpu.address import address
 from gpualgo._operators.operator import CapturesChanged, Operator
-from gpualgo._pipeline.problem import PLAIN, Array, Problem
+from gpualgo._pipeline.problem import Array, Problem, is_plain
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
@@ -75,7 +75,7 @@ class Warm:
                 if known is not init:
                     start = self._problem.encode(init)
                     begin = 0 if start is None else address(start)
-                    if type(init) in PLAIN:
+                    if is_plain(init):
                         self._init = init, start, begin
                 if self._state is not None:
                     words = self._problem.words(op)

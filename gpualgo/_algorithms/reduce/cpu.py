@@ -80,10 +80,8 @@ def _fold(
     starts: list[int], layout: Layout, outs: Sequence[Array], op: Operator, init: Array | None,
     acc: Dtype,
 ) -> None:  # fmt: skip
-    compute = 0
-    if isinstance(layout.dtype, records.Computed):
-        code = computing(op.source, layout.dtype, acc, _capacity(layout, acc))
-        compute = code.address  # it is held until the end
+    code = computed_by(op, layout, acc)
+    compute = 0 if code is None else code.address  # it is held until the end
     partials: list[Array] = []  # kept until they have been read
     while (parts := num_parts(layout, acc)) > 1:
         count = prod(dim[0] for dim in layout.kept) * parts
@@ -95,6 +93,13 @@ def _fold(
     start = 0 if init is None else address(init)
     places = [address(out) for out in outs]
     _run(kernel(op, acc, layout), pass_of(layout, None, acc), starts, places, start, compute)
+
+
+def computed_by(op: Operator, layout: Layout, acc: Dtype) -> Any:
+    """Return the code that makes the elements, None where they are read as they are."""
+    if not isinstance(layout.dtype, records.Computed):
+        return None
+    return computing(op.source, layout.dtype, acc, _capacity(layout, acc))
 
 
 def num_parts(layout: Layout, acc: Dtype) -> int:
