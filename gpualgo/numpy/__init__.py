@@ -13,8 +13,10 @@ from gpualgo.numpy._counts import bincount
 from gpualgo.numpy._histograms import histogram, histogram_bin_edges
 from gpualgo.numpy._histograms_joint import histogram2d, histogramdd
 from gpualgo.numpy._reductions import prod, sum
+from gpualgo.numpy._wrap import Namespace, wrap
 
 __all__ = [
+    "Namespace",
     "NotTaken",
     "bincount",
     "histogram",
@@ -23,6 +25,7 @@ __all__ = [
     "histogramdd",
     "prod",
     "sum",
+    "wrap",
 ]
 
 
