@@ -20,6 +20,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
+from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._places import host_of
 
 _range = range
@@ -66,14 +67,21 @@ def edges_of(bins: Any, name: str) -> np.ndarray[Any, Any]:
     is_foreign = hasattr(bins, "dtype") and not isinstance(bins, (np.ndarray, np.generic))
     edges = host_of(bins, f"{name}: bins") if is_foreign else np.asarray(bins)
     if edges.ndim != 1:
-        raise ValueError(f"{name}: bins has shape {edges.shape}; pass edges in one dimension")
+        raise ValueError(f"{name}: bins must be 1d where it is an array, got shape {edges.shape}")
+    _check_kernel(edges.dtype, f"{name}: bins")
     if np.any(edges[:-1] > edges[1:]):
         raise ValueError(f"{name}: bins decreases; pass edges in ascending order")
     return edges
 
 
 def _even(kind: Any, number: int, ends: tuple[Any, Any]) -> Found:
-    return Found(Bins(kind, number, None, *ends).all_edges(), ends)
+    try:
+        return Found(Bins(kind, number, None, *ends).all_edges(), ends)
+    except ValueError:
+        raise ValueError(
+            f"Too many bins for data range: {number} from {ends[0]} to {ends[1]} have edges that "
+            f"their dtype cannot tell apart"
+        ) from None
 
 
 def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
@@ -81,7 +89,7 @@ def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
     if range is not None:
         low, high = (_number_of(end, name) for end in range)
         if low > high:
-            raise ValueError(f"{name}: range ({low}, {high}) decreases; pass the smaller one first")
+            raise ValueError(f"{name}: max must be larger than min in range, got ({low}, {high})")
         if not (np.isfinite(low) and np.isfinite(high)):
             raise ValueError(f"{name}: range ({low}, {high}) is not finite")
     elif not x.size if is_lazy(x) else 0 in x.shape:
@@ -104,10 +112,22 @@ def _number_of(end: Any, name: str) -> Any:
         return int(end)
     if hasattr(end, "dtype"):
         value = np.asarray(host_of(end, f"{name}: range"))
+        _check_kernel(value.dtype, f"{name}: range")
         if value.ndim:
             raise ValueError(f"{name}: range holds an array of shape {value.shape}; pass numbers")
         return np.uint8(value) if value.dtype.kind == "b" else value[()]
     return end
+
+
+def native(edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return edges in the byte order of this machine."""
+    return edges.astype(edges.dtype.newbyteorder("="), copy=False)
+
+
+def _check_kernel(kind: np.dtype[Any], where: str) -> None:
+    """Raise NotTaken for numbers that NumPy alone knows, such as long doubles."""
+    if dtypes.name_of(kind) is None and dtypes.name_of(kind.newbyteorder("=")) is None:
+        raise NotTaken(f"{where} has dtype {kind}, which has no kernel")
 
 
 # --- rules ------------------------------------------------------------------------------------

@@ -41,8 +41,7 @@ def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
     weights = array_of(weights, f"{name}: weights")
     if shape_of(weights) != shape:
         raise ValueError(
-            f"{name}: weights has shape {shape_of(weights)} and the samples {shape}; pass a "
-            "weight for each sample"
+            f"{name}: weights should have the same shape as a, {shape}, got {shape_of(weights)}"
         )
     return weights
 
@@ -96,7 +95,9 @@ def _counted(a: Any, found: _bins.Found, weights: Any, name: str) -> Any:
     if found.edges.size < 2:
         none = np.empty(0, COUNT if own is None else own)
         return beside(none, counted(a, 1, (0, 1)), name)
-    bins = found.edges if found.ends is None else found.edges.size - 1
+    bins: Any = found.edges.size - 1
+    if found.ends is None:
+        bins = _bins.native(found.edges)
     if own is not None and own.kind == "b":
         if found.ends is None and 0 not in shape_of(a):
             raise TypeError(f"{name}: weights of bool are not added up between edges of your own")

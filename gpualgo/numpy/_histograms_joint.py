@@ -134,7 +134,7 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any
     """Return edges, and what `gpualgo.histogram` makes the same of: a number of bins and ends."""
     if _bins.is_edges(bins):
         edges = _bins.edges_of(bins, name)
-        return edges, edges, None
+        return edges, _bins.native(edges), None
     if bins < 1:
         raise ValueError(f"{name}: bins is {bins}; pass one or more")
     low, high = _bins.ends_of(x, range, name)

@@ -209,9 +209,24 @@ def test_lists_numbers_and_other_byte_orders(backend: Backend) -> None:
     for x in ([1, 2, 2], [], 3.0, np.array([1.0, 2.0, 9.0], ">f4"), [[1, 2], [3, 4]]):
         for one, other in zip(gnp.histogram(x), np.histogram(x), strict=True):
             np.testing.assert_array_equal(one, other)  # host arrays: CuPy has one byte order
+    edges = np.array([0.0, 1.5, 3.0], ">f8")
+    assert gnp.histogram([1.0, 2.0], edges)[0].tolist() == [1, 1]
+    assert gnp.histogram2d([1.0, 2.0], [1.0, 2.0], [edges, edges])[0].tolist() == [[1, 0], [0, 1]]
     assert gnp.bincount(np.array([1, 3], ">i2")).tolist() == [0, 1, 0, 1]
     check_same(backend, "histogramdd", np.arange(5.0))
     check_same(backend, "histogramdd", [np.arange(5), np.arange(5)[::-1]])
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"range": (np.longdouble(0), 2)}, {"bins": np.array([0, 1], np.longdouble)},
+        {"bins": np.array([0, 1], object)}, {"weights": np.ones(2, object)},
+    ],
+)  # fmt: skip
+def test_what_numpy_alone_knows_is_not_taken(kwargs: Any) -> None:
+    with pytest.raises(gnp.NotTaken):
+        gnp.histogram(np.array([1.0, 2.0]), **kwargs)
 
 
 def test_bool_samples_are_told_of() -> None:
