@@ -93,6 +93,14 @@ def numpys(
     return made
 
 
+def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return ours for a function of NumPy's; None, where there is none."""
+    for entry in TABLE.values():
+        if entry.native is function:
+            return entry.function
+    return None
+
+
 _NUMBERS = frozenset((bool, int, float, complex))
 
 
