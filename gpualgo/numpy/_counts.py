@@ -65,7 +65,7 @@ def _check_bincount(x: Any, weights: Any, least: int, name: str) -> None:
     if kind.kind not in "biu" and shape[0]:
         raise TypeError(f"{name}: x has dtype {kind}; pass integers")
     if least < 0:
-        raise ValueError(f"{name}: minlength is {least}; pass 0 or more")
+        raise ValueError(f"{name}: minlength must not be negative, got {least}")
     if weights is not None and shape[0]:
         if shape_of(weights) != shape:
             raise ValueError(

@@ -130,7 +130,7 @@ class Answer:
         """Make it of our function and the namespace whose function of that name is the other."""
         self._ours, self._over, self._name = ours, over, name
         self._is_numpys = _root(_name_of(over._namespace)) in _NUMPYS
-        self.__wrapped__ = ours  # its signature
+        self.__wrapped__, self.__signature__ = ours, _signature_of(ours)
         self.__name__ = self.__qualname__ = name
         self.__doc__ = ours.__doc__
 
@@ -153,9 +153,9 @@ class Answer:
         except NotTaken as error:
             refusal: TypeError = error
         except TypeError as error:
-            if _fits(ours, given, others):
+            if not _is_beyond(ours, given, others):
                 raise
-            refusal = error  # it has other parameters, and has not begun
+            refusal = error  # it has not begun
         else:
             return self._given_back(result) if is_other else result
         theirs = self._theirs(path)
@@ -214,13 +214,24 @@ class UFuncAnswer(Answer):
         return call
 
 
-def _fits(ours: Callable[..., Any], args: Any, kwargs: Any) -> bool:
-    """Return whether a function has the parameters of a call."""
+def _is_beyond(ours: Callable[..., Any], args: Any, kwargs: Any) -> bool:
+    """Return whether a call has parameters that a function has not, or a dtype without kernels."""
     try:
-        inspect.signature(ours).bind(*args, **kwargs)
+        bound = inspect.signature(ours).bind(*args, **kwargs).arguments
     except TypeError:
-        return False
-    return True
+        return True
+    try:
+        dtype = np.dtype(bound.get("dtype"))
+    except TypeError:
+        return False  # no dtype of NumPy's
+    return dtypes.name_of(dtype) is None
+
+
+def _signature_of(ours: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function as NumPy shows it, without types."""
+    found = inspect.signature(ours)
+    plain = [one.replace(annotation=one.empty) for one in found.parameters.values()]
+    return found.replace(parameters=plain, return_annotation=found.empty)
 
 
 def _root(module: str) -> str:
