@@ -19,7 +19,8 @@ SAMPLE = [
 MULTIARRAY = "_core/tests/test_multiarray.py"
 CLASSES = [
     "ArgmaxArgminCommon", "Argmax", "Argmin", "MinMax", "Clip", "Compress", "Take", "Lexsort",
-    "Stats",    "Vdot", "Dot", "Inner", "Choose", "Repeat", "Where", "BytestringArrayNonzero", "Methods",
+    "Stats", "Vdot", "Dot", "Inner", "Choose", "Repeat", "Where", "BytestringArrayNonzero",
+    "Methods",
     "UnicodeArrayNonzero", "TextSignatures",
 ]  # fmt: skip
 ALL = [
