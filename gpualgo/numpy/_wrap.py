@@ -187,7 +187,16 @@ class Answer:
     def __repr__(self) -> str:
         return f"<{self._name} of {self._over!r}>"
 
-    def __reduce__(self) -> Any:
+    def __eq__(self, other: object) -> bool:
+        """Return whether it is the same function, or the namespace's own that it stands for."""
+        if isinstance(other, Answer):
+            return (self._over, self._name) == (other._over, other._name)
+        return other is not None and other is self._theirs(())
+
+    def __hash__(self) -> int:  # that of the namespace's own: tables know both
+        return hash(self._theirs(()) or self._name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return getattr, (self._over, self._name)
 
     def __copy__(self) -> Answer:
@@ -199,6 +208,12 @@ class Answer:
 
 class UFuncAnswer(Answer):
     """A ufunc of `gpualgo.numpy` that hands on what it, or a method of it, does not take."""
+
+    @property
+    def __class__(self) -> Any:
+        """That of the namespace's own: programs ask whether a function is a `numpy.ufunc`."""
+        theirs = self._theirs(())
+        return UFuncAnswer if theirs is None else type(theirs)
 
     def __getattr__(self, name: str) -> Any:
         ours, theirs = self._ours, self._theirs(())

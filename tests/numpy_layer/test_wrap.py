@@ -118,6 +118,9 @@ def test_ufuncs_are_handed_on_with_their_methods(monkeypatch: Any) -> None:
     assert add.reduceat([1, 2, 3], [0, 2]).tolist() == [3, 3]
     assert (add.nin, add.identity, add.types) == (2, 0, np.add.types)
     assert add.reduce.__name__ == "reduce"
+    assert isinstance(add, np.ufunc)
+    assert add == np.add
+    assert copy.deepcopy(add) is add
     x = np.zeros(2)
     add.at(x, [0, 0], 1)
     assert x.tolist() == [2, 0]
@@ -151,6 +154,17 @@ class NeedsGradient:
 def test_arrays_of_libraries_that_are_not_known_are_handed_on(x: Any) -> None:
     other = types.SimpleNamespace(__name__="other", sum=lambda x: ("other", x))
     assert gnp.wrap(other).sum(x) == ("other", x)
+
+
+def test_answers_are_equal_to_what_they_stand_for() -> None:
+    """Tables of functions, as `__array_function__` has, find both."""
+    assert xp.sum == np.sum
+    assert np.sum == xp.sum
+    assert xp.sum == _wrap.Namespace(np).sum
+    assert xp.sum != np.prod
+    assert xp.sum != xp.prod
+    assert xp.sum is not None
+    assert {xp.sum: 1}[np.sum] == {np.sum: 1}[xp.sum] == 1
 
 
 def test_it_is_a_namespace() -> None:
