@@ -12,6 +12,9 @@ from gpualgo.numpy import _ufunc_names
 from gpualgo.numpy._arguments import (
     NotTaken,
 )
+from gpualgo.numpy._counts import (
+    bincount,
+)
 from gpualgo.numpy._differences import (
     diff,
     ediff1d,
@@ -39,6 +42,14 @@ from gpualgo.numpy._extremes import (
     max,
     min,
     ptp,
+)
+from gpualgo.numpy._histograms import (
+    histogram,
+    histogram_bin_edges,
+)
+from gpualgo.numpy._histograms_joint import (
+    histogram2d,
+    histogramdd,
 )
 from gpualgo.numpy._moments import (
     average,
@@ -125,8 +136,13 @@ from gpualgo.numpy._unique import (
 from gpualgo.numpy._vectorize import (
     vectorize,
 )
+from gpualgo.numpy._wrap import (
+    Namespace,
+    wrap,
+)
 
 __all__ = [
+    "Namespace",
     "NotTaken",
     "all",
     "amax",
@@ -140,6 +156,7 @@ __all__ = [
     "argwhere",
     "around",
     "average",
+    "bincount",
     "clip",
     "compress",
     "count_nonzero",
@@ -154,6 +171,10 @@ __all__ = [
     "extract",
     "fix",
     "flatnonzero",
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
     "imag",
     "inner",
     "intersect1d",
@@ -208,6 +229,7 @@ __all__ = [
     "vdot",
     "vectorize",
     "where",
+    "wrap",
 ]
 __all__ += _ufunc_names.__all__
 
