@@ -21,6 +21,9 @@ class Holder:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.arange(4.0)
 
+    def __repr__(self) -> str:
+        return type(self).__name__
+
 
 class Foreign(Holder):
     """An array of a library that has NumPy's functions itself."""
