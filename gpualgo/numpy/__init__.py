@@ -11,17 +11,8 @@ from typing import Any
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._extremes import amax, amin, argmax, argmin, max, min, ptp
 from gpualgo.numpy._moments import average, mean, std, var
-from gpualgo.numpy._nan import (
-    nanargmax,
-    nanargmin,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
+from gpualgo.numpy._nan import nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar
+from gpualgo.numpy._nan_places import nanargmax, nanargmin
 from gpualgo.numpy._reductions import all, any, count_nonzero, prod, sum
 
 __all__ = [
