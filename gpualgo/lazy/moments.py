@@ -15,6 +15,7 @@ from gpualgo._algorithms.reduce import reduce
 from gpualgo._base import dtypes
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
+from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
 
@@ -36,6 +37,13 @@ def wide_of(kind: Dtype) -> Dtype:
 
 def _joined(a: Any, b: Any) -> Any:
     count, distance = a[0] + b[0], b[1] - a[1]
+    share = b[0] / count
+    squares = distance * distance * (a[0] * share)
+    return count, a[1] + distance * share, a[2] + b[2] + squares
+
+
+def _joined_some(a: Any, b: Any) -> Any:
+    count, distance = a[0] + b[0], b[1] - a[1]
     share = b[0] / max(count, 1)  # of nothing and nothing: nothing
     squares = distance * distance * (a[0] * share)
     return count, a[1] + distance * share, a[2] + b[2] + squares
@@ -46,6 +54,12 @@ def _joined_complex(a: Any, b: Any) -> Any:
     share = b[0] / max(count, 1)
     squares = (x * x + y * y) * (a[0] * share)
     return count, a[1] + x * share, a[2] + y * share, a[3] + b[3] + squares
+
+
+# In whatever order: rounding differs alone.
+_ALL, _SOME, _COMPLEX = (
+    Operator(fn, commutative=True) for fn in (_joined, _joined_some, _joined_complex)
+)
 
 
 def _one(x: Any) -> Any:
@@ -73,7 +87,7 @@ def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[
     """
     acc = wide_of(kind)
     real, is_complex = real_of(acc), acc.kind == "c"
-    op = _joined_complex if is_complex else _joined
+    op = _COMPLEX if is_complex else _ALL if mask is None else _SOME
     if mask is not None:
         one = _one_complex_where if is_complex else _one_where
         elements: Any = applied(one, (mask, lazy_as(x, acc)), "")
@@ -122,8 +136,11 @@ def _counted(mask: Any, x: Any, none: Any) -> Any:
     return np.int64(mask), np.where(mask, x, none)
 
 
-def added(a: Any, b: Any) -> Any:
+def _added(a: Any, b: Any) -> Any:
     return a[0] + b[0], a[1] + b[1]
+
+
+added = Operator(_added, commutative=True)
 
 
 def counted_sums(

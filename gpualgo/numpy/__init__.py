@@ -68,6 +68,10 @@ from gpualgo.numpy._nan import (
     nansum,
     nanvar,
 )
+from gpualgo.numpy._nan_places import (
+    nanargmax,
+    nanargmin,
+)
 from gpualgo.numpy._nan_ranks import (
     nanmedian,
     nanpercentile,

@@ -30,7 +30,8 @@ from gpualgo.numpy._reducing import (
     warn,
 )
 
-_FEW = 1 << 14  # fewer elements of host memory NumPy has done before ours have begun
+# Fewer elements of host memory NumPy has done before ours have begun.
+_FEW, _FEW_OF_SPREADS = 1 << 13, 1 << 16
 _QUIET = "overflow and NaN are not warned of; of device arrays neither are empty slices"
 
 
@@ -190,7 +191,7 @@ _PASSES = (
 )
 
 
-@numpys(_PASSES, few=_FEW, differs=_QUIET)
+@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=_QUIET)
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
@@ -208,7 +209,7 @@ def var(
     return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "var")
 
 
-@numpys(_PASSES, few=_FEW, differs=_QUIET)
+@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=_QUIET)
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,

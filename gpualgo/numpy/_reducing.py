@@ -190,7 +190,7 @@ def settled(found: Any, kind: Dtype, out: Any, name: str) -> Any:
     own = _results.dtype_of(found, name)
     if isinstance(found, (np.generic, np.ndarray)):
         if out is None:
-            return found if own == wanted else np.asarray(found).astype(wanted)[()]
+            return np.asarray(found).astype(wanted, copy=False)[()]
         if out.shape != np.shape(found):
             raise ValueError(f"{name}: out has shape {out.shape}, the result has {np.shape(found)}")
         np.copyto(out, found, casting="unsafe")

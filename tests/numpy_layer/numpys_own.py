@@ -124,6 +124,8 @@ def assert_same(backend: Backend, got: Any, want: Any, ulps: float, told: str) -
         if isinstance(got, (np.generic, np.ndarray, int, float, complex, bool))
         else backend.to_host(got)
     )
+    if backend.xp is np:
+        assert isinstance(got, np.ndarray) == isinstance(want, np.ndarray), f"array? {told}"
     wanted = np.asarray(want)
     made = np.asarray(host)
     assert made.dtype == wanted.dtype, told

@@ -25,6 +25,8 @@ SMALL = settings(
 @given(st.data())
 def test_sums(backend: Backend, name: str, data: Any) -> None:
     x = data.draw(arrays())
+    if name.endswith("prod") and x.dtype.kind == "c":  # with infinities the order shows
+        x = np.where(np.isinf(x), x.dtype.type(2), x)
     kwargs = data.draw(reduction_options(x))
     if data.draw(st.booleans()):
         kwargs["initial"] = data.draw(st.sampled_from([0, 2]))
