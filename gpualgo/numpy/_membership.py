@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._api import unique as sorting
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy import _order_of_complex, _orders, _results
+from gpualgo.numpy import _function, _order_of_complex, _orders, _results
 from gpualgo.numpy._arguments import is_host
 
 _FEW = 7  # that an element is compared with one by one
 _TABLE = 6  # bytes of a table for each element, as NumPy has it
+_DENSE = 16  # elements for each byte of a table that all cores fill
 
 
 def are_among(x: Any, others: Any, invert: bool, where: str) -> Any:
@@ -79,7 +81,9 @@ def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> A
     if is_host(others) and is_host(x):
         low, high = (int(one) for one in minmax(others))
         if high - low <= _TABLE * (x.size + others.size):
-            return _in_table(x, others, own, low, high, invert)
+            if _function.is_few(x.size, sys.maxsize) and high - low > others.size // _DENSE:
+                return np.isin(x, others, invert=invert)  # whose plain stores are sooner done
+            return _in_table(x, others, low, high, invert)
     common = np.result_type(own, kind)
     if common.kind != "f":
         return _among(_as(x, common, own), _as(others, common, kind), invert)
@@ -104,29 +108,39 @@ def _or(found: Any, fits: Any) -> Any:
     return found or not fits
 
 
-def _in_table(x: Any, others: Any, own: Any, low: int, high: int, invert: bool) -> Any:
+def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     """Look integers up in a table of bools, whose last stands for all that it does not reach."""
-    size = high - low + 1
-    places = lazy.transform(_place, others, others.dtype.type(low))
+    size, first = high - low + 1, others.dtype.type(low)
+    places = lazy.transform(_place, others, first)
     table = reduce_by_index(places, lazy.full(others.shape, True), size + 1, False, np.logical_or)
-    least, most = (0, 1) if own.kind == "b" else (np.iinfo(own).min, np.iinfo(own).max)
-    if low > most or high < least:
-        return transform(_true if invert else _false, x)
-    first, last = own.type(max(low, least)), own.type(min(high, most))
-    slots = lazy.transform(_slot, x, first, last, np.int64(int(first) - low), np.int64(size))
+    slot = _slot
+    if (x.dtype == np.uint64) != (others.dtype == np.uint64):
+        slot = _slot_unsigned if x.dtype == np.uint64 else _slot_signed
+    slots = lazy.transform(slot, x, first)
     found = lazy.take(table, slots, mode="clip")
     return transform(np.logical_not, found) if invert else copy(found)
 
 
 def _place(a: Any, low: Any) -> Any:
-    return np.int64(a) - np.int64(low)  # modulo 2**64, as both are cast
+    return np.int64(a) - np.int64(low)
 
 
-def _slot(a: Any, first: Any, last: Any, start: Any, outside: Any) -> Any:
-    """Return where an integer stands in a table."""
-    if first <= a <= last:
-        return np.int64(a) - np.int64(first) + start
-    return outside
+def _slot(a: Any, low: Any) -> Any:
+    """Return where an integer stands in a table: modulo 2**64, so that what lies below is far."""
+    return np.uint64(np.int64(a) - np.int64(low))
+
+
+def _slot_unsigned(a: Any, low: Any) -> Any:
+    """Return the same of uint64 among integers with a sign."""
+    return _slot(a, low) if _fits_int64(a) else _OUTSIDE
+
+
+def _slot_signed(a: Any, low: Any) -> Any:
+    """Return the same of integers with a sign among uint64."""
+    return _slot(a, low) if np.int64(a) >= 0 else _OUTSIDE
+
+
+_OUTSIDE = np.uint64(2**64 - 1)
 
 
 # --- a few --------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpualgo import lazy
+from gpualgo._algorithms.merge_sort import merge_sort
 from gpualgo._algorithms.radix_sort import argsort
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
@@ -26,22 +26,38 @@ def fields(x: Any) -> list[Any]:
     return [lazy.transform(part, x) for part in parts]
 
 
-def fields_of_rows(rows: Any) -> list[Any]:
-    """Return the columns of a lazy array of two axes as what is sorted by."""
-    return [field for j in range(rows.shape[1]) for field in fields(rows[:, j])]
+def order_of_rows(rows: Any) -> Any:
+    """Return the stable order of the rows of an array of two axes: its first columns decide first.
+
+    Of few columns by one sort; else by comparing rows, of which few columns decide mostly.
+    """
+    whole = lazy.asarray(rows)
+    columns = [field for j in range(min(whole.shape[1], _MOST_FIELDS + 1))
+               for field in fields(whole[:, j])]  # fmt: skip
+    if len(columns) <= _MOST_FIELDS:
+        return order_by(columns)
+    before = _order_of_complex.less if whole.dtype.kind == "c" else _before
+    count, length = whole.shape
+
+    def less(i: Any, j: Any) -> Any:
+        for k in range(length):
+            a, b = rows[i, k], rows[j, k]
+            if before(a, b):
+                return True
+            if before(b, a):
+                return False
+        return False
+
+    return merge_sort(counted(count, rows), less=less)
 
 
-def order_by(given: Sequence[Any]) -> Any:
-    """Return the stable order by arrays of one axis, of which the first decide first."""
-    given = list(given)
-    order = None
-    while given:  # those that decide last come first
-        last, given = given[-_MOST_FIELDS:], given[:-_MOST_FIELDS]
-        if order is not None:
-            last = [lazy.take(x, order) for x in last]
-        found = argsort(last[0] if len(last) == 1 else tuple(last))
-        order = found if order is None else copy(lazy.take(order, found))
-    return order
+def _before(a: Any, b: Any) -> Any:
+    return a < b or (a == a and b != b)
+
+
+def order_by(columns: list[Any]) -> Any:
+    """Return the stable order by up to 8 arrays of one axis, of which the first decide first."""
+    return argsort(columns[0] if len(columns) == 1 else tuple(columns))
 
 
 def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
@@ -55,6 +71,11 @@ def zeros(count: int, like: Any) -> Any:
     """Return so many zeros of int64 in the library of an array."""
     made = lazy.full((count,), np.int64(0))
     return copy(beside(made, as_view(like, "like"), "zeros"))
+
+
+def counted(count: int, like: Any) -> Any:
+    """Return the numbers from 0 up in the library of an array."""
+    return copy(beside(lazy.arange(count), as_view(like, "like"), "counted"))
 
 
 def _zero(a: Any) -> Any:

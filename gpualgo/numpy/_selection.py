@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,10 @@ def _within(marked: Any, length: int, where: str) -> Any:
 
 
 @numpys(
-    "As `extract`; along an axis one selection of positions and one pass that gathers", arrays=2
+    "As `extract`; along an axis one selection of positions and one pass that gathers. In host "
+    "memory it is NumPy's own",
+    arrays=2,
+    few=sys.maxsize,
 )
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Return the slices along an axis where a condition is true; without one of the flat array.

@@ -164,13 +164,11 @@ def _slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     x = copy(x) if is_lazy(x) else x
     moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
     count, size = moved.shape[0], math.prod(moved.shape[1:])
-    rows = moved.reshape(count, size)
-    if axis or moved.ndim > 2:
-        rows = lazy.asarray(copy(rows))
+    rows = x if not axis and moved.ndim == 2 else copy(moved.reshape(count, size))
     numbers = _orders.zeros(count, x)
     order = None
-    if rows.size:
-        order = _orders.order_by(_orders.fields_of_rows(rows))
+    if count and size:
+        order = _orders.order_of_rows(rows)
         _number(numbers, rows, order)
     _, index, *counts = sorting.of_runs(
         numbers, order, sorting.Wanted(indices=True, counts=wanted.counts), (count,)
@@ -185,7 +183,7 @@ def _slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
 
 def _number(numbers: Any, rows: Any, order: Any) -> None:
     """Count among rows in order those that are unlike the one before, up to each of them."""
-    if rows.shape[0] > 1:
+    if len(numbers) > 1:
         here, before = (lazy.take(rows, part, axis=0) for part in (order[1:], order[:-1]))
         begins = reduce(lazy.transform(_differs, here, before), 0, max, axis=1)
         inclusive_scan(begins, out=numbers[1:])

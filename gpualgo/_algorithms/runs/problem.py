@@ -112,12 +112,13 @@ class Runs(Problem):
             count[...] = cpu.heads(self.source, spread, outs, None, op)
             return
         *outs, lengths = outs
-        starts = np.empty(min(num_items, len(lengths) + 1), COUNT)
+        starts = np.empty(min(num_items, len(lengths)) + 1, COUNT)
         found = cpu.heads(self.source, spread, outs, starts, op)
         count[...] = found
         shown = min(found, len(lengths))
-        ends = np.array([num_items] if shown == found else [], COUNT)
-        lengths[:shown] = np.diff(np.append(starts[: min(found, len(starts))], ends))[:shown]
+        if found < len(starts):
+            starts[found] = num_items
+        np.subtract(starts[1 : shown + 1], starts[:shown], lengths[:shown])
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
