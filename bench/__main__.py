@@ -18,6 +18,7 @@ from bench import (
     bench_layouts,
     bench_lazy,
     bench_merge_sort,
+    bench_numpy,
     bench_radix_sort,
     bench_reduce,
     bench_runs,
@@ -39,7 +40,7 @@ MODULES = (
     bench_reduce, bench_transform, bench_scan, bench_radix_sort, bench_merge_sort,
     bench_searchsorted, bench_histogram, bench_extremes, bench_lazy, bench_select, bench_runs,
     bench_by_key, bench_adjacent_difference, bench_top_k, bench_segments, bench_tuples,
-    bench_layouts, bench_small,
+    bench_layouts, bench_small, bench_numpy,
 )  # fmt: skip
 
 

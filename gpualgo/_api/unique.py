@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gpualgo import lazy
+from gpualgo._algorithms.by_index import reduce_by_index
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.runs import solve
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_bytes_view, overlap
-from gpualgo._lazy import combining, is_lazy
-from gpualgo._pipeline import checks, inputs
+from gpualgo._lazy import combining, is_lazy, places
+from gpualgo._pipeline import checks, inputs, refusals
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 _WHERE = "unique"
+_MOST_TABLE = 1 << 30  # results of `reduce_by_index`
 
 
 def unique(
@@ -89,22 +91,68 @@ def unique(
         keys = x if consecutive else _sorted(x, stream)
         return solve(keys, None, False, _WHERE, out, out_count, stream)
     index, inverse, counts = more
-    keys = _flat(copy(x, stream=stream)) if consecutive else _sorted(x, stream)
-    order: Any = None if consecutive else _order(x, stream)
-    values, lengths = solve(keys, None, True, _WHERE, None, None, stream)
+    if consecutive:
+        keys, order = _flat(copy(x, stream=stream)), None
+    else:
+        keys, order = in_order(x, index or inverse, stream)
+    wanted = Wanted(index, inverse, counts)
+    return of_runs(keys, order, wanted, shape, stream=stream)
+
+
+class Wanted(NamedTuple):
+    """What is told besides the distinct elements."""
+
+    indices: bool = False
+    inverse: bool = False
+    counts: bool = False
+
+
+def in_order(x: Any, needs_order: bool, stream: Any = None) -> tuple[Any, Any]:
+    """Return all elements in order, flattened, and where in x they stand, where that is needed."""
+    if not needs_order or any(one is not x for one in _leaves(x)):  # numbers of tuples go along
+        return _sorted(x, stream), _order(x, stream) if needs_order else None
+    if is_lazy(x):
+        x = copy(x, stream=stream)
+    order = _order(x, stream)
+    if not order.shape[0]:
+        return copy(x, stream=stream).reshape(-1), order
+    whole = lazy.take(places.aligned(x, f"{_WHERE}: x"), order)
+    return copy(whole, stream=stream), order
+
+
+def of_runs(
+    keys: Any, order: Any, wanted: Wanted, shape: tuple[int, ...], *, eq: Any = None,
+    differs: Any = None, stream: Any = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Return the first of each run, and what is told of it, of elements that were put in order.
+
+    `order` is where these stand in an array of a shape, None where they stand there as they are.
+    `eq` tells what one run is, as of `run_length_encode`; `differs` gives int64 1 where two numbers
+    are of two, else 0.
+    """
+    values, lengths = solve(keys, eq, True, _WHERE, None, None, stream)
     found = [values]
     is_moved = order is not None and lengths.shape[0] > 0
-    if index:
+    if wanted.indices:
         starts = exclusive_scan(lengths, stream=stream)
         found.append(copy(lazy.take(order, starts), stream=stream) if is_moved else starts)
-    if inverse:
-        numbers = _numbers(list(_leaves(keys)), stream)
+    if wanted.inverse:
+        numbers = _numbers(list(_leaves(keys)), differs or _differs, stream)
         if is_moved:
-            numbers = copy(lazy.take(numbers, argsort(order, stream=stream)), stream=stream)
+            numbers = put_back(order, numbers, stream)
         found.append(numbers.reshape(shape))
-    if counts:
+    if wanted.counts:
         found.append(lengths)
     return tuple(found)
+
+
+def put_back(order: Any, values: Any, stream: Any = None) -> Any:
+    """Return values where they were before they were put into an order: ``result[order] = x``."""
+    size = values.shape[0]
+    if isinstance(order, np.ndarray) and size < _MOST_TABLE:
+        return reduce_by_index(order, values, size, stream=stream)
+    bits = max(1, (size - 1).bit_length())
+    return radix_sort(order, values, end_bit=bits, stream=stream)[1]
 
 
 def _shape(x: Any, *outs: Any) -> tuple[int, ...]:
@@ -136,13 +184,8 @@ def _leaves(x: Any) -> Iterator[Any]:
 
 def _sorted(x: Any, stream: Any) -> Any:
     """Return all elements in order, flattened."""
-    try:
+    with refusals.told_by(_WHERE, "radix_sort", {"keys": "x"}):
         return radix_sort(x, axis=None, stream=stream)
-    except (TypeError, ValueError) as error:
-        text = str(error)
-        if text.startswith("radix_sort: keys"):
-            error.args = (text.replace("radix_sort: keys", f"{_WHERE}: x", 1),)
-        raise
 
 
 def _order(x: Any, stream: Any) -> Any:
@@ -158,14 +201,14 @@ def _flat(x: Any) -> Any:
     return type(x)._make(items) if hasattr(x, "_make") else tuple(items)
 
 
-def _numbers(parts: list[Any], stream: Any) -> Any:
+def _numbers(parts: list[Any], apart: Any, stream: Any) -> Any:
     """Return which run each element belongs to, counted from 0."""
     numbers = transform(_zero, parts[0], stream=stream)
     if numbers.shape[0] < 2:
         return numbers
     begins: Any = None
     for part in parts:
-        differs = lazy.transform(_differs, part[:-1], part[1:])
+        differs = lazy.transform(apart, part[:-1], part[1:])
         begins = differs if begins is None else lazy.transform(max, begins, differs)
     inclusive_scan(begins, out=numbers[1:], stream=stream)
     return numbers

@@ -41,16 +41,19 @@ class Launch:
     """A kernel and its table of arguments but for some words, which each call brings."""
 
     __slots__ = (
-        "_is_light", "_kernel", "_run_kernel", "_tables", "places", "scratch_bytes", "table",
-        "tasks", "work",
+        "_held", "_is_light", "_kernel", "_run_kernel", "_tables", "places", "scratch_bytes",
+        "table", "tasks", "work",
     )  # fmt: skip
 
     def __init__(
         self, kernel: Kernel, table: np.ndarray[Any, Any], places: Sequence[int],
-        scratch_bytes: int, tasks: int, work: int,
+        scratch_bytes: int, tasks: int, work: int, held: Any = None,
     ) -> None:  # fmt: skip
-        """`places`: where in the table words are to come; `work`: as of `threads.run`."""
-        self._kernel, self.table = kernel, table
+        """`places`: where in the table words are to come; `work`: as of `threads.run`.
+
+        `held`: code whose address is in the table.
+        """
+        self._kernel, self.table, self._held = kernel, table, held
         self._run_kernel = unchecked(kernel)
         self.places, self.scratch_bytes = tuple(places), scratch_bytes
         self.tasks, self.work = tasks, work

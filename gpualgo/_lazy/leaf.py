@@ -23,6 +23,8 @@ Array = np.ndarray[Any, Any]
 class _Interface:
     """What NumPy makes an array of that it does not own."""
 
+    held: Any = None  # whose memory it is
+
     def __init__(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         self.__array_interface__ = {
             "version": 3, "typestr": "|V1", "data": (address, True), "shape": shape,
@@ -97,6 +99,21 @@ def of_view(view: View) -> Leaf:
         array = view.library.to_numpy(view.owner)
         return Leaf(array, view.dtype, CPU, view.library, view.owner)
     array = np.asarray(_Interface(address_of(view), view.shape, view.strides))
+    return Leaf(array, view.dtype, view.device, view.library, view.owner)
+
+
+def within(view: View, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Leaf:
+    """Return the leaf of elements of an array, from an address within it on."""
+    interface = _Interface(address, shape, strides)
+    if view.device == CPU:
+        interface.held = view.owner
+        dtype = view.dtype
+        is_plain = dtype.isbuiltin == 1
+        interface.__array_interface__["typestr"] = dtype.str if is_plain else f"|V{dtype.itemsize}"
+        array = np.asarray(interface)
+        array = array if is_plain else array.view(dtype)
+    else:
+        array = np.asarray(interface)
     return Leaf(array, view.dtype, view.device, view.library, view.owner)
 
 

@@ -118,7 +118,7 @@ def of_loop(
 
 
 def kinds_of(inputs: Sequence[Any], name: str) -> list[Any]:
-    """Return the dtypes of arguments for ``resolve_dtypes``: of Python's numbers their types."""
+    """Return arguments' dtypes as ``resolve_dtypes`` takes them: of Python's numbers types."""
     return [type(x) if type(x) in (int, float, complex) else _dtype_of(x, name) for x in inputs]
 
 

@@ -32,6 +32,11 @@ _UNKNOWN = object()
 PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
 
 
+def is_plain(init: Any) -> bool:
+    """Return whether a start value that is the same object is the same value."""
+    return type(init) in PLAIN or (type(init) is tuple and PLAIN.issuperset(map(type, init)))
+
+
 Prepared: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
 """A call on the CPU: inputs, before they are broadcast, new results, and init's address or 0."""
 
@@ -165,7 +170,7 @@ class Problem:
             return b"", 0, init.ptr, 0
         encoded = self.encode(init)
         found: Start = NO_START if encoded is None else (encoded.tobytes(), 1, 0, 0)
-        if type(init) in PLAIN:
+        if is_plain(init):
             self.last_start = (init, found)
         return found
 

@@ -127,7 +127,7 @@ def _joined_differences(parts: Sequence[Any], kind: Any, axis: int) -> Any:
     like = next((x for x in parts if not is_lazy(x)), parts[0])
     length = sum(x.shape[axis] for x in parts) - 1
     shape = (*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :])
-    result = _results.empty_as(like, tuple(shape), kind)
+    result = _results.new(like, tuple(shape), kind)
     at, before = 0, None
     for part in parts:
         own = _results.dtype_of(part, "diff")
@@ -167,7 +167,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         return _real(_differences(x, 1, 0), ary)
     count, first = max(x.shape[0] - 1, 0), 0 if begin is None else begin.shape[0]
     last = 0 if end is None else end.shape[0]
-    result = _results.empty_as(x, (first + count + last,), kind)
+    result = _results.new(x, (first + count + last,), kind)
     for part, at in ((begin, 0), (end, first + count)):
         if part is not None and part.shape[0]:
             made = ufuncs.cast(part, part.dtype, kind, "ediff1d")

@@ -45,8 +45,8 @@ def numpys(
     passes
         How often it goes over memory, for the docs.
     arrays
-        How many of the first positional arguments are arrays, which come as `array_of` makes them;
-        None, for one that is left out, and Python's numbers stay as they are.
+        How many of the first positional arguments are arrays, which come as `array_of` makes them.
+        Behind the first one None, where it is left out, and Python's numbers stay as they are.
     few
         Host arrays of fewer elements in all go to NumPy's function, unless a GPU is named; 0: none.
     differs
@@ -74,7 +74,7 @@ def numpys(
             for i in range(min(arrays, len(given))):
                 x = given[i]
                 if type(x) is not np.ndarray or dtypes.name_of(x.dtype) is None:
-                    if x is None or type(x) in _NUMBERS:
+                    if i and (x is None or type(x) in _NUMBERS):
                         continue
                     x = given[i] = array_of(x, f"{name}: {names[i]}")
                     if type(x) is not np.ndarray:
@@ -91,6 +91,14 @@ def numpys(
         return call
 
     return made
+
+
+def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return ours for a function of NumPy's; None, where there is none."""
+    for entry in TABLE.values():
+        if entry.native is function:
+            return entry.function
+    return None
 
 
 _NUMBERS = frozenset((bool, int, float, complex))

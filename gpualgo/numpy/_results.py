@@ -10,9 +10,10 @@ import numpy as np
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_view, view_of
-from gpualgo._base import dtypes
-from gpualgo._lazy import is_lazy, ufuncs
-from gpualgo._lazy.combining import beside
+from gpualgo._base import dtypes, recording
+from gpualgo._driver import staging
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import combining, is_lazy, ufuncs
 from gpualgo._pipeline import checks
 from gpualgo.lazy import full, reductions
 
@@ -77,6 +78,33 @@ def finished(op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: A
     return out
 
 
+def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") -> Any:
+    """Return a new array in x's library, where x lies."""
+    if type(x) is np.ndarray:
+        return np.empty(shape, kind)
+    view = x.views[0] if is_lazy(x) else as_view(x, where)
+    if view.device == CPU:
+        return view.library.from_numpy(np.empty(shape, kind), view.owner)
+    return view.library.empty(shape, kind, view.device, None)
+
+
+def beside(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
+    """Return an array of the host as a new one in x's library, where x lies; x is not lazy."""
+    if recording.is_capturing():
+        raise TypeError(
+            f"{where}: an array of the host is copied to the GPU, which a graph does not record; "
+            "pass one of the GPU"
+        )
+    found = new(x, values.shape, values.dtype, where)
+    target = as_view(found, where)
+    if target.device == CPU:
+        target.library.to_numpy(found)[...] = values
+    else:
+        stream = target.library.stream(target.device)
+        staging.upload(np.array(values), target.library.pointer(found), target.device, stream)
+    return found
+
+
 def axis_of(axis: Any, ndim: int, where: str) -> int:
     """Return one axis as a number that is not negative."""
     found = checks.axis_of(checks.plain_axis(axis, where, "an int"), ndim, where)
@@ -90,16 +118,6 @@ def summed(own: Dtype, dtype: Any, where: str) -> Dtype:
     return reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, where)
 
 
-def empty_as(x: Any, shape: tuple[int, ...], kind: Dtype) -> Any:
-    """Return new memory in the library and on the device of an array, real or lazy."""
-    if type(x) is np.ndarray:
-        return np.empty(shape, kind)
-    view = x.views[0] if is_lazy(x) else view_of(x, "an array")
-    if view.device < 0:
-        return np.empty(shape, kind)
-    return view.library.empty(shape, kind, view.device, None)
-
-
 def filled(out: Any, value: Any) -> None:
     """Write one number to all elements of an array."""
     if isinstance(out, np.ndarray):
@@ -107,7 +125,7 @@ def filled(out: Any, value: Any) -> None:
         return
     view = view_of(out, "out")
     number = full(tuple(out.shape), value, dtype=view.dtype)
-    copy(beside(number, view, "out"), out=out)
+    copy(combining.beside(number, view, "out"), out=out)
 
 
 def stored(x: Any, out: Any, where: str) -> Any:

@@ -109,7 +109,7 @@ def _cumulative(
     out = _results.out_of(out, name)
     if out is None:
         kind = _results.summed(_results.dtype_of(x, name), dtype, name)
-        out = _results.empty_as(x, shape, kind)
+        out = _results.new(x, shape, kind)
     elif tuple(out.shape) != shape:
         raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
     before = (slice(None),) * at

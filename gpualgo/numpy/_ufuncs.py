@@ -15,7 +15,7 @@ from gpualgo.lazy import reductions
 from gpualgo.numpy import _function, _loops, _results, _ufunc_calls, _ufunc_docs
 from gpualgo.numpy._accumulating import accumulated
 from gpualgo.numpy._arguments import NotTaken, array_of
-from gpualgo.numpy._reductions import reduced
+from gpualgo.numpy._reducing import reduced
 
 _UNSET: Any = np._NoValue
 _ALL = 1 << 62  # a ufunc alone in host memory: NumPy's loops, of any number of elements

@@ -149,3 +149,18 @@ def assert_close(made: Any, wanted: Any, ulps: float, told: str) -> None:
         unit = float(np.spacing(np.maximum(largest, np.finfo(wanted.dtype).tiny)))
         distance = np.abs(made[finite].astype(float) - wanted[finite].astype(float)).max()
         assert distance <= ulps * unit, told
+
+
+@st.composite
+def reduction_options(
+    draw: st.DrawFn, x: np.ndarray[Any, Any], *, where: bool = True, tuples: bool = True
+) -> dict[str, Any]:
+    """Return some of the options that most reductions of an array have."""
+    options: dict[str, Any] = {}
+    if draw(st.booleans()):
+        options["axis"] = draw(axes(x.ndim, tuples=tuples))
+    if draw(st.booleans()):
+        options["keepdims"] = draw(st.booleans())
+    if where and draw(st.integers(0, 2)) == 0:
+        options["where"] = draw(arrays([np.dtype(bool)], shape=x.shape))
+    return options

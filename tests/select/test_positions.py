@@ -54,3 +54,15 @@ def test_no_more_than_there_is_room_for(backend: Backend) -> None:
     assert backend.to_host(count) == keep.sum()
     np.testing.assert_array_equal(backend.to_host(out)[:4096], np.flatnonzero(keep)[:4096])
     assert (backend.to_host(out)[4096:] == -7).all()
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_bytes_that_are_true(backend: Backend, offset: int) -> None:
+    values = np.random.default_rng(1).choice(np.array([0, 0, 1, 2, 8, 128, 255], np.uint8), 9001)
+    keep = values.view(bool)[offset:]  # as other libraries may have them
+    given = backend.to_device(keep)
+    kept, rest = ga.stable_partition(lazy.arange(len(keep)) + 5, given)
+    np.testing.assert_array_equal(backend.to_host(kept), np.flatnonzero(values[offset:]) + 5)
+    np.testing.assert_array_equal(backend.to_host(rest), np.flatnonzero(values[offset:] == 0) + 5)
+    places = ga.select(lazy.arange(len(keep))[2:], given[2:])
+    np.testing.assert_array_equal(backend.to_host(places), np.flatnonzero(values[offset + 2 :]) + 2)

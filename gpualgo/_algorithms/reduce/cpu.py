@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpualgo._algorithms.reduce import cpu_numpy
 from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of, step_of
 from gpualgo._base import records, threads
@@ -56,6 +57,10 @@ def reduce(
     is a 0-d array of acc. Every argument has been checked. Reads x once; the association is a
     function of shapes, strides and dtypes only, so that the bits never depend on threads.
     """
+    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc) if init is None else None
+    if fold is not None:
+        cpu_numpy.folded(fold, leaves[0], outs[0])
+        return
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, source, axes)
     if inner:
@@ -80,10 +85,8 @@ def _fold(
     starts: list[int], layout: Layout, outs: Sequence[Array], op: Operator, init: Array | None,
     acc: Dtype,
 ) -> None:  # fmt: skip
-    compute = 0
-    if isinstance(layout.dtype, records.Computed):
-        code = computing(op.source, layout.dtype, acc, _capacity(layout, acc))
-        compute = code.address  # it is held until the end
+    code = computed_by(op, layout, acc)
+    compute = 0 if code is None else code.address  # it is held until the end
     partials: list[Array] = []  # kept until they have been read
     while (parts := num_parts(layout, acc)) > 1:
         count = prod(dim[0] for dim in layout.kept) * parts
@@ -95,6 +98,13 @@ def _fold(
     start = 0 if init is None else address(init)
     places = [address(out) for out in outs]
     _run(kernel(op, acc, layout), pass_of(layout, None, acc), starts, places, start, compute)
+
+
+def computed_by(op: Operator, layout: Layout, acc: Dtype) -> Any:
+    """Return the code that makes the elements, None where they are read as they are."""
+    if not isinstance(layout.dtype, records.Computed):
+        return None
+    return computing(op.source, layout.dtype, acc, _capacity(layout, acc))
 
 
 def num_parts(layout: Layout, acc: Dtype) -> int:

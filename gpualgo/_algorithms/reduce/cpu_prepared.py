@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from gpualgo._algorithms.reduce import cpu_numpy
 from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._algorithms.reduce.cpu import (
     Array,
@@ -15,6 +16,7 @@ from gpualgo._algorithms.reduce.cpu import (
     Element,
     Pass,
     between,
+    computed_by,
     kernel,
     num_parts,
     pass_of,
@@ -28,6 +30,7 @@ from gpualgo._cpu.launch import Launch, Steps
 from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
+    from gpualgo._cpu.image import Loaded
     from gpualgo._pipeline.problem import Prepared
 
 _Ways: TypeAlias = tuple[list[tuple[Launch, int]], Steps | None]
@@ -38,9 +41,28 @@ def prepared(
     source: Element, acc: Dtype,
 ) -> Prepared | None:  # fmt: skip
     """Return what `reduce` does for arrays of these layouts; None: it is more than passes."""
+    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc)
+    if fold is None:
+        return _prepared(leaves, outs, op, axes, source, acc)
+    by_kernels: list[Prepared | None] = []  # which take a start as well
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        if not init:
+            cpu_numpy.folded(fold, arrays[0], outs[0])
+            return
+        if not by_kernels:
+            by_kernels.append(_prepared(arrays, outs, op, axes, source, acc))
+        assert by_kernels[0] is not None  # as op commutes
+        by_kernels[0](arrays, outs, init)
+
+    return run
+
+
+def _prepared(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
+    source: Element, acc: Dtype,
+) -> Prepared | None:  # fmt: skip
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
-    if isinstance(source, records.Computed):
-        return None
     if not op.commutative and inner_axes(shape, strides, source, axes):
         return None
     out_strides = tuple([out.strides for out in outs])
@@ -88,20 +110,27 @@ def prepared(
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Ways:
     """Return the passes, each with how many partials it leaves, the last one none; and as one."""
     passes: list[tuple[Launch, int]] = []
+    code = computed_by(op, layout, acc)
     while (parts := num_parts(layout, acc)) > 1:
         after = between(layout, parts, acc)
-        launch = _launch(kernel(op, acc, layout), pass_of(layout, after, acc))
+        launch = _launch(kernel(op, acc, layout), pass_of(layout, after, acc), code)
         passes.append((launch, prod(dim[0] for dim in layout.kept) * parts))
-        layout = after
-    passes.append((_launch(kernel(op, acc, layout), pass_of(layout, None, acc)), 0))
+        layout, code = after, None
+    passes.append((_launch(kernel(op, acc, layout), pass_of(layout, None, acc), code), 0))
     if len(passes) == 1 or passes[0][0].work >= threads.LARGE_BYTES:
         return passes, None
     sizes = [[count * number.itemsize for number in records.leaves(acc)] for _, count in passes]
     return passes, Steps([launch for launch, _ in passes], sizes[:-1])
 
 
-def _launch(kernel: Kernel, which: Pass) -> Launch:
-    """Return a pass whose words are those of init, of what it reads and of what it writes."""
-    every = range(len(which.words))
+def _launch(kernel: Kernel, which: Pass, code: Loaded | None) -> Launch:
+    """Return a pass whose words are those of init, of what it reads and of what it writes.
+
+    `code` makes the elements, where they are computed.
+    """
+    words, every = which.words, range(len(which.words))
+    if code is not None:
+        words = words.copy()
+        words[rk.COMPUTE] = code.address
     places = (rk.INIT, *every[which.starts][: which.reads], *every[which.outs][: which.writes])
-    return Launch(kernel, which.words, places, which.num_bytes, which.num_tasks, which.work)
+    return Launch(kernel, words, places, which.num_bytes, which.num_tasks, which.work, code)

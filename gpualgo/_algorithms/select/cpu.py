@@ -80,8 +80,10 @@ class Job:
         element, room = records.held(source), Room()
         room.take(at.SLOTS)
         numbers = records.leaves(source)
+        is_plain = kept == MARKED and not isinstance(source, records.Computed)
+        self.counts = [is_plain and _rises(number, dims, k) for k, number in enumerate(numbers)]
         self.reads = [
-            [*_read(array, number, dims, k, room), *(dim[1 + k] for dim in dims)]
+            [*_read(array, number, dims, k, room, self.counts[k]), *(dim[1 + k] for dim in dims)]
             for k, (array, number) in enumerate(zip(arrays, numbers, strict=True))
         ]
         self.held: list[Any] = []  # code that is called by its address
@@ -162,7 +164,10 @@ class Job:
 
     def table(self, places: int, per_task: int, is_counting: bool, total: int) -> Array:
         """Return the kernels' arguments."""
-        writes = [written(*pair) for pair in zip(self.outs, self.differs, strict=True)]
+        writes = [
+            written(out, differs, counts)
+            for out, differs, counts in zip(self.outs, self.differs, self.counts, strict=False)
+        ]
         if self.starts is not None:
             writes.append(written(self.starts, 0))
         head = {
@@ -176,28 +181,49 @@ class Job:
         return in_words([head[i] for i in range(at.TAIL)], lengths, *self.reads, *writes)
 
 
+def _rises(number: np.dtype[Any], dims: Dims, which: int) -> bool:
+    """Return whether an array is of positions that rise by 1: the first tells all."""
+    if not records.is_position(number):
+        return False
+    return len(dims) == 0 or (len(dims) == 1 and dims[0][1 + which] == 1)
+
+
 def _read(
-    array: Array, number: np.dtype[Any], dims: Dims, which: int, room: Room
+    array: Array, number: np.dtype[Any], dims: Dims, which: int, room: Room, counts: bool
 ) -> tuple[int, ...]:
     """Return what the kernel's table has of an array that is read, but for strides."""
+    if counts:  # a slot's address is then a position, of an array at ORIGIN of bytes
+        return address(array), 1, True, 0, 0, 0, 0
     seen = records.number_of(number)
     is_direct = is_dense(dims, which, number.itemsize)
     source = number if records.is_position(number) else seen
     return leaf(address(array), source, source, is_direct, at.CHUNK, room)
 
 
-def written(out: Array, differs: int) -> list[int]:
+def written(out: Array, differs: int, counts: bool = False) -> list[int]:
     """Return what the kernel's table has of an array that is written."""
     size, stride = out.itemsize, out.strides[0]
     pack = 0 if stride == size else packer(size)
-    return [address(out), size, stride, out.shape[0], _picker(size), pack, differs]
+    pick = _place_picker() if counts else _picker(size)
+    return [address(out), size, stride, out.shape[0], pick, pack, differs]
+
+
+def _place_picker() -> int:
+    """Return the address of what writes down marked positions."""
+
+    def write() -> Callable[..., None]:
+        from gpualgo._algorithms.select.cpu_pick_kernels import place_kernel
+
+        return place_kernel(records.ORIGIN)
+
+    return get_entry(("pick places",), write)
 
 
 def _picker(itemsize: int) -> int:
     """Return the address of what moves up the marked numbers of a size."""
 
     def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import pick_kernel
+        from gpualgo._algorithms.select.cpu_pick_kernels import pick_kernel
 
         return pick_kernel(itemsize)
 

@@ -95,31 +95,6 @@ def differ_kernel(fn: Any, number: np.dtype[Any]) -> Callable[..., None]:
     return mark
 
 
-def pick_kernel(itemsize: int) -> Callable[..., None]:
-    """Write f(target, source, marks, count, wanted): what is marked so, one after another.
-
-    The target has room for all.
-    """
-    words = 2 if itemsize == 16 else 1
-    word_at = pointer_to(types.Integer.from_bitwidth(itemsize * 8 // words))
-
-    def pick(target: int, source: int, marks: int, count: int, wanted: int) -> None:
-        to, read, marked = word_at(target), word_at(source), _bytes(marks)
-        place = 0
-        if wanted:
-            for i in range(count):  # without a branch, which would be guessed wrong half the times
-                for w in range(words):
-                    store(to, words * place + w, load(read, words * i + w))
-                place += types.intp(load(marked, i) != 0)
-            return
-        for i in range(count):
-            for w in range(words):
-                store(to, words * place + w, load(read, words * i + w))
-            place += types.intp(load(marked, i) == 0)
-
-    return pick
-
-
 def _count(marks: int, count: int) -> int:
     total = start = 0
     marked = _bytes(marks)

@@ -1,0 +1,162 @@
+"""Expressions that are put together once: right for other arrays, whatever was kept before."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from support import LAYOUTS, Backend, random_array
+
+import gpualgo as ga
+from gpualgo._lazy.combining import zipped
+from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.leaf import positions
+from gpualgo.lazy import LazyArray
+
+DTYPES = ("float32", "int16")
+
+
+def product(a: Any, b: Any) -> Any:
+    return a * b
+
+
+def differences(a: Any) -> Any:
+    return a[..., 1:] - a[..., :-1]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_other_arrays_of_one_layout(backend: Backend, dtype: str, layout: str) -> None:
+    made = Kept(product)
+    for seed in range(3):
+        hosts = [random_array((4, 9), np.dtype(dtype), 2 * seed + k) for k in range(2)]
+        x, y = (backend.arrange(layout, host) for host in hosts)
+        want = hosts[0] * hosts[1]
+        np.testing.assert_array_equal(backend.to_host(ga.copy(made((x, y), "x"))), want)
+
+
+def test_what_is_sliced_lies_within_the_next_array(backend: Backend) -> None:
+    made = Kept(differences)
+    for seed, layout in itertools.product(range(2), ("contiguous", "reversed", "fortran", "step")):
+        host = random_array((5, 8), np.dtype("float64"), seed)
+        got = ga.copy(made((backend.arrange(layout, host),), "x"))
+        np.testing.assert_array_equal(backend.to_host(got), np.diff(host))
+
+
+def test_one_array_twice_is_not_two_arrays(backend: Backend) -> None:
+    """What is read once where both are one must not be kept for those that are two."""
+    made = Kept(product)
+    hosts = [np.arange(5.0), np.arange(5.0) + 1]
+    x, y = map(backend.to_device, hosts)
+    for (a, want_a), (b, want_b) in itertools.product(
+        zip((x, y), hosts, strict=True), zip((x, y), hosts, strict=True)
+    ):
+        np.testing.assert_array_equal(backend.to_host(ga.copy(made((a, b), "x"))), want_a * want_b)
+        assert len(made((a, b), "x").leaves) == (1 if a is b else 2)
+
+
+def test_shapes_dtypes_and_values_are_told_apart(backend: Backend) -> None:
+    made = Kept(lambda a, scale: a * scale)
+    for shape, dtype, scale in itertools.product(((6,), (2, 3)), DTYPES, (2, 3)):
+        host = np.arange(6).reshape(shape).astype(dtype)
+        got = ga.copy(made((backend.to_device(host),), "x", scale))
+        assert got.dtype == host.dtype
+        np.testing.assert_array_equal(backend.to_host(got), host * scale)
+
+
+def test_positions_and_broadcast_arrays(backend: Backend) -> None:
+    made = Kept(lambda a, row: zipped((a + row, ga.lazy.arange(12).reshape(3, 4)), "x"))
+    for seed in range(2):
+        host, row = random_array((3, 4), np.dtype("int64"), seed), np.arange(4) * seed
+        values, places = ga.copy(made((backend.to_device(host), backend.to_device(row)), "x"))
+        np.testing.assert_array_equal(backend.to_host(values), host + row)
+        np.testing.assert_array_equal(backend.to_host(places), np.arange(12).reshape(3, 4))
+
+
+def test_lazy_arrays_are_put_together_anew(backend: Backend) -> None:
+    made = Kept(product)
+    for seed in range(2):
+        host = random_array(7, np.dtype("float32"), seed)
+        x = ga.lazy.asarray(backend.to_device(host)) + np.float32(seed)
+        got = backend.to_host(ga.copy(made((x, backend.to_device(host)), "x")))
+        np.testing.assert_array_equal(got, (host + np.float32(seed)) * host)
+
+
+def test_bfloat16_within_an_array(backend: Backend) -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    made = Kept(differences)
+    for k in range(2):
+        host = (np.arange(6) ** 2 + k).astype(bfloat16)
+        got = backend.to_host(ga.copy(made((backend.to_device(host),), "x")))
+        np.testing.assert_array_equal(got.astype(float), np.diff(host.astype(float)))
+
+
+def test_no_array_is_held() -> None:
+    made = Kept(lambda a: zipped((a[1:], a[:-1]), "x"))
+    x = np.arange(10.0)
+    held = weakref.ref(x)
+    for _ in range(2):
+        ga.reduce(made((x,), "x"), None, lambda a, b: (a[0] + b[0], a[1] + b[1]))
+    del x
+    gc.collect()
+    assert held() is None
+
+
+def test_memory_lives_as_long_as_what_reads_it() -> None:
+    made = Kept(differences)
+    made((np.arange(1000.0),), "x")
+    lazy = made((np.arange(1000.0) ** 2,), "x")
+    gc.collect()
+    others = [np.full(1000, -1.0) for _ in range(10)]
+    np.testing.assert_array_equal(ga.copy(lazy), np.diff(np.arange(1000.0) ** 2))
+    assert len(others) == 10
+
+
+def test_what_reads_another_array_is_not_kept() -> None:
+    table = np.arange(4.0)
+    made = Kept(lambda a: ga.lazy.take(table, a))
+    for k in range(3):
+        np.testing.assert_array_equal(ga.copy(made((np.array([k, 3 - k]),), "x")), [k, 3 - k])
+        table = np.arange(4.0)  # whose memory is another's the next time
+    assert isinstance(made((np.array([1]),), "x"), LazyArray)
+    assert positions((3,)).is_position
+
+
+@pytest.mark.parametrize("count", [3, 5000, 300_000])
+def test_reductions_of_what_is_computed_come_again(count: int) -> None:
+    """Warm calls on the CPU: other arrays, starts and captured numbers, the same bits as cold."""
+    scale = 2.0
+    op = ga.Operator(lambda a, b: a + b * scale)
+    made = Kept(lambda a, b: a * b + 1.0)
+    for seed in range(4):
+        x, y = (random_array(count, np.dtype("float64"), seed + k) for k in (0, 9))
+        lazy = made((x, y), "x")
+        np.testing.assert_array_equal(ga.reduce(lazy), ga.reduce(ga.copy(lazy)))
+        start = float(seed)
+        assert ga.reduce(lazy, start, max) == ga.reduce(ga.copy(lazy), start, max)
+        both = ga.reduce((x, y * x), (start, 1.0), lambda a, b: (max(a[0], b[0]), a[1] + b[1]))
+        again = ga.reduce(
+            zipped((x, ga.lazy.asarray(y) * x), "x"), (start, 1.0),
+            lambda a, b: (max(a[0], b[0]), a[1] + b[1]),
+        )  # fmt: skip
+        assert again == both
+        scale = seed + 0.5
+        if count == 3:
+            lazily, really = (ga.reduce(one, 0.0, op) for one in (lazy, ga.copy(lazy)))
+            assert lazily == really
+
+
+def test_reductions_along_axes_of_what_is_computed_come_again() -> None:
+    made = Kept(product)
+    for seed in range(3):
+        x = random_array((37, 41), np.dtype("float32"), seed)
+        for axis in (0, 1, None):
+            lazy = made((x, x[::-1]), "x")
+            got = ga.reduce(lazy, None, lambda a, b: a, axis=axis)
+            np.testing.assert_array_equal(
+                got, ga.reduce(x * x[::-1], None, lambda a, b: a, axis=axis)
+            )

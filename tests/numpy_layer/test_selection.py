@@ -1,0 +1,58 @@
+"""What is not zero, and what conditions choose, beside NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpys_own import arrays, axes, check_same
+from support import Backend, scaled
+
+SMALL = settings(
+    max_examples=scaled(60, emulated=6), deadline=None, database=None, derandomize=True
+)
+BOOL = [np.dtype(bool)]
+
+
+@pytest.mark.parametrize("name", ["nonzero", "flatnonzero", "argwhere", "where"])
+@SMALL
+@given(st.data())
+def test_places(backend: Backend, name: str, data: Any) -> None:
+    check_same(backend, name, data.draw(arrays(max_dims=4, max_side=5)))
+
+
+@SMALL
+@given(st.data())
+def test_extract(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays())
+    shape = x.shape if data.draw(st.booleans()) else None
+    check_same(backend, "extract", data.draw(arrays(shape=shape)), x)
+
+
+@SMALL
+@given(st.data())
+def test_compress(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays())
+    marks = data.draw(arrays(max_dims=data.draw(st.sampled_from([1, 1, 1, 2]))))
+    axis = data.draw(axes(x.ndim, tuples=False))
+    if data.draw(st.booleans()) and x.ndim:
+        length = x.size if axis is None else x.shape[axis]
+        marks = data.draw(arrays(BOOL, shape=(length,)))
+    check_same(backend, "compress", marks, x, axis)
+
+
+@SMALL
+@given(st.data())
+def test_where(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays())
+    numbers = st.sampled_from([0, 1, -3, 2.5, True, 1j, float("nan")])
+    shapes = st.sampled_from([x.shape, x.shape[-1:], (*x.shape[:-1], 1) if x.ndim else ()])
+    others = st.one_of(numbers, shapes.flatmap(lambda shape: arrays(shape=shape)))
+    given = [data.draw(arrays(BOOL, shape=x.shape)) if data.draw(st.booleans()) else
+             data.draw(others), x, data.draw(others)]  # fmt: skip
+    if data.draw(st.booleans()):
+        given[1:] = given[:0:-1]
+    check_same(backend, "where", *given)
