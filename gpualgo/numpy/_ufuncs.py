@@ -20,6 +20,7 @@ from gpualgo.numpy._reducing import reduced
 _UNSET: Any = np._NoValue
 _ALL = 1 << 62  # a ufunc alone in host memory: NumPy's loops, of any number of elements
 _CODES = frozenset("?bBhHiIlLqQefdFD")  # of the dtypes that have kernels
+_RELATIONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
 _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
@@ -84,7 +85,9 @@ class UFunc:
         if where is not True:
             where = _ufunc_calls.mask_of(where, name)
         outs = outs if len(outs) == self.nout else (None,) * self.nout
-        is_kept = where is True or all(one is not None for one in outs)
+        is_kept = where is True or (
+            all(one is not None for one in outs) and not _is_mishandled(native, given)
+        )
         if place <= _ufunc_calls.HOST and is_kept and _are_host((where, *outs)):
             size += sum(one.size for one in outs if one is not None)
             if place == _ufunc_calls.NUMBERS_ALONE or _function.is_few(size, _ALL):
@@ -205,6 +208,11 @@ class UFunc:
 def _are_host(arrays: tuple[Any, ...]) -> bool:
     """Return whether all of ``where=`` and ``out=`` are NumPy's own, or left out."""
     return all(x is None or isinstance(x, (bool, np.bool_, np.ndarray)) for x in arrays)
+
+
+def _is_mishandled(native: np.ufunc, given: list[Any]) -> bool:
+    """Return whether NumPy 2.4 may crash with ``where=``: comparing with a number out of bounds."""
+    return native in _RELATIONS and any(type(x) is int for x in given)
 
 
 def _is_few(x: Any) -> bool:
