@@ -29,7 +29,8 @@ def wrap(namespace: Any) -> Namespace:
         their signatures and results. A call that they do not take goes to the namespace's own
         function of that name: with arguments for which they raise `NotTaken`, such as strings and
         objects, with parameters that they do not have, with arrays of a library that is not known,
-        and with tensors that require a gradient. All other attributes are the namespace's.
+        and with tensors that require a gradient. All other attributes are the namespace's, its
+        classes among them: ``vectorize`` is compiled as `gpualgo.numpy.vectorize` alone.
 
     Notes
     -----
@@ -75,7 +76,7 @@ class Namespace:
         if name == "_namespace":  # not there yet: what copies and unpickles asks early
             raise AttributeError(name)
         entry = TABLE.get(name)
-        if entry is None:
+        if entry is None or isinstance(entry.function, type):
             return getattr(self._namespace, name)
         is_function = inspect.isfunction(entry.function)
         answer = (Answer if is_function else UFuncAnswer)(entry.function, self, name)

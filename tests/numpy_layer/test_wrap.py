@@ -22,7 +22,10 @@ xp: Any = gnp.wrap(np)
 
 def test_names_of_ours_are_answered_here() -> None:
     for name, entry in TABLE.items():
-        assert getattr(xp, name).__wrapped__ is entry.function
+        if isinstance(entry.function, type):
+            assert getattr(xp, name) is getattr(np, name)
+        else:
+            assert getattr(xp, name).__wrapped__ is entry.function
     assert xp.sum is xp.sum
     assert xp.sum.__name__ == "sum"
     assert xp.sum.__doc__ == gnp.sum.__doc__
