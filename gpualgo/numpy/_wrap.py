@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gpualgo._base import dtypes
-from gpualgo.numpy._arguments import NotTaken
+from gpualgo.numpy._answers import Answer, UFuncAnswer, name_of
 from gpualgo.numpy._function import TABLE
-
-# Libraries whose dtypes are NumPy's, and whose arrays algorithms know.
-_NUMPYS = frozenset(("numpy", "cupy", "gpualgo", "ml_dtypes"))
-_KNOWN = _NUMPYS | {"torch"}
-# Libraries whose arrays are NumPy's in another class, and mean the same.
-_OVER_NUMPY = frozenset(("array_api_strict",))
-_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 
 def wrap(namespace: Any) -> Namespace:
@@ -37,7 +29,8 @@ def wrap(namespace: Any) -> Namespace:
         their signatures and results. A call that they do not take goes to the namespace's own
         function of that name: with arguments for which they raise `NotTaken`, such as strings and
         objects, with parameters that they do not have, with arrays of a library that is not known,
-        and with tensors that require a gradient. All other attributes are the namespace's.
+        and with tensors that require a gradient. All other attributes are the namespace's, its
+        classes among them: ``vectorize`` is compiled as `gpualgo.numpy.vectorize` alone.
 
     Notes
     -----
@@ -60,7 +53,14 @@ def wrap(namespace: Any) -> Namespace:
         raise TypeError(
             f"wrap: namespace is a {type(namespace).__name__}; pass a module, such as numpy"
         )
-    return Namespace(namespace)
+    found = _namespaces.get(id(namespace))
+    if found is None:
+        found = _namespaces[id(namespace)] = Namespace(namespace)
+    return found
+
+
+# Those that are in use, by the namespace below them: another call returns the same.
+_namespaces: WeakValueDictionary[int, Namespace] = WeakValueDictionary()
 
 
 class Namespace:
@@ -76,7 +76,7 @@ class Namespace:
         if name == "_namespace":  # not there yet: what copies and unpickles asks early
             raise AttributeError(name)
         entry = TABLE.get(name)
-        if entry is None:
+        if entry is None or isinstance(entry.function, type):
             return getattr(self._namespace, name)
         is_function = inspect.isfunction(entry.function)
         answer = (Answer if is_function else UFuncAnswer)(entry.function, self, name)
@@ -93,7 +93,7 @@ class Namespace:
         return sorted({*dir(self._namespace), *TABLE})
 
     def __repr__(self) -> str:
-        return f"<gpualgo.numpy over {_name_of(self._namespace)}>"
+        return f"<gpualgo.numpy over {name_of(self._namespace)}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Namespace) and self._namespace is other._namespace
@@ -117,170 +117,3 @@ class Namespace:
 def _of_module(name: str) -> Namespace:
     """Return the namespace over a module: what pickles name."""
     return wrap(importlib.import_module(name))
-
-
-def _name_of(namespace: Any) -> str:
-    return str(getattr(namespace, "__name__", None) or type(namespace).__name__)
-
-
-class Answer:
-    """A function of `gpualgo.numpy` that hands on what it does not take."""
-
-    def __init__(self, ours: Callable[..., Any], over: Namespace, name: str) -> None:
-        """Make it of our function and the namespace whose function of that name is the other."""
-        self._ours, self._over, self._name = ours, over, name
-        self._is_numpys = _root(_name_of(over._namespace)) in _NUMPYS
-        self.__wrapped__, self.__signature__ = ours, _signature_of(ours)
-        self.__name__ = self.__qualname__ = name
-        self.__doc__ = ours.__doc__
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call our function, else the namespace's."""
-        return self._called(self._ours, (), args, kwargs)
-
-    def _called(
-        self, ours: Callable[..., Any], path: tuple[str, ...], args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:  # fmt: skip
-        """Call a function of ours, else the namespace's attribute at a path from that name."""
-        given, others, is_other = args, kwargs, False
-        try:
-            if not self._is_numpys:
-                found = _Translated()
-                given, others = found.of(args), found.of(kwargs)
-                is_other = found.has_other
-            result = ours(*given, **others)
-        except NotTaken as error:
-            refusal: TypeError = error
-        except TypeError as error:
-            if not _is_beyond(ours, given, others):
-                raise
-            refusal = error  # it has not begun
-        else:
-            return self._given_back(result) if is_other else result
-        theirs = self._theirs(path)
-        if theirs is None:
-            raise refusal
-        return theirs(*args, **kwargs)
-
-    def _theirs(self, path: tuple[str, ...]) -> Any:
-        theirs = getattr(self._over._namespace, self._name, None)
-        for name in path:
-            theirs = getattr(theirs, name, None)
-        return theirs
-
-    def _given_back(self, result: Any) -> Any:
-        """Return arrays of NumPy's as the namespace's own."""
-        if isinstance(result, tuple) and hasattr(result, "_fields"):
-            return type(result)(*map(self._given_back, result))
-        if isinstance(result, (tuple, list)):
-            return type(result)(map(self._given_back, result))
-        if isinstance(result, (np.ndarray, np.generic)):
-            return self._over._namespace.asarray(np.asarray(result))
-        return result
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") and name not in ("_implementation",):
-            raise AttributeError(f"{self!r} has no attribute {name!r}")
-        return getattr(getattr(self._over._namespace, self._name), name)
-
-    def __repr__(self) -> str:
-        return f"<{self._name} of {self._over!r}>"
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether it is the same function, or the namespace's own that it stands for."""
-        if isinstance(other, Answer):
-            return (self._over, self._name) == (other._over, other._name)
-        return other is not None and other is self._theirs(())
-
-    def __hash__(self) -> int:  # that of the namespace's own: tables know both
-        return hash(self._theirs(()) or self._name)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return getattr, (self._over, self._name)
-
-    def __copy__(self) -> Answer:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Answer:
-        return self
-
-
-class UFuncAnswer(Answer):
-    """A ufunc of `gpualgo.numpy` that hands on what it, or a method of it, does not take."""
-
-    @property
-    def __class__(self) -> Any:
-        """That of the namespace's own: programs ask whether a function is a `numpy.ufunc`."""
-        theirs = self._theirs(())
-        return UFuncAnswer if theirs is None else type(theirs)
-
-    def __getattr__(self, name: str) -> Any:
-        ours, theirs = self._ours, self._theirs(())
-        if name not in _METHODS:
-            return getattr(theirs if hasattr(theirs, name) else ours, name)
-        method = getattr(ours, name)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self._called(method, (name,), args, kwargs)
-
-        call.__name__, call.__doc__ = name, method.__doc__
-        call.__qualname__ = f"{self._name}.{name}"
-        return call
-
-
-def _is_beyond(ours: Callable[..., Any], args: Any, kwargs: Any) -> bool:
-    """Return whether a call has parameters that a function has not, or a dtype without kernels."""
-    try:
-        bound = inspect.signature(ours).bind(*args, **kwargs).arguments
-    except TypeError:
-        return True
-    try:
-        dtype = np.dtype(bound.get("dtype"))
-    except TypeError:
-        return False  # no dtype of NumPy's
-    return dtypes.name_of(dtype) is None
-
-
-def _signature_of(ours: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a function as NumPy shows it, without types."""
-    found = inspect.signature(ours)
-    plain = [one.replace(annotation=one.empty) for one in found.parameters.values()]
-    return found.replace(parameters=plain, return_annotation=found.empty)
-
-
-def _root(module: str) -> str:
-    return module.partition(".")[0]
-
-
-class _Translated:
-    """Arguments of libraries other than NumPy as our functions know them."""
-
-    def __init__(self) -> None:
-        self.has_other = False  # an array that results become as well
-
-    def of(self, x: Any) -> Any:
-        """Return an argument; raise NotTaken for what is not known here."""
-        cls = type(x)
-        if cls in (int, float, bool, str, type(None), np.ndarray):
-            return x
-        if cls is tuple or cls is list:
-            return cls(map(self.of, x))
-        if cls is dict:
-            return {key: self.of(value) for key, value in x.items()}
-        root = _root(cls.__module__)
-        if root in _NUMPYS:
-            return x
-        if cls.__name__.lower() == "dtype":
-            name = str(x).rpartition(".")[2]
-            if name not in dtypes.NAMES:
-                raise NotTaken(f"{x} has no kernel")
-            return dtypes.from_name(name)
-        if getattr(x, "requires_grad", False) is True:
-            raise NotTaken("a tensor that requires grad would lose its gradient here")
-        if root not in _KNOWN and hasattr(cls, "__array_namespace__"):
-            if root not in _OVER_NUMPY:
-                raise NotTaken(f"arrays of {root} are its own functions' to work on")
-            self.has_other = True
-            return np.asarray(x)
-        return x
