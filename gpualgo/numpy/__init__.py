@@ -58,8 +58,6 @@ from gpualgo.numpy._moments import (
     var,
 )
 from gpualgo.numpy._nan import (
-    nanargmax,
-    nanargmin,
     nanmax,
     nanmean,
     nanmin,
