@@ -108,23 +108,23 @@ def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
 
 def _larger(a: Any, b: Any) -> Any:
     """Return the larger of complex numbers, the real part first; what holds NaN, the first one."""
-    is_less = a.real < b.real or (a.real == b.real and a.imag < b.imag)
-    return a if a != a else b if b != b or is_less else a
+    is_less = (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
+    return b if (a == a) & ((b != b) | is_less) else a
 
 
 def _smaller(a: Any, b: Any) -> Any:
-    is_more = a.real > b.real or (a.real == b.real and a.imag > b.imag)
-    return a if a != a else b if b != b or is_more else a
+    is_more = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
+    return b if (a == a) & ((b != b) | is_more) else a
 
 
 def _larger_number(a: Any, b: Any) -> Any:
-    is_less = a.real < b.real or (a.real == b.real and a.imag < b.imag)
-    return a if b != b else b if a != a or is_less else a
+    is_less = (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
+    return b if (b == b) & ((a != a) | is_less) else a
 
 
 def _smaller_number(a: Any, b: Any) -> Any:
-    is_more = a.real > b.real or (a.real == b.real and a.imag > b.imag)
-    return a if b != b else b if a != a or is_more else a
+    is_more = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
+    return b if (b == b) & ((a != a) | is_more) else a
 
 
 _OF_COMPLEX: dict[np.ufunc, Callable[[Any, Any], Any]] = {

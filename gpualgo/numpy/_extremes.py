@@ -120,24 +120,26 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
 
 def less(a: Any, b: Any) -> Any:
     """Return whether a complex number comes before another: by real parts, then imaginary ones."""
-    return a.real < b.real or (a.real == b.real and a.imag < b.imag)
+    return (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
 
 
 def _ends_of_complex(a: Any, b: Any) -> Any:
-    high = a[0] if a[0] != a[0] else b[0] if b[0] != b[0] or less(a[0], b[0]) else a[0]
-    low = a[1] if a[1] != a[1] else b[1] if b[1] != b[1] or less(b[1], a[1]) else a[1]
-    return high, low
+    is_higher = (a[0] == a[0]) & ((b[0] != b[0]) | less(a[0], b[0]))
+    is_lower = (a[1] == a[1]) & ((b[1] != b[1]) | less(b[1], a[1]))
+    return b[0] if is_higher else a[0], b[1] if is_lower else a[1]
 
 
 # --- where they are ---------------------------------------------------------------------------
 
 
 def _place_of_larger(a: Any, b: Any) -> Any:
-    return a if a[0] != a[0] else b if b[0] != b[0] or less(a[0], b[0]) else a
+    is_later = (a[0] == a[0]) & ((b[0] != b[0]) | less(a[0], b[0]))
+    return b[0] if is_later else a[0], b[1] if is_later else a[1]
 
 
 def _place_of_smaller(a: Any, b: Any) -> Any:
-    return a if a[0] != a[0] else b if b[0] != b[0] or less(b[0], a[0]) else a
+    is_later = (a[0] == a[0]) & ((b[0] != b[0]) | less(b[0], a[0]))
+    return b[0] if is_later else a[0], b[1] if is_later else a[1]
 
 
 def places(x: LazyArray, axis: Any, name: str) -> LazyArray:
