@@ -15,6 +15,7 @@ from gpualgo._algorithms.reduce import reduce
 from gpualgo._base import dtypes
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
+from gpualgo._lazy.kept import Kept
 from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
@@ -78,23 +79,45 @@ def _one_complex_where(mask: Any, x: Any) -> Any:
     return np.float64(mask), np.where(mask, x.real, 0), np.where(mask, x.imag, 0), 0.0
 
 
+def _elements_of(x: LazyArray, acc: Dtype) -> LazyArray:
+    return applied(_one_complex if acc.kind == "c" else _one, (lazy_as(x, acc),), "")
+
+
+def _numbers_of(x: LazyArray, acc: Dtype) -> LazyArray:
+    return applied(_one_where, (are_numbers(x), lazy_as(x, acc)), "")
+
+
+_elements, _numbers = Kept(_elements_of), Kept(_numbers_of)
+
+NUMBERS: Any = object()
+"""A mask: all that is not NaN of an array of real floats."""
+
+
+def are_numbers(x: Any) -> Any:
+    """Return where an array holds no NaN."""
+    x = zipped(x, "")
+    return np.equal(x, x)
+
+
 def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[Any, ...]:
     """Return counts, means and sums of squares of distances from them, of x as `kind`.
 
     Of complex numbers there are two means, of real and of imaginary parts. Counts are exact with a
-    mask, which is lazy and of x's shape; else they are known, and rounded to the dtype of the sums,
-    as weights may be.
+    mask, which is lazy and of x's shape, or `NUMBERS`; else they are known, and rounded to the
+    dtype of the sums, as weights may be.
     """
     acc = wide_of(kind)
     real, is_complex = real_of(acc), acc.kind == "c"
     op = _COMPLEX if is_complex else _ALL if mask is None else _SOME
-    if mask is not None:
+    if mask is NUMBERS:
+        elements: Any = _numbers((x,), "", acc)
+    elif mask is not None:
         one = _one_complex_where if is_complex else _one_where
-        elements: Any = applied(one, (mask, lazy_as(x, acc)), "")
+        elements = applied(one, (mask, lazy_as(x, acc)), "")
     elif isinstance(x, np.ndarray) and dtypes.can_cast(x.dtype, acc):
         elements = (1.0, x.real, x.imag, 0.0) if is_complex else (1.0, x, 0.0)
     else:
-        elements = applied(_one_complex if is_complex else _one, (lazy_as(x, acc),), "")
+        elements = _elements((x,), "", acc)
     count = real if mask is None else np.dtype(np.float64)
     wanted = (count, real, real, real) if is_complex else (count, real, real)
     start = (0.0,) * len(wanted)
@@ -143,10 +166,19 @@ def _added(a: Any, b: Any) -> Any:
 added = Operator(_added, commutative=True)
 
 
-def counted_sums(
-    x: Any, mask: LazyArray, axis: Any, kind: Dtype, keepdims: bool
-) -> tuple[Any, Any]:
-    """Return how many elements the mask has, and their sums, as `kind`."""
-    elements: Any = applied(_counted, (mask, lazy_as(x, kind), kind.type(0)), "")
+def _counted_of(x: LazyArray, kind: Dtype) -> LazyArray:
+    return applied(_counted, (are_numbers(x), lazy_as(x, kind), kind.type(0)), "")
+
+
+_counted_numbers = Kept(_counted_of)
+
+
+def counted_sums(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[Any, Any]:
+    """Return how many elements the mask has, which is lazy or `NUMBERS`; and their sums."""
+    elements: Any
+    if mask is NUMBERS:
+        elements = _counted_numbers((x,), "", kind)
+    else:
+        elements = applied(_counted, (mask, lazy_as(x, kind), kind.type(0)), "")
     found = reduce(elements, (0, 0), added, axis=axis, keepdims=keepdims)
     return found[0], found[1]

@@ -8,7 +8,8 @@ import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._lazy.combining import applied
-from gpualgo.lazy import asarray as lazy_of
+from gpualgo._lazy.kept import Kept
+from gpualgo.lazy import moments
 from gpualgo.numpy import _results
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._moments import ddof_of, mean_of, variance_of
@@ -21,7 +22,7 @@ from gpualgo.numpy._reducing import (
     warn,
 )
 
-FEW = 1 << 18  # fewer elements of host memory NumPy has done before ours have begun
+FEW = 1 << 15  # fewer elements of host memory NumPy has done before ours have begun
 _QUIET = "slices without numbers are not warned of in device arrays, nor is overflow anywhere"
 
 
@@ -34,12 +35,15 @@ def _or_else(x: Any, none: Any) -> Any:
     return np.where(x == x, x, none)
 
 
+_with_others = Kept(lambda x, none: applied(_or_else, (x, none), ""))
+
+
 def _filled(a: Any, none: float, name: str) -> Any:
     """Return numbers with another for each NaN."""
     a = arrayed(a, name)
     if not has_nan(a, name):
         return a
-    return applied(_or_else, (lazy_of(a), _results.dtype_of(a, name).type(none)), name)
+    return _with_others((a,), name, _results.dtype_of(a, name).type(none))
 
 
 @numpys("One reduction", few=FEW, differs="overflow is not warned of")
@@ -120,7 +124,9 @@ def nanmax(
 # --- means and variances ----------------------------------------------------------------------
 
 
-def _numbers_of(a: Any, where: Any, dtype: Any, out: Any, name: str) -> Any:
+def _numbers_of(
+    a: Any, where: Any, dtype: Any, out: Any, name: str, mean: Any = UNSET
+) -> Any:  # fmt: skip
     """Return which elements are numbers, and meant; None: all are."""
     mask = mask_of(where, a.shape, name)
     if not has_nan(a, name):
@@ -129,8 +135,9 @@ def _numbers_of(a: Any, where: Any, dtype: Any, out: Any, name: str) -> Any:
         raise TypeError("If a is inexact, then dtype must be inexact")
     if out is not None and dtypes.kind(_results.dtype_of(out, name)) not in "fc":
         raise TypeError("If a is inexact, then out must be inexact")
-    x = lazy_of(a)
-    are_numbers = np.equal(x, x)
+    if mask is None and mean is UNSET and _results.dtype_of(a, name).kind != "c":
+        return moments.NUMBERS
+    are_numbers = moments.are_numbers(a)
     return are_numbers if mask is None else np.logical_and(are_numbers, mask)
 
 
@@ -170,7 +177,7 @@ def nanvar(
     1.0
     """
     a, ddof, out = arrayed(a, "nanvar"), ddof_of(ddof, correction), _results.out_of(out, "nanvar")
-    mask = _numbers_of(a, where, dtype, out, "nanvar")
+    mask = _numbers_of(a, where, dtype, out, "nanvar", mean)
     with np.errstate(invalid="ignore", divide="ignore"):
         return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "nanvar")
 
@@ -189,6 +196,6 @@ def nanstd(
     1.0
     """
     a, ddof, out = arrayed(a, "nanstd"), ddof_of(ddof, correction), _results.out_of(out, "nanstd")
-    mask = _numbers_of(a, where, dtype, out, "nanstd")
+    mask = _numbers_of(a, where, dtype, out, "nanstd", mean)
     with np.errstate(invalid="ignore", divide="ignore"):
         return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "nanstd")
