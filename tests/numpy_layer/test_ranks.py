@@ -222,7 +222,7 @@ def test_weights(backend: Backend, name: str) -> None:
     x[random.random(shape) < 0.1] = np.nan
     if "nan" not in name:
         x[1:] = np.nan_to_num(x[1:])
-    weights = random.integers(0, 5, shape) * 0.25
+    weights = random.integers(scaled(0, emulated=1), 5, shape) * 0.25
     weights[:, 0] = 1.0
     x[:, 0] = 3
     for q in (0.3, [0.0, 0.35, 1.0], 1):
