@@ -123,7 +123,7 @@ def is_left_to_numpy(a: Any, own: Any, method: Any, weights: Any) -> bool:
         return _function.is_few(a.size, FEW_WITH_WEIGHTS)
     if own.kind == "f":
         return _function.is_few(a.size, _function.FEW)
-    is_picked = own.kind in "iu" and method in methods.PICKING
+    is_picked = own.kind in "iu" and own.itemsize > 1 and method in methods.PICKING
     return is_picked and _function.is_few(a.size, sys.maxsize)
 
 

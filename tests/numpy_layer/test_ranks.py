@@ -138,7 +138,8 @@ def test_special_cases(backend: Backend) -> None:
         for axis in range(x.ndim):
             check_same(backend, "quantile", x, 0.5, axis=axis)
             check_same(backend, "median", x, axis=axis)
-    for x in (np.array(3), np.float32(3), 3.0, [3, 1], np.array([2, 1], ">f8")):
+    swapped = [np.array([2, 1], ">f8")] if backend.xp is np else []  # which no GPU has
+    for x in (np.array(3), np.float32(3), 3.0, [3, 1], *swapped):
         check_same(backend, "quantile", x, 0.5)
         check_same(backend, "median", x)
         check_same(backend, "median", x, keepdims=True)
