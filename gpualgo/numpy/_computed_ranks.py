@@ -10,7 +10,7 @@ import numpy as np
 
 from gpualgo import lazy
 from gpualgo._algorithms.transform import transform
-from gpualgo.numpy import _order_statistics, _results
+from gpualgo.numpy import _between, _order_statistics, _results
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._arguments import is_host
 from gpualgo.numpy._order_statistics import Rows
@@ -55,10 +55,6 @@ def _part(places: Any) -> Any:
     return places[2]
 
 
-def _same(a: Any) -> Any:
-    return a
-
-
 def _lerp(a: Any, b: Any, part: Any, rest: Any) -> Any:
     return b - (b - a) * rest if part >= 0.5 else a + (b - a) * part
 
@@ -66,10 +62,6 @@ def _lerp(a: Any, b: Any, part: Any, rest: Any) -> Any:
 def _lerp_of_long(a: Any, b: Any, part: Any, rest: Any) -> Any:
     way = np.float64(np.uint64(b) - np.uint64(a))
     return b - way * rest if part >= 0.5 else a + way * part
-
-
-def _nan_or(value: Any, last: Any) -> Any:
-    return np.where(last != last, last, value)
 
 
 def _middle(a: Any, b: Any, length: Any) -> Any:
@@ -144,8 +136,8 @@ def quantiles(
         value = lazy.transform(_lerp_of_long if is_long else _lerp, low, high, part, rest)
     if lengths is None and _order_statistics.has_nan(own):
         last = ordered.at(lazy.transform(_length, q, np.int64(rows.length - 1)))
-        value = lazy.transform(_nan_or, value, last)
-    return transform(_same, value.reshape(*q_shape, *rows.shape), dtype=kind)
+        value = lazy.transform(_between.nan_or, value, last)
+    return transform(_between.same, value.reshape(*q_shape, *rows.shape), dtype=kind)
 
 
 def _length(a: Any, length: Any) -> Any:
@@ -165,7 +157,7 @@ def medians(rows: Rows, lengths: Any, kind: Any) -> Any:
     pair = [ordered.at(lazy.transform(op, count)) for op in (_before_middle, _behind_middle)]
     low, high = (one if rows.dtype == wide else one.astype(wide) for one in pair)
     value = lazy.transform(_middle, low, high, count)
-    return transform(_same, value.reshape(rows.shape), dtype=kind)
+    return transform(_between.same, value.reshape(rows.shape), dtype=kind)
 
 
 # --- in host memory, where results are few ----------------------------------------------------
@@ -197,8 +189,8 @@ def few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any) 
     at = gathered(rows)
     low, high = at(places.low), at(places.high)
     if places.part is None:
-        return low
+        return low.astype(places.kind, copy=False)
     with np.errstate(all="ignore"):
         step = high - low
         up, down = low + step * places.part, high - step * places.rest
-        return np.where(places.part >= 0.5, down, up)
+        return np.where(places.part >= 0.5, down, up).astype(places.kind, copy=False)

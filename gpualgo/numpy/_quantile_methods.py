@@ -130,9 +130,8 @@ def places_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Pla
     last = np.maximum(count - 1, 0)
     kind = result_dtype(q, method, is_weak, own)
     if q.dtype.kind in "biu":
-        at = np.where(q, last, 0)
-        part = None if is_picking(q, method) else np.zeros(at.shape, np.float64)
-        return Places(at, at, part, part, kind)
+        at = np.where(q, last, 0)  # an end, whatever the method
+        return Places(at, at, None, None, kind)
     with np.errstate(all="ignore"):
         n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
         if method in PICKING:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from gpualgo import lazy
-from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy import _computed_ranks, _function, _results, _weighted
+from gpualgo.numpy import _between, _computed_ranks, _function, _results, _weighted
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
@@ -20,77 +19,6 @@ from gpualgo.numpy._order_statistics import Rows, at_ranks, rows_of
 
 _UNSET: Any = np._NoValue
 FEW_WITH_WEIGHTS = 1 << 15  # NumPy's of 4096 take 75 µs, ours 480; of 2^20 from 36 ms on, 18 to 46
-_SMALL = 1 << 16  # results in host memory that NumPy finishes
-
-# --- what is made of elements of two ranks ----------------------------------------------------
-
-
-def _up(a: Any, b: Any, part: Any) -> Any:
-    return a + (b - a) * part
-
-
-def _down(a: Any, b: Any, rest: Any) -> Any:
-    return b - (b - a) * rest
-
-
-def _up_of_long(a: Any, b: Any, part: Any) -> Any:
-    return a + np.float64(np.uint64(b) - np.uint64(a)) * part  # whatever overflows in between
-
-
-def _down_of_long(a: Any, b: Any, rest: Any) -> Any:
-    return b - np.float64(np.uint64(b) - np.uint64(a)) * rest
-
-
-def _middle(a: Any, b: Any) -> Any:
-    return (a + b) / 2
-
-
-def _same(a: Any) -> Any:
-    return a
-
-
-def _second(a: Any, b: Any) -> Any:
-    return b
-
-
-def _nan_or(value: Any, last: Any) -> Any:
-    return np.where(last != last, last, value)
-
-
-def _is_made_here(rows: Rows) -> bool:
-    return is_host(rows.x) and rows.x.size <= _SMALL * rows.length
-
-
-def _made(op: Any, args: tuple[Any, ...], last: Any, kind: Any, out: Any, rows: Rows) -> Any:
-    """Return what op makes of elements, or NaN where a row has one; into ``out`` if given."""
-    if not _is_made_here(rows):
-        made = lazy.transform(op, *args)
-        if last is None:
-            return transform(_same, made, dtype=kind, out=out)
-        return transform(_nan_or, made, last, dtype=kind, out=out)
-    with np.errstate(all="ignore"):
-        value = op(*args)
-        value = np.asarray(value if last is None else _nan_or(value, last), kind)
-    if out is not None:
-        out[...] = value
-    return value
-
-
-def _as(x: Any, kind: Any) -> Any:
-    return (
-        x.astype(kind) if isinstance(x, (np.generic, np.ndarray)) else lazy.asarray(x).astype(kind)
-    )
-
-
-def _between(low: Any, high: Any, part: Any, rest: Any, own: Any, kind: Any) -> tuple[Any, Any]:
-    """Return what computes the number between two elements, as NumPy's `_lerp`, and of what."""
-    is_long = own.kind in "iu" and own.itemsize == 8
-    if own.kind in "iu" and not is_long:
-        low, high = _as(low, kind), _as(high, kind)
-    if part >= 0.5:
-        return _down_of_long if is_long else _down, (low, high, rest)
-    return _up_of_long if is_long else _up, (low, high, part)
-
 
 # --- results where they are wanted ------------------------------------------------------------
 
@@ -195,7 +123,7 @@ def is_left_to_numpy(a: Any, own: Any, method: Any, weights: Any) -> bool:
         return _function.is_few(a.size, FEW_WITH_WEIGHTS)
     if own.kind == "f":
         return _function.is_few(a.size, _function.FEW)
-    is_picked = own.kind in "iu" and method in methods.PICKING
+    is_picked = own.kind in "iu" and own.itemsize > 1 and method in methods.PICKING
     return is_picked and _function.is_few(a.size, sys.maxsize)
 
 
@@ -220,17 +148,22 @@ def _one(rows: Rows, at: Any, last: Any, places: Any, index: Any, out: Any) -> A
     """Return one quantile of each row."""
     low = at(int(places.low[index]))
     if places.part is None:
-        return _made(_same, (low,), last, places.kind, out, rows)
+        return _between.made(_between.same, (low,), last, places.kind, out, rows)
     high = at(int(places.high[index]))
     part, rest = places.part[index], places.rest[index]
-    op, args = _between(low, high, part, rest, rows.dtype, places.kind)
-    return _made(op, args, last, places.kind, out, rows)
+    op, args = _between.between(low, high, part, rest, rows.dtype, places.kind)
+    return _between.made(op, args, last, places.kind, out, rows)
 
 
+_DIFFERS = (
+    "differences of integers do not overflow, a NaN has the dtype that all results have, and "
+    "weights on a GPU are not looked at, so that wrong ones raise nothing; they are added up in "
+    "another order"
+)
 _PASSES = "One selection for each of few ranks, else one sort; a pass that looks for NaN"
 
 
-@numpys(_PASSES, few=0)
+@numpys(_PASSES, few=0, differs=_DIFFERS)
 def quantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
     method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
@@ -246,7 +179,7 @@ def quantile(
     return quantiles(a, q, axis, out, method, keepdims, weights, False, "quantile")
 
 
-@numpys(_PASSES, few=0)
+@numpys(_PASSES, few=0, differs=_DIFFERS)
 def percentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
     method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
@@ -296,11 +229,14 @@ def middles(rows: Rows) -> Any:
     is_odd = rows.length % 2 == 1
     at, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
     if is_odd:
-        value = at(half) if rows.dtype == kind else _as(at(half), kind)
-        return _made(_same, (value,), last, kind, None, rows)
+        value = at(half) if rows.dtype == kind else _between.as_dtype(at(half), kind)
+        return _between.made(_between.same, (value,), last, kind, None, rows)
     wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
-    pair = tuple(one if rows.dtype == wide else _as(one, wide) for one in (at(half - 1), at(half)))
-    return _made(_middle, pair, last, kind, None, rows)
+    pair = tuple(
+        one if rows.dtype == wide else _between.as_dtype(one, wide)
+        for one in (at(half - 1), at(half))
+    )
+    return _between.made(_between.middle, pair, last, kind, None, rows)
 
 
 def of_nothing(rows: Rows, where: str) -> Any:
@@ -308,6 +244,5 @@ def of_nothing(rows: Rows, where: str) -> Any:
     if np.prod(rows.shape, dtype=object):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
     kind = mean_dtype(rows.dtype)
-    found = _results.new(rows.x, rows.shape, kind, where)
-    nan = kind.type(complex(np.nan, np.nan) if kind.kind == "c" else np.nan)
-    return transform(_second, found, nan, out=found)
+    nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
+    return _results.beside(rows.x, np.full(rows.shape, nan, kind), where)

@@ -11,7 +11,7 @@ from gpualgo._algorithms.searchsorted import searchsorted as places_of
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy import _order_of_complex, _results
+from gpualgo.numpy import _between, _order_of_complex, _results
 from gpualgo.numpy._arguments import NotTaken, array_of, is_host
 from gpualgo.numpy._function import numpys
 
@@ -84,12 +84,8 @@ def _beside(a: Any, v: Any, where: str) -> Any:
     if v.ndim:
         raise NotTaken(f"{where}: v is in host memory, and a is not; move them to one side first")
     if a.shape[0]:
-        return copy(lazy.transform(_second, lazy.asarray(a)[0], v[()]))
+        return copy(lazy.transform(_between.second, lazy.asarray(a)[0], v[()]))
     return _results.beside(a, v, where)
-
-
-def _second(a: Any, b: Any) -> Any:
-    return b
 
 
 @numpys(

@@ -16,7 +16,7 @@ from gpualgo._algorithms.top_k import TopK
 from gpualgo._algorithms.top_k import top_k as first_of
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._pipeline import checks
-from gpualgo.numpy import _function, _order_of_complex, _results
+from gpualgo.numpy import _between, _function, _order_of_complex, _results
 from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._gathers import along
@@ -105,11 +105,7 @@ def _positions(a: Any, axis: int) -> Any:
     """Return the position of each element along an axis, where a lies."""
     shape = tuple(a.shape)
     counted = lazy.arange(shape[axis]).reshape(shape[axis], *(1,) * (len(shape) - axis - 1))
-    return lazy.transform(_second, a, counted)
-
-
-def _second(a: Any, b: Any) -> Any:
-    return b
+    return lazy.transform(_between.second, a, counted)
 
 
 def _few(a: Any) -> int:

@@ -15,7 +15,7 @@ from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks
-from gpualgo.numpy import _computed_ranks, _results
+from gpualgo.numpy import _between, _computed_ranks, _results
 from gpualgo.numpy._arguments import NotTaken, array_of, is_host
 from gpualgo.numpy._order_statistics import Rows, has_nan, rows_of
 
@@ -30,14 +30,6 @@ def _is_before(share: Any, q: Any) -> Any:
 
 def _least(a: Any, b: Any) -> Any:
     return np.minimum(a, b)
-
-
-def _same(a: Any) -> Any:
-    return a
-
-
-def _nan_or(value: Any, last: Any) -> Any:
-    return np.where(last != last, last, value)
 
 
 def quantiles(
@@ -80,7 +72,7 @@ def _of_sums(rows: Rows, found: Any, sums: Any, q: Any, skips_nan: bool, where: 
     if is_host(found):
         at = _computed_ranks.gathered(rows, found)
         made = at(np.minimum(np.reshape(np.array(counts, np.int64), shape), most))
-        return _nan_or(made, at(np.full((1, *rows.shape), most))[0]) if looks else made
+        return _between.nan_or(made, at(np.full((1, *rows.shape), most))[0]) if looks else made
     return _on_a_gpu(rows, found, counts, shape, looks, where)
 
 
@@ -93,14 +85,10 @@ def _on_a_gpu(
         places = ordered.across(count)
         value = ordered.at(lazy.transform(_least, places, most))
         if looks:
-            end = ordered.at(lazy.transform(_second, places, most))
-            value = lazy.transform(_nan_or, value, end)
-        transform(_same, value.reshape(rows.shape), dtype=rows.dtype, out=made[i])
+            end = ordered.at(lazy.transform(_between.second, places, most))
+            value = lazy.transform(_between.nan_or, value, end)
+        transform(_between.same, value.reshape(rows.shape), dtype=rows.dtype, out=made[i])
     return made if made.shape == shape else copy(lazy.asarray(made).reshape(shape))
-
-
-def _second(a: Any, b: Any) -> Any:
-    return b
 
 
 def _check_totals(totals: Any, found: Any, axis: int, skips_nan: bool, where: str) -> None:

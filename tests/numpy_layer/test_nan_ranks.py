@@ -41,6 +41,7 @@ def test_nanmedian(backend: Backend, data: Any) -> None:
     check_same(backend, "nanmedian", x, **kwargs)
 
 
+@pytest.mark.filterwarnings("ignore:All-NaN")
 @pytest.mark.parametrize("method", METHODS)
 def test_nanquantile(backend: Backend, method: str) -> None:
     for dtype in FLOATS[scaled(0, emulated=2) :]:
