@@ -16,8 +16,10 @@ from gpualgo.numpy import _results
 from gpualgo.numpy._arguments import is_host
 from gpualgo.numpy._extremes import index_out, less, place_axis, places
 from gpualgo.numpy._function import numpys
-from gpualgo.numpy._nan import FEW, has_nan
+from gpualgo.numpy._nan import has_nan
 from gpualgo.numpy._reducing import INDEX, UNSET, arrayed, flag_of, is_there, settled
+
+FEW = 1 << 18  # where NaN are, NumPy looks twice by vectors, and we once by pairs
 
 
 def _place_of_least(a: Any, b: Any) -> Any:
