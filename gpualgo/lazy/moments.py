@@ -109,8 +109,11 @@ def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[
     acc = wide_of(kind)
     real, is_complex = real_of(acc), acc.kind == "c"
     op = _COMPLEX if is_complex else _ALL if mask is None else _SOME
+    if mask is NUMBERS and is_complex:
+        mask = are_numbers(x)
+    elements: Any
     if mask is NUMBERS:
-        elements: Any = _numbers((x,), "", acc)
+        elements = _numbers((x,), "", acc)
     elif mask is not None:
         one = _one_complex_where if is_complex else _one_where
         elements = applied(one, (mask, lazy_as(x, acc)), "")

@@ -95,7 +95,8 @@ def documented(native: np.ufunc) -> str:
     """Return the docstring of a ufunc."""
     name = native.__name__
     parts = [part for part in (native.__doc__ or "").split("\n\n") if not part.startswith(name)]
-    first = " ".join(parts[0].split()) if parts else f"Apply `numpy.{name}` element by element."
+    first = " ".join(parts[0].split()) if parts else f"Apply `numpy.{name}` element by element"
+    first = first.rstrip(".") + "."
     sample = _sample_of(native)[: native.nin]
     with np.errstate(all="ignore"):
         result = repr(native(*(eval(text, {}) for text in sample)))

@@ -45,7 +45,7 @@ class vectorize:
     -----
     One transform; of lazy arrays the result is lazy. The function is compiled once for the dtypes
     of its arguments, and runs on the GPU or on all cores. What numbers it captures are those of the
-    moment of each call.
+    moment of each call. See docs/numpy.md.
 
     Examples
     --------
