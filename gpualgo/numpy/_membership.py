@@ -87,7 +87,8 @@ def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> A
     common = np.result_type(own, kind)
     if common.kind != "f":
         return _among(_as(x, common, own), _as(others, common, kind), invert)
-    found = _among(lazy.asarray(x).astype(kind), others, invert)  # one is uint64, one has a sign
+    wide = np.dtype(np.uint64 if own.kind == "i" else np.int64)  # one is uint64, one has a sign
+    found = _among(_as(x, wide, own), _as(others, wide, kind), invert)
     fits = _not_negative if own.kind == "i" else _fits_int64
     return transform(_or if invert else _and, found, lazy.transform(fits, x))
 

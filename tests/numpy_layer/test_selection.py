@@ -67,7 +67,8 @@ def test_named_cases(backend: Backend) -> None:
     nan, x = float("nan"), np.array([[0.0, -0.0, 2.0], [np.nan, 0.0, -1.0]])
     for name in ("nonzero", "flatnonzero", "argwhere", "where"):
         check_same(backend, name, x)
-        check_same(backend, name, np.array([0, 3, 0, 1], ">i2"))
+        if backend.xp is np:  # libraries of GPUs have none
+            check_same(backend, name, np.array([0, 3, 0, 1], ">i2"))
         check_same(backend, name, [[0, 1], [2, 0]])
         check_same(backend, name, 5)
         check_same(backend, name, np.zeros((0, 3)))

@@ -51,19 +51,25 @@ def place_kernel(origin: int) -> Callable[..., None]:
         short = target + 8 * count
         other = _NO_MARKS if wanted else _EACH_MARK
         place = 0
-        for i in range(0, count - 7, 8):
-            word = load(words, i >> 3)
-            word |= word >> types.uint64(4)  # whatever a byte that is true holds
-            word |= word >> types.uint64(2)
-            word |= word >> types.uint64(1)
-            word = (word & _EACH_MARK) ^ other
-            row = ((word * _GATHERED) >> types.uint64(56)) << types.uint64(1)
-            begin = types.uint64(i) * _EACH_PLACE
-            to = _marks(short + 2 * place)
-            store(to, 0, table[row] + begin)
-            store(to, 1, table[row | types.uint64(1)] + begin)
-            place += types.intp((word * _EACH_MARK) >> types.uint64(56))
-        for i in range(count & ~7, count):
+        whole = count & ~31
+        for i in range(0, whole, 32):
+            at = i >> 3
+            some = load(words, at) | load(words, at + 1) | load(words, at + 2) | load(words, at + 3)
+            if wanted and not some:  # nothing is written: of few marks this is the rule
+                continue
+            for j in range(4):
+                word = load(words, at + j)
+                word |= word >> types.uint64(4)  # whatever a byte that is true holds
+                word |= word >> types.uint64(2)
+                word |= word >> types.uint64(1)
+                word = (word & _EACH_MARK) ^ other
+                row = ((word * _GATHERED) >> types.uint64(56)) << types.uint64(1)
+                begin = types.uint64(i + 8 * j) * _EACH_PLACE
+                to = _marks(short + 2 * place)
+                store(to, 0, table[row] + begin)
+                store(to, 1, table[row | types.uint64(1)] + begin)
+                place += types.intp((word * _EACH_MARK) >> types.uint64(56))
+        for i in range(whole, count):
             store(_places(short), place, types.uint16(i))
             place += types.intp((load(marked, i) != 0) == (wanted != 0))
         first = source - origin
