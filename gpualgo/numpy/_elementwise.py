@@ -266,7 +266,7 @@ def _close_or_nan(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
     return _close(x, y, rtol, atol) | (np.isnan(x) & np.isnan(y))
 
 
-@numpys("One transform", arrays=2)
+@numpys("One transform", arrays=2, weak=True)
 def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: Any = False) -> Any:
     """Return where elements are equal within ``atol + rtol · |b|``.
 

@@ -26,6 +26,7 @@ _KINDS = (None, "sort", "table")
     "A sort of `test_elements` and a search; in host memory a table of bools for integers of a "
     "small range, and one pass for up to 7 elements",
     arrays=2,
+    weak=True,
     differs="`kind` is checked and changes nothing, and integers of 64 bits with and without a "
     "sign are compared as they are, not as float64",
 )
@@ -49,7 +50,7 @@ def isin(
     return are_among(x, others, bool(invert), "isin")
 
 
-@numpys("Two sorts, a merge and one selection", arrays=2)
+@numpys("Two sorts, a merge and one selection", arrays=2, weak=True)
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the distinct elements of both arrays, ascending.
 
@@ -64,7 +65,7 @@ def union1d(ar1: Any, ar2: Any) -> Any:
     return firsts_of_runs(merged, None, False, "union1d", None, None, None)
 
 
-@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2)
+@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2, weak=True)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
     """Return the elements that are in both arrays, ascending, and where each first stands.
 
@@ -91,7 +92,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
     return tuple(select((here, places[:-1], places[1:]), marked))
 
 
-@numpys("One sort of each array, with one pass, a search and one selection", arrays=2,
+@numpys("One sort of each array, with one pass, a search and one selection", arrays=2, weak=True,
         differs="as `isin`")  # fmt: skip
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the distinct elements of one array that are not in the other.
@@ -107,7 +108,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     return select(x, are_among(x, others, True, "setdiff1d"))
 
 
-@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2)
+@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2, weak=True)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the elements that are in one of the arrays alone, ascending.
 
