@@ -16,7 +16,7 @@ from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_bytes_view, overlap
 from gpualgo._lazy import combining, is_lazy, places
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, inputs, refusals
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -184,13 +184,8 @@ def _leaves(x: Any) -> Iterator[Any]:
 
 def _sorted(x: Any, stream: Any) -> Any:
     """Return all elements in order, flattened."""
-    try:
+    with refusals.told_by(_WHERE, "radix_sort", {"keys": "x"}):
         return radix_sort(x, axis=None, stream=stream)
-    except (TypeError, ValueError) as error:
-        text = str(error)
-        if text.startswith("radix_sort: keys"):
-            error.args = (text.replace("radix_sort: keys", f"{_WHERE}: x", 1),)
-        raise
 
 
 def _order(x: Any, stream: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 
@@ -21,6 +22,14 @@ class Hooks:
     """accumulated(ufunc, x, …): what ``ufunc.accumulate(x, …)`` gives."""
     functions: dict[Any, Callable[..., Any]]
     """NumPy's functions, and what does for lazy arrays what they do."""
+
+    @staticmethod
+    def others(function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """Return the same for one that is not among these: `gpualgo.numpy`, above all this."""
+        found: Callable[..., Any] | None = import_module("gpualgo.numpy._function").of_native(
+            function
+        )
+        return found
 
 
 hooks = Hooks()

@@ -184,7 +184,7 @@ class Operators:
         return ufuncs.called(ufunc, "__call__", inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        found = hooks.functions.get(func)
+        found = hooks.functions.get(func) or hooks.others(func)
         if found is None:
             module = str(func.__module__).replace("numpy", "np", 1)
             raise TypeError(f"{module}.{func.__name__}: {ufuncs.MAKE_REAL}")

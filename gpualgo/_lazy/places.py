@@ -122,14 +122,25 @@ def aligned(x: Any, where: str) -> LazyArray:
     """
     whole = zipped(x, where)
     if recording.active and recording.current() is not None:
+        _check_aligned(whole, where)
         return whole
-    leaves = [
-        one.with_array(one.array.copy())
-        if one.device == CPU and not one.is_position and not one.array.flags.aligned
-        else one
-        for one in whole.leaves
-    ]
+    leaves = [one if _is_aligned(one) else one.with_array(one.array.copy()) for one in whole.leaves]
     return LazyArray(whole.shape, whole.node, leaves, whole.text, whole.forms)
+
+
+def _is_aligned(one: Leaf) -> bool:
+    """Return whether operators may capture an array of the host; one on a GPU was looked at."""
+    return one.device != CPU or one.is_position or bool(one.array.flags.aligned)
+
+
+def _check_aligned(x: LazyArray, where: str) -> None:
+    """Raise ValueError for arrays of the host that no operator may capture."""
+    for one in x.leaves:
+        if not _is_aligned(one):
+            raise ValueError(
+                f"{where} reads an array of {one.dtype} whose elements lie at addresses that are "
+                f"no multiples of {one.array.dtype.alignment}; copy it to aligned memory"
+            )
 
 
 def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
@@ -146,6 +157,7 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
             "indices.astype(np.int64)"
         )
     check_places([*source.leaves, *where_to.leaves], where)
+    _check_aligned(source, f"{where}: x")
     if mode not in MODES:
         raise ValueError(f"{where}: mode must be 'wrap' or 'clip', got {mode!r}")
     text = f"take({source.text}, {where_to.text})"

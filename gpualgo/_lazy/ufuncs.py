@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def _computed(
     for option in kwargs:
         raise no_option(name, option)
     if dtype is not None:
-        inputs, dtype = _of_loop(ufunc, name, inputs, dtype)
+        inputs, (dtype, *_) = of_loop(ufunc, name, inputs, dtype)
     parts = (np.floor_divide, np.remainder) if ufunc is np.divmod else (ufunc,)
     made = tuple([hooks.applied(part, inputs, name) for part in parts])
     if dtype is not None:
@@ -88,24 +89,46 @@ def no_option(name: str, option: str) -> TypeError:
     )
 
 
-def _of_loop(
-    ufunc: np.ufunc, name: str, inputs: tuple[Any, ...], dtype: Any
-) -> tuple[tuple[Any, ...], np.dtype[Any]]:
-    """Return arguments converted as NumPy does it before it computes with ``dtype=``."""
-    wanted = dtypes.as_dtype(dtype, name)
-    kinds = [type(x) if type(x) in (int, float, complex) else _dtype_of(x, name) for x in inputs]
-    nout = ufunc.nout
+def of_loop(
+    ufunc: np.ufunc, name: str, inputs: tuple[Any, ...], dtype: Any, casting: str = "same_kind",
+    outs: tuple[np.dtype[Any] | None, ...] = (),
+) -> tuple[tuple[Any, ...], tuple[np.dtype[Any], ...]]:  # fmt: skip
+    """Return arguments converted as NumPy does it before it computes, and its results' dtypes.
+
+    Without ``dtype=`` they are converted where they are computed. ``outs`` are the dtypes of what
+    the results are cast to; what NumPy does not cast is a TypeError.
+    """
+    nin, nout = ufunc.nin, ufunc.nout
+    wanted = None if dtype is None else dtypes.as_dtype(dtype, name)
+    kinds = kinds_of(inputs, name)
+    asked: dict[str, Any] = {"casting": casting}
+    if wanted is not None:
+        asked["signature"] = (*(None,) * nin, *(wanted,) * nout)
     try:
-        found = ufunc.resolve_dtypes(
-            (*kinds, *(None,) * nout), signature=(*(None,) * ufunc.nin, *(wanted,) * nout)
-        )
+        found = ufunc.resolve_dtypes((*kinds, *(outs or (None,) * nout)), **asked)
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
+    if wanted is None:
+        return inputs, tuple(found[nin:])
     converted = [
-        to.type(x) if isinstance(kind, type) else hooks.applied(to.type, (x,), name)
-        for x, kind, to in zip(inputs, kinds, found[: ufunc.nin], strict=True)
-    ]  # fmt: skip
-    return tuple(converted), found[ufunc.nin]
+        to.type(x) if isinstance(kind, type) else cast(x, kind, to, name)
+        for x, kind, to in zip(inputs, kinds, found[:nin], strict=True)
+    ]
+    return tuple(converted), tuple(found[nin:])
+
+
+def kinds_of(inputs: Sequence[Any], name: str) -> list[Any]:
+    """Return arguments' dtypes as ``resolve_dtypes`` takes them: of Python's numbers types."""
+    return [type(x) if type(x) in (int, float, complex) else _dtype_of(x, name) for x in inputs]
+
+
+def cast(x: Any, kind: np.dtype[Any], to: np.dtype[Any], name: str) -> Any:
+    """Return an argument of a dtype as one of another, of complex numbers the real parts."""
+    if isinstance(x, (bool, np.generic)):
+        return np.asarray(x).astype(to)[()]
+    if kind.kind == "c" and to.kind != "c":
+        x = hooks.applied(np.real, (x,), name)
+    return hooks.applied(to.type, (x,), name)
 
 
 def _dtype_of(x: Any, name: str) -> np.dtype[Any]:

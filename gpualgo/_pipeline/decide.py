@@ -116,8 +116,8 @@ def _new_plan(
     if problem.needs_alignment:
         for name, view in zip(problem.inputs, views, strict=False):
             checks.aligned(view, name, problem.where)
-        for target in targets:
-            checks.aligned(target, "out", problem.where)
+        for name, target in zip(outputs.names_of(problem), targets, strict=True):
+            checks.aligned(target, name, problem.where)
     return problem.cuda(views, problem.operator(op), targets)
 
 

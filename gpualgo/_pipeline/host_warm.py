@@ -37,13 +37,15 @@ def prepare(
         return
     prepared = problem.prepared(op, arrays, results)
     if prepared is not None:
-        problem.warm = Warm(problem, prepared, op)
+        problem.warm = Warm(problem, prepared, op, views)
 
 
 class Warm:
     """A warm call."""
 
-    def __init__(self, problem: Problem, prepared: Prepared, op: Operator | None) -> None:
+    def __init__(
+        self, problem: Problem, prepared: Prepared, op: Operator | None, views: tuple[View, ...]
+    ) -> None:
         self._problem, self._prepared = problem, prepared
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
@@ -55,6 +57,8 @@ class Warm:
         self._is_turned = any(self._axes)
         self._is_counted, self._is_bound = problem.is_counted, problem.results[0].is_bound
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
+        # All that broadcasts to a layout is of one problem, whatever its own shape.
+        self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
         self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)  # and its address
         self._state: Any = None
         if problem.has_numbers and op is not None:
@@ -68,6 +72,11 @@ class Warm:
         for array in arrays:
             if type(array) is not np.ndarray:
                 return None
+        if self._may_broadcast:
+            arrays = [
+                x if x.shape == view.shape else np.broadcast_to(x, view.shape)
+                for x, view in zip(arrays, views, strict=True)
+            ]
         known, start, begin = self._init
         words = b""
         if known is not init or self._state is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -19,17 +20,14 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
     """Return the views of out= once they fit, and lie apart or where a result may be in place."""
     where, results = problem.where, problem.results
     given: tuple[Any, ...] = (out,)
-    names: tuple[str, ...] = ("out",)
     if len(results) > 1:
         if not isinstance(out, tuple) or len(out) != len(results):
             raise TypeError(
                 f"{where}: out must be a tuple of {_NUMBERS.get(len(results), len(results))} "
                 "arrays, one for each result"
             )
-        given, names = out, tuple(f"out[{i}]" for i in range(len(results)))
-        if problem.form is not None:
-            names = tuple(f"out{place}" for place in problem.form.places)
-        names = problem.output_names or names
+        given = out
+    names = names_of(problem)
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(
         checks.output(
@@ -60,6 +58,17 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
         if overlap(first, second):
             raise ValueError(f"{where}: {name} and {other} share memory; pass two separate arrays")
     return targets
+
+
+def names_of(problem: Problem) -> Sequence[str]:
+    """Return what the arrays of out= are called in messages."""
+    count = len(problem.results)
+    if count == 1:
+        return ("out",)
+    if problem.output_names:
+        return problem.output_names
+    places = [f"[{i}]" for i in range(count)] if problem.form is None else problem.form.places
+    return [f"out{place}" for place in places]
 
 
 def is_same(out: View, x: View) -> bool:

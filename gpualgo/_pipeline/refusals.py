@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from gpualgo._base.errors import CompileError
@@ -30,3 +32,23 @@ def name(error: Exception, op: Any, where: str, argument: str = "op") -> None:
         if f"{code.co_filename}:{code.co_firstlineno}" not in text:
             text = f"{text}: {source_of(function)}"
     error.args = (text,)
+
+
+@contextlib.contextmanager
+def told_by(where: str, part: str, names: dict[str, str] | None = None) -> Iterator[None]:
+    """Let what a function that does part of another's work refuses be told by the other's names.
+
+    `names`: of the other's arguments, by those of the part's.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, RuntimeError) as error:
+        text = str(error)
+        if text.startswith(f"{part}: "):
+            text = text.removeprefix(f"{part}: ")
+            for own, other in (names or {}).items():
+                if text.startswith(own):
+                    text = f"{other}{text.removeprefix(own)}"
+                    break
+            error.args = (f"{where}: {text}",)
+        raise

@@ -11,7 +11,8 @@ from gpualgo._algorithms.extremes import argmax, argmin, minmax
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.transform.copying import copy
-from gpualgo._lazy import places, ufuncs
+from gpualgo._base import dtypes
+from gpualgo._lazy import is_lazy, places, ufuncs
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.lazy import reductions
@@ -19,7 +20,7 @@ from gpualgo.lazy import reductions
 # --- elementwise ------------------------------------------------------------------------------
 
 
-def _clipped(a: Any, low: Any, high: Any) -> Any:
+def clipped(a: Any, low: Any, high: Any) -> Any:
     return np.minimum(np.maximum(a, low), high)
 
 
@@ -34,7 +35,7 @@ def _clip(
         return _into(applied(np.maximum, (a, low), "np.clip"), out, "np.clip")
     if low is None:
         return _into(applied(np.minimum, (a, high), "np.clip"), out, "np.clip")
-    return _into(applied(_clipped, (a, low, high), "np.clip"), out, "np.clip")
+    return _into(applied(clipped, (a, low, high), "np.clip"), out, "np.clip")
 
 
 def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
@@ -51,35 +52,56 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
 def _nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    kind = x.dtype
-    if kind.kind in "biu":
+    if dtypes.kind(x.dtype) in "biu":
         return x
+    op, numbers = finite_of(x.dtype, nan, posinf, neginf)
+    return applied(op, (x, *numbers), "np.nan_to_num")
+
+
+def finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[Any, list[Any]]:
+    """Return f(a, none, most, least), which puts others for NaN and infinities, and these.
+
+    Numbers become such of the dtype, or of its parts; arrays stay as they are.
+    """
     one = np.empty(0, kind).real.dtype
     limits = np.finfo(one) if one.kind == "f" else _finfo_of_others(one)
-    none = one.type(nan)
-    most = one.type(limits.max if posinf is None else posinf)
-    least = one.type(limits.min if neginf is None else neginf)
+    given = (
+        nan,
+        limits.max if posinf is None else posinf,
+        limits.min if neginf is None else neginf,
+    )
+    if one.kind != "c" and any(np.iscomplexobj(n) for n in given):
+        raise TypeError(f"np.nan_to_num: complex numbers do not become {one}, which parts have")
+    with np.errstate(over="ignore"):
+        numbers = [one.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in given]
+    return _FINITE.get(kind, _finite), numbers
 
-    def finite(a: Any) -> Any:
-        if np.isnan(a):
-            return none
-        if np.isinf(a):
-            return most if a > 0 else least
-        return a
 
-    if kind.kind != "c":
-        return applied(finite, (x,), "np.nan_to_num")
-    return applied(_complex_of(kind.type, finite), (x,), "np.nan_to_num")
+def _finite(a: Any, none: Any, most: Any, least: Any) -> Any:
+    if np.isnan(a):
+        return none
+    if np.isinf(a):
+        return most if a > 0 else least
+    return a
+
+
+def _finite64(a: Any, none: Any, most: Any, least: Any) -> Any:
+    parts = _finite(a.real, none, most, least), _finite(a.imag, none, most, least)
+    return np.complex64(parts[0], parts[1])
+
+
+def _finite128(a: Any, none: Any, most: Any, least: Any) -> Any:
+    parts = _finite(a.real, none, most, least), _finite(a.imag, none, most, least)
+    return np.complex128(parts[0], parts[1])
+
+
+_FINITE = {np.dtype(np.complex64): _finite64, np.dtype(np.complex128): _finite128}
 
 
 def _finfo_of_others(kind: np.dtype[Any]) -> Any:
     import ml_dtypes
 
     return ml_dtypes.finfo(kind)
-
-
-def _complex_of(make: Any, part: Any) -> Any:
-    return lambda a: make(part(a.real), part(a.imag))
 
 
 def _into(x: Any, out: Any, name: str) -> Any:

@@ -16,6 +16,7 @@ from gpualgo._lazy import ufuncs
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._pipeline import checks
+from gpualgo.lazy import moments
 
 # How the dtype of results is found: as NumPy's sums, the elements' own, bool, or the ufunc's.
 SUM, SAME, BOOL, OWN = "sum", "same", "bool", "own"
@@ -37,15 +38,17 @@ def reduced(
     """Return what ``ufunc.reduce`` does, of sums that are rounded once of 16-bit floats."""
     name = name or f"np.{ufunc.__name__}.reduce"
     x, kind = _elements(ufunc, a, dtype, name)
-    wide = _wide(kind) if RULES[ufunc] is SUM else kind
+    acc = wide_of(ufunc, kind)
     ufuncs.no_lazy_out(out, name)
-    axis = _axis(axis, x.ndim, name)
-    is_direct = out is not None and wide == kind and _dtype_of(out, name) == kind
+    axis = axis_of(axis, x.ndim, name)
+    is_direct = out is not None and acc == kind and _dtype_of(out, name) == kind
+    if initial is None:
+        initial = started(ufunc, kind)
     found = reduce(
-        _as(x, wide), initial, ufunc, axis=axis, keepdims=bool(keepdims), dtype=wide,
-        out=out if is_direct else None,
+        _as(x, acc), initial, operator_of(ufunc, kind), axis=axis, keepdims=bool(keepdims),
+        dtype=acc, out=out if is_direct else None,
     )  # fmt: skip
-    if is_direct or (out is None and wide == kind):
+    if is_direct or (out is None and acc == kind):
         return found
     return finished(_same, (found,), kind if out is None else _dtype_of(out, name), out)
 
@@ -53,17 +56,19 @@ def reduced(
 def accumulated(
     ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, name: str = ""
 ) -> Any:
-    """Return what ``ufunc.accumulate`` does."""
+    """Return what ``ufunc.accumulate`` does, of sums that are rounded once of 16-bit floats."""
     name = name or f"np.{ufunc.__name__}.accumulate"
     x, kind = _elements(ufunc, a, dtype, name)
+    wide = wide_of(ufunc, kind)
     ufuncs.no_lazy_out(out, name)
     if not x.ndim and axis is not None:
         raise TypeError(f"{name}: x has no axis to go along; pass axis=None")
     axis = checks.plain_axis(axis, name)
-    if out is None or _dtype_of(out, name) == kind:
-        return inclusive_scan(_as(x, kind), None, ufunc, axis=axis, dtype=kind, out=out)
-    found = inclusive_scan(_as(x, kind), None, ufunc, axis=axis, dtype=kind)
-    return finished(_same, (found,), _dtype_of(out, name), out)
+    wanted = kind if out is None else _dtype_of(out, name)
+    if wanted == wide:
+        return inclusive_scan(_as(x, wide), None, ufunc, axis=axis, dtype=wide, out=out)
+    found = inclusive_scan(_as(x, wide), None, ufunc, axis=axis, dtype=wide)
+    return finished(_same, (found,), wanted, out)
 
 
 def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
@@ -90,17 +95,63 @@ def sum_dtype(kind: Dtype) -> Dtype:
     return np.dtype(np.uint64) if kind.kind == "u" else kind
 
 
-def _wide(kind: Dtype) -> Dtype:
+def wide(kind: Dtype) -> Dtype:
     """Return what sums of a dtype are computed in: floats of 16 bits would stop at 2048, or 256."""
     is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
     return np.dtype(np.float32) if is_half else kind
+
+
+def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
+    """Return what a ufunc combines elements in, for results of a dtype."""
+    return wide(kind) if RULES[ufunc] is SUM else kind
+
+
+def _larger(a: Any, b: Any) -> Any:
+    """Return the larger of complex numbers, the real part first; what holds NaN, the first one."""
+    is_less = (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
+    return b if (a == a) & ((b != b) | is_less) else a
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    is_more = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
+    return b if (a == a) & ((b != b) | is_more) else a
+
+
+def _larger_number(a: Any, b: Any) -> Any:
+    is_less = (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
+    return b if (b == b) & ((a != a) | is_less) else a
+
+
+def _smaller_number(a: Any, b: Any) -> Any:
+    is_more = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
+    return b if (b == b) & ((a != a) | is_more) else a
+
+
+_OF_COMPLEX: dict[np.ufunc, Callable[[Any, Any], Any]] = {
+    np.maximum: _larger, np.minimum: _smaller, np.fmax: _larger_number, np.fmin: _smaller_number,
+}  # fmt: skip
+_OF_INTEGERS: dict[np.ufunc, np.ufunc] = {np.fmax: np.maximum, np.fmin: np.minimum}
+
+
+def started(ufunc: np.ufunc, kind: Dtype) -> int | None:
+    """Return what NumPy starts from where it can be told: sums of -0.0 are 0.0."""
+    if ufunc is np.add and dtypes.kind(kind) in "fc":
+        return 0
+    return 1 if ufunc is np.multiply and kind.kind == "c" else None
+
+
+def operator_of(ufunc: np.ufunc, kind: Dtype) -> Any:
+    """Return what combines elements of a dtype as a ufunc does: complex numbers have no order."""
+    if kind.kind == "c":
+        return _OF_COMPLEX.get(ufunc, ufunc)
+    return _OF_INTEGERS.get(ufunc, ufunc) if kind.kind in "biu" else ufunc
 
 
 def _as(x: LazyArray, kind: Dtype) -> LazyArray:
     return x if x.dtype == kind else x.astype(kind)
 
 
-def _axis(axis: Any, ndim: int, name: str) -> Any:
+def axis_of(axis: Any, ndim: int, name: str) -> Any:
     axis = checks.plain_axes(axis, name)
     return None if not ndim and axis in (0, -1) else axis
 
@@ -164,15 +215,15 @@ def scans(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Count the elements that are true."""
     name = "np.count_nonzero"
-    axis = _axis(axis, zipped(a, name).ndim, name)
+    axis = axis_of(axis, zipped(a, name).ndim, name)
     return reduce(applied(np.bool_, (a,), name), axis=axis, keepdims=keepdims, dtype=np.int64)
 
 
-def _count(x: LazyArray, axis: Any, name: str) -> int:
+def count_of(shape: tuple[int, ...], axis: Any, name: str) -> int:
     """Return how many elements are combined to one."""
     count = 1
-    for i in checks.axes_of(axis, x.ndim, name):
-        count *= x.shape[i]
+    for i in checks.axes_of(axis, len(shape), name):
+        count *= shape[i]
     return count
 
 
@@ -182,44 +233,16 @@ def mean(
     """Return sums divided by the number of elements."""
     name = "np.mean"
     x = zipped(a, f"{name}: a")
-    kind = _float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
-    axis = _axis(axis, x.ndim, name)
-    total = reduced(np.add, x, axis, _wide(kind), None, keepdims, None, name)
-    count = float(_count(x, axis, name))
+    kind = moments.float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
+    axis = axis_of(axis, x.ndim, name)
+    total = reduced(np.add, x, axis, wide(kind), None, keepdims, None, name)
+    count = float(count_of(x.shape, axis, name))
     return finished(lambda s: s / count, (total,), kind if out is None else _dtype_of(out, name),
                     out)  # fmt: skip
 
 
-def _float_of(kind: Dtype) -> Dtype:
-    return np.dtype(np.float64) if kind.kind in "biu" else kind
-
-
-def _joined(a: Any, b: Any) -> Any:
-    count, distance = a[0] + b[0], b[1] - a[1]
-    squares = np.real(distance * np.conjugate(distance))
-    return count, a[1] + distance * (b[0] / count), a[2] + b[2] + squares * (a[0] * b[0] / count)
-
-
-def _variance(rest: float) -> Callable[..., Any]:
-    def variance(center: Any, squares: Any) -> Any:
-        return np.where(np.isfinite(center), squares, np.nan) / rest
-
-    return variance
-
-
-def _deviation(rest: float) -> Callable[..., Any]:
-    def deviation(center: Any, squares: Any) -> Any:
-        return np.sqrt(np.where(np.isfinite(center), squares, np.nan) / rest)
-
-    return deviation
-
-
-def variances(finish: Callable[[float], Callable[..., Any]], name: str) -> Callable[..., Any]:
-    """Return ``np.var`` or ``np.std``: one reduction of counts, means and sums of squares.
-
-    They are joined as B. P. Welford's and T. F. Chan's are (doi:10.1080/00401706.1962.10490022,
-    doi:10.1080/00031305.1983.10483115), in float64 or complex128.
-    """
+def variances(is_root: bool, name: str) -> Callable[..., Any]:
+    """Return ``np.var`` or ``np.std``: one reduction of counts, means and sums of squares."""
 
     def call(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
@@ -227,19 +250,18 @@ def variances(finish: Callable[[float], Callable[..., Any]], name: str) -> Calla
     ) -> Any:  # fmt: skip
         ufuncs.no_lazy_out(out, name)
         x = zipped(a, f"{name}: a")
-        kind = _float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
-        result = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-        axis = _axis(axis, x.ndim, name)
-        x = _as(x, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
-        left = _count(x, axis, name) - (ddof if correction is None else correction)
-        found = reduce((1.0, x, 0.0), (0.0, 0.0, 0.0), _joined, axis=axis, keepdims=keepdims)
-        wanted = result if out is None else _dtype_of(out, name)
-        return finished(finish(float(max(left, 0))), tuple(found[1:]), wanted, out)
+        kind = moments.float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
+        axis = axis_of(axis, x.ndim, name)
+        left = count_of(x.shape, axis, name) - (ddof if correction is None else correction)
+        found = moments.moments(x, None, axis, kind, keepdims)
+        wanted = moments.real_of(kind) if out is None else _dtype_of(out, name)
+        op = moments.spread(len(found), float(max(left, 0)), is_root)
+        return finished(op, found[1:], wanted, out)
 
     return call
 
 
-var, std = variances(_variance, "np.var"), variances(_deviation, "np.std")
+var, std = variances(False, "np.var"), variances(True, "np.std")
 
 
 def product(conjugate: bool, name: str) -> Callable[..., Any]:
@@ -252,12 +274,26 @@ def product(conjugate: bool, name: str) -> Callable[..., Any]:
                 f"{name}: lazy arrays need one axis of one length, got shapes {x.shape} and "
                 f"{y.shape}; make them real with gpualgo.copy(x) or np.asarray(x) first"
             )
-        op = _conjugated if conjugate and x.dtype.kind == "c" else np.multiply
-        made = applied(op, (x, y), name)
-        return reduced(np.add, made, None, made.dtype, out, False, None, name)
+        return products(x, y, out, conjugate, name)
 
     return call
 
 
+def products(x: Any, y: Any, out: Any, conjugate: bool, name: str) -> Any:
+    """Return the sum of the products of two arrays of one shape; of 16-bit floats in float32."""
+    kinds = tuple(_dtype_of(one, name) if not isinstance(one, LazyArray) else one.dtype
+                  for one in (x, y))  # fmt: skip
+    kind = np.multiply.resolve_dtypes((*kinds, None))[2]
+    op: Any = _conjugated if conjugate and kinds[0].kind == "c" else np.multiply
+    if wide(kind) != kind:
+        op = _in_float32
+    made = applied(op, (x, y), name)
+    return reduced(np.add, made, None, kind, out, False, None, name)
+
+
 def _conjugated(a: Any, b: Any) -> Any:
     return np.conjugate(a) * b
+
+
+def _in_float32(a: Any, b: Any) -> Any:
+    return np.float32(a) * np.float32(b)

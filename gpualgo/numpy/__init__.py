@@ -8,33 +8,232 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo.numpy._arguments import NotTaken
-from gpualgo.numpy._reductions import prod, sum
-from gpualgo.numpy._selection import argwhere, compress, extract, flatnonzero, nonzero, where
-from gpualgo.numpy._sets import intersect1d, isin, setdiff1d, setxor1d, union1d
-from gpualgo.numpy._unique import unique, unique_all, unique_counts, unique_inverse, unique_values
+from gpualgo.numpy import _ufunc_names
+from gpualgo.numpy._arguments import (
+    NotTaken,
+)
+from gpualgo.numpy._counts import (
+    bincount,
+)
+from gpualgo.numpy._differences import (
+    diff,
+    ediff1d,
+    trapezoid,
+)
+from gpualgo.numpy._elementwise import (
+    angle,
+    around,
+    clip,
+    fix,
+    imag,
+    isclose,
+    isneginf,
+    isposinf,
+    nan_to_num,
+    real,
+    round,
+    sinc,
+)
+from gpualgo.numpy._extremes import (
+    amax,
+    amin,
+    argmax,
+    argmin,
+    max,
+    min,
+    ptp,
+)
+from gpualgo.numpy._histograms import (
+    histogram,
+    histogram_bin_edges,
+)
+from gpualgo.numpy._histograms_joint import (
+    histogram2d,
+    histogramdd,
+)
+from gpualgo.numpy._moments import (
+    average,
+    mean,
+    std,
+    var,
+)
+from gpualgo.numpy._nan import (
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from gpualgo.numpy._nan_places import (
+    nanargmax,
+    nanargmin,
+)
+from gpualgo.numpy._nan_ranks import (
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+)
+from gpualgo.numpy._products import (
+    dot,
+    inner,
+    vdot,
+)
+from gpualgo.numpy._ranks import (
+    median,
+    percentile,
+    quantile,
+)
+from gpualgo.numpy._reductions import (
+    all,
+    any,
+    count_nonzero,
+    prod,
+    sum,
+)
+from gpualgo.numpy._scans import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    nancumprod,
+    nancumsum,
+)
+from gpualgo.numpy._search import (
+    digitize,
+    searchsorted,
+)
+from gpualgo.numpy._selection import (
+    argwhere,
+    compress,
+    extract,
+    flatnonzero,
+    nonzero,
+    where,
+)
+from gpualgo.numpy._sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
+)
+from gpualgo.numpy._sorts import (
+    argpartition,
+    argsort,
+    lexsort,
+    partition,
+    sort,
+    top_k,
+)
+from gpualgo.numpy._ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
+from gpualgo.numpy._unique import (
+    unique,
+    unique_all,
+    unique_counts,
+    unique_inverse,
+    unique_values,
+)
+from gpualgo.numpy._vectorize import (
+    vectorize,
+)
+from gpualgo.numpy._wrap import (
+    Namespace,
+    wrap,
+)
 
 __all__ = [
+    "Namespace",
     "NotTaken",
+    "all",
+    "amax",
+    "amin",
+    "angle",
+    "any",
+    "argmax",
+    "argmin",
+    "argpartition",
+    "argsort",
     "argwhere",
+    "around",
+    "average",
+    "bincount",
+    "clip",
     "compress",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "digitize",
+    "dot",
+    "ediff1d",
     "extract",
+    "fix",
     "flatnonzero",
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
+    "imag",
+    "inner",
     "intersect1d",
+    "isclose",
     "isin",
+    "isneginf",
+    "isposinf",
+    "lexsort",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "nan_to_num",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "nonzero",
+    "partition",
+    "percentile",
     "prod",
+    "ptp",
+    "quantile",
+    "real",
+    "round",
+    "searchsorted",
     "setdiff1d",
     "setxor1d",
+    "sinc",
+    "sort",
+    "std",
     "sum",
+    "top_k",
+    "trapezoid",
     "union1d",
     "unique",
     "unique_all",
     "unique_counts",
     "unique_inverse",
     "unique_values",
+    "var",
+    "vdot",
+    "vectorize",
     "where",
+    "wrap",
 ]
+__all__ += _ufunc_names.__all__
 
 
 def __getattr__(name: str) -> Any:

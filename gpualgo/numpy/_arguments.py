@@ -48,6 +48,8 @@ def array_of(x: Any, where: str) -> Any:
                 f"{where} is a {cls.__module__}.{cls.__qualname__}, which has NumPy functions of "
                 "its own; call these, or pass numpy.asarray(x)"
             )
+        elif x is None:
+            raise NotTaken(f"{where} is None; pass an array")
         else:
             x = np.asarray(x)
     return _of_numbers(x, where)

@@ -35,7 +35,7 @@ TABLE: dict[str, Entry] = {}
 
 
 def numpys(
-    passes: str, *, arrays: int = 1, few: int = FEW, differs: str = "",
+    passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW, differs: str = "",
     refuses: dict[str, tuple[Any, ...]] | None = None, native: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Make a function NumPy's: its name, its docstring, and NumPy itself for few elements.
@@ -45,8 +45,10 @@ def numpys(
     passes
         How often it goes over memory, for the docs.
     arrays
-        How many of the first positional arguments are arrays, which come as `array_of` makes them;
-        None, for one that is left out, and Python's numbers stay as they are.
+        How many of the first positional arguments are arrays, which come as `array_of` makes them.
+        Behind the first one None, where it is left out, and Python's numbers stay as they are.
+    weak
+        Python's numbers stay as they are in the first place, too.
     few
         Host arrays of fewer elements in all go to NumPy's function, unless a GPU is named; 0: none.
     differs
@@ -74,7 +76,7 @@ def numpys(
             for i in range(min(arrays, len(given))):
                 x = given[i]
                 if type(x) is not np.ndarray or dtypes.name_of(x.dtype) is None:
-                    if x is None or type(x) in _NUMBERS:
+                    if (i or weak) and (type(x) in _NUMBERS or (i and x is None)):
                         continue
                     x = given[i] = array_of(x, f"{name}: {names[i]}")
                     if type(x) is not np.ndarray:
@@ -91,6 +93,14 @@ def numpys(
         return call
 
     return made
+
+
+def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return ours for a function of NumPy's; None, where there is none."""
+    for entry in TABLE.values():
+        if entry.native is function:
+            return entry.function
+    return None
 
 
 _NUMBERS = frozenset((bool, int, float, complex))

@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import transform
-from gpualgo._arrays.view import as_view
-from gpualgo._base import dtypes
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._arrays.view import as_view, view_of
+from gpualgo._base import dtypes, recording
+from gpualgo._driver import staging
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import combining, is_lazy, ufuncs
+from gpualgo._pipeline import checks
+from gpualgo.lazy import full, reductions
 
 Dtype = np.dtype[Any]
 
@@ -70,3 +76,81 @@ def finished(op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: A
         raise ValueError(f"out has shape {out.shape}, the result has {value.shape}")
     out[...] = value
     return out
+
+
+def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") -> Any:
+    """Return a new array in x's library, where x lies."""
+    if type(x) is np.ndarray:
+        return np.empty(shape, kind)
+    view = x.views[0] if is_lazy(x) else as_view(x, where)
+    if view.device == CPU:
+        return view.library.from_numpy(np.empty(shape, kind), view.owner)
+    return view.library.empty(shape, kind, view.device, None)
+
+
+def beside(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
+    """Return an array of the host as a new one in x's library, where x lies; x is not lazy."""
+    if recording.is_capturing():
+        raise TypeError(
+            f"{where}: an array of the host is copied to the GPU, which a graph does not record; "
+            "pass one of the GPU"
+        )
+    found = new(x, values.shape, values.dtype, where)
+    target = as_view(found, where)
+    if target.device == CPU:
+        target.library.to_numpy(found)[...] = values
+    else:
+        stream = target.library.stream(target.device)
+        staging.upload(np.array(values), target.library.pointer(found), target.device, stream)
+    return found
+
+
+def axis_of(axis: Any, ndim: int, where: str) -> int:
+    """Return one axis as a number that is not negative."""
+    found = checks.axis_of(checks.plain_axis(axis, where, "an int"), ndim, where)
+    if found is None:
+        raise TypeError(f"{where}: axis must be an int, got None")
+    return found
+
+
+def summed(own: Dtype, dtype: Any, where: str) -> Dtype:
+    """Return the dtype of sums of numbers, as NumPy has it."""
+    return reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, where)
+
+
+def filled(out: Any, value: Any) -> None:
+    """Write one number to all elements of an array."""
+    if isinstance(out, np.ndarray):
+        out[...] = value
+        return
+    view = view_of(out, "out")
+    number = full(tuple(out.shape), value, dtype=view.dtype)
+    copy(combining.beside(number, view, "out"), out=out)
+
+
+def stored(x: Any, out: Any, where: str) -> Any:
+    """Compute a lazy array: anew, or into an array of its shape, of whatever dtype."""
+    if out is None:
+        return copy(x)
+    if tuple(out.shape) != x.shape:
+        raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {x.shape}")
+    kind = dtype_of(out, where)
+    if x.dtype != kind:
+        x = ufuncs.cast(x, x.dtype, kind, where)
+    written_to(x, out)
+    return out
+
+
+def written_to(x: Any, out: Any) -> None:
+    """Compute a lazy array into a real one, which it may read."""
+    try:
+        copy(x, out=out)
+    except ValueError:  # it is read in other places, too; or is read-only, which the second tells
+        copy(copy(x), out=out)
+
+
+def number_of(found: Any) -> Any:
+    """Return what NumPy returns of arrays without axes: numbers."""
+    if isinstance(found, tuple):
+        return tuple(map(number_of, found))
+    return found[()] if type(found) is np.ndarray and not found.ndim else found

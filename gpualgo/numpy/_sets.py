@@ -27,6 +27,7 @@ _FEW = 1 << 14  # elements of both arrays that NumPy merges sooner: 2^13 in 0.1 
     "A sort of `test_elements` and a search; in host memory a table of bools for integers of a "
     "small range, and one pass for up to 7 elements",
     arrays=2,
+    weak=True,
     few=_FEW,
     differs="`kind` is checked and changes nothing, and integers of 64 bits with and without a "
     "sign are compared as they are, not as float64",
@@ -51,7 +52,7 @@ def isin(
     return are_among(x, others, bool(invert), "isin")
 
 
-@numpys("Two sorts, a merge and one selection", arrays=2, few=_FEW)
+@numpys("Two sorts, a merge and one selection", arrays=2, weak=True, few=_FEW)
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the distinct elements of both arrays, ascending.
 
@@ -66,7 +67,7 @@ def union1d(ar1: Any, ar2: Any) -> Any:
     return firsts_of_runs(merged, None, False, "union1d", None, None, None)
 
 
-@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2, few=_FEW)
+@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2, weak=True, few=_FEW)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
     """Return the elements that are in both arrays, ascending, and where each first stands.
 
@@ -93,9 +94,13 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
     return tuple(select((here, places[:-1], places[1:]), marked))
 
 
-@numpys("One sort of each array, with one pass, a search and one selection", arrays=2,
+@numpys(
+    "One sort of each array, with one pass, a search and one selection",
+    arrays=2,
+    weak=True,
     few=_FEW,
-        differs="as `isin`")  # fmt: skip
+    differs="as `isin`",
+)
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the distinct elements of one array that are not in the other.
 
@@ -110,7 +115,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     return select(x, are_among(x, others, True, "setdiff1d"))
 
 
-@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2, few=_FEW)
+@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2, weak=True, few=_FEW)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the elements that are in one of the arrays alone, ascending.
 

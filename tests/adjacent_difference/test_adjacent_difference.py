@@ -199,6 +199,23 @@ def test_op_is_not_asked_of_the_first(backend: Backend) -> None:
     same(backend, got, expected(x, op=np.add))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_broadcasts_are_alike(backend: Backend, axis: int) -> None:
+    """Arrays that broadcast to the same one are that one, in the first call and in those behind."""
+    table, row = np.arange(12).reshape(3, 4), np.array([10, 20, 30, 40])
+    given, short = backend.to_device(table), backend.to_device(row)
+    want = expected(np.broadcast_to(row, (3, 4)), axis=axis, op=np.add)
+    for other in (short, short.reshape(1, 4), short, short.reshape(1, 4)):
+        got = ga.adjacent_difference(
+            (given, other), lambda a, b: (a[0] - b[0], a[1] + b[1]), axis=axis
+        )
+        same(backend, got[1], want)
+    one = backend.to_device(np.array([9]))
+    for other in (one, one.reshape(()), one, *([9, 9] if isinstance(one, np.ndarray) else [])):
+        got = ga.adjacent_difference((short, other), lambda a, b: (a[0] - b[0], a[1] + b[1]))
+        same(backend, got[1], np.array([9, 18, 18, 18]))
+
+
 def test_read_only(backend: Backend) -> None:
     x = random_array(1000, np.dtype("float64"))
     x.flags.writeable = False

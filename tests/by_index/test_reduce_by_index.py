@@ -131,6 +131,7 @@ def test_refused(backend: Backend) -> None:
     cases: list[tuple[Any, str, tuple[Any, ...]]] = [
         (TypeError, "indices have dtype", (backend.to_device(np.ones(3)), x, 2)),
         (TypeError, "indices are tuples", ((indices, indices), x, 2)),
+        (TypeError, "indices has big-endian dtype", (np.array([1], ">i4"), np.ones(1), 2)),
         (ValueError, "indices have shape .* pass an index for each", (indices[:2], x, 2)),
         (TypeError, "an index and an element of x have 9 numbers", (indices, (x,) * 8, 2)),
         (TypeError, "size must be an int", (indices, x, 2.0)),
@@ -164,6 +165,8 @@ def test_what_no_kernel_takes(cuda: Backend, size: int) -> None:
         f(indices, x, size, out=(cuda.to_device(np.zeros(size, np.float32)),))
     with pytest.raises(TypeError, match=r"^reduce_by_index: stream must be"):
         f(indices, x, size, stream="none")
+    with pytest.raises(RuntimeError, match=r"^reduce_by_index: an array is pageable"), ga.graph():
+        f(np.arange(3), np.arange(3), size)
 
 
 def test_recorded(cuda: Backend) -> None:

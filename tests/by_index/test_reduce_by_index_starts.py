@@ -9,6 +9,7 @@ import pytest
 from support import Backend, affine, assert_same, compose
 
 import gpualgo as ga
+from gpualgo._algorithms.by_index import cpu_parameters
 
 
 def _wanted(indices: Any, x: Any, init: Any) -> Any:
@@ -28,6 +29,20 @@ def test_starts_come_first(backend: Backend, n: int) -> None:
     out = backend.to_device(np.zeros_like(init))
     assert ga.reduce_by_index(*given, compose, out=out) is out
     assert_same(backend.to_host(out), want)
+
+
+@pytest.mark.parametrize("most_direct", [0, 1, 16])
+def test_cpu_has_tables_or_none(monkeypatch: pytest.MonkeyPatch, most_direct: int) -> None:
+    """On the CPU elements are folded in tables of shares, or into what results start from."""
+    monkeypatch.setattr(cpu_parameters, "SHARE", 64)
+    monkeypatch.setattr(cpu_parameters, "DIRECT_SHARES", most_direct)
+    indices = np.random.default_rng(5).integers(0, 35, 3001)
+    x, init = affine(3001), affine(40, seed=3)
+    with ga.default_device("cpu"):
+        assert_same(ga.reduce_by_index(indices, x, 40, init, compose), _wanted(indices, x, init))
+        wide = np.zeros((40, 2), np.uint64)[:, 0]
+        ga.reduce_by_index(indices, x, 40, init[0], compose, out=wide)
+        assert_same(wide.copy(), _wanted(indices, x, np.repeat(init[:1], 40)))
 
 
 @pytest.mark.parametrize("size", [40, 5000])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from by_key.reference import (
     few,
     in_runs,
@@ -98,6 +99,35 @@ def test_misaligned() -> None:
     assert ga.inclusive_scan_by_key(keys, keys).tolist() == [2, 1, 4]
     got = ga.reduce_by_key(keys, (keys, keys), None, lambda a, b: (a[0] + b[0], b[1]))
     assert [a.tolist() for a in (got.keys, *got.aggregates)] == [[1, 2], [1, 4], [1, 2]]
+
+
+def test_misaligned_on_a_device(cuda: Backend) -> None:
+    """What no kernel takes is told by its name."""
+    x, memory = cuda.to_device(np.arange(3)), cuda.to_device(np.zeros(25, np.uint8))
+    odd, f = memory[1:].view(np.int64), ga.inclusive_scan_by_key
+    with pytest.raises(ValueError, match=r"^inclusive_scan_by_key: keys starts at address"):
+        f(odd, x)
+    with pytest.raises(ValueError, match=r"^inclusive_scan_by_key: x\[1\] starts at address"):
+        f(x, (x, odd), None, lambda a, b: b)
+
+
+def test_numbers_beside_arrays_of_a_device(cuda: Backend) -> None:
+    x = cuda.to_device(np.arange(3))
+    with pytest.raises(TypeError, match=r"^reduce_by_key: x\[1\] is the number 9 beside arrays"):
+        ga.reduce_by_key(x, (x, 9), None, lambda a, b: b)
+    with pytest.raises(TypeError, match=r"^reduce_by_key: keys\[1\] is the number 9 beside"):
+        ga.reduce_by_key((x, 9), x)
+
+
+@pytest.mark.usefixtures("cuda")
+def test_what_cannot_be_recorded() -> None:
+    """It is told by this call's name, whichever other does the work."""
+    x = np.arange(3)
+    with pytest.raises(RuntimeError, match=r"^inclusive_scan_by_key: an array is page"), ga.graph():
+        ga.inclusive_scan_by_key(x, x)
+    out, count = (np.zeros(3, np.int64), np.zeros(3, np.int64)), np.zeros((), np.int64)
+    with pytest.raises(RuntimeError, match=r"^reduce_by_key: an array is pageable"), ga.graph():
+        ga.reduce_by_key(x, x, out=out, out_count=count)
 
 
 def test_tuples_within_tuples(backend: Backend) -> None:

@@ -68,6 +68,7 @@ def test_tuples_become_the_array_of_their_dtype() -> None:
         assert_same(found[name], want)
 
 
+PACKED = np.zeros(3, [("a", np.uint8), ("b", np.float64)])
 REFUSED = [
     (lambda: ga.lazy.arange(4).reshape((1,) * 33 + (4,)), ValueError, "at most 32 dimensions"),
     (lambda: ga.lazy.full((1,) * 40, 1), ValueError, "at most 32 dimensions"),
@@ -79,6 +80,12 @@ REFUSED = [
     (lambda: ga.reduce(X, out=ga.lazy.full((), 3)), TypeError, "out is a lazy array"),
     (lambda: ga.lazy.arange(3).sum(out=[1]), TypeError, "out must be an array"),
     (lambda: ga.lazy.arange(3).sum(out=np.zeros(3)), ValueError, "out has shape"),
+    (
+        lambda: ga.lazy.take(PACKED, [0]),
+        ValueError,
+        r"^lazy\.take: x reads .* multiples of 8; copy",
+    ),
+    (lambda: ga.lazy.take(PACKED["b"], [0], axis=0), ValueError, r"^lazy\.take: x reads .* copy"),
     (lambda: np.argmin(ga.lazy.transform(lambda a: (a, a), X)), TypeError, "have no order"),
     (lambda: ga.minmax(ga.lazy.transform(lambda a: (a, a), X)), TypeError, "have no order"),
 ]

@@ -62,6 +62,17 @@ def test_what_is_not(backend: Backend) -> None:
         ga.searchsorted((a, wrong), (a, a), descending=True)
 
 
+def test_what_a_tuple_broadcasts(backend: Backend) -> None:
+    """It has no neighbours of its own."""
+    a, wrong, one = (backend.to_device(x) for x in (RISING, WRONG, np.array([3])))
+    plain = ga.searchsorted(a, a)
+    for other in (one, one.reshape(()), *([3] if isinstance(a, np.ndarray) else [])):
+        got = ga.searchsorted((a, other), (a, one), less=lambda a, b: a[0] < b[0])
+        np.testing.assert_array_equal(backend.to_host(got), backend.to_host(plain))
+        with pytest.raises(ValueError, match=r"^merge: b is not in order from element 2 on"):
+            ga.merge((a, one), (wrong, other), less=lambda a, b: a[0] < b[0])
+
+
 def test_what_is_taken_down_is_not_looked_at(backend: Backend) -> None:
     a, wrong = backend.to_device(RISING), backend.to_device(WRONG)
     for function in (ga.searchsorted, ga.merge):

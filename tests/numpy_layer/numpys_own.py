@@ -124,6 +124,10 @@ def assert_same(backend: Backend, got: Any, want: Any, ulps: float, told: str) -
         if isinstance(got, (np.generic, np.ndarray, int, float, complex, bool))
         else backend.to_host(got)
     )
+    if backend.xp is np:
+        # Of some functions NumPy gives arrays without axes, of others numbers: ours are numbers.
+        is_array = isinstance(want, np.ndarray) and (want.ndim or isinstance(got, np.ndarray))
+        assert isinstance(got, np.ndarray) == bool(is_array), f"array? {told}"
     wanted = np.asarray(want)
     made = np.asarray(host)
     assert made.dtype == wanted.dtype, told
@@ -149,3 +153,18 @@ def assert_close(made: Any, wanted: Any, ulps: float, told: str) -> None:
         unit = float(np.spacing(np.maximum(largest, np.finfo(wanted.dtype).tiny)))
         distance = np.abs(made[finite].astype(float) - wanted[finite].astype(float)).max()
         assert distance <= ulps * unit, told
+
+
+@st.composite
+def reduction_options(
+    draw: st.DrawFn, x: np.ndarray[Any, Any], *, where: bool = True, tuples: bool = True
+) -> dict[str, Any]:
+    """Return some of the options that most reductions of an array have."""
+    options: dict[str, Any] = {}
+    if draw(st.booleans()):
+        options["axis"] = draw(axes(x.ndim, tuples=tuples))
+    if draw(st.booleans()):
+        options["keepdims"] = draw(st.booleans())
+    if where and draw(st.integers(0, 2)) == 0:
+        options["where"] = draw(arrays([np.dtype(bool)], shape=x.shape))
+    return options

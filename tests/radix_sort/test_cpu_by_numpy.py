@@ -69,7 +69,7 @@ def test_bits_of_the_stable_sort(dtype: str, count: int, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
-@pytest.mark.parametrize("shape", [(7, 33), (300, 100), (2, LONG), (5, 0), (1, 9)])
+@pytest.mark.parametrize("shape", [(7, 33), (300, 100), (4000, 3), (2, LONG), (5, 0), (1, 9)])
 def test_rows(dtype: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     _use(monkeypatch, 3)
     for axis, descending in itertools.product((0, 1), (False, True)):

@@ -258,6 +258,13 @@ def test_graphs(cuda: Backend) -> None:
     check(cuda, [out[: int(cuda.to_host(count))] for out in outs], x)
 
 
+@pytest.mark.usefixtures("cuda")
+def test_what_cannot_be_recorded() -> None:
+    """It is told by this call's name, whichever other does the work."""
+    with pytest.raises(RuntimeError, match=r"^unique: an array is pageable host"), ga.graph():
+        ga.unique(np.arange(3), return_inverse=True)
+
+
 def test_bad_input(backend: Backend) -> None:
     x = backend.to_device(random_array(100, np.dtype("int32")))
 

@@ -127,6 +127,18 @@ def test_device_offsets(cuda: Backend, offsets: list[int]) -> None:
     assert_same(cuda.to_host(got), keys[orders(keys, heads)])
 
 
+def test_misaligned(cuda: Backend) -> None:
+    """Keys, values and results are copied; offsets are not."""
+    memory = cuda.to_device(np.zeros(41, np.uint8))
+    keys, out = cuda.to_device(np.array([3, 1, 2, 5, 4])), memory[1:].view(np.int64)
+    out[...] = keys
+    offsets = cuda.to_device(np.array([0, 3, 5]))
+    assert SORT(out, offsets, values=keys, out=(out, keys))[0] is out
+    assert_same(cuda.to_host(out), np.arange(1, 6))
+    out[:3] = offsets
+    refused(ValueError, "offsets starts at address", keys, out[:3])
+
+
 def test_recorded(cuda: Backend) -> None:
     keys, offsets = random_array((400,), np.dtype("int8")), np.array([3, 200, 200, 399])
     given = cuda.to_device(keys), cuda.to_device(offsets)
@@ -148,6 +160,7 @@ def test_what_does_not_fit(backend: Backend) -> None:
     refused(TypeError, "keys must be an array", [1, 2], o)
     refused(TypeError, "offsets must be an array", x, [1, 2])
     refused(TypeError, "offsets has dtype float32", x, o.astype(np.float32))
+    refused(TypeError, "offsets has big-endian dtype", np.arange(30), np.arange(4, dtype=">i8"))
     refused(ValueError, r"offsets has shape \(0,\)", x, o[:0])
     refused(ValueError, "keys has 2 dimensions", x.reshape(3, 10), o)
     refused(TypeError, "keys has dtype complex64", z, o)

@@ -32,6 +32,8 @@ def test_arguments_that_do_not_fit(backend: Backend, f: Any) -> None:
     refused(f, ValueError, r"offsets has shape \(0,\)", x, o[:0])
     refused(f, TypeError, "offsets has dtype float32", x, o.astype(np.float32))
     refused(f, TypeError, "offsets has dtype bool", x, o == 1)
+    turned = np.arange(4, dtype=">i4")  # of the host, wherever they are taken
+    refused(f, TypeError, "offsets has big-endian dtype", np.arange(30), turned)
     refused(f, TypeError, "offsets must be an array", x, [0, 2])
     refused(f, TypeError, "x", [1, 2], o)
     refused(f, TypeError, "init", x, o, "a")

@@ -76,3 +76,12 @@ def test_storage_that_holds_the_count(cuda: Backend) -> None:
     count = storage[:8].view(np.int64).reshape(())
     with pytest.raises(ValueError, match=r"^select: temp_storage shares memory"):
         plan(x, out=out, out_count=count, temp_storage=storage)
+
+
+@pytest.mark.parametrize("function", [ga.select, ga.stable_partition])
+def test_a_misaligned_count(cuda: Backend, function: Any) -> None:
+    x = cuda.to_device(random_array(100, np.dtype("int32")))
+    count = cuda.to_device(np.zeros(9, np.uint8))[1:].view(np.int64)
+    message = rf"^{function.__name__}: out_count starts at address"
+    with pytest.raises(ValueError, match=message):
+        function(x, x > 0, out=cuda.to_device(np.zeros(100, np.int32)), out_count=count)

@@ -45,18 +45,24 @@ def reduce(
     start = np.zeros((), acc) if init is None else init
     if problem.has_starts:
         start = starts.of_host(acc, size, first)
+    is_started = problem.is_start or problem.has_starts
+    if is_direct := is_started and shares <= at.DIRECT_SHARES:
+        shares = 0
     values, marks = np.empty((shares, size), acc), np.zeros((shares, size), np.uint8)
     places = [address(array) for array in (indices, values, marks, *elements, *homes)]
     arguments = table(
         [
-            num_items, share_items, shares, size, problem.is_start or problem.has_starts,
-            address(start), problem.has_starts, *places,
+            num_items, share_items, shares, size, is_started, address(start), problem.has_starts,
+            *places,
         ]
     )  # fmt: skip
     with bound(op):
-        _run("fold", problem, op, arguments, shares, num_items * acc.itemsize)
-        tasks = -(-size // at.JOINED)
-        _run("join", problem, op, arguments, tasks, shares * size * acc.itemsize)
+        if is_direct:
+            _run("direct", problem, op, arguments, 1, num_items * acc.itemsize)
+        else:
+            _run("fold", problem, op, arguments, shares, num_items * acc.itemsize)
+            tasks = -(-size // at.JOINED)
+            _run("join", problem, op, arguments, tasks, shares * size * acc.itemsize)
     for result, home in zip(results, homes, strict=True):
         if home is not result:
             result[...] = home
@@ -75,9 +81,11 @@ def _kernel(kind: str, problem: ByIndex, op: Operator) -> Kernel:
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.by_index import cpu_kernels as kernels
 
+        if kind == "direct":
+            return kernels.direct_kernel(fn, acc, index)
         if kind == "fold":
             return kernels.fold_kernel(fn, acc, index)
         return kernels.join_kernel(fn, acc)
 
-    key = ("by_index", kind, acc, index if kind == "fold" else None)
+    key = ("by_index", kind, acc, None if kind == "join" else index)
     return get_kernel(key, write, Applied(op, (acc, acc), acc))

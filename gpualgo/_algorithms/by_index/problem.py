@@ -39,6 +39,7 @@ class ByIndex(ByKey):
 
     reads_data = True  # indices are looked at
     has_starts = False
+    keys_name = "indices"
 
     def __init__(
         self, device: int, views: Views, op: Operator, init: Any, rest: Any, where: str
@@ -46,10 +47,6 @@ class ByIndex(ByKey):
         rest = IndexRest(*rest)
         self.num_own, self.size = len(views), rest.size  # in front of starts
         super().__init__(device, views, op, init, rest, where)
-        self.inputs = tuple(
-            "indices" if name == "keys" else name.replace("keys or", "indices or")
-            for name in self.inputs
-        )
         if self.key_form is not None:
             raise TypeError(f"{where}: indices are tuples; pass one array of integers")
         self.index = self.key

@@ -22,7 +22,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, beside, zipped
 from gpualgo._lazy.making import full_of
 from gpualgo._lazy.real import made
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, inputs, refusals
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.run import run
 
@@ -108,7 +108,8 @@ def _keys(indices: Any, size: int, stream: Any) -> Any:
     dtype = next(kind for kind in _KEYS if size <= np.iinfo(kind).max)
     least = full_of((), 0, _COUNT, None)
     most = full_of((), size, _COUNT, None)
-    return transform(_kept(dtype.type), indices, least, most, stream=stream)
+    with refusals.told_by(_WHERE, "transform"):
+        return transform(_kept(dtype.type), indices, least, most, stream=stream)
 
 
 def _fills(empty: np.ndarray[Any, Any], size: int, form: Any) -> Any:

@@ -15,7 +15,7 @@ from gpualgo._arrays.view import as_bytes_view, overlap
 from gpualgo._base import recording
 from gpualgo._lazy import is_lazy, places
 from gpualgo._lazy.array import LazyArray
-from gpualgo._pipeline import counted, inputs
+from gpualgo._pipeline import counted, inputs, refusals
 from gpualgo._pipeline.run import run
 
 _REDUCE = "reduce_by_key"
@@ -96,14 +96,9 @@ def _check_apart(views: Any, outs: Any, where: str) -> None:
 
 
 def _sorted(sort: Any, keys: Any, where: str, **more: Any) -> Any:
-    """Return what a sort makes of flattened keys, which it calls by our name."""
-    try:
+    """Return what a sort makes of flattened keys, which it calls by our names: x its values."""
+    with refusals.told_by(where, sort.__name__, {"values": "x"}):
         return sort(keys, axis=None, **more)
-    except (TypeError, ValueError) as error:
-        text, name = str(error), f"{sort.__name__}: "
-        if text.startswith(name):
-            error.args = (f"{where}: {text.removeprefix(name)}",)
-        raise
 
 
 def leaves(x: Any) -> list[Any]:
@@ -125,13 +120,13 @@ def taken(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[Any, 
 
     Pairs of a key and a value, which computed ones are, would hold those one level deeper.
     """
-    found = at_places(keys, order, where), at_places(x, order, where)
+    found = at_places(keys, order, where, name="keys"), at_places(x, order, where)
     inner = [item for one in found if one.form is not None for item in one.form.items]
     if any(item is not None for item in inner):
         return copy(found[0], stream=stream), copy(found[1], stream=stream)
     return found
 
 
-def at_places(x: Any, order: Any, where: str, mode: str = "wrap") -> LazyArray:
+def at_places(x: Any, order: Any, where: str, mode: str = "wrap", name: str = "x") -> LazyArray:
     """Return elements at places, lazily; a tuple of arrays stays one."""
-    return places.taken(places.aligned(x, where), order, None, mode, where)
+    return places.taken(places.aligned(x, f"{where}: {name}"), order, None, mode, where)

@@ -39,16 +39,17 @@ class ByKey(Problem):
 
     spreads_tuples = True
     way = REDUCE
+    keys_name = "keys"
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any, rest: Rest, where: str
     ) -> None:
         form, count = rest.form, rest.num_keys
         if isinstance(form, Source):
-            self.inputs, self.forms = ("keys or x",) * len(views), ()
+            self.inputs, self.forms = (f"{self.keys_name} or x",) * len(views), ()
         else:
             of_keys, of_x = form.items
-            names = inputs.names(views[:count], of_keys, "keys")
+            names = inputs.names(views[:count], of_keys, self.keys_name)
             self.inputs = (*names, *inputs.names(views[count:], of_x, "x"))
             self.forms = (of_keys, of_x)
         super().__init__(device, views, op, init, rest, where)

@@ -27,6 +27,7 @@ from gpualgo._pipeline.problem import Array
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 
 class _Computed(Extremes):
@@ -64,6 +65,11 @@ class _Computed(Extremes):
             values = np.empty(self.shape, records.leaves(self.acc)[0])
             results = [values, *results]
         reduction.reduce(arrays, results, op, None, self.axes, self.source, self.acc)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        return None
 
 
 class _ArgMinimum(_Computed, ArgMinimum):

@@ -1,4 +1,4 @@
-"""Extreme elements on the CPU's cores: NumPy's own search, cut for threads."""
+"""Extreme elements on the CPU's cores: NumPy's own search, cut for threads, or a reduction."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._base import threads
+from gpualgo._algorithms.reduce import cpu as reduction
+from gpualgo._base import records, threads
+from gpualgo._operators.operator import known
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _CHUNK = 1 << 17  # elements that are looked at once: they stay in L2
 _LARGE_BYTES = 1 << 26  # worth waking threads: NumPy's search is as fast as one core reads
+_LONG_BYTES = 1 << 16  # of a row
 _SHARES = 2  # of that, for each thread
 
 
@@ -26,9 +29,25 @@ def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> N
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     if outs[0].size == 0:
         return
-    if kept:
+    if name not in _SEARCHES and not _is_numpys(x, axes):
+        pair = records.record(("0", "1"), (x.dtype, x.dtype))
+        reduction.reduce([x, x], outs, known(name), None, axes, pair, pair)
+    elif kept:
         _each(name, x, outs, axes, kept)
-        return
+    else:
+        _whole(name, x, outs)
+
+
+def _is_numpys(x: Array, axes: tuple[int, ...]) -> bool:
+    """Return whether NumPy finds both ends sooner than a kernel: of all, or of long rows."""
+    if x.dtype.kind == "V" or x.dtype == np.float16:
+        return False
+    row = [x.shape[axis] for axis in axes]
+    is_row = axes == tuple(range(x.ndim - len(axes), x.ndim)) and x.flags.c_contiguous
+    return len(axes) == x.ndim or (is_row and prod(row) * x.itemsize >= _LONG_BYTES)
+
+
+def _whole(name: str, x: Array, outs: Sequence[Array]) -> None:
     flat = x.reshape(-1) if name in _SEARCHES else x.ravel(order="K")  # a copy, if need be
     tasks = _SHARES * threads.num_threads() if flat.nbytes >= _LARGE_BYTES else 1
     if tasks == 1:

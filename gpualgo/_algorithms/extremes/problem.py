@@ -16,6 +16,7 @@ from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.problem import Prepared
 
 INDEX = np.dtype(np.int64)
 
@@ -64,6 +65,20 @@ class Extremes(Problem):
         if len(results[0].shape) > len(self.shape):  # keepdims
             results = [np.squeeze(result, self.axes) for result in results]
         cpu.find(self.functor, arrays[0], results, self.axes)
+
+    def prepared(
+        self, op: Operator | None, arrays: list[Array], results: list[Array]
+    ) -> Prepared | None:
+        from gpualgo._algorithms.extremes import cpu
+
+        name, axes = self.functor, self.axes
+        has_kept = len(results[0].shape) > len(self.shape)  # keepdims
+
+        def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+            found = [np.squeeze(out, axes) for out in outs] if has_kept else outs
+            cpu.find(name, arrays[0], found, axes)
+
+        return run
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,

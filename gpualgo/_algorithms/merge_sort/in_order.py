@@ -23,7 +23,7 @@ def check(
     """
     if first.shape[0] < 2 or (recording.active and recording.current() is not None):
         return
-    wrong = _inversions(x, less, descending, where, stream)
+    wrong = _inversions(x, first.shape[0], less, descending, where, stream)
     if wrong.size:
         raise ValueError(
             f"{where}: {name} is not in order from element {wrong[0]} on; sort it first, by the "
@@ -32,7 +32,7 @@ def check(
 
 
 def _inversions(
-    x: Any, less: Any, descending: Any, where: str, stream: Any
+    x: Any, length: int, less: Any, descending: Any, where: str, stream: Any
 ) -> np.ndarray[Any, Any]:
     """Return which elements are not where a sort would put them, or come before their neighbour."""
     if less is None:
@@ -42,15 +42,16 @@ def _inversions(
         return np.flatnonzero(order != np.arange(order.size))
     from gpualgo._algorithms.transform import transform
 
-    pair = _part(x, np.s_[1:]), _part(x, np.s_[:-1])
+    pair = _part(x, length, np.s_[1:]), _part(x, length, np.s_[:-1])
     marks = transform(less, *(pair[::-1] if descending else pair), stream=stream)
     return np.flatnonzero(_on_host(marks, where, stream)) + 1
 
 
-def _part(x: Any, part: slice) -> Any:
+def _part(x: Any, length: int, part: slice) -> Any:
+    """Return a part of x; what is broadcast in a tuple is as it is in each."""
     if not isinstance(x, tuple):
         return x[part]
-    fields = [item[part] for item in x]
+    fields = [item[part] if getattr(item, "shape", ()) == (length,) else item for item in x]
     return type(x)(*fields) if hasattr(x, "_fields") else tuple(fields)
 
 

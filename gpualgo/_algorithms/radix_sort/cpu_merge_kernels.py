@@ -155,11 +155,11 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
     return kernel
 
 
-def mend_kernel(size: int) -> Callable[..., None]:
-    """Write f(keys, row, length, numbers): zeros and NaNs of a sorted row, put as keys have them.
+def _mend(size: int) -> Any:
+    """Write mend(keys, row, length, is_turned): zeros and NaNs of a sorted row as keys have them.
 
-    numbers: 0, or the address for how many keys are no NaN and will be turned round: the zero that
-    comes first is put last then.
+    It returns how many are no NaN. Where these will be turned round, the zero that comes first is
+    put last.
     """
     as_key, as_bits = _pointer("f", size), pointer_to(rk.word(size))
     negative_zero = np.uint64(1 << 8 * size - 1)
@@ -214,17 +214,50 @@ def mend_kernel(size: int) -> Callable[..., None]:
                         break
             i = stop
 
-    def kernel(keys: int, row: int, length: int, numbers: int) -> None:
+    @rk.inline
+    def mend(keys: int, row: int, length: int, is_turned: bool) -> Any:
         zero, above, nan = count(row, length, 0), count(row, length, 1), count(row, length, 2)
         # One zero alone has kept its sign. Where all are positive there is nothing to tell apart.
         if above - zero > 1 and has_negative_zero(keys, length):
-            if numbers:
+            if is_turned:
                 gather(keys, length, row, above - 1, above - zero, -1, False)
             else:
                 gather(keys, length, row, zero, above - zero, 1, False)
         gather(keys, length, row, nan, length - nan, 1, True)
+        return nan
+
+    return mend
+
+
+def mend_kernel(size: int) -> Callable[..., None]:
+    """Write f(keys, row, length, numbers): zeros and NaNs of a sorted row, put as keys have them.
+
+    numbers: 0, or the address for how many keys are no NaN and will be turned round.
+    """
+    mend = _mend(size)
+
+    def kernel(keys: int, row: int, length: int, numbers: int) -> None:
+        nan = mend(keys, row, length, numbers != 0)
         if numbers:
             store(rk.words(numbers), 0, nan)
+
+    return kernel
+
+
+def mend_rows_kernel(size: int, is_turned: int) -> Callable[..., None]:
+    """Write f(keys, rows, length, count): the same of rows one behind the other, turned if so."""
+    mend, as_bits = _mend(size), pointer_to(rk.word(size))
+
+    def kernel(keys: int, rows: int, length: int, count: int) -> None:
+        for i in range(count):
+            at = i * length * size
+            nan = mend(keys + at, rows + at, length, is_turned != 0)
+            if is_turned:
+                row = as_bits(rows + at)
+                for j in range(nan // 2):
+                    first, last = load(row, j), load(row, nan - 1 - j)
+                    store(row, j, last)
+                    store(row, nan - 1 - j, first)
 
     return kernel
 

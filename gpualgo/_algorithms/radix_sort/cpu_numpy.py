@@ -56,17 +56,19 @@ def sort(keys: Array, out: Array, descending: bool) -> None:
 def _sort_rows(keys: Array, out: Array, descending: bool) -> None:
     """Sort rows, each by one thread."""
     length = keys.shape[1]
-    source, is_float = _source(keys, out), keys.dtype.kind == "f"
-    settle = _Settle(length, keys.dtype, descending)
+    source, mend_rows = _source(keys, out), None
+    if keys.dtype.kind == "f":
+        mend_rows = kernel("mend_rows", keys.itemsize, int(descending))
 
     def body(first: int, last: int) -> None:
         rows, targets = source[first:last], out[first:last]
         if source is not out:
             np.copyto(targets, rows)
         targets.sort()
-        if is_float or descending:
-            for row, target in zip(rows, targets, strict=True):
-                settle(row, target)
+        if mend_rows is not None:
+            mend_rows(address(rows), address(targets), length, last - first)
+        elif descending:
+            targets[...] = targets[:, ::-1]
 
     threads.run(body, len(keys), 8 * keys.nbytes)
 

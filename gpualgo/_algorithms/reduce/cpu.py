@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpualgo._algorithms.reduce import cpu_numpy
 from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of, step_of
 from gpualgo._base import records, threads
@@ -56,6 +57,10 @@ def reduce(
     is a 0-d array of acc. Every argument has been checked. Reads x once; the association is a
     function of shapes, strides and dtypes only, so that the bits never depend on threads.
     """
+    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc) if init is None else None
+    if fold is not None:
+        cpu_numpy.folded(fold, leaves[0], outs[0])
+        return
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, source, axes)
     if inner:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from gpualgo._algorithms.reduce import cpu_numpy
 from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._algorithms.reduce.cpu import (
     Array,
@@ -40,6 +41,27 @@ def prepared(
     source: Element, acc: Dtype,
 ) -> Prepared | None:  # fmt: skip
     """Return what `reduce` does for arrays of these layouts; None: it is more than passes."""
+    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc)
+    if fold is None:
+        return _prepared(leaves, outs, op, axes, source, acc)
+    by_kernels: list[Prepared | None] = []  # which take a start as well
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        if not init:
+            cpu_numpy.folded(fold, arrays[0], outs[0])
+            return
+        if not by_kernels:
+            by_kernels.append(_prepared(arrays, outs, op, axes, source, acc))
+        assert by_kernels[0] is not None  # as op commutes
+        by_kernels[0](arrays, outs, init)
+
+    return run
+
+
+def _prepared(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
+    source: Element, acc: Dtype,
+) -> Prepared | None:  # fmt: skip
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     if not op.commutative and inner_axes(shape, strides, source, axes):
         return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class SegmentedSort(Problem):
     """What equal calls of `segmented_sort` share. Its arrays: keys, offsets, then values."""
 
-    needs_alignment = False  # copies with gaps closed are aligned
+    needs_alignment = False  # copies with gaps closed are aligned; offsets are not copied
     copies_page_locked = True  # passes would cross the bus again and again
     takes_any_items = True
     reads_data = True  # offsets are looked at
@@ -84,6 +84,7 @@ class SegmentedSort(Problem):
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.segmented_sort import cuda
 
+        checks.aligned(views[self.num_keys], "offsets", self.where)
         return cuda.plan_of(self, views, targets)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import View, view_of
-from gpualgo._base import recording
+from gpualgo._base import dtypes, recording
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import device_checks
@@ -28,6 +28,7 @@ def check(offsets: View, where: str) -> None:
         raise TypeError(
             f"{where}: offsets has dtype {offsets.dtype}; pass integers, one more than segments"
         )
+    dtypes.check(offsets.dtype, f"{where}: offsets")  # the bytes of which may be turned round
     if len(offsets.shape) != 1 or offsets.shape[0] == 0:
         raise ValueError(
             f"{where}: offsets has shape {offsets.shape}; pass one dimension, of one more than "

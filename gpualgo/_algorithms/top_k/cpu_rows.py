@@ -86,7 +86,10 @@ def of_ranks(rows: Array, ranks: Sequence[int], keys: Keys, out: Array) -> None:
 
     def choose(begin: int, end: int) -> None:
         block = keys.of(flat[begin:end])
-        parted = np.partition(block, sorted(set(ranks)), axis=1)
+        parted, past = block.copy("K"), 0
+        for rank in sorted(set(ranks)):  # one by one, by vectors, which several at once are not
+            parted[:, past:].partition(rank - past, axis=1)
+            past = rank + 1
         for i, rank in enumerate(ranks):
             bounds = parted[:, rank]
             found[i, begin:end] = bounds

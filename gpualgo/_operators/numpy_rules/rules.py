@@ -126,7 +126,7 @@ def _computed(
         return code.context.cast(code.builder, value, native(result), result)
 
     for ty, call in zip(args, call_names, strict=True):
-        if isinstance(ty, Weak) and not is_inexact(call):
+        if isinstance(ty, Weak) and call != "bool" and not is_inexact(call):
             check_fits(ty, call)
     return result, generate
 

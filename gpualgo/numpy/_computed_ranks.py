@@ -1,0 +1,196 @@
+"""Quantiles of ranks that are computed where the rows lie: for each row its own, or of any q."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gpualgo import lazy
+from gpualgo._algorithms.transform import transform
+from gpualgo.numpy import _between, _order_statistics, _results
+from gpualgo.numpy import _quantile_methods as methods
+from gpualgo.numpy._arguments import is_host
+from gpualgo.numpy._order_statistics import Rows
+
+_SMALL = 1 << 16
+
+
+@cache
+def _places_by(method: str) -> Any:
+    """Return what computes the ranks to both sides of a quantile, and the part of the way."""
+    if method in methods.PICKING:
+        fn = methods.PICKING[method]
+
+        def picked(length: Any, n: Any, most: Any, q: Any) -> Any:
+            rank = min(max(np.int64(fn(n, most, q)), 0), max(length - 1, 0))
+            return rank, rank, 0.0
+
+        return picked
+    fn, way = methods.BETWEEN[method], methods.PARTS.get(method, methods._as_far)
+
+    def places(length: Any, n: Any, most: Any, q: Any) -> Any:
+        at = fn(n, most, q)
+        if at >= most:  # NumPy takes the last element's place for -1
+            return max(length - 1, 0), max(length - 1, 0), np.float64(way(at, at + 1))
+        if at < 0:
+            return np.int64(0), np.int64(0), np.float64(way(at, at))
+        below = np.int64(np.floor(at))
+        return below, below + 1, np.float64(way(at, at - np.floor(at)))
+
+    return places
+
+
+def _low(places: Any) -> Any:
+    return places[0]
+
+
+def _high(places: Any) -> Any:
+    return places[1]
+
+
+def _part(places: Any) -> Any:
+    return places[2]
+
+
+def _lerp(a: Any, b: Any, part: Any, rest: Any) -> Any:
+    return b - (b - a) * rest if part >= 0.5 else a + (b - a) * part
+
+
+def _lerp_of_long(a: Any, b: Any, part: Any, rest: Any) -> Any:
+    way = np.float64(np.uint64(b) - np.uint64(a))
+    return b - way * rest if part >= 0.5 else a + way * part
+
+
+def _middle(a: Any, b: Any, length: Any) -> Any:
+    return np.where(length % 2 == 0, (a + b) / 2, a)
+
+
+def _before_middle(length: Any) -> Any:
+    return np.maximum(length - 1, 0) // 2
+
+
+def _behind_middle(length: Any) -> Any:
+    return length // 2
+
+
+class Ordered:
+    """Rows in order, one behind the other or side by side: (outer, length, inner)."""
+
+    def __init__(self, rows: Rows, found: Any = None) -> None:
+        axis = rows.axis or 0
+        shape = rows.shape
+        self.outer, self.inner = math.prod(shape[:axis]), math.prod(shape[axis:])
+        self.rows, self.length = rows, rows.length
+        if found is None:
+            found = _order_statistics.sorted_rows(rows)
+        self.flat = lazy.asarray(found).reshape(-1)
+
+    def across(self, x: Any) -> Any:
+        """Return an array of one number for each row as it stands beside those of this."""
+        return lazy.asarray(x).reshape(1, self.outer, self.inner)
+
+    def at(self, ranks: Any) -> Any:
+        """Return lazily the elements of ranks, of shape (…, outer, inner)."""
+        rest = lazy.arange(self.inner)
+        begin = lazy.arange(self.outer).reshape(self.outer, 1) * (self.length * self.inner)
+        ranks = ranks * self.inner + (begin + rest)  # of few shapes: each kind is compiled
+        return lazy.take(self.flat, ranks, mode="clip")
+
+
+def quantiles(
+    rows: Rows, q: Any, q_shape: tuple[int, ...], method: str, is_weak: bool, lengths: Any,
+    where: str,
+) -> Any:  # fmt: skip
+    """Return quantiles of rows of which the first so many elements in order count.
+
+    q lies where the rows do. Without lengths all count, and NaN in a row makes its result one.
+    """
+    ordered, own, q_dtype = Ordered(rows), rows.dtype, _results.dtype_of(q, where)
+    like = np.empty(0, q_dtype)
+    kind = methods.result_dtype(like, method, is_weak, own)
+    is_picking = methods.is_picking(like, method)
+    q = lazy.asarray(q).reshape(-1, 1, 1)
+    if q_dtype.kind in "biu":
+        method, q = ("lower" if is_picking else method), q.astype(np.float64)
+    if lengths is None:
+        count = lazy.transform(_length, q, np.int64(rows.length))
+    else:
+        count = ordered.across(lengths)
+    n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
+    places = lazy.transform(_places_by(method), count, n, most, q)
+    low = ordered.at(lazy.transform(_low, places))
+    if is_picking:
+        value = low
+    else:
+        high = ordered.at(lazy.transform(_high, places))
+        part = lazy.transform(_part, places)
+        rest = 1 - part
+        to = kind if is_weak else q.dtype
+        part, rest = part.astype(to), rest.astype(to)
+        is_long = own.kind in "iu" and own.itemsize == 8
+        if own.kind in "iu" and not is_long:
+            low, high = low.astype(kind), high.astype(kind)
+        value = lazy.transform(_lerp_of_long if is_long else _lerp, low, high, part, rest)
+    if lengths is None and _order_statistics.has_nan(own):
+        last = ordered.at(lazy.transform(_length, q, np.int64(rows.length - 1)))
+        value = lazy.transform(_between.nan_or, value, last)
+    return transform(_between.same, value.reshape(*q_shape, *rows.shape), dtype=kind)
+
+
+def _length(a: Any, length: Any) -> Any:
+    return length
+
+
+def medians(rows: Rows, lengths: Any, kind: Any) -> Any:
+    """Return medians of rows of which the first so many elements in order count."""
+    wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
+    if is_small(rows, 1):
+        at = gathered(rows)
+        low, high = (at(op(lengths)) for op in (_before_middle, _behind_middle))
+        with np.errstate(all="ignore"):
+            return _middle(low.astype(wide), high.astype(wide), lengths).astype(kind)
+    ordered = Ordered(rows)
+    count = ordered.across(lengths)
+    pair = [ordered.at(lazy.transform(op, count)) for op in (_before_middle, _behind_middle)]
+    low, high = (one if rows.dtype == wide else one.astype(wide) for one in pair)
+    value = lazy.transform(_middle, low, high, count)
+    return transform(_between.same, value.reshape(rows.shape), dtype=kind)
+
+
+# --- in host memory, where results are few ----------------------------------------------------
+
+
+def is_small(rows: Rows, num_results: int) -> bool:
+    """Return whether NumPy makes the results of what has been sorted: they are few."""
+    return is_host(rows.x) and math.prod(rows.shape) * num_results <= _SMALL
+
+
+def gathered(rows: Rows, found: Any = None) -> Any:
+    """Return what gives elements of ranks, of the shape (…, *rest), each row its own."""
+    if found is None:
+        found = _order_statistics.sorted_rows(rows)
+    found = found.reshape(-1) if rows.axis is None else np.moveaxis(found, rows.axis, 0)
+
+    def at(ranks: Any) -> Any:
+        flat = ranks.reshape(-1, *rows.shape)
+        return np.take_along_axis(found, flat, 0).reshape(ranks.shape)
+
+    return at
+
+
+def few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any) -> Any:
+    """Return quantiles of rows of which the first so many elements in order count."""
+    places = methods.places_of(
+        lengths, q.reshape((*q.shape, *(1,) * len(rows.shape))), method, is_weak, rows.dtype
+    )
+    at = gathered(rows)
+    low, high = at(places.low), at(places.high)
+    if places.part is None:
+        return low.astype(places.kind, copy=False)
+    with np.errstate(all="ignore"):
+        step = high - low
+        up, down = low + step * places.part, high - step * places.rest
+        return np.where(places.part >= 0.5, down, up).astype(places.kind, copy=False)

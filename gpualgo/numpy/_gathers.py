@@ -1,0 +1,20 @@
+"""Elements at places along an axis, which differ from row to row."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gpualgo import lazy
+
+
+def along(x: Any, places: Any, axis: int) -> Any:
+    """Return lazily what ``numpy.take_along_axis`` does: places have x's other axes."""
+    shape, taken = tuple(x.shape), tuple(places.shape)
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    indices = lazy.asarray(places).reshape(outer, taken[axis], inner)
+    if inner != 1:
+        indices = indices * inner + lazy.arange(inner)
+    if outer != 1:
+        indices = indices + lazy.arange(outer).reshape(outer, 1, 1) * (shape[axis] * inner)
+    return lazy.take(lazy.asarray(x).reshape(-1), indices).reshape(taken)

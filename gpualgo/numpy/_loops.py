@@ -1,0 +1,121 @@
+"""NumPy's own loops of ufuncs on host arrays, on all cores.
+
+What reads and writes memory once and fuses with nothing is as fast in NumPy as anywhere, and its
+loops of exp, sin, power and their like, which go by vectors, are 2 to 50 times faster than those
+of a mathematical library that goes number by number. So a ufunc alone is left to them, in blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import threads
+
+BLOCK = 1 << 15  # elements a call: enough that Python's part is small, in a core's own cache
+_WORTH = 1 << 16  # elements that are worth a second call
+
+Array = np.ndarray[Any, Any]
+
+
+def run(
+    ufunc: np.ufunc, given: Sequence[Any], size: int, outs: tuple[Any, ...] = (None,),
+    where: Any = True, dtype: Any = None, casting: Any = "same_kind",
+) -> Any:  # fmt: skip
+    """Return what a ufunc makes of host arrays of so many elements in all, and of numbers."""
+    more: dict[str, Any] = {}
+    if dtype is not None or casting != "same_kind":
+        more = {"dtype": dtype, "casting": casting}
+    if size >= _WORTH:
+        arrays = [x for x in (*given, where, *outs) if isinstance(x, np.ndarray)]
+        shape = np.broadcast_shapes(*[x.shape for x in arrays])
+        is_large = np.prod(shape, dtype=np.int64) >= _WORTH
+        if is_large and all(o is None or _is_apart(o, shape, [*given, where], outs) for o in outs):
+            return _in_blocks(ufunc, given, shape, outs, where, more)
+    if any(o is not None for o in outs):
+        more["out"] = outs
+    return ufunc(*given, **more) if where is True else ufunc(*given, where=where, **more)
+
+
+def _is_apart(
+    out: Array, shape: tuple[int, ...], given: Sequence[Any], outs: tuple[Any, ...]
+) -> bool:
+    """Return whether blocks may be written in any order: what is read of others lies elsewhere."""
+    if out.shape != shape:
+        return False  # of which NumPy tells
+    for x in (*given, *(one for one in outs if one is not out)):
+        if isinstance(x, np.ndarray) and np.may_share_memory(out, x):
+            is_same = x.ctypes.data == out.ctypes.data and x.strides == out.strides
+            if not (is_same and x.shape == shape and x.dtype == out.dtype):
+                return False
+    return True
+
+
+def _in_blocks(
+    ufunc: np.ufunc, given: Sequence[Any], shape: tuple[int, ...], outs: tuple[Any, ...],
+    where: Any, more: dict[str, Any],
+) -> Any:  # fmt: skip
+    kinds = [type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype for x in given]
+    asked: dict[str, Any] = {"casting": more["casting"]} if more else {}
+    if more.get("dtype") is not None:
+        asked["signature"] = (*(None,) * ufunc.nin, *(np.dtype(more["dtype"]),) * ufunc.nout)
+    found = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout), **asked)[ufunc.nin :]
+    like = next((x for x in given if isinstance(x, np.ndarray) and x.shape == shape), None)
+    targets = tuple(
+        [_made(like, shape, kind) if o is None else o for o, kind in zip(_each(outs, ufunc), found,
+                                                                         strict=True)]
+    )  # fmt: skip
+    arrays = [_spread(x, shape) for x in (*given, where, *targets)]
+    rows, row = _rows(arrays, shape, targets[0])
+    step = max(1, BLOCK // row)
+    tasks = -(-len(rows[-1]) // step)
+    handling, nin, last = np.geterr(), ufunc.nin, len(rows[-1])
+    moved = sum(x.dtype.itemsize for x in arrays if isinstance(x, np.ndarray)) * last * row
+    has_mask = where is not True
+
+    def body(begin: int, end: int) -> None:
+        with np.errstate(**handling):  # which threads do not inherit
+            for task in range(begin, end):
+                part = slice(task * step, min(last, task * step + step))
+                cut = [x[part] if isinstance(x, np.ndarray) and x.ndim else x for x in rows]
+                if has_mask:
+                    ufunc(*cut[:nin], out=tuple(cut[nin + 1 :]), where=cut[nin], **more)
+                else:
+                    ufunc(*cut[:nin], out=tuple(cut[nin + 1 :]), **more)
+
+    threads.run(body, tasks, moved)
+    return targets if len(targets) > 1 else targets[0]
+
+
+def _each(outs: tuple[Any, ...], ufunc: np.ufunc) -> tuple[Any, ...]:
+    return outs if len(outs) == ufunc.nout else (None,) * ufunc.nout
+
+
+def _made(like: Array | None, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+    """Return new memory, in the order of the first array that has the shape."""
+    if like is None or like.flags.c_contiguous:
+        return np.empty(shape, kind)
+    return np.empty_like(like, kind, order="K", subok=False)
+
+
+def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return an operand in the shape of all; numbers as they are."""
+    if not isinstance(x, np.ndarray) or not x.ndim or x.shape == shape:
+        return x
+    return np.broadcast_to(x, shape)
+
+
+def _rows(arrays: list[Any], shape: tuple[int, ...], target: Array) -> tuple[list[Any], int]:
+    """Return the operands with the axis first along which they are cut, and a row's elements."""
+    whole = [x for x in arrays if isinstance(x, np.ndarray) and x.ndim]
+    if all(x.flags.c_contiguous for x in whole):
+        return [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays], 1
+    if all(x.flags.f_contiguous for x in whole):
+        return [x.T.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays], 1
+    axis = max(range(len(shape)), key=lambda i: (shape[i] > 1, abs(target.strides[i])))
+    turned = [
+        np.moveaxis(x, axis, 0) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays
+    ]
+    return turned, int(np.prod(shape, dtype=np.int64)) // shape[axis]

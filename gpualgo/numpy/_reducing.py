@@ -1,0 +1,222 @@
+"""What NumPy's reductions share: axes, what is left out, where they start, where results go."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.transform import transform
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base import dtypes
+from gpualgo.lazy import LazyArray, full, reductions
+from gpualgo.lazy import asarray as lazy_of
+from gpualgo.numpy import _results
+from gpualgo.numpy._arguments import NotTaken, array_of, is_host
+
+UNSET: Any = np._NoValue
+Dtype = np.dtype[Any]
+
+_IDENTITY = {np.add: 0, np.multiply: 1, np.logical_or: False, np.logical_and: True}
+_DISCARDED = "Casting complex values to real discards the imaginary part"
+_NUMBERS = frozenset((bool, int, float, complex))
+BOOL = np.dtype(bool)
+INDEX = np.dtype(np.intp)
+
+
+def reduced(
+    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
+    where: Any, name: str,
+) -> Any:  # fmt: skip
+    """Return what ``ufunc.reduce`` does, in one pass."""
+    a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), _results.out_of(out, name)
+    axis = axis_of(axis, a.ndim, name)
+    own = _results.dtype_of(a, name)
+    kind = _kind_of(ufunc, own, dtype, name)
+    start = start_of(initial, kind)
+    a, own = real_of(a, own, kind)
+    if initial is UNSET:
+        start = reductions.started(ufunc, kind)
+    if (mask := mask_of(where, a.shape, name)) is not None:
+        a = _masked(ufunc, lazy_of(a), mask, start, kind, name)
+    elif not isinstance(a, LazyArray):
+        if kind == BOOL != own and is_host(a) and ufunc in _FIRST:
+            return settled(_truth(ufunc, a, axis, keepdims), kind, out, name)
+        wide = reductions.wide(kind)
+        if own == kind or (reductions.RULES[ufunc] == "sum" and dtypes.can_cast(own, wide)):
+            op = reductions.operator_of(ufunc, kind)
+            into = out if is_direct(a, out, wide, name) else None
+            found = reduce(a, start, op, axis=axis, keepdims=keepdims, dtype=wide, out=into)
+            if into is not None or (out is None and wide == kind):
+                return found
+            return settled(found, kind, out, name)
+    found = reductions.reduced(ufunc, lazy_of(a), axis, kind, None, keepdims, start, name)
+    return settled(found, kind, out, name)
+
+
+def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
+    """Return complex numbers that are to become real ones without their imaginary parts."""
+    if own.kind != "c" or kind.kind in "cb":
+        return a, own
+    warnings.warn(_DISCARDED, np.exceptions.ComplexWarning, stacklevel=5)
+    real = lazy_of(a).real
+    return real, real.dtype
+
+
+def arrayed(a: Any, name: str) -> Any:
+    """Return an array, also of a number."""
+    if type(a) in _NUMBERS:
+        return np.asarray(a)
+    if a is None:
+        raise NotTaken(f"{name}: a is None where an array is wanted")
+    return a
+
+
+def flag_of(keepdims: Any, name: str) -> bool:
+    """Return ``keepdims=`` as True or False."""
+    if keepdims is UNSET:
+        return False
+    if type(keepdims) is not bool:
+        try:
+            return bool(operator.index(keepdims))
+        except TypeError:
+            if not isinstance(keepdims, np.bool_):
+                raise TypeError(
+                    f"{name}: keepdims must be True or False, got {keepdims!r}"
+                ) from None
+    return bool(keepdims)
+
+
+def axis_of(axis: Any, ndim: int, name: str) -> Any:
+    """Return axes as `gpualgo.reduce` takes them: NumPy takes an axis of what has none."""
+    if axis is None or (type(axis) is int and ndim):
+        return axis
+    return reductions.axis_of(axis, ndim, name)
+
+
+def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Return ``where=`` as a lazy array of bool; None: all elements are meant."""
+    if where is UNSET or where is True:
+        return None
+    mask = where
+    if isinstance(mask, np.ndarray) or not hasattr(mask, "dtype"):
+        mask = np.asarray(mask)
+        if not isinstance(where, np.ndarray):
+            mask = mask.astype(bool)  # of lists and numbers, as NumPy
+        if not mask.ndim:
+            return None if mask else full(shape, False)
+    mask = lazy_of(array_of(mask, f"{name}: where"))
+    if mask.dtype != bool:
+        raise TypeError(f"{name}: where has dtype {mask.dtype}; pass an array of bool")
+    if mask.ndim > len(shape):
+        raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
+    return mask.broadcast_to(shape)
+
+
+def start_of(initial: Any, kind: Dtype) -> Any:
+    """Return ``initial=`` as a number of the result's dtype, as NumPy assigns it."""
+    if initial is UNSET or initial is None:
+        return None
+    value = np.empty((), kind)
+    value[()] = initial
+    return value[()]
+
+
+def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, name: str) -> Any:
+    """Return the dtype of a result."""
+    rule = reductions.RULES[ufunc]
+    if rule is reductions.BOOL:
+        return BOOL
+    if dtype is not None:
+        return dtypes.as_dtype(dtype, name)
+    return reductions.sum_dtype(own) if rule is reductions.SUM else own
+
+
+def _masked(ufunc: np.ufunc, x: Any, mask: Any, start: Any, kind: Any, name: str) -> Any:
+    """Return the elements with what changes nothing for those that are left out."""
+    if ufunc in _IDENTITY:
+        none: Any = kind.type(_IDENTITY[ufunc])
+    elif start is None:
+        raise ValueError(
+            f"{name}: the smallest or largest of no elements is not known, so where= needs initial="
+        )
+    else:
+        none = start
+    return np.where(mask, x if x.dtype == kind else x.astype(kind), none)
+
+
+# --- any and all of numbers -------------------------------------------------------------------
+
+
+def _first_true(a: Any, b: Any) -> Any:
+    return a if a != 0 else b
+
+
+def _first_false(a: Any, b: Any) -> Any:
+    return b if a != 0 else a
+
+
+_FIRST: dict[np.ufunc, tuple[Any, int]] = {
+    np.logical_or: (_first_true, 0),
+    np.logical_and: (_first_false, 1),
+}
+
+
+def _truth(ufunc: np.ufunc, a: Any, axis: Any, keepdims: bool) -> Any:
+    """Return any or all of numbers in host memory: of a number that says so, not of bools."""
+    op, none = _FIRST[ufunc]
+    return reduce(a, none, op, axis=axis, keepdims=keepdims) != 0
+
+
+# --- results ----------------------------------------------------------------------------------
+
+
+def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
+    """Return whether `gpualgo.reduce` itself writes to ``out=``: of its dtype, and apart from a."""
+    if out is None or _results.dtype_of(out, name) != kind:
+        return False
+    return not (is_host(a) and isinstance(out, np.ndarray) and np.may_share_memory(a, out))
+
+
+def settled(found: Any, kind: Dtype, out: Any, name: str) -> Any:
+    """Return a result as a number of kind, or in ``out=`` as reductions of NumPy write: unsafely.
+
+    Of a complex number that is to be real NumPy's warning is given.
+    """
+    wanted = kind if out is None else _results.dtype_of(out, name)
+    own = _results.dtype_of(found, name)
+    if isinstance(found, (np.generic, np.ndarray)):
+        if out is None:
+            return np.asarray(found).astype(wanted, copy=False)[()]
+        if out.shape != np.shape(found):
+            raise ValueError(f"{name}: out has shape {out.shape}, the result has {np.shape(found)}")
+        np.copyto(out, found, casting="unsafe")
+        return out
+    if own == wanted and isinstance(found, LazyArray):
+        return copy(found, out=out)
+    if own == wanted and out is None:
+        return found
+    if own.kind == "c" != wanted.kind:
+        warnings.warn(_DISCARDED, np.exceptions.ComplexWarning, stacklevel=4)
+        return copy(lazy_of(found).real.astype(wanted), out=out)
+    if dtypes.can_cast(own, wanted) and not isinstance(found, LazyArray):
+        return transform(_same, found, dtype=wanted, out=out)
+    return copy(lazy_of(found).astype(wanted), out=out)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def is_there(x: Any) -> bool:
+    """Return whether a result lies in host memory, so that it can be looked at without waiting."""
+    return isinstance(x, (bool, np.generic, np.ndarray))
+
+
+def warn(text: str, is_so: Any, stacklevel: int = 5) -> None:
+    """Warn as NumPy where it is so; nothing is known of what lies on a device."""
+    if is_there(is_so) and np.any(is_so):
+        warnings.warn(text, RuntimeWarning, stacklevel=stacklevel)

@@ -1,0 +1,190 @@
+"""Elementwise functions that are no ufuncs beside NumPy's; and vectorize."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from numpys_own import DTYPES, arrays, assert_same, check_same
+from support import Backend, scaled
+
+import gpualgo as ga
+import gpualgo.numpy as gnp
+
+SMALL = settings(
+    max_examples=scaled(30, emulated=6), deadline=None, database=None, derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+)  # fmt: skip
+SOME = [np.dtype(n) for n in ("bool", "int8", "uint64", "float16", "float32", "complex64")]
+REAL = SOME[:-1]
+
+
+@SMALL
+@given(st.data())
+def test_clip(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays(REAL))
+    limits = st.one_of(
+        st.sampled_from([None, 0, 1, -3, 300, 2.5, np.float32(1), np.nan]),
+        arrays(REAL, shape=x.shape[-1:]),
+    )
+    check_same(backend, "clip", x, data.draw(limits), data.draw(limits))
+
+
+def test_clip_options(backend: Backend) -> None:
+    x = np.array([1, -5, 100], np.int8)
+    for args, kwargs in (
+        ((), {}), ((0,), {}), ((), {"min": 3}), ((), {"max": 3, "min": 0}), ((0, 1), {"min": 3}),
+        ((0, 5), {"dtype": np.float32}), ((0, 5), {"casting": "no"}), ((None, None), {}),
+    ):  # fmt: skip
+        check_same(backend, "clip", x, *args, **kwargs)
+    out = backend.to_device(np.full(3, 7, np.int8))
+    mask = backend.to_device(np.array([True, False, True]))
+    assert gnp.clip(backend.to_device(x), 0, 5, out=out, where=mask) is out
+    np.testing.assert_array_equal(backend.to_host(out), [1, 7, 5])
+    with pytest.raises(gnp.NotTaken, match="order"):
+        gnp.clip(x, 0, 5, order="F")
+
+
+@pytest.mark.parametrize("name", ["round", "around"])
+@SMALL
+@given(st.data())
+def test_round(backend: Backend, name: str, data: Any) -> None:
+    x = data.draw(arrays(SOME))
+    decimals = data.draw(st.integers(-2, 3))
+    if x.dtype == np.uint64 and decimals < 0:
+        x = x % 1000  # others are by way of float64, beyond what it holds
+    check_same(backend, name, x, decimals, ulps=1)
+
+
+@pytest.mark.parametrize("name", ["fix", "isposinf", "isneginf", "real", "imag", "angle", "sinc"])
+@SMALL
+@given(st.data())
+def test_unary(backend: Backend, name: str, data: Any) -> None:
+    x = data.draw(arrays(REAL if name == "fix" else SOME))
+    if name == "sinc" and x.dtype.kind == "c":
+        x = np.where(np.isfinite(x) & (abs(x) < 8), x, 1).astype(x.dtype)
+    kwargs = {"deg": data.draw(st.booleans())} if name == "angle" else {}
+    check_same(backend, name, x, ulps=16, **kwargs)
+
+
+@SMALL
+@given(st.data())
+def test_nan_to_num(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays(DTYPES))
+    kwargs = {}
+    for name in ("nan", "posinf", "neginf"):
+        if data.draw(st.booleans()):
+            kwargs[name] = data.draw(st.sampled_from([0, 2.5, -1, np.float32(7)]))
+    check_same(backend, "nan_to_num", x, **kwargs)
+
+
+def test_nan_to_num_in_place(backend: Backend) -> None:
+    for kind in (np.float32, np.complex64):
+        x = np.array([np.nan, 1, np.inf], kind)
+        there = backend.to_device(x)
+        assert gnp.nan_to_num(there, copy=False) is there
+        assert_same(backend, there, np.nan_to_num(x), 0, "in place")
+    x = np.array([np.nan, np.inf, -np.inf])
+    ends = np.array([1.0, 2.0, 3.0])
+    check_same(backend, "nan_to_num", x, nan=ends, posinf=ends, neginf=ends)
+    check_same(backend, "nan_to_num", [1.0], copy=False)
+    check_same(backend, "nan_to_num", x, nan=1j)
+
+
+@SMALL
+@given(st.data())
+def test_isclose(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays(SOME))
+    y = data.draw(st.one_of(arrays(SOME, shape=x.shape), st.sampled_from([1, 2.0, np.nan])))
+    if "c" in (x.dtype.kind, np.asarray(y).dtype.kind):  # distances of infinities
+        x, y = (np.where(np.isinf(one), 1, one).astype(np.asarray(one).dtype) for one in (x, y))
+    kwargs: dict[str, Any] = {"equal_nan": data.draw(st.booleans())}
+    if data.draw(st.booleans()):
+        kwargs["rtol"], kwargs["atol"] = data.draw(st.sampled_from([(0, 0), (0.5, 1e-3), (1, 2)]))
+    check_same(backend, "isclose", x, y, **kwargs)
+
+
+def test_isclose_corners(backend: Backend) -> None:
+    least = np.array([np.iinfo(np.int64).min])
+    check_same(backend, "isclose", least, -least - 1)
+    check_same(backend, "isclose", np.arange(3), 5, rtol=np.array([1.0, 2.0, 3.0]))
+    check_same(backend, "isclose", [1.0], [1.0, 2.0, 3.0])
+    check_same(backend, "isclose", 1, 1 + 1e-9)
+    with pytest.warns(RuntimeWarning, match="rtol or atol"):
+        gnp.isclose(np.ones(3), 1, rtol=np.inf)
+
+
+def test_numbers_and_out(backend: Backend) -> None:
+    for name in ("round", "fix", "nan_to_num", "angle", "isposinf", "sinc", "real", "imag"):
+        for x in (3, 2.5, [1.5, -1.5], np.float32(2.5), np.array(0.5)):
+            check_same(backend, name, x, ulps=4)
+    x = np.array([1.26, -2.5, np.inf])
+    for name, args, kind in (("round", (1,), "f4"), ("fix", (), "f4"), ("isposinf", (), "f8"),
+                             ("round", (), "i4"), ("isneginf", (), "?")):  # fmt: skip
+        check_same(backend, name, x, *args, out=np.zeros(3, kind))
+        if kind != "i4":
+            out = backend.to_device(np.zeros(3, kind))
+            assert getattr(gnp, name)(backend.to_device(x), *args, out=out) is out
+
+
+def test_lazy_stays_lazy(backend: Backend) -> None:
+    x = np.array([1.4, -2.6, np.nan])
+    lazy = ga.lazy.asarray(backend.to_device(x))
+    for call in (
+        lambda m, a: m.clip(a, -1, 1), lambda m, a: m.round(a, 1), lambda m, a: m.round(a),
+        lambda m, a: m.nan_to_num(a), lambda m, a: m.isclose(a, a), lambda m, a: m.sinc(a),
+        lambda m, a: m.angle(a), lambda m, a: m.isposinf(a), lambda m, a: m.real(a),
+    ):  # fmt: skip
+        made = call(gnp, lazy)
+        assert isinstance(made, ga.lazy.LazyArray)
+        assert_same(backend, ga.copy(made), call(np, x), 8, "lazy")
+    total = gnp.sum(gnp.nan_to_num(gnp.clip(gnp.exp(lazy), 0, 2)))
+    assert_same(backend, total, np.sum(np.nan_to_num(np.clip(np.exp(x), 0, 2))), 8, "lazy")
+
+
+def _step(a: Any, b: Any) -> Any:
+    return a - b if a > b else a + b
+
+
+def test_vectorize(backend: Backend) -> None:
+    x, y = np.arange(6).reshape(2, 3), np.array([1, 2, 3])
+    there = backend.to_device(x), backend.to_device(y)
+    assert_same(backend, gnp.vectorize(_step)(*there), np.vectorize(_step)(x, y), 0, "broadcast")
+    found = gnp.vectorize(_step, otypes="f")(*there)
+    assert_same(backend, found, np.vectorize(_step, otypes="f")(x, y), 0, "otypes")
+    found = gnp.vectorize(lambda a: (a // 2, a * 0.5))(there[0])
+    assert_same(backend, found, np.vectorize(lambda a: (a // 2, a * 0.5))(x), 0, "two results")
+    made = gnp.vectorize(lambda a: (a // 2, a * 0.5), otypes=[np.float32, int])
+    want = np.vectorize(lambda a: (a // 2, a * 0.5), otypes=[np.float32, int])(x)
+    assert_same(backend, made(there[0]), want, 0, "two results of types")
+    assert isinstance(gnp.vectorize(_step)(ga.lazy.asarray(there[0]), 1), ga.lazy.LazyArray)
+    assert int(gnp.vectorize(_step)(5, 2)) == 3
+
+
+def test_vectorize_as_decorator() -> None:
+    @gnp.vectorize(otypes=[float], doc="Halve it.")
+    def halved(a: Any) -> Any:
+        return a / 2
+
+    assert halved.__doc__ == "Halve it."
+    assert halved.__name__ == "halved"
+    np.testing.assert_array_equal(halved([1, 2]), [0.5, 1.0])
+    k = 2
+    scaled_by = gnp.vectorize(lambda a: a * k)
+    np.testing.assert_array_equal(scaled_by([1, 2]), [2, 4])
+    k = 5
+    np.testing.assert_array_equal(scaled_by([1, 2]), [5, 10])
+    for kwargs in ({"signature": "(n)->()"}, {"excluded": {0}}, {"cache": True}):
+        with pytest.raises(gnp.NotTaken):
+            gnp.vectorize(_step, **kwargs)
+    with pytest.raises(gnp.NotTaken, match="by name"):
+        gnp.vectorize(_step)(1, b=2)
+    with pytest.raises(gnp.NotTaken):
+        gnp.vectorize(lambda a: str(a))([1, 2])
+    with pytest.raises(ValueError, match="otypes"):
+        gnp.vectorize(_step, otypes="ff")([1, 2], 1)
+    with pytest.raises(TypeError, match="keyword"):
+        gnp.vectorize([1])

@@ -1,0 +1,80 @@
+"""docs/numpy.md lists what there is; run this file as a script to write its table anew."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+
+import numpy as np
+import pytest
+from support import REPOSITORY
+
+import gpualgo.numpy as gnp
+from gpualgo.numpy._function import TABLE, Entry
+
+PAGE = REPOSITORY / "docs/numpy.md"
+TABLE_OF_PAGE = re.compile(r"(?<=<!-- every function -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def rendered() -> str:
+    """Return the page's table: a row for all functions of which the same is to be said."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for entry in sorted(TABLE.values(), key=lambda entry: entry.name):
+        rows.setdefault((entry.passes, entry.differs), []).append(f"`{entry.name}`")
+    lines = ["| functions | goes over memory | differs from NumPy |", "|---|---|---|"]
+    for (passes, differs), names in sorted(rows.items(), key=lambda row: row[1]):
+        lines.append(f"| {', '.join(names)} | {_cell(passes)} | {_cell(differs)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def test_the_page_lists_every_function() -> None:
+    found = TABLE_OF_PAGE.search(PAGE.read_text(encoding="utf-8"))
+    assert found is not None
+    assert found[0] == rendered(), "run `python tests/numpy_layer/test_page.py`"
+
+
+def test_the_names_are_those_of_the_table() -> None:
+    assert {*gnp.__all__} >= {*TABLE}
+    assert all(getattr(gnp, name) is entry.function for name, entry in TABLE.items())
+
+
+# Named otherwise than in this NumPy, or with more than it has.
+NEWER = {"sort": {"descending"}, "argsort": {"descending"}, "unique": {"sorted"}}
+
+
+@pytest.mark.parametrize("entry", TABLE.values(), ids=lambda entry: entry.name)
+def test_signatures_are_numpys(entry: Entry) -> None:
+    """All of NumPy's parameters, in its order and by its names; newer NumPys' come last."""
+    if entry.native is None or isinstance(entry.native, np.ufunc):
+        return
+    try:
+        theirs = inspect.signature(entry.native).parameters
+    except ValueError:  # written in C
+        return
+    ours = inspect.signature(entry.function).parameters
+    more = NEWER.get(entry.name, set()) - {*theirs}
+    kept = [name for name in ours if name not in more]
+    assert kept == [name for name in theirs if name != "like"]
+    for name in kept:
+        assert ours[name].kind == theirs[name].kind, name
+        is_required = ours[name].default is inspect.Parameter.empty
+        assert is_required == (theirs[name].default is inspect.Parameter.empty), name
+
+
+@pytest.mark.parametrize("entry", TABLE.values(), ids=lambda entry: entry.name)
+def test_docstrings_are_whole(entry: Entry) -> None:
+    doc = entry.function.__doc__ or ""
+    assert re.match(r"[A-Z][^\n]*\.\n", doc), "one line first"
+    assert ">>>" in doc
+    assert "docs/numpy.md" in doc
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(TABLE_OF_PAGE.sub(lambda _: rendered(), text), encoding="utf-8")
+    sys.exit()

@@ -1,0 +1,237 @@
+"""Sorts, orders and partitions beside NumPy's; descending ones beside a reference written here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpys_own import DTYPES, arrays, axes, check_same
+from support import BFLOAT16, Backend, scaled
+
+import gpualgo as ga
+import gpualgo.numpy as gnp
+from gpualgo.numpy import NotTaken
+
+SMALL = settings(
+    max_examples=scaled(60, emulated=5), deadline=None, database=None, derandomize=True
+)
+
+
+def falling(x: Any, axis: Any) -> Any:
+    """Return the stable order of the largest first, NaN last: of numbers of one dtype."""
+    if axis is None:
+        x, axis = x.ravel(), 0
+    if x.dtype.kind in "bu":
+        return np.argsort(~x, axis=axis, kind="stable")
+    if x.dtype.kind == "i":
+        return np.argsort(~x, axis=axis, kind="stable")
+    if x.dtype.kind == "f":
+        return np.argsort(-x, axis=axis, kind="stable")
+    group = np.where(np.isnan(x.real), 2, np.isnan(x.imag))
+    return np.lexsort((-x.imag, -x.real, group), axis=axis)
+
+
+@SMALL
+@given(st.data())
+def test_sort(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays())
+    check_same(backend, "sort", x, axis=data.draw(axes(x.ndim, tuples=False)))
+
+
+@SMALL
+@given(st.data())
+def test_argsort_is_stable(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays())
+    axis = data.draw(axes(x.ndim, tuples=False))
+    stable = lambda a, axis: np.argsort(a, axis=axis, kind="stable")  # noqa: E731
+    check_same(backend, "argsort", x, theirs=stable, axis=axis)
+
+
+@SMALL
+@given(st.data())
+def test_the_largest_first(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays(min_dims=1))
+    axis = data.draw(axes(x.ndim, tuples=False))
+    order = falling(x, axis)
+    check_same(
+        backend, "argsort", x, theirs=lambda a, axis, descending: order, axis=axis, descending=True
+    )
+    flat, along = (x.ravel(), 0) if axis is None else (x, axis)
+    want = np.take_along_axis(flat, order, along)
+    check_same(
+        backend, "sort", x, theirs=lambda a, axis, descending: want, axis=axis, descending=True
+    )
+
+
+def test_complex_numbers_of_all_kinds_of_nan(backend: Backend) -> None:
+    parts = (np.nan, 1.0, 2.0, -np.inf, 0.0, -0.0)
+    x = np.array([complex(a, b) for a in parts for b in parts] * 2, np.complex64)
+    x = np.random.default_rng(0).permutation(x)
+    stable = lambda a: np.argsort(a, kind="stable")  # noqa: E731
+    check_same(backend, "argsort", x, theirs=stable)
+    check_same(backend, "sort", x)
+    check_same(backend, "lexsort", [x, x[::-1].copy()])
+
+
+def test_bfloat16(backend: Backend) -> None:
+    x = np.array([3, np.nan, -1, -0.0, 0.0, np.inf], BFLOAT16)
+    there = backend.to_device(x)
+    assert backend.to_host(gnp.argsort(there)).tolist() == [2, 3, 4, 0, 5, 1]
+    assert backend.to_host(gnp.argsort(there, descending=True)).tolist() == [5, 0, 3, 4, 2, 1]
+    got = backend.to_host(gnp.sort(there)).astype(np.float32)
+    np.testing.assert_array_equal(got, np.array([-1, 0, 0, 3, np.inf, np.nan], np.float32))
+
+
+def test_options(backend: Backend) -> None:
+    x = np.array([3, 1, 2])
+    for name in ("sort", "argsort"):
+        for kind in (None, "quicksort", "mergesort", "heapsort", "stable"):
+            check_same(backend, name, x, kind=kind)
+        for stable in (None, True, False):
+            check_same(backend, name, x, stable=stable)
+        check_same(backend, name, x, kind="worst")
+        check_same(backend, name, x, kind=3)
+        check_same(backend, name, x, kind="stable", stable=True)
+        check_same(backend, name, x, axis=1)
+        check_same(backend, name, x, axis=(0,))
+        check_same(backend, name, np.array(3.5))
+        check_same(backend, name, np.array(3.5), axis=None)
+        check_same(backend, name, 3.5, axis=0)
+        with pytest.raises(ValueError, match="kind is given beside"):
+            getattr(gnp, name)(x, kind="stable", descending=False)
+        with pytest.raises(NotTaken, match="order"):
+            getattr(gnp, name)(x, order="f")
+        with pytest.raises(TypeError):
+            getattr(gnp, name)(None)
+
+
+def test_lazy_arrays_and_lists(backend: Backend) -> None:
+    x = np.array([[3.0, 1.0], [0.0, np.nan]], np.float32)
+    there = ga.lazy.asarray(backend.to_device(x))
+    np.testing.assert_array_equal(backend.to_host(gnp.sort(there * 2, axis=0)), np.sort(x * 2, 0))
+    np.testing.assert_array_equal(backend.to_host(gnp.argsort(there, axis=None)), [2, 1, 0, 3])
+    turned = there.astype(np.complex64)[::-1]
+    np.testing.assert_array_equal(backend.to_host(gnp.argsort(turned)), [[0, 1], [1, 0]])
+    np.testing.assert_array_equal(gnp.sort([[2, 1], [5, 4]]), [[1, 2], [4, 5]])
+    np.testing.assert_array_equal(gnp.sort(np.array([2, 1], ">i4")), [1, 2])
+
+
+@SMALL
+@given(st.data())
+def test_lexsort(backend: Backend, data: Any) -> None:
+    shape = data.draw(st.sampled_from([(), (0,), (5,), (7, 3), (2, 3, 4)]))
+    keys = [data.draw(arrays(shape=shape)) for _ in range(data.draw(st.integers(1, 3)))]
+    axis = data.draw(st.sampled_from([-1, 0, max(len(shape) - 1, 0)]))
+    check_same(backend, "lexsort", data.draw(st.sampled_from([tuple, list]))(keys), axis=axis)
+
+
+def test_lexsort_of_many_keys(backend: Backend) -> None:
+    random = np.random.default_rng(0)
+    shape = scaled((40, 5), emulated=(6, 2))
+    keys = [random.integers(0, 2, shape) for _ in range(19)]
+    check_same(backend, "lexsort", keys)
+    check_same(backend, "lexsort", keys, axis=0)
+    check_same(backend, "lexsort", np.stack([keys[0], keys[1]]), axis=0)
+
+
+def test_what_lexsort_does_not_take(backend: Backend) -> None:
+    x = np.arange(3)
+    for keys, axis in (
+        ((), -1), (np.zeros((0, 3)), -1), (np.array(3), -1), ((x, x[:2]), -1), ((x, x), 1),
+        ((x, x), None), ((x, [[1, 2, 3]]), -1),
+    ):  # fmt: skip
+        check_same(backend, "lexsort", keys, axis=axis)
+
+
+# --- partitions -------------------------------------------------------------------------------
+
+
+def check_parted(keys: Any, kth: Any, axis: int) -> None:
+    """Compare with the sorted keys: no larger ones before the k-th, no smaller ones behind."""
+    ordered = np.sort(keys, axis=axis)
+    ranks = np.atleast_1d(kth) % keys.shape[axis] if keys.size else []
+    keys, ordered = np.moveaxis(keys, axis, -1), np.moveaxis(ordered, axis, -1)
+    for rank in ranks:
+        np.testing.assert_array_equal(keys[..., rank], ordered[..., rank])
+        np.testing.assert_array_equal(np.sort(keys[..., :rank]), ordered[..., :rank])
+    np.testing.assert_array_equal(np.sort(keys), ordered)
+
+
+@SMALL
+@given(st.data())
+def test_partitions(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays(min_dims=1))
+    axis = data.draw(axes(x.ndim, tuples=False))
+    flat, along = (x.ravel(), 0) if axis is None else (x, axis)
+    n = flat.shape[along]
+    if not n:
+        return
+    kth: Any = data.draw(st.integers(-n, n - 1))
+    if data.draw(st.booleans()):
+        kth = [kth, data.draw(st.integers(-n, n - 1))]
+    there = backend.to_device(x)
+    got = backend.to_host(gnp.partition(there, kth, axis=axis))
+    assert got.dtype == x.dtype
+    check_parted(got, kth, along)
+    order = backend.to_host(gnp.argpartition(there, kth, axis=axis))
+    assert order.dtype == np.int64
+    np.testing.assert_array_equal(np.sort(order, along), np.sort(np.argsort(flat, along), along))
+    check_parted(np.take_along_axis(flat, order, along), kth, along)
+
+
+def test_what_partitions_do_not_take(backend: Backend) -> None:
+    x = np.array([3, 1, 2])
+    for name in ("partition", "argpartition"):
+        for kth in (3, -4, [0, 5], 1.0, True, [], "a", [[1]]):
+            check_same(backend, name, x, kth)
+        check_same(backend, name, x, 1, axis=1)
+        check_same(backend, name, x, 1, kind="quicksort")
+        check_same(backend, name, np.zeros((0, 3)), 5, axis=0)
+        check_same(backend, name, np.array(3), 0)
+        check_same(backend, name, np.array(3), 0, axis=None)
+        with pytest.raises(NotTaken, match="order"):
+            getattr(gnp, name)(x, 1, order="f")
+
+
+@pytest.mark.few
+def test_partitions_of_the_host_are_numpys() -> None:
+    x = np.random.default_rng(0).standard_normal(100_000)
+    with ga.default_device("auto"):
+        np.testing.assert_array_equal(gnp.partition(x, 777), np.partition(x, 777))
+
+
+@SMALL
+@given(st.data())
+def test_top_k(backend: Backend, data: Any) -> None:
+    x = data.draw(arrays(min_dims=1))
+    axis = data.draw(axes(x.ndim, tuples=False))
+    flat, along = (x.ravel(), 0) if axis is None else (x, axis)
+    k = data.draw(st.integers(0, flat.shape[along]))
+    mode = data.draw(st.sampled_from(["largest", "smallest"]))
+    values, indices = gnp.top_k(backend.to_device(x), k, axis=axis, mode=mode, sorted=False)
+    order = falling(x, axis)
+    if mode == "smallest":
+        order = np.argsort(flat, axis=along, kind="stable")
+    order = np.take(order, range(k), along)
+    np.testing.assert_array_equal(backend.to_host(indices), order)
+    got = backend.to_host(values)
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got, np.take_along_axis(flat, order, along))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_what_top_k_does_not_take(backend: Backend, dtype: str) -> None:
+    x = backend.to_device(np.arange(3).astype(dtype))
+    for k, options in ((4, {}), (-1, {}), (1, {"mode": "both"}), (1, {"axis": 1})):
+        with pytest.raises(ValueError, match="top_k"):
+            gnp.top_k(x, k, **options)
+    with pytest.raises(TypeError, match="top_k"):
+        gnp.top_k(x, 1.5)
+
+
+def test_all_dtypes_are_sorted(backend: Backend) -> None:
+    for dtype in DTYPES:
+        check_same(backend, "sort", np.array([[1, 0, 1], [0, 1, 0]], dtype))

@@ -1,0 +1,116 @@
+"""Whole arrays on the CPU that NumPy's loops reduce: the bits are those of the kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, random_array
+
+import gpualgo as ga
+from gpualgo._algorithms.reduce import cpu_numpy
+from gpualgo._base import threads
+
+KERNELS = {
+    np.maximum: lambda a, b: a if a >= b or a != a else b,
+    np.minimum: lambda a, b: a if a <= b or a != a else b,
+    np.fmax: lambda a, b: a if a >= b or b != b else b,
+    np.fmin: lambda a, b: a if a <= b or b != b else b,
+}
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(backend: Backend) -> None:
+    if backend.name != "cpu":
+        pytest.skip("tells of the CPU alone")
+
+
+@pytest.fixture(params=["one", "several"])
+def some_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reduce by one thread, and by several in small pieces."""
+    if request.param == "several":
+        monkeypatch.setattr(threads, "LARGE_BYTES", 1)
+        monkeypatch.setattr(threads, "SMALL_BYTES", 1)
+        monkeypatch.setattr(cpu_numpy, "_PIECE_BYTES", 5000)
+        monkeypatch.setenv("GPUALGO_NUM_THREADS", "2")
+        monkeypatch.setattr(threads, "_num_cores", lambda: 2)
+
+
+def bits(x: Any) -> bytes:
+    return np.asarray(x).tobytes()
+
+
+@pytest.mark.usefixtures("some_threads")
+@pytest.mark.parametrize("op", [np.maximum, np.minimum, np.fmax, np.fmin])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "int32", "uint64"])
+def test_bits_are_those_of_kernels(op: Any, dtype: str) -> None:
+    kernel = ga.Operator(KERNELS[op], commutative=op in (np.maximum, np.minimum))
+    for seed in range(3):
+        x = random_array(40_001, np.dtype(dtype), seed)
+        cases = [x, x.reshape(-1, 1), np.asfortranarray(x[:40_000].reshape(8, -1))]
+        if x.dtype.kind == "f":
+            zeros = np.where(x > 8, 0.0, -0.0).astype(dtype)
+            payloads = np.full(40_001, np.nan, dtype)
+            payloads.view(f"u{x.itemsize}")[:] += np.arange(40_001, dtype=f"u{x.itemsize}") % 999
+            some = x.copy()
+            some[seed * 9_000 + 5 :: 7_000] = payloads[: some[seed * 9_000 + 5 :: 7_000].size]
+            cases += [zeros, -zeros, payloads, payloads[::-1].copy(), some]
+        for case in cases:
+            want = ga.reduce(case, None, kernel)
+            for _ in range(2):  # a first call, and a warm one
+                assert bits(ga.reduce(case, None, op)) == bits(want)
+            out = np.empty((), dtype)
+            assert ga.reduce(case, None, op, out=out) is out
+            assert bits(out) == bits(want)
+
+
+@pytest.mark.usefixtures("some_threads")
+def test_bools() -> None:
+    for place in (None, 0, 5_000, 99_999):
+        x = np.zeros(100_000, bool)
+        if place is not None:
+            x[place] = True
+        for y in (x, ~x, x.reshape(10, -1)):
+            for _ in range(2):
+                for op in (np.logical_or, np.bitwise_or, np.maximum):
+                    assert ga.reduce(y, None, op) == y.any()
+                for op in (np.logical_and, np.bitwise_and, np.minimum):
+                    assert ga.reduce(y, None, op) == y.all()
+                for dtype in (np.int64, np.int8, np.uint16):
+                    want = np.add.reduce(y, axis=None, dtype=dtype)
+                    assert ga.reduce(y, dtype=dtype) == want
+                    assert ga.reduce(y, dtype=dtype).dtype == dtype
+
+
+@pytest.mark.usefixtures("some_threads")
+@pytest.mark.parametrize("op", [np.bitwise_and, np.bitwise_or, np.bitwise_xor])
+def test_bits_of_integers(op: Any) -> None:
+    x = random_array(70_001, np.dtype(np.int32), 5)
+    assert ga.reduce(x, None, op) == op.reduce(x)
+    assert ga.reduce(x, None, op, keepdims=True).shape == (1,)
+
+
+def test_starts_go_by_kernels() -> None:
+    x = np.arange(50_000)
+    for start in (None, 7, 10**6, None):
+        want = max(49_999, start or 0)
+        assert ga.reduce(x, start, np.maximum) == want
+        assert ga.reduce(x, start, np.maximum, out=np.empty((), int)) == want
+
+
+def test_any_ends_at_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.ones(1 << 25, bool)
+    looked = []
+    real = cpu_numpy._any
+    monkeypatch.setattr(cpu_numpy, "_ENDS", {**cpu_numpy._ENDS})
+
+    def seen(part: Any) -> Any:
+        looked.append(part.size)
+        return real(part)
+
+    monkeypatch.setitem(cpu_numpy._ENDS, seen, True)
+    out = np.empty((), bool)
+    cpu_numpy.folded(seen, x, out)
+    assert out
+    assert sum(looked) <= 2 * cpu_numpy._PIECE_BYTES + 8
