@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from _pytest.compat import NOTSET
 from emulator import plugin
 from gate import Gate
@@ -72,6 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     """Put the emulated GPU in before anything looks for one; let all processes share one cache."""
+    support.is_exhaustive = config.getoption("--exhaustive")
     if not count_gpus() and "GPUALGO_CACHE_DIR" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="gpualgo-tests-")  # workers inherit it
         os.environ["GPUALGO_CACHE_DIR"] = folder.name

@@ -29,6 +29,7 @@ Array = Any  # an array of NumPy, or of the library that the backend takes its a
 
 
 is_emulated = False  # set before any test is loaded, where the GPU is the emulator
+is_exhaustive = False  # set before any test is loaded, by --exhaustive
 
 
 # One dtype of each size, and bfloat16 for its arithmetic; the others with --exhaustive.

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from numpys_own import DTYPES, arrays, assert_same, check_same
-from support import Backend, scaled
+from numpys_own import DTYPES, arrays, assert_same, check_same, examples
+from support import Backend
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
 
 SMALL = settings(
-    max_examples=scaled(30, emulated=6), deadline=None, database=None, derandomize=True,
+    max_examples=examples(30, emulated=6), deadline=None, database=None, derandomize=True,
     phases=[Phase.explicit, Phase.generate],
 )  # fmt: skip
 SOME = [np.dtype(n) for n in ("bool", "int8", "uint64", "float16", "float32", "complex64")]

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
-from numpys_own import check_same
+from numpys_own import check_same, examples
 from support import BFLOAT16, LAYOUTS, Backend, scaled
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
 
 SMALL = settings(
-    max_examples=scaled(60, emulated=5), deadline=None, database=None, derandomize=True
+    max_examples=examples(60, emulated=5), deadline=None, database=None, derandomize=True
 )
 REAL = [np.dtype(name) for name in (
     "bool", "int8", "uint8", "int16", "uint32", "int64", "uint64", "float16", "float32", "float64",
@@ -88,7 +88,7 @@ def test_special_samples(backend: Backend, data: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(SMALL, max_examples=scaled(12, emulated=1))
+@settings(SMALL, max_examples=examples(12, emulated=1))
 @given(st.data())
 def test_rules(backend: Backend, rule: str, data: Any) -> None:
     """Of numbers whose deviation NumPy does not round: others may be at the edge of a bin more."""

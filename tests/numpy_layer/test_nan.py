@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpys_own import arrays, check_same, reduction_options
-from support import Backend, scaled
+from numpys_own import arrays, check_same, examples, reduction_options
+from support import Backend
 from test_moments import wider
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
 
 SMALL = settings(
-    max_examples=scaled(40, emulated=3), deadline=None, database=None, derandomize=True
+    max_examples=examples(40, emulated=3), deadline=None, database=None, derandomize=True
 )
 NAN = np.nan
 DTYPES = [np.dtype(name) for name in (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpys_own import DTYPES, arrays, assert_same, axes, check_same
+from numpys_own import DTYPES, arrays, assert_same, axes, check_same, examples
 from support import BFLOAT16, Backend, scaled
 
 import gpualgo as ga
@@ -17,7 +17,7 @@ import gpualgo.numpy as gnp
 from gpualgo.numpy import _quantile_methods
 
 SMALL = settings(
-    max_examples=scaled(80, emulated=4), deadline=None, database=None, derandomize=True
+    max_examples=examples(80, emulated=4), deadline=None, database=None, derandomize=True
 )
 METHODS = [*_quantile_methods.PICKING, *_quantile_methods.BETWEEN]
 REAL = [dtype for dtype in DTYPES if dtype.kind in "iuf"]

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from numpys_own import DTYPES, arrays, assert_same, axes, check_same, outcome
+from numpys_own import DTYPES, arrays, assert_same, axes, check_same, examples, outcome
 from support import BFLOAT16, Backend, scaled
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
 
 SMALL = settings(
-    max_examples=scaled(40, emulated=6),
+    max_examples=examples(40, emulated=6),
     deadline=None,
     database=None,
     derandomize=True,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpys_own import DTYPES, arrays, check_same
+from numpys_own import DTYPES, arrays, check_same, examples
 from support import BFLOAT16, Backend, scaled
 
 import gpualgo as ga
@@ -16,7 +16,7 @@ import gpualgo.numpy as gnp
 from gpualgo.numpy import NotTaken
 
 SMALL = settings(
-    max_examples=scaled(60, emulated=4), deadline=None, database=None, derandomize=True
+    max_examples=examples(60, emulated=4), deadline=None, database=None, derandomize=True
 )
 REAL = [dtype for dtype in DTYPES if dtype.kind != "c"]
 # Each pair is a kernel of its own to compile.

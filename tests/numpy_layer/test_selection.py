@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpys_own import arrays, axes, check_same
-from support import Backend, scaled
+from numpys_own import arrays, axes, check_same, examples
+from support import Backend
 
 import gpualgo.numpy as gnp
 from gpualgo import lazy
 from gpualgo.numpy._arguments import NotTaken
 
 SMALL = settings(
-    max_examples=scaled(60, emulated=6), deadline=None, database=None, derandomize=True
+    max_examples=examples(60, emulated=6), deadline=None, database=None, derandomize=True
 )
 BOOL = [np.dtype(bool)]
 

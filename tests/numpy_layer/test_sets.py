@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpys_own import arrays, check_same
-from support import Backend, scaled
+from numpys_own import arrays, check_same, examples
+from support import Backend
 
 import gpualgo.numpy as gnp
 from gpualgo import lazy
 
 SMALL = settings(
-    max_examples=scaled(25, emulated=5), deadline=None, database=None, derandomize=True
+    max_examples=examples(25, emulated=5), deadline=None, database=None, derandomize=True
 )
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from numpys_own import DTYPES, arrays, assert_same, axes, check_same, outcome
-from support import BFLOAT16, Backend, scaled
+from numpys_own import DTYPES, arrays, assert_same, axes, check_same, examples, outcome
+from support import BFLOAT16, Backend
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -24,13 +24,13 @@ from gpualgo.numpy._function import TABLE
 from gpualgo.numpy._ufuncs import UFUNCS, UFunc
 
 SMALL = settings(
-    max_examples=scaled(60, emulated=10),
+    max_examples=examples(60, emulated=10),
     deadline=None,
     database=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],
 )
-SOME = settings(SMALL, max_examples=scaled(25, emulated=4))
+SOME = settings(SMALL, max_examples=examples(25, emulated=4))
 FEW_DTYPES = [np.dtype(name) for name in ("bool", "int8", "float32", "complex64")]
 NAMES = ("add", "divide", "less", "maximum", "negative", "bitwise_and", "logical_or", "isnan",
          "conjugate", "divmod", "sqrt", "floor")  # fmt: skip

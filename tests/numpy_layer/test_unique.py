@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpys_own import arrays, check_same
+from numpys_own import arrays, check_same, examples
 from support import Backend, scaled
 
 import gpualgo.numpy as gnp
@@ -17,9 +17,9 @@ from gpualgo import lazy
 from gpualgo.numpy._arguments import NotTaken
 
 SMALL = settings(
-    max_examples=scaled(50, emulated=6), deadline=None, database=None, derandomize=True
+    max_examples=examples(50, emulated=6), deadline=None, database=None, derandomize=True
 )
-FEWER = settings(SMALL, max_examples=scaled(25, emulated=4))
+FEWER = settings(SMALL, max_examples=examples(25, emulated=4))
 
 
 def stable(name: str) -> Any:
