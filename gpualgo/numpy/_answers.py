@@ -49,8 +49,9 @@ class Answer:
     ) -> Any:  # fmt: skip
         """Call a function of ours, else the namespace's attribute at a path from that name."""
         given, others, is_other = args, kwargs, False
-        if "out" in kwargs and _means_more(kwargs["out"]):
-            return self._handed_on(path, args, kwargs, None)
+        is_own = any(map(_has_own, args)) or (kwargs and any(map(_has_own, kwargs.values())))
+        if is_own or ("out" in kwargs and _means_more(kwargs["out"])):
+            return self._handed_on(path, args, kwargs, "an argument has functions of its own")
         try:
             if not self._is_numpys:
                 found = _Translated()
@@ -58,22 +59,20 @@ class Answer:
                 is_other = found.has_other
             result = ours(*given, **others)
         except NotTaken as error:
-            refusal: TypeError = error
+            refusal = str(error)  # alone: its frames would hold this one, and the arguments
         except TypeError as error:
             if not _is_beyond(ours, given, others):
                 raise
-            refusal = error  # it has not begun
+            refusal = str(error)  # it has not begun
         else:
             return self._given_back(result) if is_other else result
         return self._handed_on(path, args, kwargs, refusal)
 
-    def _handed_on(
-        self, path: tuple[str, ...], args: Any, kwargs: Any, refusal: TypeError | None
-    ) -> Any:
+    def _handed_on(self, path: tuple[str, ...], args: Any, kwargs: Any, refusal: str) -> Any:
         """Call the namespace's own; raise why ours did not take it where there is none."""
         theirs = self._theirs(path)
         if theirs is None:
-            raise refusal or NotTaken(f"{self._name}: out is more than an array")
+            raise NotTaken(refusal)
         return theirs(*args, **kwargs)
 
     def _theirs(self, path: tuple[str, ...]) -> Any:
@@ -142,16 +141,34 @@ class UFuncAnswer(Answer):
         return call
 
 
+# How classes say that NumPy's functions of their instances are theirs, or give theirs back.
+_PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__")
+_own: dict[type, bool] = dict.fromkeys((np.ndarray, int, float, bool, str, type(None)), False)
+
+
+def _has_own(x: Any) -> bool:
+    """Return whether an argument has a class with functions of its own, as pandas' have.
+
+    Of lists the first item tells, or those in it: others are not looked at one by one.
+    """
+    cls = type(x)
+    if cls is list or cls is tuple:
+        if not x or (_own.get(type(x[0])) is False and type(x[0]) is not np.ndarray):
+            return False
+        return any(map(_has_own, x))
+    found = _own.get(cls)
+    if found is None:
+        is_known = _root(cls.__module__) in _KNOWN
+        found = not is_known and any(hasattr(cls, name) for name in _PROTOCOLS)
+        _own[cls] = found
+    return found
+
+
 def _means_more(x: Any) -> bool:
-    """Return whether an argument has functions of its own, or is no array: ``out=...``."""
+    """Return whether an output is more than its elements, or none at all: ``out=...``."""
     if isinstance(x, (tuple, list)):
         return any(map(_means_more, x))
-    cls = type(x)
-    if x is None or cls is np.ndarray:
-        return False
-    if isinstance(x, np.ndarray) or x is ...:
-        return True
-    return hasattr(cls, "__array_ufunc__") and _root(cls.__module__) not in _KNOWN
+    return x is ... or (isinstance(x, np.ndarray) and type(x) is not np.ndarray)
 
 
 def _is_beyond(ours: Callable[..., Any], args: Any, kwargs: Any) -> bool:
@@ -160,13 +177,12 @@ def _is_beyond(ours: Callable[..., Any], args: Any, kwargs: Any) -> bool:
         bound = inspect.signature(ours).bind(*args, **kwargs).arguments
     except TypeError:
         return True
-    if any(map(_means_more, bound.values())):
-        return True
+    found = [x.dtype for x in bound.values() if isinstance(x, np.ndarray)]
     try:
-        dtype = np.dtype(bound.get("dtype"))
+        found.append(np.dtype(bound.get("dtype")))
     except TypeError:
-        return False  # no dtype of NumPy's
-    return dtypes.name_of(dtype) is None
+        pass  # no dtype of NumPy's
+    return any(dtypes.name_of(dtype) is None for dtype in found)
 
 
 def _signature_of(ours: Callable[..., Any], theirs: Any) -> inspect.Signature:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import sys
 import types
 from typing import Any
 
@@ -96,6 +97,34 @@ def test_outputs_that_mean_more_are_handed_on() -> None:
     assert xp.sum(np.ones(3), out=masked) is masked
     with pytest.raises(NotTaken):
         gnp.wrap(types.SimpleNamespace()).sum(np.ones(3), out=out)
+
+
+def test_arrays_of_pandas_stay_its_own() -> None:
+    """Its series have NumPy's ufuncs of their own, and leave NaN out."""
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series([1.0, np.nan, 4.0], index=["a", "b", "c"])
+    assert xp.sum(series) == np.sum(series) == 5
+    both = xp.sum([series, series], axis=0)
+    np.testing.assert_array_equal(both, np.sum([series, series], axis=0))
+    if "sqrt" in TABLE:
+        assert xp.sqrt(series).equals(np.sqrt(series))
+    assert xp.sum([[1.0, 2.0], [3.0, 4.0]]) == 10
+
+
+def test_what_is_handed_on_is_not_kept() -> None:
+    x = np.array([None, 1][1:], object)
+    wide = np.zeros((), np.longdouble)
+    before = sys.getrefcount(x), sys.getrefcount(wide)
+    for _ in range(3):
+        xp.sum(x)
+        xp.sum(np.ones(1), dtype=np.longdouble, out=wide)
+    assert (sys.getrefcount(x), sys.getrefcount(wide)) == before
+
+
+def test_outputs_in_another_byte_order_are_handed_on() -> None:
+    out = np.zeros((), ">f8")
+    assert xp.sum(np.ones(3), out=out) is out
+    assert out == 3
 
 
 def test_errors_are_raised_once() -> None:
