@@ -158,7 +158,8 @@ def _has_own(x: Any) -> bool:
         return any(map(_has_own, x))
     found = _own.get(cls)
     if found is None:
-        is_known = _root(cls.__module__) in _KNOWN
+        root = _root(cls.__module__)
+        is_known = root in _KNOWN and (root != "numpy" or issubclass(cls, (np.ndarray, np.generic)))
         found = not is_known and any(hasattr(cls, name) for name in _PROTOCOLS)
         _own[cls] = found
     return found
@@ -176,6 +177,8 @@ def _is_beyond(ours: Callable[..., Any], args: Any, kwargs: Any) -> bool:
     try:
         bound = inspect.signature(ours).bind(*args, **kwargs).arguments
     except TypeError:
+        return True
+    if any(x is ... for x in bound.values()):
         return True
     found = [x.dtype for x in bound.values() if isinstance(x, np.ndarray)]
     try:

@@ -12,6 +12,7 @@ from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
+from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full, reductions
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy import _results
@@ -34,6 +35,8 @@ def reduced(
     """Return what ``ufunc.reduce`` does, in one pass."""
     a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), _results.out_of(out, name)
     axis = axis_of(axis, a.ndim, name)
+    if 0 in a.shape:
+        _check_some(ufunc, a.shape, axis, initial, name)
     own = _results.dtype_of(a, name)
     kind = _kind_of(ufunc, own, dtype, name)
     start = start_of(initial, kind)
@@ -55,6 +58,19 @@ def reduced(
             return settled(found, kind, out, name)
     found = reductions.reduced(ufunc, lazy_of(a), axis, kind, None, keepdims, start, name)
     return settled(found, kind, out, name)
+
+
+def _check_some(
+    ufunc: np.ufunc, shape: tuple[int, ...], axis: Any, initial: Any, name: str
+) -> None:
+    """Raise ValueError for reductions of no elements, even of none of them, without a start."""
+    if initial is not None and (initial is not UNSET or ufunc.identity is not None):
+        return
+    if not all(shape[i] for i in checks.axes_of(axis, len(shape), name)):
+        raise ValueError(
+            f"{name}: there are no elements along the axes: zero-size array to reduction operation "
+            f"{ufunc.__name__} which has no identity; pass initial="
+        )
 
 
 def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:

@@ -135,6 +135,8 @@ def mask_of(where: Any, name: str) -> Any:
     """Return ``where=`` as True, a number or an array of bool."""
     if type(where) in (bool, int, np.bool_):
         return bool(where) or np.False_
+    if not hasattr(where, "dtype"):
+        where = np.asarray(where, bool)  # of lists of numbers, as NumPy
     mask = array_of(where, f"{name}: where")
     kind = _results.dtype_of(mask, name)
     if kind != np.dtype(bool):

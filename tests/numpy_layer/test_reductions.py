@@ -132,6 +132,16 @@ def test_what_is_no_array() -> None:
         gnp.sum(None)
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0), (0, 3)])
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+def test_no_elements_need_a_start(backend: Backend, shape: Any, axis: Any) -> None:
+    """Even where there is nothing that would be of none."""
+    x = np.zeros(shape)
+    for name in ("max", "sum"):
+        for kwargs in ({}, {"initial": None}, {"initial": 2}):
+            check_same(backend, name, x, axis, **kwargs)
+
+
 @pytest.mark.parametrize("name", ["sum", "prod", "any", "all", "count_nonzero"])
 def test_lazy(name: str) -> None:
     x = np.arange(12.0).reshape(3, 4) - 5

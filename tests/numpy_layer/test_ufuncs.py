@@ -322,3 +322,11 @@ def test_numbers_and_kinds(backend: Backend) -> None:
         gnp.power(backend.to_device(np.arange(3)), -1)
     with pytest.raises(ValueError, match="broadcast"):
         gnp.add(backend.to_device(np.zeros(3)), backend.to_device(np.zeros(4)))
+
+
+def test_where_takes_lists_of_numbers() -> None:
+    out = np.zeros(2)
+    gnp.add([1.0, 2.0], 1, out=out, where=[1, 0])
+    assert out.tolist() == [2, 0]
+    with pytest.raises(TypeError):
+        gnp.add([1.0, 2.0], 1, out=out, where=np.array([1, 0]))
