@@ -15,6 +15,7 @@ from gpualgo._base import dtypes
 from gpualgo._lazy import ufuncs
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
+from gpualgo._lazy.kept import Kept
 from gpualgo._pipeline import checks
 from gpualgo.lazy import moments
 
@@ -284,11 +285,12 @@ def products(x: Any, y: Any, out: Any, conjugate: bool, name: str) -> Any:
     kinds = tuple(_dtype_of(one, name) if not isinstance(one, LazyArray) else one.dtype
                   for one in (x, y))  # fmt: skip
     kind = np.multiply.resolve_dtypes((*kinds, None))[2]
-    op: Any = _conjugated if conjugate and kinds[0].kind == "c" else np.multiply
-    if wide(kind) != kind:
-        op = _in_float32
-    made = applied(op, (x, y), name)
-    return reduced(np.add, made, None, kind, out, False, None, name)
+    product = _PRODUCT
+    if conjugate and kinds[0].kind == "c":
+        product = _CONJUGATED
+    elif wide(kind) != kind:
+        product = _IN_FLOAT32
+    return reduced(np.add, product((x, y), name), None, kind, out, False, None, name)
 
 
 def _conjugated(a: Any, b: Any) -> Any:
@@ -297,3 +299,9 @@ def _conjugated(a: Any, b: Any) -> Any:
 
 def _in_float32(a: Any, b: Any) -> Any:
     return np.float32(a) * np.float32(b)
+
+
+_PRODUCT, _CONJUGATED, _IN_FLOAT32 = (
+    Kept(lambda x, y, op=op: applied(op, (x, y), "product"))
+    for op in (np.multiply, _conjugated, _in_float32)
+)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.scan import inclusive_scan
+from gpualgo._algorithms.transform import transform
 from gpualgo._base import dtypes
 from gpualgo._lazy import is_lazy, ufuncs
 from gpualgo._lazy.combining import applied
@@ -50,9 +51,13 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
         except ValueError:  # out shares memory with x, or has another shape, which `stored` tells
             pass
     found = inclusive_scan(x, None, ufunc, axis=axis, dtype=wide)
-    if out is None:
-        return _results.stored(ufuncs.cast(lazy_of(found), wide, wanted, name), None, name)
+    if out is None:  # a narrower float
+        return transform(_same, found, dtype=wanted)
     return _results.stored(lazy_of(found), out, name)
+
+
+def _same(a: Any) -> Any:
+    return a
 
 
 def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:

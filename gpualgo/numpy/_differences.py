@@ -13,6 +13,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import view_of
 from gpualgo._lazy import is_lazy, ufuncs
 from gpualgo._lazy.combining import applied
+from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _function, _loops, _results
@@ -112,6 +113,8 @@ def _part(x: Any, a: Any, axis: int, name: str) -> Any:
     part = array_of(x, f"diff: {name}")
     if not part.ndim:
         shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+        if type(part) is type(a) is np.ndarray:
+            return np.broadcast_to(part, shape)
         return lazy_of(part).broadcast_to(tuple(shape))
     fits = part.ndim == a.ndim and all(
         i == axis or m == n for i, (m, n) in enumerate(zip(part.shape, a.shape, strict=True))
@@ -131,10 +134,11 @@ def _joined_differences(parts: Sequence[Any], kind: Any, axis: int) -> Any:
     at, before = 0, None
     for part in parts:
         own = _results.dtype_of(part, "diff")
-        x = part if own == kind else ufuncs.cast(part, own, kind, "diff")
+        x = part
+        if own != kind:
+            x = part.astype(kind) if type(part) is np.ndarray else ufuncs.cast(part, own, kind, "")
         if before is not None:
-            op = np.not_equal if kind == _BOOL else np.subtract
-            transform(op, _cut(x, axis, 0, 1), before, out=_cut(result, axis, at, at + 1))
+            _between(before, _cut(x, axis, 0, 1), _cut(result, axis, at, at + 1))
             at += 1
         count = x.shape[axis] - 1
         if count:
@@ -142,6 +146,17 @@ def _joined_differences(parts: Sequence[Any], kind: Any, axis: int) -> Any:
         at += count
         before = _cut(x, axis, count, count + 1)
     return result
+
+
+def _between(before: Any, after: Any, out: Any) -> None:
+    """Write the differences of two that follow one another, of different arrays."""
+    op = np.not_equal if _results.dtype_of(out, "diff") == _BOOL else np.subtract
+    is_host = type(before) is type(after) is type(out) is np.ndarray
+    if is_host and _function.is_few(out.size, _function.FEW):
+        with np.errstate(all="ignore"):
+            op(after, before, out=out)
+        return
+    transform(op, after, before, out=out)
 
 
 @numpys("One transform")
@@ -170,8 +185,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     result = _results.new(x, (first + count + last,), kind)
     for part, at in ((begin, 0), (end, first + count)):
         if part is not None and part.shape[0]:
-            made = ufuncs.cast(part, part.dtype, kind, "ediff1d")
-            _results.written_to(_placed(made, result), _cut(result, 0, at, at + part.shape[0]))
+            into = _cut(result, 0, at, at + part.shape[0])
+            if type(into) is type(part) is np.ndarray:
+                into[...] = part
+                continue
+            made = ufuncs.cast(lazy_of(part), part.dtype, kind, "ediff1d")
+            _results.written_to(_placed(made, result), into)
     if count:
         _differences(x, 1, 0, _cut(result, 0, first, first + count))
     return result
@@ -191,10 +210,11 @@ def _placed(x: Any, like: Any) -> Any:
 
 
 def _around(x: Any, kind: Any, name: str) -> Any:
-    """Return what stands around differences, of one axis, lazily."""
+    """Return what stands around differences, of one axis; lazily but of host memory."""
     if x is None:
         return None
-    part = lazy_of(array_of(x, f"ediff1d: {name}"))
+    part = array_of(x, f"ediff1d: {name}")
+    part = part if type(part) is np.ndarray else lazy_of(part)
     if not np.can_cast(part.dtype, kind, "same_kind"):
         raise TypeError(f"ediff1d: {name} has dtype {part.dtype}, which does not become {kind}")
     return part.reshape(-1)
@@ -225,30 +245,39 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     8.0
     """
     name = "trapezoid"
-    whole = lazy_of(as_array(y, name))
+    whole = as_array(y, name)
     if not whole.ndim:
         raise np.exceptions.AxisError(-1, 0, name)
     axis = _results.axis_of(axis, whole.ndim, name)
-    length = whole.shape[axis]
-    left = _cut(whole, axis, 0, max(length - 1, 0))
-    right = _cut(whole, axis, min(1, length), length)
-    if x is None:
-        width = dx if type(dx) in (bool, int, float, complex) else array_of(dx, f"{name}: dx")
-        made = applied(_area, (left, right, _number(width)), name)
+    if x is not None:
+        along = as_array(x, name)
+        at = axis if along.ndim == 1 else _results.axis_of(axis, along.ndim, name)
+        made = _AREAS_BETWEEN((whole, along), name, axis, at)
+    elif type(dx) in (bool, int, float, complex):
+        made = _AREAS((whole,), name, axis, dx, type(dx))
     else:
-        along = lazy_of(as_array(x, name))
-        at = axis
-        if along.ndim == 1:
-            along = along.reshape((-1, *(1,) * (whole.ndim - 1 - axis)))
-            at = 0
-        else:
-            at = _results.axis_of(axis, along.ndim, name)
-        count = along.shape[at]
-        start = _cut(along, at, 0, max(count - 1, 0))
-        end = _cut(along, at, min(1, count), count)
-        op = _area_between_bool if along.dtype == _BOOL else _area_between
-        made = applied(op, (left, right, start, end), name)
+        made = _areas(lazy_of(whole), axis, _number(array_of(dx, f"{name}: dx")))
     return reductions.reduced(np.add, made, axis, None, None, False, None, name)
+
+
+def _sides(x: Any, axis: int) -> tuple[Any, Any]:
+    """Return the elements but the last, and those but the first."""
+    length = x.shape[axis]
+    return _cut(x, axis, 0, max(length - 1, 0)), _cut(x, axis, min(1, length), length)
+
+
+def _areas(y: Any, axis: int, dx: Any, _kind: Any = None) -> Any:
+    return applied(_area, (*_sides(y, axis), dx), "trapezoid")
+
+
+def _areas_between(y: Any, x: Any, axis: int, at: int) -> Any:
+    if x.ndim == 1:
+        x, at = x.reshape((-1, *(1,) * (y.ndim - 1 - axis))), 0
+    op = _area_between_bool if x.dtype == _BOOL else _area_between
+    return applied(op, (*_sides(y, axis), *_sides(x, at)), "trapezoid")
+
+
+_AREAS, _AREAS_BETWEEN = Kept(_areas), Kept(_areas_between)
 
 
 def _number(x: Any) -> Any:

@@ -1,8 +1,9 @@
-"""NumPy's own loops of ufuncs on host arrays, on all cores.
+"""NumPy's own loops on host arrays: of ufuncs, and BLAS of vectors; of much work on all cores.
 
 What reads and writes memory once and fuses with nothing is as fast in NumPy as anywhere, and its
 loops of exp, sin, power and their like, which go by vectors, are 2 to 50 times faster than those
-of a mathematical library that goes number by number. So a ufunc alone is left to them, in blocks.
+of a mathematical library that goes number by number. So a ufunc alone is left to them, in blocks
+where that is worth several calls.
 """
 
 from __future__ import annotations
@@ -13,9 +14,16 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import threads
+from gpualgo._operators.numpy_rules import table
 
-BLOCK = 1 << 15  # elements a call: enough that Python's part is small, in a core's own cache
-_WORTH = 1 << 16  # elements that are worth a second call
+# Elements a call and elements that are worth several: where each takes long, and where memory
+# alone takes time, of which one core reads the most of what two could.
+DEAR, CHEAP = (1 << 15, 1 << 17), (1 << 18, 1 << 22)
+ROW = 1 << 13  # products that BLAS adds up at once, on one core
+_DEAR = frozenset(
+    table.LIBM
+    + ("floor_divide", "remainder", "fmod", "divmod", "gcd", "lcm", "heaviside", "nextafter")
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -28,15 +36,41 @@ def run(
     more: dict[str, Any] = {}
     if dtype is not None or casting != "same_kind":
         more = {"dtype": dtype, "casting": casting}
-    if size >= _WORTH:
+    block, worth = sizes_of(ufunc)
+    if size >= worth and where is True:  # with a mask NumPy holds the interpreter's lock
         arrays = [x for x in (*given, where, *outs) if isinstance(x, np.ndarray)]
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
-        is_large = np.prod(shape, dtype=np.int64) >= _WORTH
-        if is_large and all(o is None or _is_apart(o, shape, [*given, where], outs) for o in outs):
-            return _in_blocks(ufunc, given, shape, outs, where, more)
+        is_large = np.prod(shape, dtype=np.int64) >= worth
+        if is_large and all(o is None or _is_apart(o, shape, given, outs) for o in outs):
+            return _in_blocks(ufunc, given, shape, outs, more, block)
     if any(o is not None for o in outs):
         more["out"] = outs
     return ufunc(*given, **more) if where is True else ufunc(*given, where=where, **more)
+
+
+def sizes_of(ufunc: np.ufunc) -> tuple[int, int]:
+    """Return how many elements go in a call, and how many are worth several calls."""
+    return DEAR if ufunc.__name__ in _DEAR else CHEAP
+
+
+def dotted(x: Array, y: Array) -> Any:
+    """Return the sum of the products of two vectors, of complex ones with x's conjugates.
+
+    BLAS multiplies rows of one length, whatever the number of cores, so that bits repeat; the rows'
+    sums are added up pairwise.
+    """
+    rows = len(x) // ROW
+    sums = np.empty(rows + 1, x.dtype)
+    left, right = (one[: rows * ROW].reshape(rows, ROW) for one in (x, y))
+
+    def body(begin: int, end: int) -> None:
+        with np.errstate(all="ignore"):
+            np.vecdot(left[begin:end], right[begin:end], out=sums[begin:end])
+
+    threads.run(body, rows, 2 * x.dtype.itemsize * rows * ROW)
+    with np.errstate(all="ignore"):
+        sums[rows] = np.vecdot(x[rows * ROW :], y[rows * ROW :])
+        return np.add.reduce(sums)
 
 
 def _is_apart(
@@ -55,7 +89,7 @@ def _is_apart(
 
 def _in_blocks(
     ufunc: np.ufunc, given: Sequence[Any], shape: tuple[int, ...], outs: tuple[Any, ...],
-    where: Any, more: dict[str, Any],
+    more: dict[str, Any], block: int,
 ) -> Any:  # fmt: skip
     kinds = [type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype for x in given]
     asked: dict[str, Any] = {"casting": more["casting"]} if more else {}
@@ -67,23 +101,19 @@ def _in_blocks(
         [_made(like, shape, kind) if o is None else o for o, kind in zip(_each(outs, ufunc), found,
                                                                          strict=True)]
     )  # fmt: skip
-    arrays = [_spread(x, shape) for x in (*given, where, *targets)]
+    arrays = [_spread(x, shape) for x in (*given, *targets)]
     rows, row = _rows(arrays, shape, targets[0])
-    step = max(1, BLOCK // row)
+    step = max(1, block // row)
     tasks = -(-len(rows[-1]) // step)
     handling, nin, last = np.geterr(), ufunc.nin, len(rows[-1])
     moved = sum(x.dtype.itemsize for x in arrays if isinstance(x, np.ndarray)) * last * row
-    has_mask = where is not True
 
     def body(begin: int, end: int) -> None:
         with np.errstate(**handling):  # which threads do not inherit
             for task in range(begin, end):
                 part = slice(task * step, min(last, task * step + step))
                 cut = [x[part] if isinstance(x, np.ndarray) and x.ndim else x for x in rows]
-                if has_mask:
-                    ufunc(*cut[:nin], out=tuple(cut[nin + 1 :]), where=cut[nin], **more)
-                else:
-                    ufunc(*cut[:nin], out=tuple(cut[nin + 1 :]), **more)
+                ufunc(*cut[:nin], out=tuple(cut[nin:]), **more)
 
     threads.run(body, tasks, moved)
     return targets if len(targets) > 1 else targets[0]

@@ -8,13 +8,13 @@ import numpy as np
 
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
-from gpualgo.numpy import _function, _results
+from gpualgo.numpy import _function, _loops, _results
 from gpualgo.numpy._accumulating import as_array
 from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._ufuncs import UFUNCS
 
-_PASSES = "One reduction, that multiplies as it reads"
+_PASSES = "One reduction, that multiplies as it reads; of floats in host memory BLAS in rows, on all cores"
 
 
 def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
@@ -45,7 +45,25 @@ def _product(x: Any, y: Any, out: Any, is_conjugate: bool, name: str) -> Any:
     native: Any = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}[name]
     if type(x) is type(y) is np.ndarray and _function.is_few(x.size, _function.FEW):
         return native(x, y) if out is None else native(x, y, out)
+    if out is None and _is_blas(x, y, is_conjugate):
+        return _loops.dotted(x, y)
     return reductions.products(x, y, out, is_conjugate, name)
+
+
+_ALL = 1 << 62
+_BLAS = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
+
+
+def _is_blas(x: Any, y: Any, is_conjugate: bool) -> bool:
+    """Return whether NumPy's BLAS multiplies two vectors: host memory, and floats of one dtype."""
+    return (
+        type(x) is type(y) is np.ndarray
+        and x.dtype == y.dtype
+        and x.dtype in _BLAS
+        and (is_conjugate or x.dtype.kind == "f")
+        and hasattr(np, "vecdot")  # of NumPy 2
+        and _function.is_few(x.size, _ALL)
+    )
 
 
 def _check_out(x: Any, y: Any, out: Any, name: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._lazy.combining import applied
+from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy import _results
 from gpualgo.numpy._accumulating import accumulated, as_array
@@ -56,12 +57,18 @@ def _one_for_nan(a: Any) -> Any:
     return a if a == a else 1
 
 
+_ZERO_FOR_NAN, _ONE_FOR_NAN = (
+    Kept(lambda x, op=op: applied(op, (x,), "nancumsum", x.dtype))
+    for op in (_zero_for_nan, _one_for_nan)
+)
+
+
 def _without_nan(a: Any, op: Any, name: str) -> Any:
     """Return the elements with another for NaN, lazily; what has none as it is."""
     x = as_array(a, name)
     if dtypes.kind(_results.dtype_of(x, name)) not in "fc":
         return x
-    return applied(op, (x,), name, _results.dtype_of(x, name))
+    return op((x,), name)
 
 
 @numpys("One scan, that leaves NaN out as it reads; on a CPU one transform before it")
@@ -74,7 +81,7 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     >>> gnp.nancumsum([1.0, float("nan"), 3.0])
     array([1., 1., 4.])
     """
-    x = _without_nan(a, _zero_for_nan, "nancumsum")
+    x = _without_nan(a, _ZERO_FOR_NAN, "nancumsum")
     return _running(np.add, x, axis, dtype, out, "nancumsum")
 
 
@@ -88,7 +95,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     >>> gnp.nancumprod([2.0, float("nan"), 3.0])
     array([2., 2., 6.])
     """
-    x = _without_nan(a, _one_for_nan, "nancumprod")
+    x = _without_nan(a, _ONE_FOR_NAN, "nancumprod")
     return _running(np.multiply, x, axis, dtype, out, "nancumprod")
 
 

@@ -19,6 +19,7 @@ from gpualgo.numpy._reducing import reduced
 
 _UNSET: Any = np._NoValue
 _ALL = 1 << 62  # a ufunc alone in host memory: NumPy's loops, of any number of elements
+_MASKED = 1 << 14  # elements of a cheap ufunc from which its ``where=`` is a transform's
 _CODES = frozenset("?bBhHiIlLqQefdFD")  # of the dtypes that have kernels
 _RELATIONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
 _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
@@ -85,16 +86,25 @@ class UFunc:
         if where is not True:
             where = _ufunc_calls.mask_of(where, name)
         outs = outs if len(outs) == self.nout else (None,) * self.nout
-        is_kept = where is True or (
-            all(one is not None for one in outs) and not _is_mishandled(native, given)
-        )
-        if place <= _ufunc_calls.HOST and is_kept and _are_host((where, *outs)):
+        if place <= _ufunc_calls.HOST and _are_host((where, *outs)):
             size += sum(one.size for one in outs if one is not None)
-            if place == _ufunc_calls.NUMBERS_ALONE or _function.is_few(size, _ALL):
+            is_few = place == _ufunc_calls.NUMBERS_ALONE or _function.is_few(size, _ALL)
+            if is_few and (where is True or self._is_masked_by_numpy(given, size, outs)):
                 return _loops.run(native, given, size, outs, where, dtype, casting)
         return _ufunc_calls.computed(
             native, self._op, given, place, outs, where, dtype, casting, name
         )
+
+    def _is_masked_by_numpy(self, given: list[Any], size: int, outs: tuple[Any, ...]) -> bool:
+        """Return whether NumPy does ``where=``: not where elements are left undefined, or many.
+
+        Comparing with a Python number beyond the dtype, NumPy 2.4 crashes with ``where=``.
+        """
+        if any(one is None for one in outs):
+            return False
+        if self._native in _RELATIONS and any(type(x) is int for x in given):
+            return False
+        return size < _MASKED or _loops.sizes_of(self._native) == _loops.DEAR
 
     def _refuse(self, order: Any, signature: Any) -> None:
         name = self.__name__
@@ -208,11 +218,6 @@ class UFunc:
 def _are_host(arrays: tuple[Any, ...]) -> bool:
     """Return whether all of ``where=`` and ``out=`` are NumPy's own, or left out."""
     return all(x is None or isinstance(x, (bool, np.bool_, np.ndarray)) for x in arrays)
-
-
-def _is_mishandled(native: np.ufunc, given: list[Any]) -> bool:
-    """Return whether NumPy 2.4 may crash with ``where=``: comparing with a number out of bounds."""
-    return native in _RELATIONS and any(type(x) is int for x in given)
 
 
 def _is_few(x: Any) -> bool:

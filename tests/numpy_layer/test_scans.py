@@ -264,3 +264,28 @@ def test_many(kind: np.dtype[Any]) -> None:
         assert got.dtype == want.dtype
         if kind != np.float16:  # of which NumPy's stop
             np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("kind", ["f4", "f8", "c8", "c16"])
+def test_many_products(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of BLAS: the bits are those of one core, the sums as near as NumPy's."""
+    rng = np.random.default_rng(2)
+    for n in (4096, 8191, 8193, 100_000, 1 << 19):
+        x, y = ((rng.random(n) - 0.5).astype(kind) for _ in range(2))
+        if kind[0] == "c":
+            x, y = x + x[::-1] * x.dtype.type(1j), y - x * y.dtype.type(1j)
+        for name in ("dot", "inner", "vdot"):
+            wide = np.dtype(np.complex128 if kind[0] == "c" else np.float64)
+            want = getattr(np, name)(x.astype(wide), y.astype(wide))
+            got = getattr(gnp, name)(x, y)
+            assert got.dtype == x.dtype
+            scale = np.sum(abs(x.astype(wide)) * abs(y.astype(wide)))
+            assert abs(got - want) <= 4 * np.finfo(x.dtype).eps * scale
+            with monkeypatch.context() as patch:
+                patch.setenv("GPUALGO_NUM_THREADS", "1")
+                assert getattr(gnp, name)(x, y) == got
+    x[5] = np.inf
+    y[5] = 0
+    assert np.isnan(gnp.vdot(x, y))
+    assert gnp.dot(x[::-2], y[::-2]).dtype == x.dtype

@@ -113,8 +113,7 @@ def test_options(backend: Backend, name: str, data: Any) -> None:
 @given(st.data())
 def test_options_of_numpys_loops(backend: Backend, name: str, data: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_loops, "_WORTH", 1)
-        patch.setattr(_loops, "BLOCK", 4)
+        patch.setattr(_loops, "sizes_of", lambda ufunc: (4, 1))
         check_options(backend, name, data, DTYPES)
 
 
@@ -259,8 +258,7 @@ def test_comparison_out_of_bounds_where() -> None:
 
 @pytest.mark.few
 def test_blocks_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_loops, "_WORTH", 1)
-    monkeypatch.setattr(_loops, "BLOCK", 4)
+    monkeypatch.setattr(_loops, "sizes_of", lambda ufunc: (4, 1))
     for step in (slice(1, None), slice(None, None, -1), slice(None, -1)):
         x, y = np.arange(50.0), np.arange(50.0)
         n = len(x[step])

@@ -61,6 +61,7 @@ _LIBM = {
        "arcsinh arccosh arctanh cbrt deg2rad rad2deg",
     2: "power float_power arctan2 hypot logaddexp logaddexp2",
 }  # fmt: skip
+LIBM = tuple(f"{_LIBM[1]} {_LIBM[2]}".split())
 LIBM_ULP = 4
 # Of complex numbers these too; all such are within 4 LIBM_ULP of the number's size.
 LIBM_OF_COMPLEX = ("absolute", "sqrt", "sign")
