@@ -42,15 +42,16 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     wide = reductions.wide_of(ufunc, kind)
     if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
         x = _converted(ufunc, x, own, wide, name)
+    op = reductions.operator_of(ufunc, wide)
     wanted = kind if out is None else _results.dtype_of(out, name)
     if out is None and wanted == wide:
-        return inclusive_scan(x, None, ufunc, axis=axis, dtype=wide)
+        return inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if wanted == wide:
         try:
-            return inclusive_scan(x, None, ufunc, axis=axis, dtype=wide, out=out)
+            return inclusive_scan(x, None, op, axis=axis, dtype=wide, out=out)
         except ValueError:  # out shares memory with x, or has another shape, which `stored` tells
             pass
-    found = inclusive_scan(x, None, ufunc, axis=axis, dtype=wide)
+    found = inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if out is None:  # a narrower float
         return transform(_same, found, dtype=wanted)
     return _results.stored(lazy_of(found), out, name)

@@ -16,7 +16,7 @@ from gpualgo._lazy.combining import applied
 from gpualgo.lazy import functions
 from gpualgo.numpy import _function, _results
 from gpualgo.numpy._accumulating import as_array
-from gpualgo.numpy._arguments import NotTaken, array_of
+from gpualgo.numpy._arguments import NotTaken, array_of, is_host
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._ufunc_calls import mapped
 from gpualgo.numpy._ufuncs import UFUNCS, UFunc
@@ -183,7 +183,10 @@ def _copied(x: Any) -> Any:
     return _results.number_of(copy(x))
 
 
-@numpys("No pass of host memory, one transform of a GPU's", differs="of a GPU's arrays new memory")
+@numpys(
+    "No pass of host memory, one transform of a GPU's", arrays=0,
+    differs="of a GPU's arrays new memory",
+)  # fmt: skip
 def real(val: Any) -> Any:
     """Return the real parts; of real numbers these.
 
@@ -196,7 +199,10 @@ def real(val: Any) -> Any:
     return _part(val, np.real, "real")
 
 
-@numpys("No pass of host memory, one transform of a GPU's", differs="of a GPU's arrays new memory")
+@numpys(
+    "No pass of host memory, one transform of a GPU's", arrays=0,
+    differs="of a GPU's arrays new memory",
+)  # fmt: skip
 def imag(val: Any) -> Any:
     """Return the imaginary parts; of real numbers zeros.
 
@@ -210,9 +216,12 @@ def imag(val: Any) -> Any:
 
 
 def _part(val: Any, native: Any, name: str) -> Any:
+    if isinstance(val, (np.number, np.bool_)) or type(val) in (bool, int, float, complex):
+        return native(val)
+    val = array_of(val, name)
     if is_lazy(val):
         return getattr(val, name)
-    if type(val) is np.ndarray or not hasattr(val, "ndim"):
+    if is_host(val):
         return native(val)
     if name == "real" and _results.dtype_of(val, name).kind != "c":
         return val

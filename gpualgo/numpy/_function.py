@@ -83,7 +83,7 @@ def numpys(
                         is_host = False
                         continue
                 size += x.size
-            if is_host and theirs is not None and is_few(size, few):
+            if arrays and is_host and theirs is not None and is_few(size, few):
                 return theirs(*given, **kwargs)
             return fn(*given, **kwargs)
 

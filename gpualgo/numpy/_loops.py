@@ -21,8 +21,17 @@ from gpualgo._operators.numpy_rules import table
 DEAR, CHEAP = (1 << 15, 1 << 17), (1 << 18, 1 << 22)
 ROW = 1 << 13  # products that BLAS adds up at once, on one core
 _DEAR = frozenset(
-    table.LIBM
-    + ("floor_divide", "remainder", "fmod", "divmod", "gcd", "lcm", "heaviside", "nextafter")
+    (
+        *table.LIBM,
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "divmod",
+        "gcd",
+        "lcm",
+        "heaviside",
+        "nextafter",
+    )
 )
 
 Array = np.ndarray[Any, Any]
@@ -40,7 +49,7 @@ def run(
     if size >= worth and where is True:  # with a mask NumPy holds the interpreter's lock
         arrays = [x for x in (*given, where, *outs) if isinstance(x, np.ndarray)]
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
-        is_large = np.prod(shape, dtype=np.int64) >= worth
+        is_large = shape and np.prod(shape, dtype=np.int64) >= worth
         if is_large and all(o is None or _is_apart(o, shape, given, outs) for o in outs):
             return _in_blocks(ufunc, given, shape, outs, more, block)
     if any(o is not None for o in outs):

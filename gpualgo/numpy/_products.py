@@ -14,7 +14,9 @@ from gpualgo.numpy._arguments import NotTaken
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._ufuncs import UFUNCS
 
-_PASSES = "One reduction, that multiplies as it reads; of floats in host memory BLAS in rows, on all cores"
+_PASSES = (
+    "One reduction, that multiplies as it reads; of floats in host memory BLAS of rows, all cores"
+)
 
 
 def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:

@@ -21,7 +21,12 @@ from gpualgo.numpy._arguments import NotTaken, array_of, is_host
 UNSET: Any = np._NoValue
 Dtype = np.dtype[Any]
 
-_IDENTITY = {np.add: 0, np.multiply: 1, np.logical_or: False, np.logical_and: True}
+# What changes nothing; of extremes it is what a reduction starts from.
+_IDENTITY: dict[np.ufunc, Any] = {
+    np.add: 0, np.multiply: 1, np.logical_or: False, np.logical_and: True, np.logical_xor: False,
+    np.bitwise_or: 0, np.bitwise_xor: 0, np.bitwise_and: -1, np.gcd: 0, np.lcm: 1, np.hypot: 0,
+    np.logaddexp: -np.inf, np.logaddexp2: -np.inf,
+}  # fmt: skip
 _DISCARDED = "Casting complex values to real discards the imaginary part"
 _NUMBERS = frozenset((bool, int, float, complex))
 BOOL = np.dtype(bool)
@@ -154,7 +159,7 @@ def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, name: str) -> Any:
 def _masked(ufunc: np.ufunc, x: Any, mask: Any, start: Any, kind: Any, name: str) -> Any:
     """Return the elements with what changes nothing for those that are left out."""
     if ufunc in _IDENTITY:
-        none: Any = kind.type(_IDENTITY[ufunc])
+        none: Any = np.array(_IDENTITY[ufunc]).astype(kind)[()]  # -1 has all bits
     elif start is None:
         raise ValueError(
             f"{name}: the smallest or largest of no elements is not known, so where= needs initial="

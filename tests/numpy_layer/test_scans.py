@@ -79,7 +79,7 @@ def test_out(backend: Backend, data: Any) -> None:
     axis = data.draw(axes(x.ndim, tuples=False))
     shape = (x.size,) if axis is None else x.shape
     if data.draw(st.integers(0, 5)) == 0:
-        shape = (*shape, 2)
+        shape = (*shape[:-1], shape[-1] + 1)
     kind = np.dtype(data.draw(st.sampled_from(["int8", "int64", "float64", "float16"])))
     if kind.kind == "i" and x.dtype.kind == "f":
         kind = np.dtype("float32")
@@ -281,7 +281,7 @@ def test_many_products(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
             got = getattr(gnp, name)(x, y)
             assert got.dtype == x.dtype
             scale = np.sum(abs(x.astype(wide)) * abs(y.astype(wide)))
-            assert abs(got - want) <= 4 * np.finfo(x.dtype).eps * scale
+            assert abs(got - want) <= 8 * np.finfo(x.dtype).eps * scale  # both are rounded
             with monkeypatch.context() as patch:
                 patch.setenv("GPUALGO_NUM_THREADS", "1")
                 assert getattr(gnp, name)(x, y) == got

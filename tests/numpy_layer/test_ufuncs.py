@@ -96,7 +96,7 @@ def test_calls(backend: Backend, name: str, data: Any) -> None:
     kinds = FEW_DTYPES[:3] if name == "maximum" else FEW_DTYPES  # kernels have no order of complex
     args = _arguments(data, UFUNCS[name], kinds)
     if name == "maximum":
-        args = [1.5 if x == 1j and np.ndim(x) == 0 else x for x in args]
+        args = [1.5 if np.ndim(x) == 0 and x == 1j else x for x in args]
     check_same(backend, name, *args, ulps=16)
 
 
@@ -200,7 +200,9 @@ def test_reduce_of_every_ufunc(backend: Backend, native: np.ufunc) -> None:
             continue
         there = {k: backend.to_device(v) if k == "where" else v for k, v in kwargs.items()}
         got, found = outcome(ours.reduce, (backend.to_device(x),), there)
-        assert error is None
+        if error is not None:  # which NumPy does not take as it may be reordered; it may
+            assert native is np.lcm
+            continue
         assert found is None, (native, kwargs, got)
         assert_same(backend, got, want, 8, f"{native}.reduce {kwargs}")
     want = native.accumulate(x, 1)

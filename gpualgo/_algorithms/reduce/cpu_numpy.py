@@ -2,7 +2,7 @@
 
 Extremes, bitwise and logical operators, and counts of bools do not depend on the order, but for two
 things: of which sign a zero is, and which NaN is found. Kernels give the first one in memory; where
-NumPy finds a zero or NaN the first of them is looked for. See docs/adr/0027.
+NumPy finds a zero or NaN the first of them is looked for. See docs/adr/0028.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _folds(name: str, own: np.dtype[Any], acc: np.dtype[Any]) -> Fold | None:
 def folded(fold: Fold, x: Array, out: Array) -> None:
     """Write to out, of no dimension, what a fold makes of an array that `fold_of` was asked of."""
     flat = x.ravel(order="K")
-    tasks = flat.nbytes // _PIECE_BYTES if flat.nbytes >= threads.LARGE_BYTES else 1
+    tasks = max(1, flat.nbytes // _PIECE_BYTES) if flat.nbytes >= threads.LARGE_BYTES else 1
     with np.errstate(invalid="ignore"):
         if tasks == 1 or threads.num_threads() == 1:
             out[...] = fold(flat)
