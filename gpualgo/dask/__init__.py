@@ -1,0 +1,17 @@
+"""The algorithms on dask arrays: lazy, and one call of gpualgo for each chunk."""
+
+from __future__ import annotations
+
+try:
+    import dask.array
+    import dask.task_spec
+except ImportError as error:
+    raise ImportError(
+        f"gpualgo.dask needs dask ({error}); run `pip install 'gpualgo[dask]'`"
+    ) from error
+
+from gpualgo.dask._reduce import reduce
+from gpualgo.dask._scan import exclusive_scan, inclusive_scan
+from gpualgo.dask._transform import transform
+
+__all__ = ["exclusive_scan", "inclusive_scan", "reduce", "transform"]
