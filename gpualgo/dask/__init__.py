@@ -4,7 +4,7 @@ from __future__ import annotations
 
 try:
     import dask.array
-    import dask.task_spec
+    import dask.task_spec  # noqa: F401
 except ImportError as error:
     raise ImportError(
         f"gpualgo.dask needs dask ({error}); run `pip install 'gpualgo[dask]'`"
@@ -12,6 +12,7 @@ except ImportError as error:
 
 from gpualgo.dask._reduce import reduce
 from gpualgo.dask._scan import exclusive_scan, inclusive_scan
+from gpualgo.dask._sort import argsort, radix_sort
 from gpualgo.dask._transform import transform
 
-__all__ = ["exclusive_scan", "inclusive_scan", "reduce", "transform"]
+__all__ = ["argsort", "exclusive_scan", "inclusive_scan", "radix_sort", "reduce", "transform"]

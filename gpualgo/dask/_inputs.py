@@ -1,4 +1,4 @@
-"""Arguments: dask arrays, or tuples of them, with equal chunks; and what small arrays tell of them."""
+"""Arguments: dask arrays, or tuples of them, with equal chunks; what small arrays tell of them."""
 
 from __future__ import annotations
 
@@ -74,6 +74,11 @@ class Input(NamedTuple):
             return self
         self.require_sizes("an array of several dimensions is to be flattened")
         return self._replace(arrays=tuple(map(flat, self.arrays)))
+
+    def broadcast(self, like: Any) -> Input:
+        """Return the argument broadcast to the shape and chunks of a dask array."""
+        cut = [cut_alike([like, x], self.source[0])[1] for x in self.arrays]
+        return self._replace(arrays=tuple(broadcast(x, like.shape, like.chunks) for x in cut))
 
     def rechunked(self, chunks: Any) -> Input:
         """Return the argument in other chunks."""

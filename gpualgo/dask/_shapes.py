@@ -61,6 +61,20 @@ def broadcast(x: Any, shape: tuple[Any, ...], chunks: Chunks) -> Any:
     return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
 
 
+def reshaped(x: Any, chunks: Chunks) -> Any:
+    """Return a dask array of one dimension in blocks of as many elements, in order."""
+    graph = Graph("reshape", x.name, chunks)
+    for number, index in enumerate(product(*map(range, map(len, chunks)))):
+        shape = tuple(sizes[i] for sizes, i in zip(chunks, index, strict=True))
+        graph.add("", index, shaped, TaskRef((x.name, number)), shape)
+    return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
+
+
+def shaped(chunk: Any, shape: tuple[int, ...]) -> Any:
+    """Return a chunk in a shape."""
+    return chunk.reshape(shape)
+
+
 def spread(chunk: Any, shape: tuple[int, ...]) -> Any:
     """Return a chunk broadcast to a shape."""
     return namespace_of(chunk).broadcast_to(chunk, shape)
