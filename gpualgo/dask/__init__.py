@@ -10,9 +10,18 @@ except ImportError as error:
         f"gpualgo.dask needs dask ({error}); run `pip install 'gpualgo[dask]'`"
     ) from error
 
+from gpualgo.dask._histogram import histogram
 from gpualgo.dask._reduce import reduce
 from gpualgo.dask._scan import exclusive_scan, inclusive_scan
 from gpualgo.dask._sort import argsort, radix_sort
 from gpualgo.dask._transform import transform
 
-__all__ = ["argsort", "exclusive_scan", "inclusive_scan", "radix_sort", "reduce", "transform"]
+__all__ = [
+    "argsort",
+    "exclusive_scan",
+    "histogram",
+    "inclusive_scan",
+    "radix_sort",
+    "reduce",
+    "transform",
+]
