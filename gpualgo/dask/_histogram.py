@@ -218,5 +218,3 @@ def add(several: list[Any]) -> Any:
     for one in several[1:]:
         namespace_of(total).add(total, one, out=total)
     return total
-
-
