@@ -86,7 +86,7 @@ def _thawed(blob: bytes) -> Any:
     return fn if is_plain else Operator(fn, identity=identity, commutative=commutative)
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc, no-any-unimported]
+class _Pickler(cloudpickle.Pickler):
     """cloudpickle, but for modules of which a frozen operator holds what it reads."""
 
     def reducer_override(self, obj: Any) -> Any:

@@ -88,8 +88,8 @@ def combined(
     for step, axis in enumerate(reversed(axes)):
         if step and not at_once:
             for index, ref in current.items():
-                args = [ref], op, axis, (axes, dtypes, pattern)
-                current[index] = graph.add("fold", (step, *index), combine, *args)
+                again = [ref], op, axis, folding
+                current[index] = graph.add("fold", (step, *index), combine, *again)
         current = _tree(graph, current, count, op, axis, folding)
     return current
 

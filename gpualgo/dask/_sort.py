@@ -33,7 +33,7 @@ def radix_sort(
     -----
     Each of P chunks is sorted, and samples of all say within about √(2n) elements where the chunks
     of the result begin; these are looked at, and each run is cut exactly. Each element moves once,
-    and is sorted again where it arrives. P² + 5P tasks; of more than 64 chunks 2·P^1.5 + 5P, by
+    and is sorted again where it arrives. P² + 4P tasks; of more than 64 chunks 2·P^1.5 + 5P, by
     way of groups of about √P. A worker holds the chunks that it sorts, twice (with values these,
     too), and for the task that cuts about P·√(2n) keys. Along an axis that is cut of an array with
     several rows, rows are brought together (``rechunk``), and have to fit.
@@ -155,8 +155,8 @@ def _long_row(
     gather = _direct if count <= MOST_DIRECT else _by_groups
     patterns = keys.source[2], None if values is None else values.source[2]
     for j, pieces in enumerate(gather(graph, runs, cuts)):
-        args = pieces, order.plain, patterns, indices is not None
-        graph.add("", (j,), _runs.merge, *args)
+        whole = pieces, order.plain, patterns, indices is not None
+        graph.add("", (j,), _runs.merge, *whole)
     sources = *keys.arrays, *(() if values is None else values.arrays)
     return _results.arrays(graph, "", keys.first, keys.first.chunks, dtypes, sources)
 

@@ -290,20 +290,17 @@ def argsort(
     """
     if is_lazy(keys):
         keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
+    views: tuple[View, ...]
     try:
         views = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
+        if dtype is None:
+            dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
+        if not views or views[0].dtype.names is not None:
+            problem, views = _tuples("argsort", keys, None, descending, (0, None), axis, dtype)
+            return run(problem, views, None, None, out, stream)
     except Elsewhere as found:
         options = {"descending": descending, "axis": axis, "dtype": dtype}
         return found.call("argsort", out, stream, keys, **options)
-    if dtype is None:
-        dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
-    if not views or views[0].dtype.names is not None:
-        try:
-            problem, views = _tuples("argsort", keys, None, descending, (0, None), axis, dtype)
-        except Elsewhere as found:
-            options = {"descending": descending, "axis": axis, "dtype": dtype}
-            return found.call("argsort", out, stream, keys, **options)
-        return run(problem, views, None, None, out, stream)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:
