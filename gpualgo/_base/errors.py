@@ -32,4 +32,8 @@ class Elsewhere(TypeError):
                 )
         from importlib import import_module
 
-        return getattr(import_module("gpualgo.dask"), name)(*args, **options)
+        try:
+            return getattr(import_module("gpualgo.dask"), name)(*args, **options)
+        except Exception as error:
+            error.__suppress_context__ = True  # that it was asked for here tells nobody anything
+            raise

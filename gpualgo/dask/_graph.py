@@ -45,6 +45,20 @@ class Graph:
         self.tasks[key] = Task(key, runner(), *head, *given)
         return TaskRef(key)
 
+    def tree(
+        self, step: str, place: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
+    ) -> TaskRef:
+        """Add tasks that combine sixteen results at a time, in order, till one is left."""
+        level = 0
+        while len(refs) > 1:
+            groups = [refs[i : i + FAN_IN] for i in range(0, len(refs), FAN_IN)]
+            refs = [
+                self.add(step, (*place, level, i), function, group, *args)
+                for i, group in enumerate(groups)
+            ]
+            level += 1
+        return refs[0]
+
     def alias(self, step: str, index: Index, ref: TaskRef) -> None:
         """Give the result of a task another name."""
         key = self.key(step, *index)

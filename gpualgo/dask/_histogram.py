@@ -15,9 +15,9 @@ from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.scalars import is_scalar
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _results
-from gpualgo.dask._graph import FAN_IN, Graph, Index
+from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks
-from gpualgo.dask._values import Source, given, namespace_of, on_host, packed
+from gpualgo.dask._values import Source, added, given, on_host, packed
 
 _WHERE = "histogram"
 
@@ -62,7 +62,7 @@ def histogram(
         groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
     shape = found.shape[source.first.ndim - len(axes) :]
     for kept, refs in groups.items():
-        graph.alias("", (*kept, *(0,) * len(shape)), _tree(graph, "tree", kept, refs, add))
+        graph.alias("", (*kept, *(0,) * len(shape)), graph.tree("tree", kept, refs, added))
     chunks = tuple(c for a, c in enumerate(source.first.chunks) if a not in axes)
     chunks = (*chunks, *((extent,) for extent in shape))
     sources = *source.arrays, *(beside.arrays if isinstance(beside, Input) else ())
@@ -131,7 +131,7 @@ def _ends(graph: Graph, x: Input, unknown: list[int]) -> TaskRef:
         graph.add("ends", index, ends_of, x.chunk(index), x.source, index, unknown)
         for index in product(*map(range, x.first.numblocks))
     ]
-    last = _tree(graph, "ends-tree", (), refs, widest)
+    last = graph.tree("ends-tree", (), refs, widest)
     names = [x.source[1][i][0] for i in unknown]
     return graph.add("range", (), ranges_of, last, unknown, names)
 
@@ -141,18 +141,6 @@ def _beside(weights: Any, index: Index) -> tuple[Any, Any]:
     if isinstance(weights, Input):
         return weights.chunk(index), weights.source
     return [], weights
-
-
-def _tree(graph: Graph, step: str, place: Index, refs: list[TaskRef], function: Any) -> TaskRef:
-    """Return what results come to, sixteen at a time."""
-    level = 0
-    while len(refs) > 1:
-        groups = [refs[i : i + FAN_IN] for i in range(0, len(refs), FAN_IN)]
-        refs = [
-            graph.add(step, (*place, level, i), function, group) for i, group in enumerate(groups)
-        ]
-        level += 1
-    return refs[0]
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -210,11 +198,3 @@ def chunk(
         ranges = tuple(ends.get(dim, own) for dim, own in enumerate(ranges))
     x = packed(source[2], parts)
     return ga.histogram(x, bins, ranges, weights=weights, axis=axes, dtype=dtype)
-
-
-def add(several: list[Any]) -> Any:
-    """Return the sum of arrays, from the first to the last."""
-    total = several[0].copy()
-    for one in several[1:]:
-        namespace_of(total).add(total, one, out=total)
-    return total

@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 import gpualgo as ga
 from gpualgo._pipeline import checks
 from gpualgo.dask._inputs import Input
-from gpualgo.dask._values import Parts, Pattern, namespace_of, on_host, packed, parts_of
+from gpualgo.dask._values import (
+    Parts,
+    Pattern,
+    namespace_of,
+    on_host,
+    packed,
+    parts_of,
+    pattern_of_value,
+)
 
 Plain = tuple[Pattern, tuple[Pattern, tuple[bool, ...]], tuple[int, int | None]]
 """How a key is built; which numbers are descending, and how that is built; the bits that decide."""
@@ -28,14 +36,9 @@ def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Orde
     """Return the order of keys that a call asks for."""
     begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
     end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
-    return Order((keys.source[2], (_pattern(descending), parts_of(descending)), (begin, end)))
-
-
-def _pattern(value: Any) -> Pattern:
-    if not isinstance(value, tuple):
-        return None
-    keys = tuple(getattr(value, "_fields", None) or map(str, range(len(value))))
-    return keys, tuple(map(_pattern, value))
+    return Order(
+        (keys.source[2], (pattern_of_value(descending), parts_of(descending)), (begin, end))
+    )
 
 
 def options(order: Plain) -> dict[str, Any]:
@@ -79,6 +82,14 @@ def before(run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: Plain)
     )
     xp = namespace_of(left)
     return xp.where(run < runs, right, xp.where(run > runs, left, places + 1))
+
+
+def up_to(keys: Parts, splitters: Parts, order: Plain) -> Any:
+    """Return how many keys of a sorted run are equal to each of some keys or before."""
+    sorted_keys, descending = comparable(keys, order)
+    wanted, _ = comparable(splitters, order)
+    options = {"side": "right", "descending": descending}
+    return on_host(ga.searchsorted(sorted_keys, wanted, **options))
 
 
 def ranks(keys: Parts, order: Plain) -> Any:

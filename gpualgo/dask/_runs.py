@@ -14,6 +14,7 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._base import splitting
 from gpualgo.dask import _order
+from gpualgo.dask._exchange import Run, arrived
 from gpualgo.dask._order import Plain
 from gpualgo.dask._values import (
     Parts,
@@ -30,8 +31,6 @@ from gpualgo.dask._values import (
     taken,
 )
 
-Run = tuple[Parts, Parts]
-"""Sorted keys, and what has moved along."""
 Splitters = tuple[Parts, Any, Any]
 Brackets = tuple[Splitters, Any, Splitters, Any]
 
@@ -158,44 +157,10 @@ def _cut(keys: Sequence[Any], lengths: list[int], rank: int) -> list[list[int]]:
     return splitting.cuts(lengths, [rank], lambda run, place: keys[run][place], count)
 
 
-def _span(own: int, number: int, table: Any, first: int, last: int) -> slice:
-    """Return the places of a run of `own` elements that go to result chunks [first, last)."""
-    start = int(table[first - 1, number]) if first else 0
-    end = int(table[last - 1, number]) if last <= len(table) else own
-    return slice(start, end)
-
-
-def piece(own: Run, table: Any, number: int, first: int, last: int) -> Run:
-    """Return what of a run goes to some result chunks, in memory of its own."""
-    keys, values = own
-    where = _span(len(keys[0]), number, table, first, last)
-    return copied(taken(keys, where)), copied(taken(values, where))
-
-
-def bundle(parts: list[Run]) -> list[Run]:
-    """Return pieces of several runs together."""
-    return parts
-
-
-def pieces(parts: list[Run], group: int, table: Any, step: int, first: int, chunk: int) -> Any:
-    """Return what of a group's pieces, which go to chunks from `first` on, goes to one chunk."""
-    found = []
-    for place, (keys, values) in enumerate(parts):
-        number = group + place * step
-        origin = int(table[first - 1, number]) if first else 0
-        where = _span(origin + len(keys[0]), number, table, chunk, chunk + 1)
-        own = slice(where.start - origin, where.stop - origin)
-        found.append((number, (copied(taken(keys, own)), copied(taken(values, own)))))
-    return found
-
-
 def merge(
     parts: list[Any], order: Plain, patterns: tuple[Pattern, Pattern], wants_values: bool
 ) -> Any:
     """Return a result chunk: its pieces in the order of their runs, sorted stably."""
-    if isinstance(parts[0], list):  # of groups: with the numbers of their runs
-        numbered = [pair for group in parts for pair in group]
-        parts = [own for _, own in sorted(numbered, key=lambda pair: int(pair[0]))]
-    keys, values = joined([own[0] for own in parts]), joined([own[1] for own in parts])
+    keys, values = arrived(parts)
     keys, values = _sorted(keys, values, order, patterns, True)
     return result(values if wants_values else (*keys, *values))

@@ -7,17 +7,15 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from dask.task_spec import TaskRef
 
 import gpualgo as ga
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _order, _results, _runs
+from gpualgo.dask._exchange import exchanged
 from gpualgo.dask._graph import Graph
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._order import Order
 from gpualgo.dask._shapes import reshaped
-
-MOST_DIRECT = 64  # chunks, from each of which pieces go to each; of more by way of groups
 
 
 def radix_sort(
@@ -152,52 +150,12 @@ def _long_row(
         for i in range(count)
     ]
     cuts = graph.add("cuts", (), _runs.cuts, found, ranks, order.plain)
-    gather = _direct if count <= MOST_DIRECT else _by_groups
     patterns = keys.source[2], None if values is None else values.source[2]
-    for j, pieces in enumerate(gather(graph, runs, cuts)):
+    for j, pieces in enumerate(exchanged(graph, runs, cuts, count)):
         whole = pieces, order.plain, patterns, indices is not None
         graph.add("", (j,), _runs.merge, *whole)
     sources = *keys.arrays, *(() if values is None else values.arrays)
     return _results.arrays(graph, "", keys.first, keys.first.chunks, dtypes, sources)
-
-
-def _direct(graph: Graph, runs: list[TaskRef], cuts: TaskRef) -> list[list[TaskRef]]:
-    """Return, for each result chunk, its pieces of all runs."""
-    count = range(len(runs))
-    return [
-        [graph.add("piece", (i, j), _runs.piece, runs[i], cuts, i, j, j + 1) for i in count]
-        for j in count
-    ]
-
-
-def _by_groups(graph: Graph, runs: list[TaskRef], cuts: TaskRef) -> list[list[TaskRef]]:
-    """Return the same by two steps: what goes from some runs to some chunks goes together first.
-
-    Runs of a group are not neighbours: of keys that are in order already, each group's would go to
-    one place.
-    """
-    count = len(runs)
-    size = math.isqrt(count - 1) + 1
-    groups = -(-count // size)
-    gathered: list[list[TaskRef]] = []
-    for target in range(groups):
-        first, last = target * size, min((target + 1) * size, count)
-        bundles = []
-        for group in range(groups):
-            parts = [
-                graph.add("part", (i, target), _runs.piece, runs[i], cuts, i, first, last)
-                for i in range(group, count, groups)
-            ]
-            bundles.append(graph.add("bundle", (group, target), _runs.bundle, parts))
-        for j in range(first, last):
-            args = cuts, groups, first, j
-            gathered.append(
-                [
-                    graph.add("piece", (group, j), _runs.pieces, bundles[group], group, *args)
-                    for group in range(groups)
-                ]
-            )
-    return gathered
 
 
 def _limit(dtype: Any) -> int:

@@ -11,7 +11,7 @@ from dask.task_spec import TaskRef
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Index
 from gpualgo.dask._inputs import Input
-from gpualgo.dask._values import Source, given, library_of, packed, parts_of
+from gpualgo.dask._values import Source, given, library_of, packed, parts_of, pattern_of_value
 
 Rest = tuple[Any, tuple[Any, ...] | None, Source | None]
 """Of a start: how a tuple is built; its values, or None; what its arrays are, or None."""
@@ -50,7 +50,7 @@ def start_of(init: Any, x: Input, kept: Sequence[int], where: str) -> Start:
     """Return a start for the rows that lie along other axes than those kept."""
     leaves = parts_of(init)
     if not any(map(_is_array, leaves)):
-        pattern = _pattern(init)
+        pattern = pattern_of_value(init)
         return Start(None, (pattern, leaves, None), init, True)
     chunks = tuple(x.first.chunks[axis] for axis in kept)
     shape = tuple(x.first.shape[axis] for axis in kept)
@@ -78,13 +78,6 @@ def _is_array(x: Any) -> bool:
     return hasattr(x, "__cuda_array_interface__")
 
 
-def _pattern(init: Any) -> Any:
-    if not isinstance(init, tuple):
-        return None
-    keys = tuple(getattr(init, "_fields", None) or map(str, range(len(init))))
-    return keys, tuple(map(_pattern, init))
-
-
 def value_of(chunks: Sequence[Any], rest: Rest, index: Index) -> Any:
     """Return init within a task."""
     pattern, values, source = rest
@@ -95,6 +88,3 @@ def value_of(chunks: Sequence[Any], rest: Rest, index: Index) -> Any:
     if parts[0].ndim == 0 and isinstance(parts[0], np.ndarray):
         parts = tuple(part[()] for part in parts)
     return packed(source[2], parts)
-
-
-__all__ = ["Start", "start_of", "value_of"]

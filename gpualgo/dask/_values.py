@@ -23,6 +23,14 @@ def pattern_of(form: Any) -> Pattern:
     return None if form is None else (form.keys, tuple(map(pattern_of, form.items)))
 
 
+def pattern_of_value(value: Any) -> Pattern:
+    """Return how a tuple of plain values is built."""
+    if not isinstance(value, tuple):
+        return None
+    keys = tuple(getattr(value, "_fields", None) or map(str, range(len(value))))
+    return keys, tuple(map(pattern_of_value, value))
+
+
 def packed(pattern: Pattern, parts: Sequence[Any]) -> Any:
     """Return the argument that parts make: a namedtuple's fields are those of its class."""
     return parts[0] if pattern is None else _packed(pattern, iter(parts))
@@ -129,3 +137,11 @@ def empty_like(meta: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def meta_like(x: Any, ndim: int, dtype: Any) -> Any:
     """Return the empty array that stands for chunks of so many dimensions."""
     return empty_like(x._meta, (0,) * ndim, dtype)
+
+
+def added(several: list[Any]) -> Any:
+    """Return the sum of arrays, from the first to the last."""
+    total = several[0].copy()
+    for one in several[1:]:
+        namespace_of(total).add(total, one, out=total)
+    return total
