@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from dask._collections import new_collection
 from dask.array._array_expr._expr import ArrayExpr
-from dask.task_spec import Alias
+from dask.task_spec import Alias, List, Task, TaskRef
+
+from gpualgo.dask._values import namespace_of
 
 
 class Tasks:
@@ -54,6 +57,15 @@ class FromTasks(ArrayExpr):
         prefix = self.operand("tasks").name.rpartition("-")[0]
         return f"{prefix}-{self.deterministic_token}"
 
+    def finalize_compute(self) -> Any:
+        """Return an expression of one chunk; dask's own needs the sizes of all."""
+        if self.ndim != 1 or not any(size != size for size in self.chunks[0]):
+            return super().finalize_compute()
+        name = f"ga-whole-{self.deterministic_token}"
+        keys = [TaskRef((self._name, i)) for i in range(self.numblocks[0])]
+        tasks = {(name, 0): Task((name, 0), whole, List(*keys))}
+        return FromTasks(Tasks(tasks, name), ((math.nan,),), self._meta, (self._name,), self)
+
     def _layer(self) -> dict[Any, Any]:
         given = self.operand("tasks")
         layer = dict(given.tasks)
@@ -65,3 +77,8 @@ class FromTasks(ArrayExpr):
                 for index in product(*map(range, source.numblocks)):
                     layer[(name, *index)] = Alias((name, *index), (source._name, *index))
         return layer
+
+
+def whole(chunks: list[Any]) -> Any:
+    """Return all chunks of an array of one dimension."""
+    return namespace_of(chunks[0]).concatenate(chunks)

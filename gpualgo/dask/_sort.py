@@ -144,7 +144,7 @@ def _long_row(
         place = None if indices is None else (starts[i], indices)
         runs.append(graph.add("run", (i,), _runs.run, *args, place))
         samples.append(graph.add("sample", (i,), _runs.sample, runs[i], width))
-    spans = graph.add("brackets", (), _runs.brackets, samples, ranks, width, order.plain)
+    spans = graph.add("spans", (), _runs.brackets, samples, ranks, width, order.plain)
     found = [
         graph.add("candidates", (i,), _runs.candidates, runs[i], i, spans, order.plain)
         for i in range(count)
