@@ -89,39 +89,36 @@ def test_threads_follow_the_worker(two: Any) -> None:
     assert two.submit(asked, pure=False).result()[0] == 1
 
 
-def _kill_once(two: Any, prefix: str, count: int) -> threading.Thread:
-    """Kill a worker once so many tasks of a name are done."""
-    scheduler = two.cluster.scheduler
-    worker = next(iter(scheduler.workers.values()))
-    process = two.run(os.getpid, workers=[worker.address])[worker.address]
+class Killer(threading.Thread):
+    """Kills a worker once so many tasks of a name are done."""
 
-    def watch() -> None:
+    def __init__(self, client: Any, prefix: str, count: int) -> None:
+        super().__init__()
+        self._prefixes, self._prefix = client.cluster.scheduler.task_prefixes, prefix
+        self._count, self.has_killed = self._done() + count, False
+        self._process = min(client.run(os.getpid).values())
+
+    def _done(self) -> int:
+        known = self._prefixes.get(self._prefix)
+        return 0 if known is None else int(known.state_counts["memory"])
+
+    def run(self) -> None:
         end = time.monotonic() + 60
-        while time.monotonic() < end:
-            known = scheduler.task_prefixes.get(prefix)
-            if (
-                known is not None
-                and sum(known.state_counts[state] for state in ("memory", "released", "forgotten"))
-                >= count
-            ):
-                os.kill(process, signal.SIGKILL)
-                return
+        while time.monotonic() < end and not self.has_killed:
+            if self._done() >= self._count:
+                os.kill(self._process, signal.SIGKILL)
+                self.has_killed = True
             time.sleep(0.002)
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    return thread
 
-
-def _after_a_kill(two: Any, name: str, prefix: str, count: int, seed: int) -> None:
+def _after_a_kill(client: Any, name: str, prefix: str, count: int, seed: int) -> None:
     call = {name: calls(200_000, 16, seed)[name]}
     want = bits(call, "synchronous")
-    before = set(two.run(os.getpid).values())
-    killer = _kill_once(two, prefix, count)
-    got = bits(call, two)
+    killer = Killer(client, prefix, count)
+    killer.start()
+    got = bits(call, client)
     killer.join()
-    two.wait_for_workers(2, timeout=60)
-    assert set(two.run(os.getpid).values()) != before, "no worker was killed"
+    assert killer.has_killed
     assert got == want
 
 
@@ -139,8 +136,9 @@ KILLS = [
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("name", "prefix", "count"), KILLS)
-def test_bits_after_many_kills(two: Any, name: str, prefix: str, count: int, seed: int) -> None:
-    _after_a_kill(two, name, prefix, count, seed)
+def test_bits_after_many_kills(name: str, prefix: str, count: int, seed: int) -> None:
+    with cluster() as client:  # whose workers are all there
+        _after_a_kill(client, name, prefix, count, seed)
 
 
 @pytest.mark.exhaustive
