@@ -25,7 +25,7 @@ QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.li
 
 @contextlib.contextmanager
 def cluster(workers: int = 2, nthreads: int = 1, **options: Any) -> Iterator[Any]:
-    options = {"dashboard_address": None, "silence_logs": 50, **options}
+    options = {"dashboard_address": ":0", "silence_logs": 50, **options}
     with (
         dask.config.set(QUIET),
         distributed.LocalCluster(workers, threads_per_worker=nthreads, **options) as made,
