@@ -15,6 +15,7 @@ from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_bytes_view, overlap
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import combining, is_lazy, places
 from gpualgo._pipeline import checks, inputs, refusals
 
@@ -86,7 +87,11 @@ def unique(
             f"{_WHERE}: out takes the elements alone; leave out return_index, return_inverse and "
             "return_counts"
         )
-    shape = _shape(x, out, out_count)
+    try:
+        shape = _shape(x, out, out_count)
+    except Elsewhere as found_elsewhere:
+        given = out_count if out is None else out
+        return found_elsewhere.call(_WHERE, given, stream, x, **flags)
     if not any(more):
         keys = x if consecutive else _sorted(x, stream)
         return solve(keys, None, False, _WHERE, out, out_count, stream)

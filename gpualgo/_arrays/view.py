@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._base import dtypes, recording
+from gpualgo._base.errors import Elsewhere
 from gpualgo._base.extents import bounds, dense_strides
 from gpualgo._driver.default_device import CPU
 
@@ -156,7 +157,10 @@ def _find_viewer(x: Any, where: str) -> Any:
     masked = sys.modules.get("numpy.ma")  # importing it takes longer than a first call may
     if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
-    module = _MODULES.get(cls.__module__.partition(".")[0])
+    package = cls.__module__.partition(".")[0]
+    if package == "dask" and hasattr(x, "__dask_graph__"):
+        raise Elsewhere(where)
+    module = _MODULES.get(package)
     viewer: Any = None
     if isinstance(x, np.ndarray):
         viewer = NumPy.view

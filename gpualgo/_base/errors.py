@@ -1,5 +1,9 @@
 """Exceptions that NumPy and Python do not already name."""
 
+from __future__ import annotations
+
+from typing import Any
+
 
 class NoDeviceError(RuntimeError):
     """A GPU was asked for by name and none can be used."""
@@ -7,3 +11,29 @@ class NoDeviceError(RuntimeError):
 
 class CompileError(RuntimeError):
     """An operator or a kernel could not be compiled; the message holds source and log."""
+
+
+class Elsewhere(TypeError):
+    """An array is of a library whose arrays another layer takes: dask's, of which each is many."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} is a dask array, and this is not among the functions that take one (see "
+            "gpualgo.dask); pass x.compute() if one machine holds it"
+        )
+
+    def call(self, name: str, out: Any, stream: Any, /, *args: Any, **options: Any) -> Any:
+        """Return what the function of that name does there, which has neither out nor stream."""
+        for argument, value in (("out", out), ("stream", stream)):
+            if value is not None:
+                raise TypeError(
+                    f"{name}: {argument}= was given with a dask array, whose result is a dask "
+                    f"array of new chunks; leave {argument} out"
+                )
+        from importlib import import_module
+
+        try:
+            return getattr(import_module("gpualgo.dask"), name)(*args, **options)
+        except Exception as error:
+            error.__suppress_context__ = True  # that it was asked for here tells nobody anything
+            raise

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._base import forks
@@ -25,11 +26,15 @@ _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
 _lock = threading.Lock()
+_bounds = threading.local()  # of calls that a thread makes for another program's scheduler
 
 
 def num_threads() -> int:
-    """Return how many cores this process may use, bounded by GPUALGO_NUM_THREADS."""
+    """Return how many cores this thread may use, bounded by GPUALGO_NUM_THREADS."""
     cores = _num_cores()
+    most = getattr(_bounds, "most", None)
+    if most is not None:
+        cores = min(cores, most)
     text = os.environ.get("GPUALGO_NUM_THREADS")
     if not text:
         return cores
@@ -38,6 +43,17 @@ def num_threads() -> int:
             f"GPUALGO_NUM_THREADS must be a positive integer, got {text!r}; unset it for all cores"
         )
     return min(cores, int(text))
+
+
+@contextmanager
+def at_most(most: int | None) -> Iterator[None]:
+    """Bound how many cores this thread's calls use, where others need theirs; None: not at all."""
+    before = getattr(_bounds, "most", None)
+    _bounds.most = most
+    try:
+        yield
+    finally:
+        _bounds.most = before
 
 
 def worth(seconds: float) -> int:

@@ -12,6 +12,7 @@ from gpualgo._algorithms.by_key.problem import (
     ReducedByKey,
     Reduction,
 )
+from gpualgo._base.errors import Elsewhere
 from gpualgo._pipeline import checks, counted, inputs
 from gpualgo._pipeline.run import run
 
@@ -102,11 +103,17 @@ def reduce_by_key(
     ReducedByKey(keys=array([7, 5, 7, 5]), aggregates=array([1, 2, 4, 5]))
     """
     where = "reduce_by_key"
-    if not _consecutive(consecutive, eq, where):
-        from gpualgo._algorithms.by_key import grouped
+    is_grouped = _consecutive(consecutive, eq, where)
+    try:
+        if not is_grouped:
+            from gpualgo._algorithms.by_key import grouped
 
-        return grouped.reduce(keys, x, init, op, dtype, out, out_count, stream)
-    problem, views, op = calls.solvable(Reduction, where, keys, x, init, op, eq, dtype, stream)
+            return grouped.reduce(keys, x, init, op, dtype, out, out_count, stream)
+        problem, views, op = calls.solvable(Reduction, where, keys, x, init, op, eq, dtype, stream)
+    except Elsewhere as found:
+        options = {"consecutive": consecutive, "eq": eq, "dtype": dtype}
+        given = out_count if out is None else out
+        return found.call(where, given, stream, keys, x, init, op, **options)
     return counted.solve(problem, views, op, out, out_count, stream, init)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._arrays.view import as_view, view_of
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import problem_of
@@ -131,9 +132,13 @@ def histogram(
     >>> ga.histogram(x, 2, (0, 2), weights=np.array([0.1, 0.2, 1.0]))
     array([0.3, 1. ])
     """
-    if weights is not None or isinstance(x, tuple) or is_lazy(x):
-        return _joint(x, bins, range, weights, axis, dtype, out, stream)
-    view = view_of(x, "histogram: x")
+    try:
+        if weights is not None or isinstance(x, tuple) or is_lazy(x):
+            return _joint(x, bins, range, weights, axis, dtype, out, stream)
+        view = view_of(x, "histogram: x")
+    except Elsewhere as found:
+        options = {"weights": weights, "axis": axis, "dtype": dtype}
+        return found.call("histogram", out, stream, x, bins, range, **options)
     if view.dtype.names is not None:
         return _joint(x, bins, range, weights, axis, dtype, out, stream)
     if dtype is None and out is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View, as_view, view_of
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
@@ -149,7 +150,13 @@ def radix_sort(
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
     where, bits = "radix_sort", (begin_bit, end_bit)
-    problem, views, out = sort_problem(where, keys, values, descending, bits, axis, out, stream)
+    try:
+        asked = sort_problem(where, keys, values, descending, bits, axis, out, stream)
+    except Elsewhere as found:
+        options = {"descending": descending, "axis": axis}
+        options |= {} if bits == (0, None) else {"begin_bit": begin_bit, "end_bit": end_bit}
+        return found.call(where, out, stream, keys, values, **options)
+    problem, views, out = asked
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, None, None, out, stream)
 
@@ -283,12 +290,17 @@ def argsort(
     """
     if is_lazy(keys):
         keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
-    views: tuple[View, ...] = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
-    if dtype is None:
-        dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
-    if not views or views[0].dtype.names is not None:
-        problem, views = _tuples("argsort", keys, None, descending, (0, None), axis, dtype)
-        return run(problem, views, None, None, out, stream)
+    views: tuple[View, ...]
+    try:
+        views = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)
+        if dtype is None:
+            dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
+        if not views or views[0].dtype.names is not None:
+            problem, views = _tuples("argsort", keys, None, descending, (0, None), axis, dtype)
+            return run(problem, views, None, None, out, stream)
+    except Elsewhere as found:
+        options = {"descending": descending, "axis": axis, "dtype": dtype}
+        return found.call("argsort", out, stream, keys, **options)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:

@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.reduce.problem import Reduction
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import taken
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
@@ -119,7 +120,11 @@ def reduce(
     >>> ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1])))
     (np.int64(8), np.float64(2.5))
     """
-    views, op, form = taken(x, op, "reduce")
+    try:
+        views, op, form = taken(x, op, "reduce")
+    except Elsewhere as found:
+        options = {"axis": axis, "keepdims": keepdims, "dtype": dtype}
+        return found.call("reduce", out, stream, x, init, op, **options)
     if keepdims is not False:
         keepdims = checks.flag(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:

@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import may_be_array, taken
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
@@ -125,7 +126,11 @@ def inclusive_scan(
     >>> ga.inclusive_scan((first, value), None, lambda a, b: b if b[0] else (a[0], a[1] + b[1]))
     (array([ True,  True,  True]), array([1, 3, 3]))
     """
-    views, op, form = taken(x, op, "inclusive_scan")
+    try:
+        views, op, form = taken(x, op, "inclusive_scan")
+    except Elsewhere as found:
+        options = {"axis": axis, "reverse": reverse, "dtype": dtype}
+        return found.call("inclusive_scan", out, stream, x, init, op, **options)
     kind: type[Scan] = Scan
     more: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
@@ -231,7 +236,11 @@ def exclusive_scan(
     >>> ga.exclusive_scan((x, x), (0, 1), lambda a, b: (a[0] + b[0], a[1] * b[1]))
     (array([0, 3, 4]), array([1, 3, 3]))
     """
-    views, op, form = taken(x, op, "exclusive_scan")
+    try:
+        views, op, form = taken(x, op, "exclusive_scan")
+    except Elsewhere as found:
+        options = {"axis": axis, "reverse": reverse, "dtype": dtype}
+        return found.call("exclusive_scan", out, stream, x, init, op, **options)
     kind: type[Scan] = ExclusiveScan
     more: tuple[Any, ...] = ()
     if type(init) not in PLAIN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpualgo._base.errors import Elsewhere
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -91,5 +92,9 @@ def searchsorted(
     """
     from gpualgo._algorithms.searchsorted import calls
 
-    asked = calls.search_problem(a, v, side, less, descending, dtype, out, stream)
+    try:
+        asked = calls.search_problem(a, v, side, less, descending, dtype, out, stream)
+    except Elsewhere as found:
+        options = {"side": side, "less": less, "descending": descending, "dtype": dtype}
+        return found.call("searchsorted", out, stream, a, v, **options)
     return run(*asked, less, None, out, stream)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.select.problem import Marked, Rest, Selection
 from gpualgo._arrays.view import View, as_view
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import taken
 from gpualgo._operators.predicates import is_function
@@ -72,7 +73,11 @@ def select(
     >>> ga.select(np.arange(4), np.array([True, False, False, True]))
     array([0, 3])
     """
-    return _solve(x, predicate, False, "select", out, out_count, stream)
+    try:
+        return _solve(x, predicate, False, "select", out, out_count, stream)
+    except Elsewhere as found:
+        out = out_count if out is None else out
+        return found.call("select", out, stream, x, predicate)
 
 
 def stable_partition(

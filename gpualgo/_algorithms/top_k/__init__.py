@@ -10,6 +10,7 @@ import numpy as np
 from gpualgo._algorithms.top_k.problem import FirstElements, RankedElements
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import problem_of
@@ -92,7 +93,10 @@ def top_k(
         k = checks.integer(k, "k", "top_k")
     if not isinstance(mode, str) or mode not in _DESCENDING:
         raise _wrong_mode(mode)
-    view, axis = _taken(x, axis, stream, "top_k")
+    try:
+        view, axis = _taken(x, axis, stream, "top_k")
+    except Elsewhere as found:
+        return found.call("top_k", out, stream, x, k, axis=axis, mode=mode)  # type: ignore[no-any-return]
     rest = (k, axis, _DESCENDING[mode], _FORM)
     problem = problem_of(FirstElements, (view,), None, None, rest, "top_k", 0)
     if out is not None:

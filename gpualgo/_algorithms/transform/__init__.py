@@ -11,6 +11,7 @@ from gpualgo._algorithms.transform.scalars import NUMBERS, bind, is_scalar
 from gpualgo._arrays.forms import Form, is_tuple, taken_apart
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, records
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import fused
 from gpualgo._operators.operator import MAX_ARITY
@@ -146,6 +147,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             views, forms = inputs.several(arrays, _ARGUMENT)
         except inputs.NumberOnGPU:
             op, views, forms, known = fused(op, arrays, _WHERE)
+        except Elsewhere as found:
+            return found.call(_WHERE, out, stream, op, *arrays, dtype=dtype)
         except TypeError:
             if not any(map(is_scalar, arrays)):  # one of bfloat16, or of a dtype without kernels
                 raise

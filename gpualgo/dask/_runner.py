@@ -1,0 +1,70 @@
+"""What every task calls: it finds gpualgo where it runs, and tells where there is none.
+
+An instance travels by value, so that a worker or scheduler without gpualgo can take it apart; all
+else that a task holds is plain: names, numbers, dtypes, bytes.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from typing import Any
+
+
+class Runner:
+    """A callable that looks up a function of this package by name, and calls it."""
+
+    def __init__(self) -> None:
+        self.blob: bytes | None = None
+
+    def __call__(self, version: str, device: str, name: str, *args: Any) -> Any:
+        """Call the function of a name, such as ``_reduce:chunk``, on a device."""
+        try:
+            import gpualgo
+        except ImportError as error:
+            raise RuntimeError(
+                f"a graph of gpualgo {version} has come to a worker without gpualgo ({error}); "
+                f"install gpualgo {version} there"
+            ) from error
+        if gpualgo.__version__ != version:
+            raise RuntimeError(
+                f"a graph of gpualgo {version} has come to a worker with gpualgo "
+                f"{gpualgo.__version__}, whose bits may be others; install one of them on both"
+            )
+        from gpualgo.dask import _tasks
+
+        return _tasks.call(name, device, args)
+
+    def __reduce__(self) -> Any:
+        blob = self.blob
+        if blob is None:
+            return type(self), ()
+        return pickle.loads, (blob,), blob
+
+    def __setstate__(self, blob: bytes) -> None:
+        self.blob = blob
+
+    def __dask_tokenize__(self) -> str:
+        return "gpualgo-runner"
+
+
+_lock = threading.Lock()
+_runner: Runner | None = None
+
+
+def runner() -> Runner:
+    """Return the one instance, which knows how it travels."""
+    global _runner
+    with _lock:
+        if _runner is None:
+            import cloudpickle
+
+            made, module = Runner(), sys.modules[__name__]
+            cloudpickle.register_pickle_by_value(module)
+            try:
+                made.blob = cloudpickle.dumps(made)
+            finally:
+                cloudpickle.unregister_pickle_by_value(module)
+            _runner = made
+        return _runner

@@ -1,0 +1,89 @@
+"""What tests of dask arrays share: arrays in chunks, graphs that compute nothing, operators."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+
+class Computed(AssertionError):
+    """A chunk was asked for while a graph was built."""
+
+
+def _refusing(graph: Any, keys: Any, **_: Any) -> Any:
+    raise Computed(f"{len(keys)} chunks were computed while a graph was built")
+
+
+def built(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Return what a function makes of dask arrays, which it may not compute."""
+    with dask.config.set(scheduler=_refusing):
+        return function(*args, **options)
+
+
+def cut(x: np.ndarray[Any, Any], *sizes: Sequence[int]) -> Any:
+    """Return a dask array in chunks of these sizes along each axis."""
+    return da.from_array(x, chunks=tuple(map(tuple, sizes)))
+
+
+def leaves(x: Any) -> list[Any]:
+    """Return the arrays of a result."""
+    return [leaf for item in x for leaf in leaves(item)] if isinstance(x, tuple) else [x]
+
+
+def check(got: Any, want: Any) -> None:
+    """Compare dask arrays with arrays: dtype, shape, all bits, and how tuples are built."""
+    assert isinstance(got, tuple) == isinstance(want, tuple)
+    if isinstance(want, tuple):
+        assert type(got) is type(want)
+        assert len(leaves(got)) == len(leaves(want))
+    wanted = [np.asarray(part) for part in leaves(want)]
+    for lazy, real in zip(leaves(got), wanted, strict=True):
+        assert lazy.dtype == real.dtype
+        assert len(lazy.shape) == real.ndim
+        assert all(m == n or m != m for m, n in zip(lazy.shape, real.shape, strict=True))
+    for lazy, found, real in zip(leaves(got), dask.compute(*leaves(got)), wanted, strict=True):
+        found = np.asarray(found)
+        assert found.dtype == real.dtype
+        assert found.shape == real.shape
+        assert np.array_equal(_bits(found), _bits(real)), (lazy, found, real)
+
+
+def _bits(x: np.ndarray[Any, Any]) -> Any:
+    return np.ascontiguousarray(x).reshape(-1).view(np.uint8) if x.dtype.names is None else x
+
+
+def ones(n: int) -> tuple[int, ...]:
+    """Return chunks of one element."""
+    return (1,) * n
+
+
+# Products of permutations of three things: no two factors may be swapped.
+_PERMUTATIONS = list(itertools.permutations(range(3)))
+TABLE = np.array(
+    [[_PERMUTATIONS.index(tuple(p[i] for i in q)) for q in _PERMUTATIONS] for p in _PERMUTATIONS]
+)
+
+
+def compose(a: Any, b: Any) -> Any:
+    """Return the product of two permutations, by a table that the function captures."""
+    return TABLE[a, b]
+
+
+def affine(f: Any, g: Any) -> Any:
+    """Return the function that is f and then g, each ``a·x + b`` modulo a prime."""
+    return (f[0] * g[0] % 97, (f[1] * g[0] + g[1]) % 97)
+
+
+def first(a: Any, b: Any) -> Any:
+    """Return the first."""
+    return a
+
+
+def last(a: Any, b: Any) -> Any:
+    """Return the last."""
+    return b

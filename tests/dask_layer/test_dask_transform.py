@@ -1,0 +1,75 @@
+"""transform of dask arrays beside the single machine's."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from chunked import built, check, cut
+
+import gpualgo as ga
+import gpualgo.dask as gd
+
+RNG = np.random.default_rng(9)
+H = RNG.random((12, 10)).astype(np.float32)
+X = cut(H, (5, 7), (3, 3, 4))
+
+
+def test_broadcasting_and_numbers() -> None:
+    row, column = RNG.random((2, 12)).astype(np.float32)
+    for others in (
+        (row[:10],), (column[:, None],), (2.0,), (np.float64(2),), (H.T[0, :, None],),
+        (cut(row[:10], (5, 5)),), (np.float32([3]),),
+    ):  # fmt: skip
+        real = tuple(x.compute() if hasattr(x, "compute") else x for x in others)
+        got = built(ga.transform, lambda a, b: a * 2.0 + b, X, *others)
+        check(got, ga.transform(lambda a, b: a * 2.0 + b, H, *real))
+        assert got.chunks == X.chunks
+    outer = built(ga.transform, lambda a, b: a - b, cut(column[:, None], (5, 7), (1,)), X[0])
+    check(outer, ga.transform(lambda a, b: a - b, column[:, None], H[0]))
+    with pytest.raises(ValueError, match=r"shapes .* do not broadcast together"):
+        built(ga.transform, lambda a, b: a, X, row)
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+class Weekday(enum.Enum):
+    MONDAY = 1
+    SUNDAY = 7
+
+
+def test_tuples_in_and_out() -> None:
+    got = built(ga.transform, lambda p: (p[0] + p[1], p[0] > p[1]), (X, X[::-1]))
+    check(got, ga.transform(lambda p: (p[0] + p[1], p[0] > p[1]), (H, H[::-1])))
+    got = built(ga.transform, lambda p: Point(p.y, p.x), Point(X, 2.0))
+    check(got, ga.transform(lambda p: Point(p.y, p.x), Point(H, 2.0)))
+    got = gd.transform(lambda a: (a, 1), X, dtype=(np.float64, np.int8))
+    check(got, ga.transform(lambda a: (a, 1), H, dtype=(np.float64, np.int8)))
+
+
+def test_captured_values() -> None:
+    table, scale, sunday = RNG.random(5000), 3.5, Weekday.SUNDAY
+    indices = RNG.integers(0, 5000, 77)
+
+    def op(i: Any) -> Any:
+        return table[i] * scale + (1 if sunday is Weekday.SUNDAY else 0)
+
+    want = ga.transform(op, indices)
+    got = built(ga.transform, op, cut(indices, (70, 0, 7)))
+    kept, table[:], scale = table.copy(), 0, 0.0  # frozen at the call
+    check(got, want)
+    table[:], scale = kept, 3.5
+    check(built(ga.transform, op, cut(indices, (70, 0, 7))), want)
+
+
+def test_unknown_sizes_and_no_dimensions() -> None:
+    if not hasattr(X, "reshape"):
+        pytest.skip("dask has no such index here")
+    some = X[X > 0.5]
+    check(built(ga.transform, lambda a, b: a + b, some, some), H[H > 0.5] * 2)
+    check(gd.transform(lambda a: a + 1, X[0, 0]), np.asarray(H[0, 0] + np.float32(1)))
