@@ -15,7 +15,7 @@ from gpualgo._base import dtypes
 from gpualgo._lazy import is_lazy, places, ufuncs
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo.lazy import reductions
+from gpualgo.lazy import products, reductions
 
 # --- elementwise ------------------------------------------------------------------------------
 
@@ -235,9 +235,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "count_nonzero": reductions.count_nonzero,
     "cumsum": reductions.scans(np.add, "np.cumsum"),
     "cumprod": reductions.scans(np.multiply, "np.cumprod"),
-    "dot": reductions.product(False, "np.dot"),
-    "inner": reductions.product(False, "np.inner"),
-    "vdot": reductions.product(True, "np.vdot"),
+    "dot": products.product(False, "np.dot"),
+    "inner": products.product(False, "np.inner"),
+    "vdot": products.product(True, "np.vdot"),
     "argmin": _argmin,
     "argmax": _argmax,
     "sort": _sort,

@@ -15,7 +15,6 @@ from gpualgo._base import dtypes
 from gpualgo._lazy import ufuncs
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo._lazy.kept import Kept
 from gpualgo._pipeline import checks
 from gpualgo.lazy import moments
 
@@ -42,7 +41,7 @@ def reduced(
     acc = wide_of(ufunc, kind)
     ufuncs.no_lazy_out(out, name)
     axis = axis_of(axis, x.ndim, name)
-    is_direct = out is not None and acc == kind and _dtype_of(out, name) == kind
+    is_direct = out is not None and acc == kind and dtype_of(out, name) == kind
     if initial is None:
         initial = started(ufunc, kind)
     found = reduce(
@@ -51,7 +50,7 @@ def reduced(
     )  # fmt: skip
     if is_direct or (out is None and acc == kind):
         return found
-    return finished(_same, (found,), kind if out is None else _dtype_of(out, name), out)
+    return finished(_same, (found,), kind if out is None else dtype_of(out, name), out)
 
 
 def accumulated(
@@ -65,7 +64,7 @@ def accumulated(
     if not x.ndim and axis is not None:
         raise TypeError(f"{name}: x has no axis to go along; pass axis=None")
     axis = checks.plain_axis(axis, name)
-    wanted = kind if out is None else _dtype_of(out, name)
+    wanted = kind if out is None else dtype_of(out, name)
     if wanted == wide:
         return inclusive_scan(_as(x, wide), None, ufunc, axis=axis, dtype=wide, out=out)
     found = inclusive_scan(_as(x, wide), None, ufunc, axis=axis, dtype=wide)
@@ -157,7 +156,7 @@ def axis_of(axis: Any, ndim: int, name: str) -> Any:
     return None if not ndim and axis in (0, -1) else axis
 
 
-def _dtype_of(out: Any, name: str) -> Dtype:
+def dtype_of(out: Any, name: str) -> Dtype:
     return as_view(out, f"{name}: out").dtype
 
 
@@ -238,7 +237,7 @@ def mean(
     axis = axis_of(axis, x.ndim, name)
     total = reduced(np.add, x, axis, wide(kind), None, keepdims, None, name)
     count = float(count_of(x.shape, axis, name))
-    return finished(lambda s: s / count, (total,), kind if out is None else _dtype_of(out, name),
+    return finished(lambda s: s / count, (total,), kind if out is None else dtype_of(out, name),
                     out)  # fmt: skip
 
 
@@ -255,7 +254,7 @@ def variances(is_root: bool, name: str) -> Callable[..., Any]:
         axis = axis_of(axis, x.ndim, name)
         left = count_of(x.shape, axis, name) - (ddof if correction is None else correction)
         found = moments.moments(x, None, axis, kind, keepdims)
-        wanted = moments.real_of(kind) if out is None else _dtype_of(out, name)
+        wanted = moments.real_of(kind) if out is None else dtype_of(out, name)
         op = moments.spread(len(found), float(max(left, 0)), is_root)
         return finished(op, found[1:], wanted, out)
 
@@ -263,45 +262,3 @@ def variances(is_root: bool, name: str) -> Callable[..., Any]:
 
 
 var, std = variances(False, "np.var"), variances(True, "np.std")
-
-
-def product(conjugate: bool, name: str) -> Callable[..., Any]:
-    """Return ``np.dot`` or its like of arrays with one axis: the products are never stored."""
-
-    def call(a: Any, b: Any, out: Any = None) -> Any:
-        x, y = (zipped(one, f"{name}: an argument") for one in (a, b))
-        if x.ndim != 1 or x.shape != y.shape:
-            raise TypeError(
-                f"{name}: lazy arrays need one axis of one length, got shapes {x.shape} and "
-                f"{y.shape}; make them real with gpualgo.copy(x) or np.asarray(x) first"
-            )
-        return products(x, y, out, conjugate, name)
-
-    return call
-
-
-def products(x: Any, y: Any, out: Any, conjugate: bool, name: str) -> Any:
-    """Return the sum of the products of two arrays of one shape; of 16-bit floats in float32."""
-    kinds = tuple(_dtype_of(one, name) if not isinstance(one, LazyArray) else one.dtype
-                  for one in (x, y))  # fmt: skip
-    kind = np.multiply.resolve_dtypes((*kinds, None))[2]
-    product = _PRODUCT
-    if conjugate and kinds[0].kind == "c":
-        product = _CONJUGATED
-    elif wide(kind) != kind:
-        product = _IN_FLOAT32
-    return reduced(np.add, product((x, y), name), None, kind, out, False, None, name)
-
-
-def _conjugated(a: Any, b: Any) -> Any:
-    return np.conjugate(a) * b
-
-
-def _in_float32(a: Any, b: Any) -> Any:
-    return np.float32(a) * np.float32(b)
-
-
-_PRODUCT, _CONJUGATED, _IN_FLOAT32 = (
-    Kept(lambda x, y, op=op: applied(op, (x, y), "product"))
-    for op in (np.multiply, _conjugated, _in_float32)
-)

@@ -21,16 +21,13 @@ from gpualgo.numpy._differences import (
     trapezoid,
 )
 from gpualgo.numpy._elementwise import (
-    angle,
     around,
     clip,
     fix,
-    imag,
     isclose,
     isneginf,
     isposinf,
     nan_to_num,
-    real,
     round,
     sinc,
 )
@@ -75,6 +72,7 @@ from gpualgo.numpy._nan_ranks import (
     nanpercentile,
     nanquantile,
 )
+from gpualgo.numpy._parts import angle, imag, real
 from gpualgo.numpy._products import (
     dot,
     inner,

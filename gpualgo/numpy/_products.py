@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.lazy import reductions
+from gpualgo.lazy import products
 from gpualgo.numpy import _function, _loops, _results
 from gpualgo.numpy._accumulating import as_array
 from gpualgo.numpy._arguments import NotTaken
@@ -49,7 +49,7 @@ def _product(x: Any, y: Any, out: Any, is_conjugate: bool, name: str) -> Any:
         return native(x, y) if out is None else native(x, y, out)
     if out is None and _is_blas(x, y, is_conjugate):
         return _loops.dotted(x, y)
-    return reductions.products(x, y, out, is_conjugate, name)
+    return products.products(x, y, out, is_conjugate, name)
 
 
 _ALL = 1 << 62
