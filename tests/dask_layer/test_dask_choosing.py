@@ -51,7 +51,8 @@ def test_what_was_selected_goes_on() -> None:
 def test_top_k(axis: Any, mode: str) -> None:
     floats = np.where(RNG.random(H.shape) < 0.2, np.nan, H.astype(np.float32))
     for h in (H, floats, np.zeros(H.shape, bool)):
-        x = cut(h, (7, 0, 13), ones(30))
+        # Into blocks in C order dask's expressions (2026.8) do not bring such columns.
+        x = cut(h, (7, 0, 13), ones(30) if hasattr(X, "reshape") else (9, 11, 10))
         for k in (0, 1, 7, 20):
             got = built(ga.top_k, x, k, axis=axis, mode=mode)
             check(got, ga.top_k(h, k, axis=axis, mode=mode))

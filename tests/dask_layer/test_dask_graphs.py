@@ -135,7 +135,7 @@ def test_libraries_of_chunks() -> None:
 
     Sparse.__module__ = "sparse"
     odd = X.map_blocks(lambda c: c, dtype=np.int64)
-    if hasattr(odd, "dask"):
+    if hasattr(odd, "reshape"):
         odd = da.Array(X.dask, X.name, X.chunks, meta=X._meta)
         odd._meta = Sparse()
         with pytest.raises(TypeError, match="chunks of sparse"):
