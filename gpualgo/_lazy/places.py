@@ -124,11 +124,11 @@ def aligned(x: Any, where: str) -> LazyArray:
     if recording.active and recording.current() is not None:
         _check_aligned(whole, where)
         return whole
-    leaves = [one if _is_aligned(one) else one.with_array(one.array.copy()) for one in whole.leaves]
+    leaves = [one if is_aligned(one) else one.with_array(one.array.copy()) for one in whole.leaves]
     return LazyArray(whole.shape, whole.node, leaves, whole.text, whole.forms)
 
 
-def _is_aligned(one: Leaf) -> bool:
+def is_aligned(one: Leaf) -> bool:
     """Return whether operators may capture an array of the host; one on a GPU was looked at."""
     return one.device != CPU or one.is_position or bool(one.array.flags.aligned)
 
@@ -136,7 +136,7 @@ def _is_aligned(one: Leaf) -> bool:
 def _check_aligned(x: LazyArray, where: str) -> None:
     """Raise ValueError for arrays of the host that no operator may capture."""
     for one in x.leaves:
-        if not _is_aligned(one):
+        if not is_aligned(one):
             raise ValueError(
                 f"{where} reads an array of {one.dtype} whose elements lie at addresses that are "
                 f"no multiples of {one.array.dtype.alignment}; copy it to aligned memory"

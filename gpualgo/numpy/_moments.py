@@ -20,7 +20,7 @@ from gpualgo.numpy._function import numpys
 from gpualgo.numpy._reducing import (
     UNSET,
     arrayed,
-    axis_of,
+    axis_of_means,
     flag_of,
     is_there,
     mask_of,
@@ -28,6 +28,7 @@ from gpualgo.numpy._reducing import (
     reduced,
     settled,
     warn,
+    wider,
 )
 
 # Fewer elements of host memory NumPy has done before ours have begun.
@@ -41,11 +42,10 @@ def mean_of(
     """Return what ``np.mean`` does, of the elements that a lazy mask has; None: of all."""
     own = _results.dtype_of(a, name)
     kind = moments.float_of(own) if dtype is None else dtypes.as_dtype(dtype, name)
-    keepdims, axis, acc = (
-        flag_of(keepdims, name),
-        axis_of(axis, a.ndim, name),
-        moments.wide_of(kind),
-    )
+    if dtype is None and out is not None:
+        kind = wider(kind, _results.dtype_of(out, name))
+    keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
+    acc = moments.wide_of(kind)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
         total = reduced(np.add, a, axis, acc, None, keepdims, UNSET, UNSET, name)
@@ -76,7 +76,7 @@ def variance_of(
     """Return what ``np.var`` or ``np.std`` does, of the elements that a lazy mask has."""
     own = _results.dtype_of(a, name)
     kind = moments.float_of(own) if dtype is None else dtypes.as_dtype(dtype, name)
-    keepdims, axis = flag_of(keepdims, name), axis_of(axis, a.ndim, name)
+    keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
     ddof = _number(ddof, name)
     if is_root and out is not None and _results.dtype_of(out, name).kind in "biu":
         raise TypeError(f"{name}: out has dtype {out.dtype}; a root needs one of floats")

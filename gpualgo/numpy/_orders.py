@@ -14,6 +14,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_view
 from gpualgo._lazy.combining import beside
 from gpualgo.numpy import _order_of_complex
+from gpualgo.numpy._gathers import aligned
 
 _MOST_FIELDS = 8  # of a tuple that is sorted by
 
@@ -62,7 +63,7 @@ def order_by(columns: list[Any]) -> Any:
 
 def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
     """Return complex numbers in NumPy's order, flattened, and where in x they stand."""
-    flat = lazy.asarray(x).reshape(-1)
+    flat = lazy.asarray(aligned(x)).reshape(-1)
     order = order_by(fields(flat)) if flat.size else transform(_zero, flat)
     return copy(lazy.take(flat, order) if flat.size else flat), order
 

@@ -43,7 +43,7 @@ def reduced(
     if 0 in a.shape:
         _check_some(ufunc, a.shape, axis, initial, name)
     own = _results.dtype_of(a, name)
-    kind = _kind_of(ufunc, own, dtype, name)
+    kind = _kind_of(ufunc, own, dtype, out, name)
     start = start_of(initial, kind)
     a, own = real_of(a, own, kind)
     if initial is UNSET:
@@ -118,6 +118,13 @@ def axis_of(axis: Any, ndim: int, name: str) -> Any:
     return reductions.axis_of(axis, ndim, name)
 
 
+def axis_of_means(axis: Any, ndim: int, name: str) -> Any:
+    """Return axes, of which an array without any has none here: sums take 0 and -1, means not."""
+    if axis is not None and not ndim:
+        checks.axes_of(checks.plain_axes(axis, name), 0, name)
+    return axis_of(axis, ndim, name)
+
+
 def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
     """Return ``where=`` as a lazy array of bool; None: all elements are meant."""
     if where is UNSET or where is True:
@@ -146,14 +153,25 @@ def start_of(initial: Any, kind: Dtype) -> Any:
     return value[()]
 
 
-def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, name: str) -> Any:
-    """Return the dtype of a result."""
+def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
+    """Return the dtype that is computed in: of sums that of a wider ``out=``, as NumPy has it."""
     rule = reductions.RULES[ufunc]
     if rule is reductions.BOOL:
         return BOOL
     if dtype is not None:
         return dtypes.as_dtype(dtype, name)
-    return reductions.sum_dtype(own) if rule is reductions.SUM else own
+    kind = reductions.sum_dtype(own) if rule is reductions.SUM else own
+    if out is None or rule is not reductions.SUM:
+        return kind
+    return wider(kind, _results.dtype_of(out, name))
+
+
+def wider(kind: Dtype, wanted: Dtype) -> Dtype:
+    """Return the dtype to add numbers of kind up in: floats of ``out=`` do not wrap."""
+    is_wider = kind.kind in "biu" or (wanted.itemsize > kind.itemsize)
+    if wanted.kind not in "fc" or kind.kind == "c" != wanted.kind or not is_wider:
+        return kind
+    return np.promote_types(kind, wanted)
 
 
 def _masked(ufunc: np.ufunc, x: Any, mask: Any, start: Any, kind: Any, name: str) -> Any:

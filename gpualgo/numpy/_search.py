@@ -14,6 +14,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo.numpy import _between, _order_of_complex, _results
 from gpualgo.numpy._arguments import NotTaken, array_of, is_host
 from gpualgo.numpy._function import numpys
+from gpualgo.numpy._gathers import aligned
 
 
 @numpys(
@@ -60,7 +61,7 @@ def _in_order(a: Any, sorter: Any) -> Any:
         return a
     if is_host(sorter) and not (sorter.min() >= 0 and sorter.max() < length):
         raise ValueError(f"{where}: sorter points out of a, which has {length} elements")
-    return copy(lazy.take(a, sorter, mode="clip"))
+    return copy(lazy.take(aligned(a), sorter, mode="clip"))
 
 
 def _found(a: Any, v: Any, side: Any, where: str) -> Any:

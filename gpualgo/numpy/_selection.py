@@ -20,6 +20,7 @@ from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy import _results
 from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
+from gpualgo.numpy._gathers import aligned
 from gpualgo.numpy._unique import axis_of
 
 _UNSET: Any = np._NoValue
@@ -220,7 +221,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     axis = axis_of(axis, len(a.shape))
     marked = _within(lazy.asarray(marks(condition, "compress")), a.shape[axis], "compress")
     indices = select(lazy.arange(marked.size), marked)
-    found = lazy.take(a, indices, axis=axis)
+    found = lazy.take(aligned(a), indices, axis=axis)
     return copy(found) if out is None else _written(found, out, "compress")
 
 

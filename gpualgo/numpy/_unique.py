@@ -19,6 +19,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo.numpy import _function, _orders, _results
 from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
+from gpualgo.numpy._gathers import aligned
 
 _FEW_PLACES = 1 << 14  # elements whose places NumPy finds sooner: 2^13 in 0.1 to 0.4 ms, 0.6 here
 _NONE = np.empty(0)
@@ -170,7 +171,7 @@ def axis_of(axis: Any, ndim: int) -> int:
 
 def _slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     """Return the distinct slices along an axis, of which no two with a NaN are equal."""
-    x = copy(x) if is_lazy(x) else x
+    x = copy(x) if is_lazy(x) else aligned(x)
     moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
     count, size = moved.shape[0], math.prod(moved.shape[1:])
     rows = x if not axis and moved.ndim == 2 else copy(moved.reshape(count, size))

@@ -148,3 +148,36 @@ def test_few_elements_are_numpys() -> None:
     assert counts.tolist() == [1, 2]
     assert gnp.unique_all([2, 2]).counts.tolist() == [2]
     assert gnp.unique_values([3, 1, 2]).tolist() == [1, 2, 3]
+
+
+def _at_odd_addresses(x: Any) -> Any:
+    found = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    found[...] = x
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["int32", "complex64"])
+def test_arrays_at_odd_addresses(dtype: str) -> None:
+    x = np.random.default_rng(3).integers(0, 3, (40, 12)).astype(dtype)
+    odd, flat, order = _at_odd_addresses(x), np.ravel(x), np.argsort(x[:, 0], kind="stable")
+    assert not odd.flags.aligned
+    for axis in (0, 1, None):
+        for got, expected in zip(
+            gnp.unique(odd, axis=axis, return_index=True),
+            np.unique(x, axis=axis, return_index=True), strict=True,
+        ):  # fmt: skip
+            np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(gnp.unique(odd[:, :2], axis=0), np.unique(x[:, :2], axis=0))
+    column = _at_odd_addresses(x[:, 0])
+    np.testing.assert_array_equal(
+        gnp.searchsorted(column, x[:5, 1], sorter=order),
+        np.searchsorted(x[:, 0], x[:5, 1], sorter=order),
+    )
+    for name in ("union1d", "intersect1d", "setxor1d", "setdiff1d"):
+        got = getattr(gnp, name)(odd, _at_odd_addresses(flat[:9]))
+        np.testing.assert_array_equal(got, getattr(np, name)(x, flat[:9]))
+    others = _at_odd_addresses(flat[:9].real.astype(np.float32))  # converted where it is read
+    np.testing.assert_array_equal(gnp.union1d(odd, others), np.union1d(x, flat[:9]))
+    chosen = x[:, 0] == 1
+    np.testing.assert_array_equal(gnp.compress(chosen, odd, axis=0), x[chosen])
+    np.testing.assert_array_equal(gnp.compress(chosen, lazy.asarray(odd), axis=0), x[chosen])
