@@ -113,10 +113,11 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
     if kind == BOOL:
         raise TypeError("ptp: bools have no differences; pass integers, or use any and all")
     wanted = kind if out is None else _results.check_cast(kind, out, "ptp")
-    if np.can_cast(kind, wanted):  # in which NumPy subtracts: differences of int8 fit int64
+    if kind != wanted and np.can_cast(kind, wanted):  # it subtracts as NumPy: int8 fit int64
         kind = wanted
+        as_array = np.asarray if is_there(high) else lazy_of
+        high, low = (as_array(one).astype(kind) for one in (high, low))
     if is_there(high):
-        high, low = (np.asarray(one).astype(kind, copy=False) for one in (high, low))
         return settled(np.subtract(high, low), kind, out, "ptp")
     return transform(np.subtract, high, low, dtype=wanted, out=out)
 

@@ -114,3 +114,12 @@ def test_any_ends_at_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu_numpy.folded(seen, x, out)
     assert out
     assert sum(looked) <= 2 * cpu_numpy._PIECE_BYTES + 8
+
+
+@pytest.mark.parametrize("axis", [None, (0, 1)])
+def test_a_start_in_warm_calls_that_keep_axes(backend: Backend, axis: Any) -> None:
+    x = backend.to_device(np.arange(1 << 15, dtype=np.int16).reshape(2, -1))
+    for start, expected in ((None, 0), (-3, -3), (5, 0), (-3, -3)):
+        for keepdims in (True, False):
+            found = ga.reduce(x, start, min, axis=axis, keepdims=keepdims)
+            assert np.ravel(backend.to_host(found)).tolist() == [expected]

@@ -51,7 +51,8 @@ def prepared(
             cpu_numpy.folded(fold, arrays[0], outs[0])
             return
         if not by_kernels:
-            by_kernels.append(_prepared(arrays, outs, op, axes, source, acc))
+            bare = [out.reshape(()) for out in outs]  # which may have kept their axes
+            by_kernels.append(_prepared(arrays, bare, op, axes, source, acc))
         assert by_kernels[0] is not None  # as op commutes
         by_kernels[0](arrays, outs, init)
 
