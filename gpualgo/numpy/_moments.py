@@ -15,7 +15,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import moments, reductions
 from gpualgo.numpy import _results
-from gpualgo.numpy._arguments import array_of
+from gpualgo.numpy._arguments import NotTaken, array_of
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._reducing import (
     UNSET,
@@ -36,12 +36,19 @@ _FEW, _FEW_OF_SPREADS = 1 << 13, 1 << 16
 _QUIET = "overflow and NaN are not warned of; of device arrays neither are empty slices"
 
 
+def _dtype_of_mean(dtype: Any, name: str) -> Any:
+    kind = dtypes.as_dtype(dtype, name)
+    if kind.kind == "b":
+        raise NotTaken(f"{name}: a mean is no bool; leave dtype out, or use any or all")
+    return kind
+
+
 def mean_of(
     a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, mask: Any, name: str
 ) -> Any:  # fmt: skip
     """Return what ``np.mean`` does, of the elements that a lazy mask has; None: of all."""
     own = _results.dtype_of(a, name)
-    kind = moments.float_of(own) if dtype is None else dtypes.as_dtype(dtype, name)
+    kind = moments.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     if dtype is None and out is not None:
         kind = wider(kind, _results.dtype_of(out, name))
     keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
@@ -75,7 +82,7 @@ def variance_of(
 ) -> Any:  # fmt: skip
     """Return what ``np.var`` or ``np.std`` does, of the elements that a lazy mask has."""
     own = _results.dtype_of(a, name)
-    kind = moments.float_of(own) if dtype is None else dtypes.as_dtype(dtype, name)
+    kind = moments.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
     ddof = _number(ddof, name)
     if is_root and out is not None and _results.dtype_of(out, name).kind in "biu":

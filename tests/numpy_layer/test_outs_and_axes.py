@@ -45,3 +45,18 @@ def test_means_of_arrays_without_axes_take_none(backend: Backend, name: str) -> 
     for axis in (0, -1):
         with pytest.raises(np.exceptions.AxisError):
             getattr(gnp, name)(x, axis=axis)
+
+
+def test_a_start_is_a_number_of_out(backend: Backend) -> None:
+    x = np.array([1, 2], np.int64)
+    for name in ("max", "min", "sum", "prod"):
+        out, want = backend.to_device(np.zeros((), float)), np.zeros(())
+        getattr(np, name)(x, initial=2.5, out=want)
+        assert getattr(gnp, name)(backend.to_device(x), initial=2.5, out=out) is out
+        np.testing.assert_array_equal(backend.to_host(out), want)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd"])
+def test_no_mean_is_a_bool(name: str) -> None:
+    with pytest.raises(TypeError):
+        getattr(gnp, name)(np.ones(4), dtype=bool)
