@@ -44,9 +44,8 @@ def reduced(
         _check_some(ufunc, a.shape, axis, initial, name)
     own = _results.dtype_of(a, name)
     kind = _kind_of(ufunc, own, dtype, out, name)
-    if (
-        dtype is None and out is not None and initial is not UNSET
-    ):  # a start is one of out's numbers
+    if dtype is None and out is not None and initial is not UNSET:
+        # A start is a number of out's dtype.
         wanted = _results.dtype_of(out, name)
         kind = wanted if dtypes.can_cast(kind, wanted) and kind != BOOL else kind
     start = start_of(initial, kind)
