@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
-from gpualgo._arrays.view import view_of
 from gpualgo._lazy import is_lazy, ufuncs
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.lazy import reductions
+from gpualgo.lazy import full, reductions
 from gpualgo.numpy import _function, _loops, _results
 from gpualgo.numpy._accumulating import as_array
-from gpualgo.numpy._arguments import array_of
+from gpualgo.numpy._arguments import NotTaken, array_of
 from gpualgo.numpy._function import numpys
 
 _UNSET: Any = np._NoValue
 _BOOL = np.dtype(bool)
+_FEW_NUMBERS = 16  # each is written by a kernel of its own
 _MOST = 4  # differences of differences that are taken in one pass: each reads one array more
 
 
@@ -103,7 +102,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any 
     whole = [part for part in parts if part is not None]
     kind = np.result_type(*[_results.dtype_of(part, "diff") for part in whole])
     whole = [part for part in whole if part.shape[axis]] or [x]
-    return _diff(_joined_differences(whole, kind, axis), n - 1, axis)
+    return _diff(_joined_differences(whole, x, kind, axis), n - 1, axis)
 
 
 def _part(x: Any, a: Any, axis: int, name: str) -> Any:
@@ -115,6 +114,8 @@ def _part(x: Any, a: Any, axis: int, name: str) -> Any:
         shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
         if type(part) is type(a) is np.ndarray:
             return np.broadcast_to(part, shape)
+        if type(part) is np.ndarray:  # a number, which stands beside arrays of a GPU
+            return full(shape, part[()])
         return lazy_of(part).broadcast_to(tuple(shape))
     fits = part.ndim == a.ndim and all(
         i == axis or m == n for i, (m, n) in enumerate(zip(part.shape, a.shape, strict=True))
@@ -124,10 +125,8 @@ def _part(x: Any, a: Any, axis: int, name: str) -> Any:
     return part
 
 
-def _joined_differences(parts: Sequence[Any], kind: Any, axis: int) -> Any:
+def _joined_differences(parts: Sequence[Any], like: Any, kind: Any, axis: int) -> Any:
     """Return differences of arrays one after another, which are not put together for it."""
-    own = _results.dtype_of(parts[0], "diff")
-    like = next((x for x in parts if not is_lazy(x)), parts[0])
     length = sum(x.shape[axis] for x in parts) - 1
     shape = (*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :])
     result = _results.new(like, tuple(shape), kind)
@@ -185,12 +184,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     result = _results.new(x, (first + count + last,), kind)
     for part, at in ((begin, 0), (end, first + count)):
         if part is not None and part.shape[0]:
-            into = _cut(result, 0, at, at + part.shape[0])
-            if type(into) is type(part) is np.ndarray:
-                into[...] = part
-                continue
-            made = ufuncs.cast(lazy_of(part), part.dtype, kind, "ediff1d")
-            _results.written_to(_placed(made, result), into)
+            _write(part, _cut(result, 0, at, at + part.shape[0]), kind)
     if count:
         _differences(x, 1, 0, _cut(result, 0, first, first + count))
     return result
@@ -200,13 +194,20 @@ def _real(x: Any, given: Any) -> Any:
     return x if is_lazy(given) or not is_lazy(x) else _results.stored(x, None, "ediff1d")
 
 
-def _placed(x: Any, like: Any) -> Any:
-    """Return a lazy array that lies beside another: of host memory its elements are copied."""
-    if type(like) is np.ndarray or x.place[0] >= 0:
-        return x
-    view = view_of(like, "out")
-    made = copy(x)
-    return lazy_of(view.library.from_numpy(np.asarray(made), like))
+def _write(part: Any, into: Any, kind: Any) -> None:
+    """Write what stands around differences; of numbers in host memory few to an array elsewhere."""
+    if type(part) is not np.ndarray:
+        _results.written_to(ufuncs.cast(part, part.dtype, kind, "ediff1d"), into)
+    elif type(into) is np.ndarray:
+        into[...] = part
+    elif part.size > _FEW_NUMBERS:
+        raise NotTaken(
+            f"ediff1d: {part.size} numbers around the results are in host memory, and ary is not; "
+            "pass an array of its library"
+        )
+    else:
+        for i, number in enumerate(part.astype(kind)):
+            _results.filled(_cut(into, 0, i, i + 1), number)
 
 
 def _around(x: Any, kind: Any, name: str) -> Any:

@@ -121,8 +121,10 @@ def test_float16_does_not_stop(backend: Backend) -> None:
 
 def test_numbers_and_lists(backend: Backend) -> None:
     for name in ("cumsum", "cumprod", "cumulative_sum"):
-        for x in (3, 2.5, True, [1, 2], [[1, 2]], np.float32(2), np.arange(3).astype(">i2")):
+        for x in (3, 2.5, True, [1, 2], [[1, 2]], np.float32(2)):
             check_same(backend, name, x)
+        if backend.xp is np:  # no GPU's arrays are of the other order of bytes
+            check_same(backend, name, np.arange(3).astype(">i2"))
     lazy = ga.lazy.asarray(backend.to_device(np.arange(5))) * 2
     assert_same(backend, gnp.cumsum(lazy), np.cumsum(np.arange(5) * 2), 0, "lazy")
     for call in (lambda: gnp.cumsum([1, 2], axis=1), lambda: gnp.cumsum([[1]], axis=(0, 1)),
