@@ -178,6 +178,8 @@ def _each(x: Any) -> tuple[Any, ...]:
 @given(st.data())
 def test_reduce_and_accumulate(backend: Backend, name: str, data: Any) -> None:
     x = data.draw(arrays(FEW_DTYPES, min_dims=1))
+    if name == "multiply" and x.dtype.kind == "c":  # of infinities the order tells
+        x = np.where(np.isfinite(x), x, 1).astype(x.dtype)
     axis = data.draw(axes(x.ndim, tuples=False, none=False))
     ours, theirs = getattr(gnp, name), getattr(np, name)
     for method, more in (("reduce", {"keepdims": True}), ("accumulate", {})):
