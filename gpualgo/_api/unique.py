@@ -195,7 +195,8 @@ def _sorted(x: Any, stream: Any) -> Any:
 
 def _order(x: Any, stream: Any) -> Any:
     """Return where in x the sorted elements stand."""
-    return argsort(x, axis=None, stream=stream)
+    with refusals.told_by(_WHERE, "argsort", {"keys": "x"}):
+        return argsort(x, axis=None, stream=stream)
 
 
 def _flat(x: Any) -> Any:
