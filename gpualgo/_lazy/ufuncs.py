@@ -101,6 +101,10 @@ def of_loop(
     nin, nout = ufunc.nin, ufunc.nout
     wanted = None if dtype is None else dtypes.as_dtype(dtype, name)
     kinds = kinds_of(inputs, name)
+    if casting == "equiv" and any(isinstance(kind, type) for kind in kinds):
+        casting = (
+            "no"  # the same of this machine's byte order; NumPy 2.4 crashes of Python's numbers
+        )
     asked: dict[str, Any] = {"casting": casting}
     if wanted is not None:
         asked["signature"] = (*(None,) * nin, *(wanted,) * nout)

@@ -24,7 +24,9 @@ _range = range
 @numpys(
     "One histogram, and without range= the extremes of each dimension first, for which it waits",
     arrays=0, few=0,
-    differs="at most 8 dimensions; weights are summed exactly and rounded once; edges that hold "
+    differs="at most 8 dimensions; "
+    "integers beyond 2^53 are compared with the edges as they are, and outermost ones may be left "
+    "out; weights are summed exactly and rounded once; edges that hold "
     "NaN are a ValueError",
 )  # fmt: skip
 def histogramdd(
@@ -154,7 +156,10 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any
 @numpys(
     "One histogram, and without range= the extremes of each dimension first, for which it waits",
     arrays=2, few=0,
-    differs="weights are summed exactly and rounded once; edges that hold NaN are a ValueError",
+    differs=""
+    "integers beyond 2^53 are compared with the edges as they are, and outermost ones may be left "
+    "out; weights are summed exactly and rounded once; edges "
+    "that hold NaN are a ValueError",
 )  # fmt: skip
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None

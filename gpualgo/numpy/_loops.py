@@ -46,7 +46,9 @@ def run(
     if dtype is not None or casting != "same_kind":
         more = {"dtype": dtype, "casting": casting}
     block, worth = sizes_of(ufunc)
-    if size >= worth and where is True:  # with a mask NumPy holds the interpreter's lock
+    # With a mask NumPy holds the interpreter's lock; asked for the dtypes of Python's numbers by
+    # "equiv" NumPy 2.4 crashes.
+    if size >= worth and where is True and casting != "equiv":
         arrays = [x for x in (*given, where, *outs) if isinstance(x, np.ndarray)]
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
         is_large = shape and np.prod(shape, dtype=np.int64) >= worth

@@ -6,6 +6,8 @@ import copy
 import doctest
 import inspect
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -330,3 +332,18 @@ def test_where_takes_lists_of_numbers() -> None:
     assert out.tolist() == [2, 0]
     with pytest.raises(TypeError):
         gnp.add([1.0, 2.0], 1, out=out, where=np.array([1, 0]))
+
+
+@pytest.mark.few
+def test_numbers_by_equivalent_casting() -> None:
+    """NumPy's resolve_dtypes crashes of these: in a process of its own."""
+    text = (
+        "import numpy as np, gpualgo.numpy as gnp, gpualgo.numpy._loops as loops\n"
+        "loops.DEAR = loops.CHEAP = (8, 16)\n"
+        "told = 0\n"
+        "for _ in range(200):\n"
+        "    try: gnp.add(np.ones(64, 'i1'), 1, casting='equiv')\n"
+        "    except TypeError: told += 1\n"
+        "assert told == 200\n"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=120)
