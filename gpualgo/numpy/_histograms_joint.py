@@ -25,8 +25,7 @@ _range = range
     "One histogram, and without range= the extremes of each dimension first, for which it waits",
     arrays=0, few=0,
     differs="at most 8 dimensions; "
-    "integers beyond 2^53 are compared with the edges as they are, and outermost ones may be left "
-    "out; weights are summed exactly and rounded once; edges that hold "
+    "weights are summed exactly and rounded once; edges that hold "
     "NaN are a ValueError",
 )  # fmt: skip
 def histogramdd(
@@ -74,8 +73,16 @@ def _joint_counts(
         none = np.zeros([max(n, 0) for n in shape])
         return beside(none, counted(columns[0], 1, (0, 1)), name)
     kind = None if weights is None else FLOAT
-    counts = counted(tuple(columns), numbers, ends, weights=weights, dtype=kind)
+    samples = tuple([_beside_edges(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
+    counts = counted(samples, numbers, ends, weights=weights, dtype=kind)
     return counts if weights is not None else _results.finished(_same, (counts,), FLOAT)
+
+
+def _beside_edges(x: Any, edges: Any, name: str) -> Any:
+    """Return samples as NumPy compares them with edges: integers of 64 bits with floats as such."""
+    kind = _results.dtype_of(x, name)
+    is_wide = kind.kind in "iu" and kind.itemsize == 8 and edges.dtype.kind == "f"
+    return lazy_of(x).astype(FLOAT) if is_wide else x
 
 
 def _same(n: Any) -> Any:
@@ -157,8 +164,7 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any
     "One histogram, and without range= the extremes of each dimension first, for which it waits",
     arrays=2, few=0,
     differs=""
-    "integers beyond 2^53 are compared with the edges as they are, and outermost ones may be left "
-    "out; weights are summed exactly and rounded once; edges "
+    "weights are summed exactly and rounded once; edges "
     "that hold NaN are a ValueError",
 )  # fmt: skip
 def histogram2d(
