@@ -34,8 +34,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     array([1, 2, 0, 1])
     """
     name = "bincount"
-    if minlength is None:
-        raise TypeError(f"{name}: minlength is None; pass 0")
+    if minlength is None or isinstance(minlength, (bool, np.bool_)):
+        raise TypeError(f"{name}: minlength must be an int, got {minlength!r}")
     least = operator.index(minlength)
     given = x
     x = array_of(x, f"{name}: x")

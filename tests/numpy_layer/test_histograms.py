@@ -296,6 +296,13 @@ def test_few_and_many_are_the_same() -> None:
                 assert one.dtype == other.dtype
 
 
+@pytest.mark.parametrize("minlength", [None, True, 2.0, "3"])
+def test_a_length_is_an_int(minlength: Any) -> None:
+    for fn in (np.bincount, gnp.bincount):
+        with pytest.raises(TypeError):
+            fn(np.array([1, 2]), minlength=minlength)
+
+
 def test_large_integers_in_boxes(backend: Backend) -> None:
     """Compared with the edges as floats, as NumPy does: none beyond the outermost edge is lost."""
     x = np.array([6091458230333149636, -2864124994919144335, 7, -(2**62) + 1])
