@@ -80,15 +80,17 @@ def outcome(fn: Any, args: Any, kwargs: Any) -> tuple[Any, type[BaseException] |
 
 
 def check_same(
-    backend: Backend, name: str, *args: Any, ulps: float = 0, theirs: Any = None, **kwargs: Any
-) -> None:
+    backend: Backend, name: str, *args: Any, ulps: float = 0, theirs: Any = None,
+    numbers: bool = True, **kwargs: Any
+) -> None:  # fmt: skip
     """Compare our function with NumPy's of the same name, on a backend.
 
     ``ulps``: how many units in the last place of the largest finite result floats may differ by.
+    ``numbers``: whether arrays without axes stay NumPy's, as numbers beside a device's arrays.
     """
 
     def there(x: Any) -> Any:
-        if isinstance(x, np.ndarray) and x.ndim:
+        if isinstance(x, np.ndarray) and (x.ndim or not numbers):
             kept = backend.to_device(x) if backend.xp is not np else x
             return kept
         if isinstance(x, (list, tuple)) and any(isinstance(one, np.ndarray) for one in x):

@@ -72,7 +72,7 @@ def test_quantile(backend: Backend, data: Any) -> None:
         q = float(q)  # NumPy's NaN has the dtype of the array then, whatever the others have
     if np.isinf(x).any():
         q = float(np.ravel(q)[0]) if np.size(q) else 0.5
-    check_same(backend, "quantile", x, q, **kwargs)
+    check_same(backend, "quantile", x, q, numbers=False, **kwargs)
 
 
 @SMALL
@@ -223,7 +223,8 @@ def test_weights(backend: Backend, name: str) -> None:
     x[random.random(shape) < 0.1] = np.nan
     if "nan" not in name:
         x[1:] = np.nan_to_num(x[1:])
-    weights = random.integers(scaled(0, emulated=1), 5, shape) * 0.25
+    # Of weights that sum to nothing NumPy tells; no one waits for a GPU to be told of these.
+    weights = random.integers(0 if backend.xp is np else 1, 5, shape) * 0.25
     weights[:, 0] = 1.0
     x[:, 0] = 3
     for q in (0.3, [0.0, 0.35, 1.0], 1):
