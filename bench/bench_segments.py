@@ -12,6 +12,7 @@ import gpualgo as ga
 from bench.peers import cub
 from bench.support import OURS, Row, Work, as_tensor, gpu, time_with_pytest, torch
 
+CUB = (cub.SORT_PAIRS,)  # what these rows compile of it
 LENGTHS = (16, 256, 1 << 16)
 GIANT = 64  # the giant segment has all elements but a share of this
 
