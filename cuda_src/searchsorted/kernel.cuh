@@ -107,12 +107,13 @@ struct Search {
     for (int node = 1 + threadIdx.x; node < 1 << levels; node += threads) {
       while (node >> level > 1) ++level;
       const int below = levels - level;  // levels from the node's on
-      const int i = ((node - (1 << level)) << below) + (1 << (below - 1)) - 1;
-      if (i >= num_nodes) continue;
+      const int64 in_order = ((node - (1 << level)) << below) + (1 << (below - 1)) - 1;
+      // What is behind the last node is as that one is: queries behind it go on to the end.
+      const int64 i = in_order < num_nodes ? in_order : num_nodes - 1;
       if constexpr (node_bits > 0) {
         shared.nodes[node] = samples()[params.sample_begins[params.num_samples] + i];
       } else {
-        assign(shared.nodes[node], sorted_at((int64(i + 1) << bits) - 1));
+        assign(shared.nodes[node], sorted_at(((i + 1) << bits) - 1));
       }
     }
   }
@@ -123,7 +124,6 @@ struct Search {
     for (int k = 0; k < items; ++k) {
       const int64 i = (tile * items + k) * threads + threadIdx.x;
       own.is_there[k] = i < params.num_queries;
-      own.places[k] = 0;
       if (!own.is_there[k]) continue;
       int64 offsets[1 + leaves];
       params.places.offsets(i, offsets);
@@ -136,16 +136,22 @@ struct Search {
   // Goes down the tree: places are then those of stretches.
   __device__ void descend(Queries& own) const {
     const int levels = int(params.num_levels);
-    const int64 num_nodes = params.num_sorted >> params.stretch_bits;
+    int nodes[items];
+#pragma unroll
+    for (int k = 0; k < items; ++k) nodes[k] = 1;
 #pragma unroll 1
     for (int level = 0; level < levels; ++level) {
-      const int below = levels - level, half = 1 << (below - 1);
 #pragma unroll
       for (int k = 0; k < items; ++k) {
-        if (!own.is_there[k] || own.places[k] + half > num_nodes) continue;
-        const int node = (1 << level) + (int(own.places[k]) >> below);
-        if (is_behind(own.values[k], shared.nodes[node])) own.places[k] += half;
+        if (own.is_there[k])
+          nodes[k] = 2 * nodes[k] + is_behind(own.values[k], shared.nodes[nodes[k]]);
       }
+    }
+    const int64 num_nodes = params.num_sorted >> params.stretch_bits;
+#pragma unroll
+    for (int k = 0; k < items; ++k) {
+      const int64 place = own.is_there[k] ? nodes[k] - (1 << levels) : 0;
+      own.places[k] = place < num_nodes ? place : num_nodes;
     }
   }
 
