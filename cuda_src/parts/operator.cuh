@@ -230,7 +230,23 @@ __device__ inline A appended(const A& older, const A& newer, long) {
   return Op::apply(older, newer);
 }
 
+template <class A>
+__device__ const A& some();  // for its type alone
+
+template <class Op, class A>
+__device__ constexpr auto can_append(int) -> decltype(Op::append(some<A>(), some<A>()), bool()) {
+  return true;
+}
+template <class Op, class A>
+__device__ constexpr bool can_append(long) {
+  return false;
+}
+
 }  // namespace detail
+
+// Whether an operator has a way of its own for an element that lies behind another.
+template <class Op, class A>
+constexpr bool has_append = detail::can_append<Op, A>(0);
 
 // older (+) newer, where newer lies behind older in the order of elements.
 template <class Op, class A>

@@ -44,6 +44,27 @@ __device__ inline void append_pack(A (&totals)[items], const Pack<T, items>& pac
   }
 }
 
+// Joins packs, row after row, as a tree of neighbours before they meet the totals: what an operator
+// makes of parts of elements that are constants, counts of one say, the compiler then knows.
+template <class Op, class A, class T, int items, int loads>
+__device__ inline void append_tree(A (&totals)[items], const Pack<T, items> (&packs)[loads],
+                                   bool is_first) {
+#pragma unroll
+  for (int i = 0; i < items; ++i) {
+    A parts[loads];
+#pragma unroll
+    for (int k = 0; k < loads; ++k) parts[k] = convert<A>(packs[k].items[i]);
+#pragma unroll
+    for (int distance = 1; distance < loads; distance *= 2) {
+#pragma unroll
+      for (int k = 0; k + distance < loads; k += 2 * distance) {
+        parts[k] = Op::apply(parts[k], parts[k + distance]);
+      }
+    }
+    totals[i] = is_first ? parts[0] : Op::apply(totals[i], parts[0]);
+  }
+}
+
 // Reduces this thread's columns over its slot's share of rows [begin, end); `load(row)` gives
 // `items` elements. Returns the share: slot s has a value if s * share < end - begin.
 template <int slots, int loads, class Op, class A, int items, class Load>
@@ -59,8 +80,12 @@ __device__ inline int64 reduce_slot(int64 begin, int64 end, Load load, A (&total
     decltype(load(row)) packs[loads];
 #pragma unroll
     for (int k = 0; k < loads; ++k) packs[k] = load(row + k * step);
+    if constexpr (num_leaves<A> > 1 && !has_append<Op, A>) {
+      append_tree<Op>(totals, packs, row == first);
+    } else {
 #pragma unroll
-    for (int k = 0; k < loads; ++k) append_pack<Op>(totals, packs[k], row == first && k == 0);
+      for (int k = 0; k < loads; ++k) append_pack<Op>(totals, packs[k], row == first && k == 0);
+    }
   }
   for (; row < limit; row += step) append_pack<Op>(totals, load(row), row == first);
   return Op::commutative ? 1 : share;

@@ -207,7 +207,7 @@ def _columns(case: _Case) -> Plan:
     num_batches = math.prod(extent for extent, _ in batch)
     items = _column_items(case)
     widest = policy.column_items(source, acc, num_columns)
-    size = policy.packed_size(source)
+    size = max(policy.packed_size(source), acc.itemsize // 2)
     is_even = len(reduced) == 1
     cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size)
     spec = policy.columns_spec(case.op, source, acc, cut, is_even)

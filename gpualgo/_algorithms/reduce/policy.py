@@ -66,7 +66,9 @@ COLUMNS = Policy(256, 4, 1)
 # Records of more bytes would not fit in the registers of large blocks.
 WIDE_RECORD, RECORD_THREADS = 32, 256
 RECORD_SLOTS_BYTES = 16 << 10  # of a block's tiles, in shared memory
-PACKED_BYTES = 128  # that a thread of reduce_columns_kernel loads of records before it combines any
+# That a thread of reduce_columns_kernel loads of records before it combines any. As many bytes twice
+# over may be what these become.
+PACKED_BYTES = 128
 # A chunk takes as few tiles per warp as keep this many blocks busy.
 MIN_BLOCKS = 264
 # From here on rows are many enough for one warp each.
@@ -105,10 +107,13 @@ def bytes_read(dtype: Element) -> int:
 
 
 def packed_size(dtype: Element) -> int:
-    """Return what an element takes of a thread's registers; neighbours may share a position."""
-    if isinstance(dtype, records.Computed) or records.SHARED_POSITION not in records.leaves(dtype):
-        return dtype.itemsize
-    return bytes_read(dtype)
+    """Return what an element takes of a thread's registers until it is combined.
+
+    Neighbours may share a position, and what is computed is so only then.
+    """
+    if isinstance(dtype, records.Computed) or records.SHARED_POSITION in records.leaves(dtype):
+        return bytes_read(dtype)
+    return dtype.itemsize
 
 
 def _computed_bytes(dtype: Element) -> int:
@@ -127,7 +132,7 @@ def _for_records(policy: Policy, dtype: Element) -> Policy:
         # without.
         twice = replace(policy, max_tiles=2 * policy.max_tiles)
         return twice if records.is_record(dtype) and policy is COMMUTATIVE else policy
-    loads = max(1, policy.loads * VECTOR_BYTES >> (vector - 1).bit_length())
+    loads = 1 << max(0, round(math.log2(policy.loads * VECTOR_BYTES / vector)))
     threads = policy.block_threads if dtype.itemsize <= WIDE_RECORD else RECORD_THREADS
     most = RECORD_SLOTS_BYTES // (threads // WARP * dtype.itemsize)
     return Policy(threads, loads, min(policy.max_tiles * policy.loads // loads, most))
