@@ -1,0 +1,67 @@
+"""From pieces of an array along one axis to pieces along the same or another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from gpualgo._arrays.view import view_of
+from gpualgo.shards._devices import Place
+
+
+def shares(length: int, count: int) -> list[int]:
+    """Return how an extent is shared out: evenly, the first ones one longer."""
+    each, more = divmod(length, count)
+    return [each + (rank < more) for rank in range(count)]
+
+
+def spread(
+    pieces: Sequence[Any], axis: int, places: Sequence[Place], lengths: Sequence[int],
+    new_axis: int, library: Any,
+) -> list[Any]:  # fmt: skip
+    """Return the pieces of an array at some places, of these lengths along an axis.
+
+    They are all in new memory. Every place takes from those behind it first, so that no source is
+    asked by all at once.
+    """
+    first = view_of(pieces[0], "a shard")
+    extents = [piece.shape[axis] for piece in pieces]
+    starts = list(accumulate(extents, initial=0))
+    shape = list(first.shape)
+    shape[axis] = starts[-1]
+    made = []
+    for place, length in zip(places, lengths, strict=True):
+        shape[new_axis] = length
+        made.append(place.empty(tuple(shape), first.dtype, library))
+    begins = list(accumulate(lengths, initial=0))
+    for step in range(len(pieces)):
+        for rank, (place, target) in enumerate(zip(places, made, strict=True)):
+            source = (rank + step) % len(pieces)
+            begin, end = begins[rank], begins[rank + 1]
+            low, high = starts[source], starts[source + 1]
+            if axis == new_axis:
+                low, high = max(low, begin), min(high, end)
+                own, into = (
+                    (low - starts[source], high - starts[source]),
+                    (low - begin, high - begin),
+                )
+                if low < high:
+                    write(place, cut(target, axis, *into), cut(pieces[source], axis, *own))
+            elif low < high and begin < end:
+                part = cut(pieces[source], new_axis, begin, end)
+                write(place, cut(target, axis, low, high), part)
+    return made
+
+
+def write(place: Place, target: Any, source: Any) -> None:
+    """Copy what there is to be copied."""
+    if 0 not in tuple(target.shape):
+        place.write(target, source)
+
+
+def cut(x: Any, axis: int, start: int, end: int) -> Any:
+    """Return a part of an array along an axis."""
+    if start == 0 and end == x.shape[axis]:
+        return x
+    return x[(*(slice(None),) * axis, slice(start, end))]
