@@ -13,7 +13,7 @@ from gpualgo._arrays.forms import Form, is_tuple, taken_apart
 from gpualgo._arrays.view import view_of
 from gpualgo._base import recording
 from gpualgo._driver.default_device import CPU
-from gpualgo.shards._devices import Place
+from gpualgo.shards._devices import Place, dense
 from gpualgo.shards._shards import ShardedArray
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -78,7 +78,7 @@ class Argument(NamedTuple):
 
 
 def _flat(x: Any) -> Any:
-    return x.reshape(-1)
+    return dense(x).reshape(-1)
 
 
 def refuse(where: str, what: str, instead: str) -> NoReturn:

@@ -88,16 +88,16 @@ class GPU(Place):
         if not into.dtype.itemsize or 0 in into.shape:
             return
         if not is_contiguous(into):
-            dense = self.empty(into.shape, into.dtype, into.library)
-            self.write(dense, source)
-            ga.copy(dense, out=target)
+            beside = into.library.empty(into.shape, into.dtype, self.number, None)
+            self.write(beside, source)
+            ga.copy(beside, out=target)
             return
         view = view_of(source, "an array")
         if view.device == CPU:
             self._upload(into, view.library.to_numpy(view.owner))
             return
         if not is_contiguous(view):
-            view = view_of(ga.copy(source), "an array")
+            view = view_of(dense(source), "an array")
         size = view.dtype.itemsize * int(np.prod(view.shape, dtype=np.int64))
         peers.copy(_memory(into), _memory(view), size)
 
@@ -120,6 +120,16 @@ def gpu_library(library: Any) -> Any:
 
         return protocols.at(0)
     return library
+
+
+def dense(x: Any) -> Any:
+    """Return an array in C order without gaps: itself, or a copy beside it."""
+    view = view_of(x, "an array")
+    if view.device == CPU:
+        return np.ascontiguousarray(view.library.to_numpy(view.owner))
+    if is_contiguous(view):
+        return x
+    return ga.copy(x, out=view.library.empty(view.shape, view.dtype, view.device, None))
 
 
 def _memory(view: View) -> Any:
@@ -146,7 +156,7 @@ def all_on_host(arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
             found.append(np.asarray(view.library.to_numpy(view.owner)))
             continue
         if not is_contiguous(view):
-            view = view_of(ga.copy(x), "an array")
+            view = view_of(dense(x), "an array")
         target = np.empty(view.shape, view.dtype)
         if target.nbytes:
             waiting.append((*_fetch(view, target), view))

@@ -69,7 +69,7 @@ def reduce(
         found = ga.reduce(x, None if rest else init, op, axis=0, dtype=acc)
         if rest:
             found = ga.reduce(found, init, op, axis=rest, dtype=acc)
-    return _kept(found, axes, first.shape) if keepdims else found
+    return kept_axes(found, axes, first.shape) if keepdims else found
 
 
 def aggregates(
@@ -119,9 +119,9 @@ def commutes(op: Any) -> bool:
     return as_operator(op, _WHERE, 2).commutative
 
 
-def _kept(found: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+def kept_axes(found: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     """Return results with the axes that were reduced, of extent one."""
     if isinstance(found, tuple):
-        items = [_kept(item, axes, shape) for item in found]
+        items = [kept_axes(item, axes, shape) for item in found]
         return getattr(type(found), "_make", tuple)(items)
     return found.reshape(tuple(1 if a in axes else n for a, n in enumerate(shape)))

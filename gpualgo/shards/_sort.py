@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gpualgo as ga
+from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
@@ -45,7 +46,9 @@ class Order(NamedTuple):
         """The arguments of a sort."""
         found = {"descending": self.descending}
         return (
-            found if self.is_whole else {**found, "begin_bit": self.bits[0], "end_bit": self.bits[1]}
+            found
+            if self.is_whole
+            else {**found, "begin_bit": self.bits[0], "end_bit": self.bits[1]}
         )
 
 
@@ -121,7 +124,12 @@ def _positions(place: Place, start: int, length: int, dtype: Any, library: Any) 
     target = place.empty((length,), dtype, library)
     if length:
         numbers = ga.lazy.arange(start, start + length, dtype=dtype, device=place.name)
-        ga.copy(numbers, out=target)
+        view = view_of(target, "places")
+        stream = int(view.library.stream(view.device))
+        known = DeviceArray(
+            view.ptr, view.shape, view.strides, view.dtype, view.device, stream, False, target
+        )  # as nothing that is read is of the library
+        ga.copy(numbers, out=known, stream=stream)
     return target
 
 
