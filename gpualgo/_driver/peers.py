@@ -81,9 +81,20 @@ def wait_for(later: Memory, earlier: Memory) -> None:
         check(api.cuEventDestroy(event), "cuEventDestroy")
 
 
+def move(target: Memory, source: Memory, size: int) -> None:
+    """Queue a copy from another GPU on the target's stream."""
+    open_both(target.device, source.device)
+    place, origin = gpu.get(target.device), gpu.get(source.device)
+    with place.current():
+        queued = driver.api().cuMemcpyPeerAsync(
+            target.address, place.context.handle, source.address, origin.context.handle, size,
+            target.stream,
+        )  # fmt: skip
+        check(queued, "cuMemcpyPeerAsync")
+
+
 def copy(target: Memory, source: Memory, size: int) -> None:
     """Queue a copy on the target's stream, after what the source's has queued so far."""
-    api = driver.api()
     wait_for(target, source)
     if target.device == source.device:
         with gpu.get(target.device).current():
@@ -91,14 +102,7 @@ def copy(target: Memory, source: Memory, size: int) -> None:
         if target.stream == source.stream:
             return
     else:
-        open_both(target.device, source.device)
-        place, origin = gpu.get(target.device), gpu.get(source.device)
-        with place.current():
-            queued = api.cuMemcpyPeerAsync(
-                target.address, place.context.handle, source.address, origin.context.handle, size,
-                target.stream,
-            )  # fmt: skip
-            check(queued, "cuMemcpyPeerAsync")
+        move(target, source, size)
     if size < HELD_BYTES:
         lifetime.keep_until_done(target.stream, target.device, source.owner)
         return
