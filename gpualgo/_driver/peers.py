@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpualgo._base import forks
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, lifetime, staging, streams
+from gpualgo._driver import driver, lifetime, staging
 from gpualgo._driver.driver import check
 
 # Of less than this memory stays held until its copy has run; of more the stream of its owner waits,
@@ -65,48 +66,97 @@ def can_reach(own: int, other: int) -> bool:
     return own == other or bool(check(found, "cuDeviceCanAccessPeer"))
 
 
-def wait_for(later: Memory, earlier: Memory) -> None:
-    """Let a stream wait for what another, of any GPU, has queued so far; the host does not wait."""
-    if later.device == earlier.device:
-        streams.wait_for(later.stream, earlier.stream, later.device)
-        return
-    api = driver.api()
-    with gpu.get(earlier.device).current():
-        event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-        check(api.cuEventRecord(event, earlier.stream), "cuEventRecord")
+class Copy(NamedTuple):
+    """So many bytes that go from one place to another."""
+
+    target: Memory
+    source: Memory
+    size: int
+
+
+Stream = tuple[int, int]
+"""A device, and the handle of one of its streams."""
+
+
+def _stream_of(memory: Memory) -> Stream:
+    return memory.device, memory.stream
+
+
+def _after(earlier: Stream) -> Any:
+    """Return a new event that comes when a stream has done what it has queued so far."""
+    device, stream = earlier
+    with gpu.get(device).current():
+        event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
+        check(driver.api().cuEventRecord(event, stream), "cuEventRecord")
+    return event
+
+
+def _wait(waiting: dict[Stream, list[Stream]]) -> None:
+    """Let streams wait for what others, of any GPU, have queued so far; the host does not wait.
+
+    All is looked at before any waits: two may wait for each other.
+    """
+    wanted = {earlier for several in waiting.values() for earlier in several}
+    events = {earlier: _after(earlier) for earlier in wanted}
     try:
-        with gpu.get(later.device).current():
-            check(api.cuStreamWaitEvent(later.stream, event, 0), "cuStreamWaitEvent")
+        for (device, stream), several in waiting.items():
+            with gpu.get(device).current():
+                for earlier in several:
+                    waits = driver.api().cuStreamWaitEvent(stream, events[earlier], 0)
+                    check(waits, "cuStreamWaitEvent")
     finally:
-        check(api.cuEventDestroy(event), "cuEventDestroy")
+        for event in events.values():
+            check(driver.api().cuEventDestroy(event), "cuEventDestroy")
 
 
-def move(target: Memory, source: Memory, size: int) -> None:
-    """Queue a copy from another GPU on the target's stream."""
+def move(copy: Copy) -> None:
+    """Queue a copy on the target's stream, and nothing else."""
+    (target, source, size), api = copy, driver.api()
+    place = gpu.get(target.device)
+    if target.device == source.device:
+        with place.current():
+            staging.move(source.address, target.address, size, target.stream)
+        return
     open_both(target.device, source.device)
-    place, origin = gpu.get(target.device), gpu.get(source.device)
+    origin = gpu.get(source.device)
     with place.current():
-        queued = driver.api().cuMemcpyPeerAsync(
+        queued = api.cuMemcpyPeerAsync(
             target.address, place.context.handle, source.address, origin.context.handle, size,
             target.stream,
         )  # fmt: skip
         check(queued, "cuMemcpyPeerAsync")
 
 
-def copy(target: Memory, source: Memory, size: int) -> None:
-    """Queue a copy on the target's stream, after what the source's has queued so far."""
-    wait_for(target, source)
-    if target.device == source.device:
-        with gpu.get(target.device).current():
-            staging.move(source.address, target.address, size, target.stream)
-        if target.stream == source.stream:
-            return
-    else:
-        move(target, source, size)
-    if size < HELD_BYTES:
-        lifetime.keep_until_done(target.stream, target.device, source.owner)
-        return
-    wait_for(source, target)
-    memory = getattr(source.owner, "owner", None)
-    if type(memory) is lifetime.Memory:
-        memory.use_on(source.stream)
+def copy_all(copies: Sequence[Copy]) -> None:
+    """Queue copies, each on its target's stream, after what the source's has queued so far.
+
+    None of them waits for another but on the same stream, so that they go both ways at once.
+    """
+    before: dict[Stream, list[Stream]] = {}
+    behind: dict[Stream, list[Stream]] = {}
+    held: dict[Stream, list[Any]] = {}
+    for target, source, size in copies:
+        into, origin = _stream_of(target), _stream_of(source)
+        if into == origin:
+            continue
+        _add(before, into, origin)
+        if size < HELD_BYTES:
+            held.setdefault(into, []).append(source.owner)
+        else:
+            _add(behind, origin, into)
+    _wait(before)
+    for copy in copies:
+        move(copy)
+    for (device, stream), owners in held.items():
+        lifetime.keep_until_done(stream, device, *owners)
+    _wait(behind)
+    for _, source, _ in copies:
+        memory = getattr(source.owner, "owner", None)
+        if type(memory) is lifetime.Memory:  # which is given back after its last use is done
+            memory.use_on(source.stream)
+
+
+def _add(waiting: dict[Stream, list[Stream]], later: Stream, earlier: Stream) -> None:
+    several = waiting.setdefault(later, [])
+    if earlier not in several:
+        several.append(earlier)

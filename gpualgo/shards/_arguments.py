@@ -13,7 +13,7 @@ from gpualgo._arrays.forms import Form, is_tuple, taken_apart
 from gpualgo._arrays.view import view_of
 from gpualgo._base import recording
 from gpualgo._driver.default_device import CPU
-from gpualgo.shards._devices import Place, dense
+from gpualgo.shards._devices import Place, dense, write_all
 from gpualgo.shards._shards import ShardedArray
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -171,9 +171,7 @@ def stacked(parts: Sequence[Any], place: Place, library: Any) -> Any:
     """Return arrays of one shape one after another along a new first axis, at a place."""
     first = view_of(np.asarray(parts[0]) if np.isscalar(parts[0]) else parts[0], "a part")
     whole = place.empty((len(parts), *first.shape), first.dtype, library)
-    for number, part in enumerate(parts):
-        if 0 not in first.shape:
-            place.write(whole[number : number + 1], part)
+    write_all([(place, whole[i : i + 1], part) for i, part in enumerate(parts)])
     return whole
 
 

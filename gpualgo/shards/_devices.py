@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 import re
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from gpualgo._driver.default_device import CPU
 
 
 class Place:
-    """A device: memory, copies into it, and calls that run there."""
+    """A device: memory, and calls that run there."""
 
     number: int
     name: str
@@ -27,25 +28,13 @@ class Place:
         """Return a new array."""
         raise NotImplementedError
 
-    def write(self, target: Any, source: Any) -> None:
-        """Copy an array, wherever it is, into one here of as many elements; nobody waits for it.
-
-        Those of the host are read before this returns, and written as well.
-        """
-        raise NotImplementedError
-
     def running(self) -> AbstractContextManager[None]:
         """Let calls with arrays of this place run here."""
         raise NotImplementedError
 
     def moved(self, x: Any, library: Any) -> Any:
         """Return an array here with the elements of another: that itself where it lies here."""
-        view = view_of(x, "an array")
-        if view.device == self.number:
-            return x
-        made = self.empty(view.shape, view.dtype, library)
-        self.write(made, x)
-        return made
+        return moved_all([(self, x)], library)[0]
 
     def __repr__(self) -> str:
         return self.name
@@ -61,9 +50,6 @@ class Host(Place):
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], library: Any) -> Any:
         return np.empty(shape, dtype)
-
-    def write(self, target: Any, source: Any) -> None:
-        target[...] = on_host(source).reshape(target.shape)
 
     def running(self) -> AbstractContextManager[None]:
         return default_device.fixed(CPU, "its shards lie on the CPU")
@@ -81,36 +67,71 @@ class GPU(Place):
         except MemoryError as error:
             raise MemoryError(f"no memory for a shard on {self.name}: {error}") from error
 
-    def write(self, target: Any, source: Any) -> None:
-        from gpualgo._driver import peers
-
-        into = view_of(target, "an array")
-        if not into.dtype.itemsize or 0 in into.shape:
-            return
-        if not is_contiguous(into):
-            beside = into.library.empty(into.shape, into.dtype, self.number, None)
-            self.write(beside, source)
-            ga.copy(beside, out=target)
-            return
-        view = view_of(source, "an array")
-        if view.device == CPU:
-            self._upload(into, view.library.to_numpy(view.owner))
-            return
-        if not is_contiguous(view):
-            view = view_of(dense(source), "an array")
-        size = view.dtype.itemsize * int(np.prod(view.shape, dtype=np.int64))
-        peers.copy(_memory(into), _memory(view), size)
-
-    def _upload(self, into: View, source: np.ndarray[Any, Any]) -> None:
-        from gpualgo._driver import device, driver, staging
-
-        stream = into.library.stream(self.number)
-        with device.get(self.number).current():
-            staging.upload(source, into.ptr, self.number, stream)
-            driver.synchronize(stream)  # page-locked memory is read when the stream comes to it
-
     def running(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
+
+
+Write = tuple[Place, Any, Any]
+"""A place, an array there, and one of as many elements, wherever it is."""
+
+
+def write_all(writes: Sequence[Write]) -> None:
+    """Copy arrays into others; nobody waits for what goes between GPUs, nor do these copies.
+
+    Arrays of the host are read before this returns, and written as well.
+    """
+    copies, late = [], list[tuple[Any, Any]]()
+    for place, target, source in writes:
+        if 0 in tuple(target.shape):
+            continue
+        if place.number == CPU:
+            target[...] = on_host(source).reshape(target.shape)
+            continue
+        into, view = view_of(target, "an array"), view_of(source, "an array")
+        if not is_contiguous(into):
+            beside = into.library.empty(into.shape, into.dtype, place.number, None)
+            late.append((target, beside))
+            into = view_of(beside, "an array")
+        if view.device == CPU:
+            _upload(into, view.library.to_numpy(view.owner))
+        else:
+            copies.append(_copy(into, view_of(dense(source), "an array")))
+    if copies:
+        from gpualgo._driver import peers
+
+        peers.copy_all(copies)
+    for target, beside in late:
+        ga.copy(beside, out=target)
+
+
+def moved_all(moves: Sequence[tuple[Place, Any]], library: Any) -> list[Any]:
+    """Return arrays at places, of the elements of others: those themselves that lie there."""
+    found, writes = [], []
+    for place, x in moves:
+        view = view_of(x, "an array")
+        if view.device != place.number:
+            made = place.empty(view.shape, view.dtype, library)
+            writes.append((place, made, x))
+            x = made
+        found.append(x)
+    write_all(writes)
+    return found
+
+
+def _copy(into: View, view: View) -> Any:
+    from gpualgo._driver.peers import Copy
+
+    size = view.dtype.itemsize * math.prod(view.shape)
+    return Copy(_memory(into), _memory(view), size)
+
+
+def _upload(into: View, source: np.ndarray[Any, Any]) -> None:
+    from gpualgo._driver import device, driver, staging
+
+    stream = into.library.stream(into.device)
+    with device.get(into.device).current():
+        staging.upload(source, into.ptr, into.device, stream)
+        driver.synchronize(stream)  # page-locked memory is read when the stream comes to it
 
 
 def gpu_library(library: Any) -> Any:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from gpualgo._arrays.view import view_of
-from gpualgo.shards._devices import Place
+from gpualgo.shards._devices import Place, write_all
 
 
 def shares(length: int, count: int) -> list[int]:
@@ -35,6 +35,7 @@ def spread(
         shape[new_axis] = length
         made.append(place.empty(tuple(shape), first.dtype, library))
     begins = list(accumulate(lengths, initial=0))
+    writes = []
     for step in range(len(pieces)):
         for rank, (place, target) in enumerate(zip(places, made, strict=True)):
             source = (rank + step) % len(pieces)
@@ -42,22 +43,14 @@ def spread(
             low, high = starts[source], starts[source + 1]
             if axis == new_axis:
                 low, high = max(low, begin), min(high, end)
-                own, into = (
-                    (low - starts[source], high - starts[source]),
-                    (low - begin, high - begin),
-                )
                 if low < high:
-                    write(place, cut(target, axis, *into), cut(pieces[source], axis, *own))
+                    part = cut(pieces[source], axis, low - starts[source], high - starts[source])
+                    writes.append((place, cut(target, axis, low - begin, high - begin), part))
             elif low < high and begin < end:
                 part = cut(pieces[source], new_axis, begin, end)
-                write(place, cut(target, axis, low, high), part)
+                writes.append((place, cut(target, axis, low, high), part))
+    write_all(writes)
     return made
-
-
-def write(place: Place, target: Any, source: Any) -> None:
-    """Copy what there is to be copied."""
-    if 0 not in tuple(target.shape):
-        place.write(target, source)
 
 
 def cut(x: Any, axis: int, start: int, end: int) -> Any:

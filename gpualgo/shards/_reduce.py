@@ -56,7 +56,7 @@ def reduce(
         return whole
     where = source.places[full[0]]
     dtypes, _ = asked(
-        ga.reduce, where, source.on(full[0]), moved(init, where, source), op, axis=axes,
+        ga.reduce, where, source.on(full[0]), at_place(init, where, source), op, axis=axes,
         keepdims=keepdims, dtype=dtype,
     )  # fmt: skip
     acc = source.packed(dtypes)
@@ -104,10 +104,10 @@ def _whole(source: Argument, full: list[int]) -> Any:
     return source.packed([place.moved(x.shards[rank], library) for x in source.arrays])
 
 
-def moved(init: Any, place: Any, source: Argument) -> Any:
+def at_place(init: Any, place: Any, source: Argument) -> Any:
     """Return init with its arrays at a place."""
     if isinstance(init, tuple):
-        items = [moved(item, place, source) for item in init]
+        items = [at_place(item, place, source) for item in init]
         return getattr(type(init), "_make", tuple)(items)
     if hasattr(init, "__cuda_array_interface__") or type(init).__module__.startswith("torch"):
         return place.moved(init, source.first.library)

@@ -20,7 +20,8 @@ from gpualgo.shards._arguments import (
     taken,
     together,
 )
-from gpualgo.shards._reduce import moved
+from gpualgo.shards._devices import moved_all
+from gpualgo.shards._reduce import at_place
 
 
 def inclusive_scan(
@@ -70,7 +71,7 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
             refuse(where, "init is an array, and lines lie on several devices", "pass one value")
     elif first.size and len(order) > 1:
         place = places[order[0]]
-        begin = moved(init, place, source)
+        begin = at_place(init, place, source)
         dtypes, _ = asked(call, place, source.on(order[0]), begin, op, **options)
         if init is None and call is ga.exclusive_scan:
             init = as_operator(op, where, 2).identity_for(dtypes[0])
@@ -94,9 +95,11 @@ def _prefixes(
     )  # fmt: skip
     with place.running():
         x = source.packed(together(parts, place, source.first.library))
-        begin = moved(init, place, source)
+        begin = at_place(init, place, source)
         found, _ = leaves_of(ga.inclusive_scan(x, begin, op, axis=0, dtype=acc))
-    return {rank: [x[i : i + 1] for x in found] for i, rank in enumerate(order[1:])}
+    moves = [(source.places[rank], x[i : i + 1]) for i, rank in enumerate(order[1:]) for x in found]
+    moved = iter(moved_all(moves, source.first.library))
+    return {rank: [next(moved) for _ in found] for rank in order[1:]}
 
 
 def _along(source: Argument, rank: int, line: int, reverse: bool) -> Any:
@@ -111,14 +114,13 @@ def _along(source: Argument, rank: int, line: int, reverse: bool) -> Any:
 
 
 def _from(
-    call: Any, source: Argument, rank: int, prefix: list[Any] | None, init: Any, op: Any,
+    call: Any, source: Argument, rank: int, begin: list[Any] | None, init: Any, op: Any,
     options: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Return the scan of a shard, from what comes before it."""
     place, x = source.places[rank], source.on(rank)
-    if prefix is None:
-        return call(x, moved(init, place, source), op, **options)
-    begin = [place.moved(part, source.first.library) for part in prefix]
+    if begin is None:
+        return call(x, at_place(init, place, source), op, **options)
     if source.first.ndim > 1:
         rows = source.packed([part.reshape(tuple(part.shape[1:])) for part in begin])
         return call(x, rows, op, **options)

@@ -22,7 +22,7 @@ from gpualgo.shards._arguments import (
     refuse,
     taken,
 )
-from gpualgo.shards._devices import Place
+from gpualgo.shards._devices import Place, moved_all, write_all
 from gpualgo.shards._moving import cut
 from gpualgo.shards._shards import ShardedArray
 
@@ -231,18 +231,19 @@ def exchanged(
 
     Every device takes from those behind it first, so that no other is asked by all at once.
     """
-    count, library = len(runs), keys.first.library
-    arrived: list[list[Any]] = [[None] * count for _ in keys.places]
+    count = len(runs)
+    wanted, moves = [], []
     for step in range(count):
         for rank, place in enumerate(keys.places):
             source = (rank + step) % count
             begin, end = (int(row[source]) for row in borders[rank : rank + 2])
-
-            def piece(x: Any, place: Any = place, begin: int = begin, end: int = end) -> Any:
-                return place.moved(cut(x, 0, begin, end), library)
-
-            own, more = runs[source]
-            arrived[rank][source] = [piece(x) for x in own], [piece(x) for x in more]
+            wanted.append((rank, source))
+            moves += [(place, cut(x, 0, begin, end)) for part in runs[source] for x in part]
+    moved = iter(moved_all(moves, keys.first.library))
+    arrived: list[list[Any]] = [[None] * count for _ in keys.places]
+    for rank, source in wanted:
+        own, more = runs[source]
+        arrived[rank][source] = [next(moved) for _ in own], [next(moved) for _ in more]
     return arrived
 
 
@@ -298,7 +299,6 @@ def one_after_another(arrays: list[Any], place: Place, library: Any) -> Any:
     ends = list(accumulate(lengths, initial=0))
     dtype = view_of(arrays[0], "a piece").dtype
     target = place.empty((ends[-1],), dtype, library)
-    for x, start, end in zip(arrays, ends, ends[1:], strict=False):
-        if start < end:
-            place.write(cut(target, 0, start, end), x)
+    parts = zip(arrays, ends, ends[1:], strict=False)
+    write_all([(place, cut(target, 0, start, end), x) for x, start, end in parts])
     return target
