@@ -11,8 +11,8 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, staging
 from gpualgo._driver.driver import check
 
-# Of less than this memory stays held until its copy has run; of more the stream of its owner waits,
-# so that what is given back can be lent again.
+# Of less than this our own memory is held until its copy has run; of more the stream of its owner
+# waits, so that what is given back can be lent again.
 HELD_BYTES = 1 << 20
 
 
@@ -127,10 +127,12 @@ def move(copy: Copy) -> None:
         check(queued, "cuMemcpyPeerAsync")
 
 
-def copy_all(copies: Sequence[Copy]) -> None:
+def copy_all(copies: Sequence[Copy], are_ours: bool) -> None:
     """Queue copies, each on its target's stream, after what the source's has queued so far.
 
-    None of them waits for another but on the same stream, so that they go both ways at once.
+    None of them waits for another but on the same stream, so that they go both ways at once. What
+    is queued on the sources' streams from now on comes behind them; `are_ours`: small sources are
+    held instead, as nobody writes to them.
     """
     before: dict[Stream, list[Stream]] = {}
     behind: dict[Stream, list[Stream]] = {}
@@ -140,7 +142,7 @@ def copy_all(copies: Sequence[Copy]) -> None:
         if into == origin:
             continue
         _add(before, into, origin)
-        if size < HELD_BYTES:
+        if are_ours and size < HELD_BYTES:
             held.setdefault(into, []).append(source.owner)
         else:
             _add(behind, origin, into)

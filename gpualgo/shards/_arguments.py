@@ -37,23 +37,23 @@ class Argument(NamedTuple):
         return self.first.places
 
     @property
-    def ranks(self) -> range:
-        """All ranks."""
+    def seats(self) -> range:
+        """All seats: which of the devices, counted from 0."""
         return range(len(self.places))
 
     @property
     def full(self) -> list[int]:
-        """The ranks of the shards that have elements along the axis."""
-        return [rank for rank, length in enumerate(self.first.lengths) if length]
+        """The seats of the shards that have elements along the axis."""
+        return [seat for seat, length in enumerate(self.first.lengths) if length]
 
     @property
     def is_on_host(self) -> bool:
         """Whether shards are arrays of the host."""
         return self.places[0].number == CPU
 
-    def on(self, rank: int) -> Any:
-        """Return the shard of a rank, as the functions of one device take it."""
-        return self.packed([x.shards[rank] for x in self.arrays])
+    def on(self, seat: int) -> Any:
+        """Return the shard of a seat, as the functions of one device take it."""
+        return self.packed([x.shards[seat] for x in self.arrays])
 
     def packed(self, parts: Sequence[Any]) -> Any:
         """Return an argument that is built alike of other arrays."""
@@ -136,15 +136,15 @@ def asked(
     return found, request.problem.form
 
 
-def on_each(places: Sequence[Place], ranks: Iterable[int], call: Callable[[int], Any]) -> list[Any]:
-    """Return what a call gives for each rank, where its shard lies; none is waited for."""
+def on_each(places: Sequence[Place], seats: Iterable[int], call: Callable[[int], Any]) -> list[Any]:
+    """Return what a call gives for each of some seats, where its shard lies; none is waited for."""
     found = []
-    for rank in ranks:
-        with places[rank].running():
+    for seat in seats:
+        with places[seat].running():
             try:
-                found.append(call(rank))
+                found.append(call(seat))
             except MemoryError as error:
-                raise MemoryError(f"shard {rank} on {places[rank]}: {error}") from error
+                raise MemoryError(f"shard {seat} on {places[seat]}: {error}") from error
     return found
 
 
@@ -168,10 +168,10 @@ def built(results: Sequence[Any], places: Sequence[Place], axis: int) -> Any:
 
 
 def stacked(parts: Sequence[Any], place: Place, library: Any) -> Any:
-    """Return arrays of one shape one after another along a new first axis, at a place."""
+    """Return new arrays of one shape one after another along a new first axis, at a place."""
     first = view_of(np.asarray(parts[0]) if np.isscalar(parts[0]) else parts[0], "a part")
     whole = place.empty((len(parts), *first.shape), first.dtype, library)
-    write_all([(place, whole[i : i + 1], part) for i, part in enumerate(parts)])
+    write_all([(place, whole[i : i + 1], part) for i, part in enumerate(parts)], are_ours=True)
     return whole
 
 

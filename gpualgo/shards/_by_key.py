@@ -13,9 +13,10 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
 from gpualgo.shards._arguments import Argument, asked, built, on_each, refuse, taken
+from gpualgo.shards._moving import Piece, joined
 from gpualgo.shards._select import counted
 from gpualgo.shards._shards import ShardedArray
-from gpualgo.shards._sort import Piece, exchanged, joined
+from gpualgo.shards._sort import exchanged
 from gpualgo.shards._splitters import Runs, cuts
 
 _WHERE = "reduce_by_key"
@@ -56,18 +57,18 @@ def reduce_by_key(
         return _split(parts, names, source)
 
     parts = counted(
-        ga.reduce_by_key, names, lambda rank: (names.on(rank), source.on(rank), None, op),
+        ga.reduce_by_key, names, lambda seat: (names.on(seat), source.on(seat), None, op),
         tuple(dtypes), packed, dtype=acc,
     )  # fmt: skip
     count = len(names.arrays)
     runs: list[Piece] = [(own[:count], own[count:]) for own in parts]
     arrived = _by_ranges(names, runs)
 
-    def merged(rank: int) -> Any:
-        own = joined(arrived[rank], names.places[rank], first.library)
+    def merged(seat: int) -> Any:
+        own = joined(arrived[seat], names.places[seat], first.library)
         return ga.reduce_by_key(names.packed(own[0]), source.packed(own[1]), init, op, dtype=acc)
 
-    return built(on_each(names.places, names.ranks, merged), names.places, 0)
+    return built(on_each(names.places, names.seats, merged), names.places, 0)
 
 
 def _split(parts: list[Any], keys: Argument, x: Argument) -> tuple[Any, Any]:

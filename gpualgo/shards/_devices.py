@@ -75,10 +75,11 @@ Write = tuple[Place, Any, Any]
 """A place, an array there, and one of as many elements, wherever it is."""
 
 
-def write_all(writes: Sequence[Write]) -> None:
+def write_all(writes: Sequence[Write], are_ours: bool = False) -> None:
     """Copy arrays into others; nobody waits for what goes between GPUs, nor do these copies.
 
-    Arrays of the host are read before this returns, and written as well.
+    Arrays of the host are read before this returns, and written as well. Whoever writes to a source
+    afterwards does so behind its copy; `are_ours`: nobody does.
     """
     copies, late = [], list[tuple[Any, Any]]()
     for place, target, source in writes:
@@ -99,12 +100,14 @@ def write_all(writes: Sequence[Write]) -> None:
     if copies:
         from gpualgo._driver import peers
 
-        peers.copy_all(copies)
+        peers.copy_all(copies, are_ours)
     for target, beside in late:
         ga.copy(beside, out=target)
 
 
-def moved_all(moves: Sequence[tuple[Place, Any]], library: Any) -> list[Any]:
+def moved_all(
+    moves: Sequence[tuple[Place, Any]], library: Any, are_ours: bool = False
+) -> list[Any]:
     """Return arrays at places, of the elements of others: those themselves that lie there."""
     found, writes = [], []
     for place, x in moves:
@@ -114,7 +117,7 @@ def moved_all(moves: Sequence[tuple[Place, Any]], library: Any) -> list[Any]:
             writes.append((place, made, x))
             x = made
         found.append(x)
-    write_all(writes)
+    write_all(writes, are_ours)
     return found
 
 

@@ -49,16 +49,16 @@ def histogram(
         bins = on_host(bins)
     ranges = _ranges(source, bins, range)
 
-    def options(rank: int) -> dict[str, Any]:
-        own = beside.on(rank) if isinstance(beside, Argument) else beside
+    def options(seat: int) -> dict[str, Any]:
+        own = beside.on(seat) if isinstance(beside, Argument) else beside
         return {"weights": own, "axis": axes, "dtype": dtype}
 
     (found, *_), _ = asked(ga.histogram, places[0], source.on(0), bins, ranges, **options(0))
     if weights is None:
         arguments.counter_dtype(found, math.prod(first.shape[a] for a in axes))
     parts = on_each(
-        places, source.ranks,
-        lambda rank: ga.histogram(source.on(rank), bins, ranges, **options(rank)),
+        places, source.seats,
+        lambda seat: ga.histogram(source.on(seat), bins, ranges, **options(seat)),
     )  # fmt: skip
     if first.axis not in axes:
         return built(parts, places, first.axis - sum(a < first.axis for a in axes))
@@ -101,10 +101,10 @@ def _is_number(one: Any) -> bool:
 def _ends(source: Argument, dim: int, name: str) -> tuple[Any, Any]:
     """Return the least and the greatest sample of a dimension, once they are there."""
     x = source.arrays[dim]
-    full = [rank for rank, shard in enumerate(x.shards) if 0 not in tuple(shard.shape)]
+    full = [seat for seat, shard in enumerate(x.shards) if 0 not in tuple(shard.shape)]
     if not full:
         return 0, 1
-    found = on_each(x.places, full, lambda rank: ga.minmax(x.shards[rank]))
+    found = on_each(x.places, full, lambda seat: ga.minmax(x.shards[seat]))
     ends = all_on_host([end for pair in found for end in pair])
     low, high = (np.stack(ends[side::2]) for side in (0, 1))
     least, greatest = low.min(), high.max()  # NaN where there is one

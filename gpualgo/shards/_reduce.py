@@ -73,13 +73,13 @@ def reduce(
 
 
 def aggregates(
-    source: Argument, ranks: list[int], op: Any, axes: tuple[int, ...], dtypes: Dtypes
+    source: Argument, seats: list[int], op: Any, axes: tuple[int, ...], dtypes: Dtypes
 ) -> list[Any]:
     """Return what shards come to along axes."""
     acc = source.packed(dtypes)
     return on_each(
-        source.places, ranks,
-        lambda rank: ga.reduce(source.on(rank), None, op, axis=axes, dtype=acc),
+        source.places, seats,
+        lambda seat: ga.reduce(source.on(seat), None, op, axis=axes, dtype=acc),
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _apart(
         refuse(_WHERE, "init is an array, and the result would be sharded", "pass one value")
     options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
     found = on_each(
-        source.places, source.ranks, lambda rank: ga.reduce(source.on(rank), init, op, **options)
+        source.places, source.seats, lambda seat: ga.reduce(source.on(seat), init, op, **options)
     )
     own = source.first.axis
     return built(found, source.places, own if keepdims else own - sum(a < own for a in axes))
@@ -100,8 +100,8 @@ def _apart(
 def _whole(source: Argument, full: list[int]) -> Any:
     """Return all elements, of which one shard at most has any, on the first device."""
     place, library = source.places[0], source.first.library
-    rank = full[0] if full else 0
-    return source.packed([place.moved(x.shards[rank], library) for x in source.arrays])
+    seat = full[0] if full else 0
+    return source.packed([place.moved(x.shards[seat], library) for x in source.arrays])
 
 
 def at_place(init: Any, place: Any, source: Argument) -> Any:

@@ -78,8 +78,8 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
         begins = _prefixes(source, order, init, op, line, reverse, dtypes)
         options["dtype"] = source.packed(dtypes)
     found = on_each(
-        places, source.ranks,
-        lambda rank: _from(call, source, rank, begins.get(rank), init, op, options),
+        places, source.seats,
+        lambda seat: _from(call, source, seat, begins.get(seat), init, op, options),
     )  # fmt: skip
     return built(found, places, first.axis)
 
@@ -91,34 +91,34 @@ def _prefixes(
     place, acc = source.places[0], source.packed(dtypes)
     parts = on_each(
         source.places, order[:-1],
-        lambda rank: ga.reduce(_along(source, rank, line, reverse), None, op, axis=line, dtype=acc),
+        lambda seat: ga.reduce(_along(source, seat, line, reverse), None, op, axis=line, dtype=acc),
     )  # fmt: skip
     with place.running():
         x = source.packed(together(parts, place, source.first.library))
         begin = at_place(init, place, source)
         found, _ = leaves_of(ga.inclusive_scan(x, begin, op, axis=0, dtype=acc))
-    moves = [(source.places[rank], x[i : i + 1]) for i, rank in enumerate(order[1:]) for x in found]
-    moved = iter(moved_all(moves, source.first.library))
-    return {rank: [next(moved) for _ in found] for rank in order[1:]}
+    moves = [(source.places[seat], x[i : i + 1]) for i, seat in enumerate(order[1:]) for x in found]
+    moved = iter(moved_all(moves, source.first.library, are_ours=True))
+    return {seat: [next(moved) for _ in found] for seat in order[1:]}
 
 
-def _along(source: Argument, rank: int, line: int, reverse: bool) -> Any:
+def _along(source: Argument, seat: int, line: int, reverse: bool) -> Any:
     """Return a shard in the order in which it is gone through."""
     if not reverse:
-        return source.on(rank)
+        return source.on(seat)
     back = (*(slice(None),) * line, slice(None, None, -1))
-    parts = [x.shards[rank] for x in source.arrays]
+    parts = [x.shards[seat] for x in source.arrays]
     if source.first.library.name == "torch":  # whose tensors have no negative strides
         parts = [ga.lazy.asarray(part) for part in parts]
     return source.packed([part[back] for part in parts])
 
 
 def _from(
-    call: Any, source: Argument, rank: int, begin: list[Any] | None, init: Any, op: Any,
+    call: Any, source: Argument, seat: int, begin: list[Any] | None, init: Any, op: Any,
     options: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Return the scan of a shard, from what comes before it."""
-    place, x = source.places[rank], source.on(rank)
+    place, x = source.places[seat], source.on(seat)
     if begin is None:
         return call(x, at_place(init, place, source), op, **options)
     if source.first.ndim > 1:
@@ -129,7 +129,7 @@ def _from(
     if source.form is None:
         return call(x, begin[0], op, **options)
     # Numbers of a tuple that lie on a GPU stand for a row each: so here for one row.
-    wide = source.packed([shard.shards[rank].reshape((1, -1)) for shard in source.arrays])
+    wide = source.packed([shard.shards[seat].reshape((1, -1)) for shard in source.arrays])
     found, form = leaves_of(call(wide, source.packed(begin), op, **{**options, "axis": 1}))
     assert form is not None
     return form.packed([part.reshape(-1) for part in found])

@@ -32,7 +32,7 @@ def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) ->
     axes = checks.axes_of(checks.plain_axes(axis, "count"), source.first.ndim, "count")
     keepdims = checks.flag(keepdims, "keepdims", "count")
     parts = on_each(
-        source.places, source.ranks, lambda rank: call(rank, axis=axes, keepdims=keepdims)
+        source.places, source.seats, lambda seat: call(seat, axis=axes, keepdims=keepdims)
     )
     own = source.first.axis
     if own not in axes:
@@ -49,12 +49,12 @@ def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
     source, line = _line(source, axis, "find")
     if axis is None:
         source, call = _asked("find", *_flat_pair(x, predicate))
-    parts = on_each(source.places, source.ranks, lambda rank: call(rank, axis=line))
+    parts = on_each(source.places, source.seats, lambda seat: call(seat, axis=line))
     if line != source.first.axis:
         own = source.first.axis
         return built(parts, source.places, own - (line < own))
     starts = source.first.starts
-    parts = on_each(source.places, source.ranks, lambda rank: _found(parts[rank], starts[rank]))
+    parts = on_each(source.places, source.seats, lambda seat: _found(parts[seat], starts[seat]))
     return _folded(source, parts, _first_found)
 
 
@@ -85,9 +85,9 @@ def _asked(where: str, x: Any, predicate: Any) -> tuple[Argument, Any]:
     """Return what is looked at, and the call on a shard."""
     source, function = taken(x, where), getattr(ga, where)
     if is_function(predicate, where):
-        return source, lambda rank, **options: function(source.on(rank), predicate, **options)
+        return source, lambda seat, **options: function(source.on(seat), predicate, **options)
     mark = taken(predicate, where, "predicate", source.first)
-    return source, lambda rank, **options: function(source.on(rank), mark.on(rank), **options)
+    return source, lambda seat, **options: function(source.on(seat), mark.on(seat), **options)
 
 
 def _line(source: Argument, axis: Any, where: str) -> tuple[Argument, int]:
@@ -116,12 +116,12 @@ def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     own, shape = source.first.axis, source.first.shape
     if own not in axes:
         parts = on_each(
-            source.places, source.ranks,
-            lambda rank: ga.minmax(source.on(rank), axes, keepdims=keepdims),
+            source.places, source.seats,
+            lambda seat: ga.minmax(source.on(seat), axes, keepdims=keepdims),
         )  # fmt: skip
         return built(parts, source.places, own if keepdims else own - sum(a < own for a in axes))
-    ranks = source.full or [0]
-    parts = on_each(source.places, ranks, lambda rank: ga.minmax(source.on(rank), axes))
+    seats = source.full or [0]
+    parts = on_each(source.places, seats, lambda seat: ga.minmax(source.on(seat), axes))
     place = source.places[0]
     with place.running():
         low, high = together(parts, place, source.first.library)
@@ -154,8 +154,8 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     first = source.first
     if line != first.axis:
         parts = on_each(
-            source.places, source.ranks,
-            lambda rank: function(source.on(rank), line, keepdims=keepdims),
+            source.places, source.seats,
+            lambda seat: function(source.on(seat), line, keepdims=keepdims),
         )  # fmt: skip
         return built(parts, source.places, first.axis - (line < first.axis and not keepdims))
     if first.ndim > 1:
@@ -163,10 +163,10 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
             where, f"the rows along axis {line} are cut, in shape {first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",
         )  # fmt: skip
-    ranks, starts, place = source.full or [0], first.starts, source.places[0]
-    parts = on_each(source.places, ranks, lambda rank: _extreme_of(function, source, rank))
+    seats, starts, place = source.full or [0], first.starts, source.places[0]
+    parts = on_each(source.places, seats, lambda seat: _extreme_of(function, source, seat))
     indices = on_each(
-        source.places, ranks, lambda rank: shifted(parts[ranks.index(rank)][1], starts[rank])
+        source.places, seats, lambda seat: shifted(parts[seats.index(seat)][1], starts[seat])
     )
     with place.running():
         values = stacked([own[0] for own in parts], place, first.library)
@@ -175,8 +175,8 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     return found.reshape((1,) * whole.first.ndim) if keepdims else found
 
 
-def _extreme_of(function: Any, source: Argument, rank: int) -> tuple[Any, Any]:
+def _extreme_of(function: Any, source: Argument, seat: int) -> tuple[Any, Any]:
     """Return a shard's extreme element and its index."""
-    x = source.on(rank)
+    x = source.on(seat)
     index = function(x)
     return taken_at(x, index), index

@@ -36,8 +36,8 @@ def select(x: Any, predicate: Any) -> Any:
         mark = taken(predicate, _WHERE, "predicate", source.first).flat(_WHERE)
     source = source.flat(_WHERE)
 
-    def arguments(rank: int) -> tuple[Any, ...]:
-        return source.on(rank), predicate if mark is None else mark.on(rank)
+    def arguments(seat: int) -> tuple[Any, ...]:
+        return source.on(seat), predicate if mark is None else mark.on(seat)
 
     (*dtypes, _), _ = asked(ga.select, source.places[0], *arguments(0))
     kept = counted(ga.select, source, arguments, tuple(dtypes), source.packed)
@@ -59,19 +59,19 @@ def counted(
     On GPUs all calls are queued, into room for as many elements as there are, before the first
     length is waited for.
     """
-    first, ranks = source.first, source.ranks
+    first, seats = source.first, source.seats
     if source.is_on_host:
-        found = on_each(first.places, ranks, lambda rank: function(*arguments(rank), **options))
+        found = on_each(first.places, seats, lambda seat: function(*arguments(seat), **options))
         return [leaves_of(result)[0] for result in found]
 
-    def queued(rank: int) -> list[Any]:
-        place, length = first.places[rank], first.lengths[rank]
+    def queued(seat: int) -> list[Any]:
+        place, length = first.places[seat], first.lengths[seat]
         outs = [place.empty((length,), dtype, first.library) for dtype in dtypes]
         count = place.empty((), _COUNT, first.library)
-        function(*arguments(rank), out=packed(outs), out_count=count, **options)
+        function(*arguments(seat), out=packed(outs), out_count=count, **options)
         return [*outs, count]
 
-    made = on_each(first.places, ranks, queued)
+    made = on_each(first.places, seats, queued)
     counts = all_on_host([count for *_, count in made])
     return [
         [cut(out, 0, 0, int(count)) for out in outs]

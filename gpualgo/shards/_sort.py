@@ -22,12 +22,9 @@ from gpualgo.shards._arguments import (
     refuse,
     taken,
 )
-from gpualgo.shards._devices import Place, moved_all, write_all
-from gpualgo.shards._moving import cut
+from gpualgo.shards._devices import Place, moved_all
+from gpualgo.shards._moving import Piece, cut, joined
 from gpualgo.shards._shards import ShardedArray
-
-Piece = tuple[list[Any], list[Any]]
-"""Sorted keys and what moves along, an array for each number."""
 
 
 class Order(NamedTuple):
@@ -100,16 +97,16 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
         )
     if line != first.axis:
         found_rows = on_each(
-            first.places, taken_keys.ranks,
-            lambda rank: ga.argsort(taken_keys.on(rank), **options),
+            first.places, taken_keys.seats,
+            lambda seat: ga.argsort(taken_keys.on(seat), **options),
         )  # fmt: skip
         return built(found_rows, first.places, first.axis)
     _one_row(taken_keys, line, where)
     starts, library = first.starts, first.library
     moved = on_each(
-        first.places, taken_keys.ranks,
-        lambda rank: _positions(
-            first.places[rank], starts[rank], first.lengths[rank], found, library
+        first.places, taken_keys.seats,
+        lambda seat: _positions(
+            first.places[seat], starts[seat], first.lengths[seat], found, library
         ),
     )  # fmt: skip
     beside = Argument((ShardedArray(moved, first.places, 0),), None, "values")
@@ -159,14 +156,14 @@ def _sort(where: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
         moved = moved if source.first.ndim == given.ndim else moved.flat(where)
     first, call = source.first, ga.sort if where == "sort" else ga.radix_sort
 
-    def options(rank: int) -> dict[str, Any]:
-        own = None if moved is None else moved.on(rank)
+    def options(seat: int) -> dict[str, Any]:
+        own = None if moved is None else moved.on(seat)
         return {"values": own, "axis": line, **order.options}
 
     asked(call, source.places[0], source.on(0), **options(0))
     if line != first.axis:
         rows = on_each(
-            first.places, source.ranks, lambda rank: call(source.on(rank), **options(rank))
+            first.places, source.seats, lambda seat: call(source.on(seat), **options(seat))
         )
         apart = [row if moved is not None else (row, None) for row in rows]
         found = [built([one[0] for one in apart], first.places, first.axis)]
@@ -191,21 +188,21 @@ def _long_row(keys: Argument, values: Argument | None, order: Order) -> list[Pie
     arrived = exchanged(keys, runs, borders)
     runs.clear()
     return on_each(
-        keys.places, keys.ranks,
-        lambda rank: _merged(arrived[rank], keys, values, order, keys.places[rank]),
+        keys.places, keys.seats,
+        lambda seat: _merged(arrived[seat], keys, values, order, keys.places[seat]),
     )  # fmt: skip
 
 
 def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
     """Return each shard sorted."""
 
-    def call(rank: int) -> Piece:
+    def call(seat: int) -> Piece:
         if values is None:
-            return leaves_of(ga.radix_sort(keys.on(rank), **order.options))[0], []
-        found = ga.radix_sort(keys.on(rank), values.on(rank), **order.options)
+            return leaves_of(ga.radix_sort(keys.on(seat), **order.options))[0], []
+        found = ga.radix_sort(keys.on(seat), values.on(seat), **order.options)
         return leaves_of(found[0])[0], leaves_of(found[1])[0]
 
-    return on_each(keys.places, keys.ranks, call)
+    return on_each(keys.places, keys.seats, call)
 
 
 def cut_runs(
@@ -234,16 +231,16 @@ def exchanged(
     count = len(runs)
     wanted, moves = [], []
     for step in range(count):
-        for rank, place in enumerate(keys.places):
-            source = (rank + step) % count
-            begin, end = (int(row[source]) for row in borders[rank : rank + 2])
-            wanted.append((rank, source))
+        for seat, place in enumerate(keys.places):
+            source = (seat + step) % count
+            begin, end = (int(row[source]) for row in borders[seat : seat + 2])
+            wanted.append((seat, source))
             moves += [(place, cut(x, 0, begin, end)) for part in runs[source] for x in part]
-    moved = iter(moved_all(moves, keys.first.library))
+    moved = iter(moved_all(moves, keys.first.library, are_ours=True))
     arrived: list[list[Any]] = [[None] * count for _ in keys.places]
-    for rank, source in wanted:
+    for seat, source in wanted:
         own, more = runs[source]
-        arrived[rank][source] = [next(moved) for _ in own], [next(moved) for _ in more]
+        arrived[seat][source] = [next(moved) for _ in own], [next(moved) for _ in more]
     return arrived
 
 
@@ -278,27 +275,3 @@ def _both(a: Piece, b: Piece, keys: Argument, values: Argument | None, order: Or
 
 def _apart(found: Any) -> Piece:
     return leaves_of(found[0])[0], leaves_of(found[1])[0]
-
-
-def joined(pieces: list[Piece], place: Place, library: Any) -> Piece:
-    """Return pieces one after another in new memory."""
-
-    def whole(arrays: list[Any]) -> Any:
-        if len(arrays) == 1:
-            return place.moved(arrays[0], library)
-        return one_after_another(arrays, place, library)
-
-    own = [whole([piece[0][i] for piece in pieces]) for i in range(len(pieces[0][0]))]
-    more = [whole([piece[1][i] for piece in pieces]) for i in range(len(pieces[0][1]))]
-    return own, more
-
-
-def one_after_another(arrays: list[Any], place: Place, library: Any) -> Any:
-    """Return arrays of one dimension as one, at a place."""
-    lengths = [x.shape[0] for x in arrays]
-    ends = list(accumulate(lengths, initial=0))
-    dtype = view_of(arrays[0], "a piece").dtype
-    target = place.empty((ends[-1],), dtype, library)
-    parts = zip(arrays, ends, ends[1:], strict=False)
-    write_all([(place, cut(target, 0, start, end), x) for x, start, end in parts])
-    return target

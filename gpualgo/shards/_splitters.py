@@ -45,21 +45,21 @@ class Runs:
 
     def at(self, places: Sequence[np.ndarray[Any, Any]]) -> list[list[np.ndarray[Any, Any]]]:
         """Return the keys of each run at some places: for each run an array for each number."""
-        ranks = [rank for rank in self.keys.ranks if len(places[rank])]
+        seats = [seat for seat in self.keys.seats if len(places[seat])]
         found = on_each(
-            self.keys.places, ranks,
-            lambda rank: [at_places(x, rank, places[rank]) for x in self.keys.arrays],
+            self.keys.places, seats,
+            lambda seat: [at_places(x, seat, places[seat]) for x in self.keys.arrays],
         )  # fmt: skip
         flat = iter(all_on_host([part for parts in found for part in parts]))
         of_none = [np.empty(0, x.dtype) for x in self.keys.arrays]
         return [
-            [next(flat) for _ in of_none] if rank in ranks else of_none for rank in self.keys.ranks
+            [next(flat) for _ in of_none] if seat in seats else of_none for seat in self.keys.seats
         ]
 
 
-def at_places(x: Any, rank: int, places: np.ndarray[Any, Any]) -> Any:
+def at_places(x: Any, seat: int, places: np.ndarray[Any, Any]) -> Any:
     """Return what a shard of a sharded array has at some places, on its device."""
-    shard, place = x.shards[rank], x.places[rank]
+    shard, place = x.shards[seat], x.places[seat]
     if place.number == CPU:
         return shard[places]
     where = place.moved(places, x.library)
@@ -86,9 +86,9 @@ def _round(runs: Runs, ranks: Sequence[int], ends: list[Ends]) -> list[Ends]:
     wide = list(dict.fromkeys(own for own in ends if _open(own) > few))
     widths = {own: -(-_open(own) // max(SAMPLES, 16 * len(runs.lengths))) for own in wide}
 
-    def places(own: Ends, rank: int) -> np.ndarray[Any, Any]:
+    def places(own: Ends, seat: int) -> np.ndarray[Any, Any]:
         width = widths[own]
-        return np.arange(own[0][rank] + width - 1, own[1][rank], width)
+        return np.arange(own[0][seat] + width - 1, own[1][seat], width)
 
     orders = dict(zip(wide, _orders(runs, wide, places), strict=True))
     found = []
@@ -110,7 +110,7 @@ def _moved(low: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
 def _last(runs: Runs, ranks: Sequence[int], ends: list[Ends]) -> np.ndarray[Any, Any]:
     """Return cuts by a look at all that is still open."""
     all_ends = list(dict.fromkeys(ends))
-    found = _orders(runs, all_ends, lambda own, rank: np.arange(own[0][rank], own[1][rank]))
+    found = _orders(runs, all_ends, lambda own, seat: np.arange(own[0][seat], own[1][seat]))
     orders = dict(zip(all_ends, found, strict=True))
     rows = []
     for rank, (low, high) in zip(ranks, ends, strict=True):
@@ -124,8 +124,8 @@ def _orders(
     runs: Runs, several: Sequence[Ends], places: Callable[[Ends, int], np.ndarray[Any, Any]]
 ) -> list[np.ndarray[Any, Any]]:
     """Return the stable order of the keys at some places, run after run, for each of several."""
-    ranks = runs.keys.ranks
-    wanted = [[places(own, rank) for own in several] for rank in ranks]
+    seats = runs.keys.seats
+    wanted = [[places(own, seat) for own in several] for seat in seats]
     empty = [np.empty(0, np.int64)]
     found = runs.at([np.concatenate(own or empty).astype(np.int64) for own in wanted])
     apart = []  # for each run, for each number, the keys of each of several
@@ -134,7 +134,7 @@ def _orders(
         apart.append([np.split(part, borders) for part in parts])
     return [
         runs.order([
-            np.concatenate([apart[rank][part][number] for rank in ranks])
+            np.concatenate([apart[seat][part][number] for seat in seats])
             for part in range(len(runs.keys.arrays))
         ])
         for number in range(len(several))

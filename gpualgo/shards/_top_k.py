@@ -9,7 +9,7 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._pipeline import checks
 from gpualgo.shards._arguments import asked, built, on_each, refuse, taken
-from gpualgo.shards._sort import one_after_another
+from gpualgo.shards._moving import one_after_another
 
 _WHERE = "top_k"
 
@@ -32,7 +32,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
     options: dict[str, Any] = {"axis": line, "mode": mode}
     k = checks.integer(k, "k", _WHERE)
     if line != first.axis:
-        found = on_each(places, source.ranks, lambda rank: ga.top_k(source.on(rank), k, **options))
+        found = on_each(places, source.seats, lambda seat: ga.top_k(source.on(seat), k, **options))
         return built(found, places, first.axis)
     length = first.shape[line]
     if first.ndim > 1:
@@ -49,11 +49,11 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
         with places[0].running():
             return ga.top_k(source.on(0), k, **options)
     found = on_each(
-        places, source.ranks,
-        lambda rank: ga.top_k(source.on(rank), min(k, first.lengths[rank]), **options),
+        places, source.seats,
+        lambda seat: ga.top_k(source.on(seat), min(k, first.lengths[seat]), **options),
     )  # fmt: skip
     starts, place, library = first.starts, places[0], first.library
-    indices = on_each(places, source.ranks, lambda rank: shifted(found[rank][1], starts[rank]))
+    indices = on_each(places, source.seats, lambda seat: shifted(found[seat][1], starts[seat]))
     with place.running():
         values = one_after_another([own[0] for own in found], place, library)
         whole = one_after_another(indices, place, library)

@@ -30,8 +30,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
     assert first is not None  # or nobody would have come here
     places = first.places
 
-    def call(rank: int) -> Any:
-        own = [x.on(rank) if isinstance(x, Argument) else x for x in given]
+    def call(seat: int) -> Any:
+        own = [x.on(seat) if isinstance(x, Argument) else x for x in given]
         return ga.transform(op, *own, dtype=dtype)
 
     return built(on_each(places, range(len(places)), call), places, first.axis)
