@@ -62,7 +62,7 @@ def radix_sort(
     Notes
     -----
     Each device sorts its shard. Samples, and then keys, of all tell where each sorted run has to be
-    cut: three rounds for 2^31 keys, each waited for. Pieces go to the devices that they belong to,
+    cut: four rounds for 2^31 keys, each waited for. Pieces go to the devices that they belong to,
     and are merged there pair by pair: an element is read and written log2 P times more. With bits
     they are sorted once more instead. Each device needs room for what it sorts three times.
     """
