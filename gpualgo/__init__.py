@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gpualgo._arrays.device_array import DeviceArray
     from gpualgo._arrays.empty_pinned import empty_pinned
     from gpualgo._arrays.from_pointer import from_pointer
+    from gpualgo.shards import ShardedArray, distribute
 
 __version__ = "0.1.0"
 
@@ -58,6 +59,7 @@ __all__ = [
     "Operator",
     "Plan",
     "ReducedByKey",
+    "ShardedArray",
     "TopK",
     "__version__",
     "adjacent_difference",
@@ -67,6 +69,7 @@ __all__ = [
     "copy",
     "count",
     "default_device",
+    "distribute",
     "empty_pinned",
     "exclusive_scan",
     "exclusive_scan_by_key",
@@ -111,9 +114,11 @@ _LAZY = {
     "Plan": "_api.prepare",
     "TopK": "_algorithms.top_k",
     "ReducedByKey": "_algorithms.by_key",
+    "ShardedArray": "shards",
     "adjacent_difference": "_algorithms.adjacent_difference",
     "copy": "_algorithms.transform.copying",
     "count": "_algorithms.find",
+    "distribute": "shards",
     "empty_pinned": "_arrays.empty_pinned",
     "exclusive_scan_by_key": "_algorithms.by_key",
     "explain": "_api.explain",

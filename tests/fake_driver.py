@@ -48,6 +48,7 @@ class FakeDriver:
     CUdevice_attribute = CUlaunchAttributeID = CUpointer_attribute = _Names()
     CUfunction = CUstream = staticmethod(int)
     CUmemAllocationType = CUmemLocationType = CUmemPool_attribute = _Names()
+    CUmemAccess_flags = _Names()
     CUlaunchConfig = SimpleNamespace
     cuuint64_t = int
 
@@ -57,6 +58,7 @@ class FakeDriver:
         self.is_done = True  # what was queued has run
         self.device_of_stream: dict[int, int] = {}
         self.current = 0
+        self.are_peers = True  # GPUs reach each other's memory
         self.page_locked: dict[int, int] = {}  # sizes, by address
         self.on_launch: Callable[[], None] = lambda: None
         self._memory: dict[int, Any] = {}
@@ -89,6 +91,13 @@ class FakeDriver:
     @staticmethod
     def CUmemPoolProps() -> Any:
         return SimpleNamespace(location=SimpleNamespace())
+
+    @staticmethod
+    def CUmemAccessDesc() -> Any:
+        return SimpleNamespace(location=SimpleNamespace())
+
+    def cuDeviceCanAccessPeer(self, own: int, other: int) -> tuple[int, int]:
+        return 0, int(self.are_peers)
 
     def cuLibraryGetGlobal(self, library: int, name: bytes) -> tuple[int, int, int]:
         return 0, 0xABC, 512

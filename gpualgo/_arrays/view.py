@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._base import dtypes, recording
-from gpualgo._base.errors import Elsewhere
+from gpualgo._base.errors import OnDask, OnShards
 from gpualgo._base.extents import bounds, dense_strides
 from gpualgo._driver.default_device import CPU
 
@@ -159,7 +159,9 @@ def _find_viewer(x: Any, where: str) -> Any:
         raise TypeError(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
     package = cls.__module__.partition(".")[0]
     if package == "dask" and hasattr(x, "__dask_graph__"):
-        raise Elsewhere(where)
+        raise OnDask(where)
+    if cls.__name__ == "ShardedArray" and package == "gpualgo":
+        raise OnShards(where)
     module = _MODULES.get(package)
     viewer: Any = None
     if isinstance(x, np.ndarray):

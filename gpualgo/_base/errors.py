@@ -14,7 +14,36 @@ class CompileError(RuntimeError):
 
 
 class Elsewhere(TypeError):
-    """An array is of a library whose arrays another layer takes: dask's, of which each is many."""
+    """An array is of a library whose arrays another layer takes, of which each is many."""
+
+    kind = "an array"
+    module = ""
+
+    def call(self, name: str, out: Any, stream: Any, /, *args: Any, **options: Any) -> Any:
+        """Return what the function of that name does there, which has neither out nor stream."""
+        from importlib import import_module
+
+        function = getattr(import_module(self.module), name, None)
+        if function is None:
+            raise self
+        for argument, value in (("out", out), ("stream", stream)):
+            if value is not None:
+                raise TypeError(
+                    f"{name}: {argument}= was given with {self.kind}, whose result is in new "
+                    f"memory; leave {argument} out"
+                )
+        try:
+            return function(*args, **options)
+        except Exception as error:
+            error.__suppress_context__ = True  # that it was asked for here tells nobody anything
+            raise
+
+
+class OnDask(Elsewhere):
+    """A dask array."""
+
+    kind = "a dask array"
+    module = "gpualgo.dask"
 
     def __init__(self, where: str) -> None:
         super().__init__(
@@ -22,18 +51,15 @@ class Elsewhere(TypeError):
             "gpualgo.dask); pass x.compute() if one machine holds it"
         )
 
-    def call(self, name: str, out: Any, stream: Any, /, *args: Any, **options: Any) -> Any:
-        """Return what the function of that name does there, which has neither out nor stream."""
-        for argument, value in (("out", out), ("stream", stream)):
-            if value is not None:
-                raise TypeError(
-                    f"{name}: {argument}= was given with a dask array, whose result is a dask "
-                    f"array of new chunks; leave {argument} out"
-                )
-        from importlib import import_module
 
-        try:
-            return getattr(import_module("gpualgo.dask"), name)(*args, **options)
-        except Exception as error:
-            error.__suppress_context__ = True  # that it was asked for here tells nobody anything
-            raise
+class OnShards(Elsewhere):
+    """A `gpualgo.ShardedArray`."""
+
+    kind = "a ShardedArray"
+    module = "gpualgo.shards"
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} is a ShardedArray, and this is not among the functions that take one (see "
+            "docs/scale.md); pass x.gather() if one device holds it"
+        )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 Read: TypeAlias = Callable[[int, int], Any]
 """A run and a place in it: its key there, as something that `<` compares."""
 Count: TypeAlias = Callable[[int, Any, bool, int, int], int]
@@ -100,3 +102,30 @@ def _bisecting(read: Read) -> Count:
         return low
 
     return count
+
+
+def narrowed(
+    lengths: Sequence[int], rank: int, width: int, order: np.ndarray[Any, Any]
+) -> tuple[list[int], list[int]]:
+    """Return where each run is cut for a rank at least and at most, as samples tell.
+
+    Of each run the last of every `width` elements is a sample; `order` is the stable order of all
+    samples, run after run. Up to a sample with which c are at it or before there are c · width
+    elements, and fewer than width more in each run.
+    """
+    counts = [length // width for length in lengths]
+    runs = np.repeat(np.arange(len(lengths)), counts)[order]
+    below = max(0, (rank - len(lengths) * (width - 1)) // width)
+    low = np.bincount(runs[:below], minlength=len(lengths)) * width
+    above = -(-rank // width)
+    if above > len(runs):
+        return low.tolist(), list(lengths)
+    high = np.bincount(runs[:above], minlength=len(lengths)) * width + (width - 1)
+    return low.tolist(), np.minimum(high, lengths).tolist()
+
+
+def cut_in_order(lengths: Sequence[int], rank: int, order: np.ndarray[Any, Any]) -> list[int]:
+    """Return how many elements of each run are among the least ones: `order` is that of all."""
+    runs = np.repeat(np.arange(len(lengths)), lengths)[order[:rank]]
+    found: list[int] = np.bincount(runs, minlength=len(lengths)).tolist()
+    return found

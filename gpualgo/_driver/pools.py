@@ -49,6 +49,16 @@ class Pool:
         self._lent[address] = buffer
         return address
 
+    def open_to(self, ordinal: int) -> None:
+        """Let another GPU reach what the pool of our own lends, now and later."""
+        api = driver.api()
+        access = api.CUmemAccessDesc()
+        access.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        access.location.id = ordinal
+        access.flags = api.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        with self._context.outside_capture():
+            check(api.cuMemPoolSetAccess(self._pool(), [access], 1), "cuMemPoolSetAccess")
+
     def free(self, address: int, stream: int) -> None:
         """Take memory back once the stream's earlier work is done."""
         buffer = self._lent.pop(address, None) if self._lent else None

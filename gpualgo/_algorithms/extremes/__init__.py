@@ -12,6 +12,7 @@ from gpualgo._algorithms.extremes.problem import (
 )
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
+from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
@@ -74,7 +75,10 @@ def argmin(
     >>> int(ga.argmin(np.array([3, 1, 2, 1])))
     1
     """
-    problem, views, op = _problem(ArgMinimum, x, axis, keepdims, "argmin")
+    try:
+        problem, views, op = _problem(ArgMinimum, x, axis, keepdims, "argmin")
+    except Elsewhere as found:
+        return found.call("argmin", out, stream, x, axis, keepdims=keepdims)
     return run(problem, views, op, None, out, stream)
 
 
@@ -109,7 +113,10 @@ def argmax(
     >>> ga.argmax(np.array([[3, 1, 4], [1, 5, 9]]), axis=1)
     array([2, 2])
     """
-    problem, views, op = _problem(ArgMaximum, x, axis, keepdims, "argmax")
+    try:
+        problem, views, op = _problem(ArgMaximum, x, axis, keepdims, "argmax")
+    except Elsewhere as found:
+        return found.call("argmax", out, stream, x, axis, keepdims=keepdims)
     return run(problem, views, op, None, out, stream)
 
 
@@ -151,7 +158,10 @@ def minmax(
     """
     if axis is not None:
         axis = checks.plain_axes(axis, "minmax")
-    problem, views, op = _problem_of(MinimumMaximum, x, axis, keepdims, _FORM, "minmax")
+    try:
+        problem, views, op = _problem_of(MinimumMaximum, x, axis, keepdims, _FORM, "minmax")
+    except Elsewhere as found:
+        return found.call("minmax", out, stream, x, axis, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None:
         return inputs.solve(problem, views, op, None, out, stream)  # type: ignore[no-any-return]
     result = run(problem, views, op, None, None, stream)

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpualgo._algorithms.find.problem import INDEX, Counting, Finding
 from gpualgo._arrays.view import NumPy, View, layout_of
+from gpualgo._base.errors import Elsewhere
 from gpualgo._base.memo import Memo
 from gpualgo._operators.key import closed_key_of
 from gpualgo._operators.operator import Operator
@@ -77,7 +78,10 @@ def find(
     """
     if axis is not None:
         axis = checks.plain_axis(axis, "find")
-    problem, views, op = _problem(Finding, x, predicate, axis, False)
+    try:
+        problem, views, op = _problem(Finding, x, predicate, axis, False)
+    except Elsewhere as found:
+        return found.call("find", out, stream, x, predicate, axis=axis)
     return run(problem, views, op, None, out, stream)
 
 
@@ -119,7 +123,10 @@ def count(
     if axis is not None:
         axis = checks.plain_axes(axis, "count")
     keepdims = checks.flag(keepdims, "keepdims", "count")
-    problem, views, op = _problem(Counting, x, predicate, axis, keepdims)
+    try:
+        problem, views, op = _problem(Counting, x, predicate, axis, keepdims)
+    except Elsewhere as found:
+        return found.call("count", out, stream, x, predicate, axis=axis, keepdims=keepdims)
     return run(problem, views, op, 0, out, stream)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms import radix_sort
+from gpualgo._base.errors import Elsewhere
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.run import run
 
@@ -180,11 +181,16 @@ def sort(
     >>> ga.sort(np.array([3, -4, 1]), less=lambda a, b: abs(a) < abs(b))
     array([ 1,  3, -4])
     """
-    if less is None:
-        bits = 0, None
-        asked = radix_sort.sort_problem("sort", keys, values, descending, bits, axis, out, stream)
-    else:
-        asked = _sort_by("sort", keys, values, less, descending, axis, out, stream)
+    rest = descending, axis, out, stream
+    try:
+        if less is None:
+            bits = 0, None
+            asked = radix_sort.sort_problem("sort", keys, values, rest[0], bits, *rest[1:])
+        else:
+            asked = _sort_by("sort", keys, values, less, *rest)
+    except Elsewhere as found:
+        options = {"less": less, "descending": descending, "axis": axis}
+        return found.call("sort", out, stream, keys, values, **options)
     problem, views, out = asked
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, less, None, out, stream)

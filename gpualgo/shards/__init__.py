@@ -1,0 +1,36 @@
+"""Arrays on several devices of one host, and the algorithms on them: a call on each device."""
+
+from __future__ import annotations
+
+from gpualgo.shards._by_key import reduce_by_key
+from gpualgo.shards._distribute import distribute
+from gpualgo.shards._histogram import histogram
+from gpualgo.shards._reduce import reduce
+from gpualgo.shards._scan import exclusive_scan, inclusive_scan
+from gpualgo.shards._search import argmax, argmin, count, find, minmax
+from gpualgo.shards._select import select
+from gpualgo.shards._shards import ShardedArray
+from gpualgo.shards._sort import argsort, radix_sort, sort
+from gpualgo.shards._top_k import top_k
+from gpualgo.shards._transform import transform
+
+__all__ = [
+    "ShardedArray",
+    "argmax",
+    "argmin",
+    "argsort",
+    "count",
+    "distribute",
+    "exclusive_scan",
+    "find",
+    "histogram",
+    "inclusive_scan",
+    "minmax",
+    "radix_sort",
+    "reduce",
+    "reduce_by_key",
+    "select",
+    "sort",
+    "top_k",
+    "transform",
+]

@@ -1,0 +1,277 @@
+"""Sorts: a run on each device, exact cuts, pieces straight to where they belong, and merges."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import gpualgo as ga
+from gpualgo._arrays.device_array import DeviceArray
+from gpualgo._arrays.view import view_of
+from gpualgo._driver.default_device import CPU
+from gpualgo._pipeline import checks
+from gpualgo.shards import _splitters
+from gpualgo.shards._arguments import (
+    Argument,
+    asked,
+    built,
+    leaves_of,
+    on_each,
+    refuse,
+    taken,
+)
+from gpualgo.shards._devices import Place, moved_all
+from gpualgo.shards._moving import Piece, cut, joined
+from gpualgo.shards._shards import ShardedArray
+
+
+class Order(NamedTuple):
+    """What a sort goes by."""
+
+    descending: Any
+    bits: tuple[Any, Any]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole of a key decides."""
+        return self.bits == (0, None)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of a sort."""
+        found = {"descending": self.descending}
+        return (
+            found
+            if self.is_whole
+            else {**found, "begin_bit": self.bits[0], "end_bit": self.bits[1]}
+        )
+
+
+def radix_sort(
+    keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
+    end_bit: Any = None, axis: Any = -1,
+) -> Any:  # fmt: skip
+    """Sort keys stably, and values along: ``result[i] = keys[p[i]]``, p = ``argsort(keys)``.
+
+    Parameters and result are those of `gpualgo.radix_sort`, with sharded arrays that are cut alike
+    for arrays; the result is the same to the last bit, and is cut as keys are. An array of several
+    rows is sorted along an axis that is not cut.
+
+    Notes
+    -----
+    Each device sorts its shard. Samples, and then keys, of all tell where each sorted run has to be
+    cut: four rounds for 2^31 keys, each waited for. Pieces go to the devices that they belong to,
+    and are merged there pair by pair: an element is read and written log2 P times more. With bits
+    they are sorted once more instead. Each device needs room for what it sorts three times.
+    """
+    return _sort("radix_sort", keys, values, Order(descending, (begin_bit, end_bit)), axis)
+
+
+def sort(
+    keys: Any, values: Any = None, *, less: Any = None, descending: Any = False, axis: Any = -1
+) -> Any:
+    """Sort keys stably by value, and values along; as `radix_sort`."""
+    if less is not None:
+        refuse("sort", "less= is given, and sharded keys are sorted by value", "leave less out")
+    return _sort("sort", keys, values, Order(descending, (0, None)), axis)
+
+
+def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
+    """Return the stable order of keys: ``keys[p[0]] ≤ keys[p[1]] ≤ …``, equal keys as they come.
+
+    Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays: along the
+    axis that is cut places in the whole array. Cost and memory are those of `radix_sort` with
+    places for values.
+    """
+    where, order = "argsort", Order(descending, (0, None))
+    taken_keys, line = _line_of(keys, where, "keys", axis)
+    first = taken_keys.first
+    options = {"descending": descending, "axis": line, "dtype": dtype}
+    (found,), _ = asked(ga.argsort, taken_keys.places[0], taken_keys.on(0), **options)
+    length = first.shape[line]
+    if length > int(np.iinfo(found).max) + 1:
+        raise ValueError(
+            f"argsort: dtype {found} is too narrow for indices below {length}; pass a wider dtype="
+        )
+    if line != first.axis:
+        found_rows = on_each(
+            first.places, taken_keys.seats,
+            lambda seat: ga.argsort(taken_keys.on(seat), **options),
+        )  # fmt: skip
+        return built(found_rows, first.places, first.axis)
+    _one_row(taken_keys, line, where)
+    starts, library = first.starts, first.library
+    moved = on_each(
+        first.places, taken_keys.seats,
+        lambda seat: _positions(
+            first.places[seat], starts[seat], first.lengths[seat], found, library
+        ),
+    )  # fmt: skip
+    beside = Argument((ShardedArray(moved, first.places, 0),), None, "values")
+    pieces = _long_row(taken_keys, beside, order)
+    return built([values[0] for _, values in pieces], first.places, 0)
+
+
+def _positions(place: Place, start: int, length: int, dtype: Any, library: Any) -> Any:
+    """Return the places of a shard's elements in the whole array."""
+    if place.number == CPU:
+        return np.arange(start, start + length, dtype=dtype)
+    target = place.empty((length,), dtype, library)
+    if length:
+        numbers = ga.lazy.arange(start, start + length, dtype=dtype, device=place.name)
+        view = view_of(target, "places")
+        stream = int(view.library.stream(view.device))
+        known = DeviceArray(
+            view.ptr, view.shape, view.strides, view.dtype, view.device, stream, False, target
+        )  # as nothing that is read is of the library
+        ga.copy(numbers, out=known, stream=stream)
+    return target
+
+
+def _line_of(keys: Any, where: str, name: str, axis: Any) -> tuple[Argument, int]:
+    """Return keys and the axis to sort along; flattened if it is None."""
+    found = taken(keys, where, name)
+    line = checks.axis_of(checks.plain_axis(axis, where), found.first.ndim, where)
+    return (found.flat(where), 0) if line is None else (found, line)
+
+
+def _one_row(keys: Argument, line: int, where: str) -> None:
+    """Raise ValueError unless there is one row along the axis that is cut."""
+    if keys.first.ndim > 1:
+        refuse(
+            where, f"the rows along axis {line} are cut, in shape {keys.first.shape}",
+            "pass gpualgo.distribute(x, axis=…) with another axis",
+        )  # fmt: skip
+
+
+def _sort(where: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
+    """Return sorted keys, with values a pair."""
+    source, line = _line_of(keys, where, "keys", axis)
+    moved = None
+    if values is not None:
+        given = taken(keys, where, "keys").first
+        moved = taken(values, where, "values", given)
+        moved = moved if source.first.ndim == given.ndim else moved.flat(where)
+    first, call = source.first, ga.sort if where == "sort" else ga.radix_sort
+
+    def options(seat: int) -> dict[str, Any]:
+        own = None if moved is None else moved.on(seat)
+        return {"values": own, "axis": line, **order.options}
+
+    asked(call, source.places[0], source.on(0), **options(0))
+    if line != first.axis:
+        rows = on_each(
+            first.places, source.seats, lambda seat: call(source.on(seat), **options(seat))
+        )
+        apart = [row if moved is not None else (row, None) for row in rows]
+        found = [built([one[0] for one in apart], first.places, first.axis)]
+        if moved is not None:
+            found.append(built([one[1] for one in apart], first.places, first.axis))
+        return found[0] if moved is None else tuple(found)
+    _one_row(source, line, where)
+    pieces = _long_row(source, moved, order)
+    made = built([source.packed(own) for own, _ in pieces], first.places, 0)
+    if moved is None:
+        return made
+    return made, built([moved.packed(own) for _, own in pieces], first.places, 0)
+
+
+def _long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
+    """Return what each device has of the sorted row."""
+    runs = sorted_runs(keys, values, order)
+    if len(runs) == 1:
+        return runs
+    lengths = keys.first.lengths
+    borders = cut_runs(keys, runs, order, list(accumulate(lengths))[:-1])
+    arrived = exchanged(keys, runs, borders)
+    runs.clear()
+    return on_each(
+        keys.places, keys.seats,
+        lambda seat: _merged(arrived[seat], keys, values, order, keys.places[seat]),
+    )  # fmt: skip
+
+
+def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
+    """Return each shard sorted."""
+
+    def call(seat: int) -> Piece:
+        if values is None:
+            return leaves_of(ga.radix_sort(keys.on(seat), **order.options))[0], []
+        found = ga.radix_sort(keys.on(seat), values.on(seat), **order.options)
+        return leaves_of(found[0])[0], leaves_of(found[1])[0]
+
+    return on_each(keys.places, keys.seats, call)
+
+
+def cut_runs(
+    keys: Argument, runs: list[Piece], order: Order, ranks: list[int]
+) -> np.ndarray[Any, Any]:
+    """Return where runs are cut: a row for each border between devices, with both ends."""
+    arrays = [
+        ShardedArray([own[number] for own, _ in runs], keys.places, 0)
+        for number in range(len(keys.arrays))
+    ]
+    in_order = keys._replace(arrays=tuple(arrays))
+    begin, end = order.bits
+    bits = (0, None) if order.is_whole else (int(begin), None if end is None else int(end))
+    found = _splitters.cuts(_splitters.Runs(in_order, order.descending, bits), ranks)
+    ends = np.array([own[0].shape[0] for own, _ in runs], np.int64)
+    return np.concatenate([np.zeros((1, len(runs)), np.int64), found, ends[None]])
+
+
+def exchanged(
+    keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]
+) -> list[list[Piece]]:
+    """Return the pieces that belong to each device, of the runs in order.
+
+    Every device takes from those behind it first, so that no other is asked by all at once.
+    """
+    count = len(runs)
+    wanted, moves = [], []
+    for step in range(count):
+        for seat, place in enumerate(keys.places):
+            source = (seat + step) % count
+            begin, end = (int(row[source]) for row in borders[seat : seat + 2])
+            wanted.append((seat, source))
+            moves += [(place, cut(x, 0, begin, end)) for part in runs[source] for x in part]
+    moved = iter(moved_all(moves, keys.first.library, are_ours=True))
+    arrived: list[list[Any]] = [[None] * count for _ in keys.places]
+    for seat, source in wanted:
+        own, more = runs[source]
+        arrived[seat][source] = [next(moved) for _ in own], [next(moved) for _ in more]
+    return arrived
+
+
+def _merged(
+    pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Place
+) -> Piece:
+    """Return pieces, of the runs in order, as one."""
+    pieces = [piece for piece in pieces if piece[0][0].shape[0]] or pieces[:1]
+    if not order.is_whole:
+        whole = joined(pieces, place, keys.first.library)
+        moved = None if values is None else values.packed(whole[1])
+        found = ga.radix_sort(keys.packed(whole[0]), moved, **order.options)
+        return (leaves_of(found)[0], []) if moved is None else _apart(found)
+    while len(pieces) > 1:
+        pairs = [
+            _both(pieces[i], pieces[i + 1], keys, values, order)
+            for i in range(0, len(pieces) - 1, 2)
+        ]
+        pieces = pairs + pieces[2 * len(pairs) :]
+    return pieces[0]
+
+
+def _both(a: Piece, b: Piece, keys: Argument, values: Argument | None, order: Order) -> Piece:
+    """Return two pieces as one; of equal keys those of the first come first."""
+    options = {"descending": order.descending}
+    if values is None:
+        found = ga.merge(keys.packed(a[0]), keys.packed(b[0]), **options)
+        return leaves_of(found)[0], []
+    beside = {"a_values": values.packed(a[1]), "b_values": values.packed(b[1])}
+    return _apart(ga.merge(keys.packed(a[0]), keys.packed(b[0]), **beside, **options))
+
+
+def _apart(found: Any) -> Piece:
+    return leaves_of(found[0])[0], leaves_of(found[1])[0]

@@ -1,0 +1,66 @@
+"""What tests of sharded arrays share: devices to cut over, and comparisons to the last bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from support import Backend
+
+import gpualgo as ga
+
+COUNTS = (1, 2, 3, 8)
+SIZES = (0, 1, 2, 7, 1000)
+
+
+def devices(backend: Backend, count: int) -> list[str]:
+    """Return devices of a backend: the CPU several times, or its first GPU."""
+    if backend.name == "cpu":
+        return [f"cpu:{number}" for number in range(count)]
+    return ["cuda:0"] * count
+
+
+def cut(backend: Backend, x: np.ndarray[Any, Any], count: int, axis: int = 0) -> Any:
+    """Return an array over so many devices."""
+    return ga.distribute(x, devices(backend, count), axis=axis)
+
+
+def leaves(x: Any) -> list[Any]:
+    """Return the arrays of a result."""
+    return [leaf for item in x for leaf in leaves(item)] if isinstance(x, tuple) else [x]
+
+
+def on_host(x: Any) -> np.ndarray[Any, Any]:
+    """Return a result's elements, wherever they are."""
+    if isinstance(x, ga.ShardedArray):
+        return np.asarray(x.gather("cpu"))
+    if isinstance(x, ga.DeviceArray):
+        return x.copy_to_host()
+    return np.asarray(x.get()) if hasattr(x, "get") else np.asarray(x)
+
+
+def check(got: Any, want: Any) -> None:
+    """Compare results: how they are built, dtype, shape, all bits."""
+    assert isinstance(got, tuple) == isinstance(want, tuple)
+    if isinstance(want, tuple):
+        assert type(got) is type(want)
+    for one, other in zip(leaves(got), leaves(want), strict=True):
+        found, wanted = on_host(one), on_host(other)
+        assert found.dtype == wanted.dtype
+        assert found.shape == wanted.shape == tuple(one.shape)
+        assert found.tobytes() == np.ascontiguousarray(wanted).tobytes(), (found, wanted)
+
+
+def first(a: Any, b: Any) -> Any:
+    """Return the first."""
+    return a
+
+
+def last(a: Any, b: Any) -> Any:
+    """Return the last."""
+    return b
+
+
+def affine(f: Any, g: Any) -> Any:
+    """Return the function that is f and then g, each ``a·x + b`` modulo a prime."""
+    return (f[0] * g[0] % 97, (f[1] * g[0] + g[1]) % 97)
