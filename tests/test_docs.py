@@ -14,34 +14,65 @@ from support import REPOSITORY, Backend
 import gpualgo as ga
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GPU_BLOCK = re.compile(r"^```python gpu\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GPU_PAGES = [page for page in PAGES if GPU_BLOCK.search(page.read_text(encoding="utf-8"))]
+# A mark is a comment in front of a block: <!-- gpu --> has it run on a GPU alone, and behind
+# <!-- needs dask --> a page's blocks need that package.
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>gpu|needs \w+) -->\n)?```python\n(?P<source>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+FENCE = re.compile(r"^ *```(.*)$", re.MULTILINE)
+# Whatever is Python says so, and runs.
+LANGUAGES = {"python", "text", "sh", "c++", "{toctree}", ""}
+
+
+def _gpu_blocks(page: Path) -> list[re.Match[str]]:
+    text = page.read_text(encoding="utf-8")
+    return [match for match in BLOCK.finditer(text) if match["mark"] == "gpu"]
+
+
+GPU_PAGES = [page for page in PAGES if _gpu_blocks(page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples(page: Path) -> None:
     """Run a page's python blocks in order, in one namespace; those with >>> as doctests."""
-    text = page.read_text(encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": page.stem}
     with ga.default_device("cpu"):
-        for match in BLOCK.finditer(text):
-            source, line = match[1], text.count("\n", 0, match.start(1))
-            if source.startswith(">>>"):
-                _run_doctest(source, namespace, page, line)
-            else:  # leading newlines make tracebacks show the page's own lines
-                exec(compile("\n" * line + source, str(page), "exec"), namespace)
+        for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
+            if (match["mark"] or "").startswith("needs "):
+                pytest.importorskip(match["mark"].removeprefix("needs "))
+            if match["mark"] != "gpu":
+                _run(match, namespace, page)
 
 
 @pytest.mark.parametrize("page", GPU_PAGES, ids=lambda page: page.name)
 def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
-    """Run a page's ```python gpu blocks in order, in one namespace."""
+    """Run a page's blocks for a GPU in order, in one namespace."""
     pytest.importorskip("torch", reason="the examples use CuPy and PyTorch")
-    text = page.read_text(encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": page.stem}
-    for match in GPU_BLOCK.finditer(text):
-        line = text.count("\n", 0, match.start(1))
-        exec(compile("\n" * line + match[1], str(page), "exec"), namespace)
+    for match in _gpu_blocks(page):
+        _run(match, namespace, page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_fences(page: Path) -> None:
+    """No block is missed: each fence has a language that is known here, and those for a GPU parse."""
+    text = page.read_text(encoding="utf-8")
+    fences = FENCE.findall(text)
+    assert set(fences[::2]) <= LANGUAGES
+    assert set(fences[1::2]) <= {""}
+    assert fences[::2].count("python") == len(BLOCK.findall(text))
+    assert text.count("<!-- gpu -->") == len(_gpu_blocks(page))
+    for match in _gpu_blocks(page):
+        compile(match["source"], str(page), "exec")
+
+
+def _run(match: re.Match[str], namespace: dict[str, Any], page: Path) -> None:
+    source, line = match["source"], match.string.count("\n", 0, match.start("source"))
+    if source.startswith(">>>"):
+        _run_doctest(source, namespace, page, line)
+    else:  # leading newlines make tracebacks show the page's own lines
+        exec(compile("\n" * line + source, str(page), "exec"), namespace)
 
 
 WRITTEN = [*PAGES, REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs/adr").glob("*.md"))]

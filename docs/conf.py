@@ -1,0 +1,90 @@
+"""How the pages of this folder become the manual: `python -m sphinx -W docs build/manual`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+
+import gpualgo
+
+REPOSITORY = "https://github.com/gpualgo/gpualgo"
+FOLDER = Path(__file__).parent
+
+project = author = "gpualgo"
+version = release = gpualgo.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+extensions += ["sphinx_copybutton"]
+exclude_patterns = ["examples", "pictures"]
+nitpicky = False
+
+myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
+myst_links_external_new_tab = False
+
+# The docstrings are in NumPy's style, and their types are told there, not by the annotations.
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = True
+
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "gpualgo"
+html_static_path = ["_static"]
+html_css_files = ["manual.css"]
+html_show_sourcelink = False
+html_theme_options: dict[str, Any] = {
+    "logo": {"text": "gpualgo"},
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "show_nav_level": 1,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "use_edit_page_button": False,
+    "icon_links": [{"name": "GitHub", "url": REPOSITORY, "icon": "fa-brands fa-github"}],
+}
+copyright = "the gpualgo developers, Apache-2.0"  # noqa: A001  # Sphinx's name
+
+_MARK = re.compile(r"<!--\s*gpu\s*-->")
+
+
+def _link_to_sources(app: Any, name: str, text: list[str]) -> None:
+    """Point links that leave this folder, which GitHub follows by itself, to GitHub."""
+    up = r"\.\./" * (name.count("/") + 1)
+    text[0] = re.sub(rf"\]\({up}([^.)\s][^)\s]*)\)", rf"]({REPOSITORY}/blob/main/\1)", text[0])
+
+
+def _label_gpu_blocks(app: Any, tree: nodes.document) -> None:
+    """Let a block behind the mark `<!-- gpu -->` say that it needs a GPU."""
+    for block in list(tree.findall(nodes.literal_block)):
+        before = block.previous_sibling()
+        if before is not None and _MARK.search(before.astext()):
+            before.replace_self(nodes.paragraph("", "on a GPU", classes=["on-a-gpu"]))
+
+
+def _inline_pictures(app: Any, tree: nodes.document, name: str) -> None:
+    """Put our own pictures into the page, whose colours they then take."""
+    if app.builder.format != "html":
+        return
+    for image in list(tree.findall(nodes.image)):
+        path = FOLDER / image["uri"]
+        if path.suffix != ".svg" or path.parent.name != "pictures":
+            continue
+        svg = path.read_text(encoding="utf-8")
+        image.replace_self(nodes.raw("", f'<div class="picture">{svg}</div>', format="html"))
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Register what is done to the pages."""
+    app.connect("source-read", _link_to_sources)
+    app.connect("doctree-read", _label_gpu_blocks)
+    app.connect("doctree-resolved", _inline_pictures)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
