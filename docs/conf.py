@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.util import logging
 
 import gpualgo
 
@@ -53,6 +54,9 @@ html_theme_options: dict[str, Any] = {
 }
 copyright = "the gpualgo developers, Apache-2.0"  # noqa: A001  # Sphinx's name
 
+_log = logging.getLogger(__name__)
+_FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _MARK = re.compile(r"<!--\s*gpu\s*-->")
 
 
@@ -60,6 +64,17 @@ def _link_to_sources(app: Any, name: str, text: list[str]) -> None:
     """Point links that leave this folder, which GitHub follows by itself, to GitHub."""
     up = r"\.\./" * (name.count("/") + 1)
     text[0] = re.sub(rf"\]\({up}([^.)\s][^)\s]*)\)", rf"]({REPOSITORY}/blob/main/\1)", text[0])
+
+
+def _count_headings(app: Any, tree: nodes.document) -> None:
+    """Warn where a source has other headings than its page, as behind an open fence."""
+    path = Path(tree["source"])
+    if path.suffix != ".md":
+        return
+    prose = _FENCED.sub("", path.read_text(encoding="utf-8"))
+    written, found = len(_HEADING.findall(prose)), len(list(tree.findall(nodes.section)))
+    if written != found:
+        _log.warning("%s has %d headings, its page %d", path.name, written, found)
 
 
 def _label_gpu_blocks(app: Any, tree: nodes.document) -> None:
@@ -85,6 +100,7 @@ def _inline_pictures(app: Any, tree: nodes.document, name: str) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """Register what is done to the pages."""
     app.connect("source-read", _link_to_sources)
+    app.connect("doctree-read", _count_headings)
     app.connect("doctree-read", _label_gpu_blocks)
     app.connect("doctree-resolved", _inline_pictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import operator
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ def test_examples(page: Path) -> None:
     with ga.default_device("cpu"):
         for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
             if (match["mark"] or "").startswith("needs "):
-                pytest.importorskip(match["mark"].removeprefix("needs "))
+                _skip_without(match["mark"].removeprefix("needs "))
             if match["mark"] != "gpu":
                 _run(match, namespace, page)
 
@@ -56,7 +58,7 @@ def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_fences(page: Path) -> None:
-    """No block is missed: each fence has a language that is known here, and those for a GPU parse."""
+    """No block is missed: fences have languages known here, and blocks for a GPU parse."""
     text = page.read_text(encoding="utf-8")
     fences = FENCE.findall(text)
     assert set(fences[::2]) <= LANGUAGES
@@ -65,6 +67,11 @@ def test_fences(page: Path) -> None:
     assert text.count("<!-- gpu -->") == len(_gpu_blocks(page))
     for match in _gpu_blocks(page):
         compile(match["source"], str(page), "exec")
+
+
+def _skip_without(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"examples need {package}")
 
 
 def _run(match: re.Match[str], namespace: dict[str, Any], page: Path) -> None:
@@ -79,6 +86,10 @@ WRITTEN = [*PAGES, REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs/a
 NAMED = re.compile(r"`((?:gpualgo|cuda_src|tests|bench|docs|_[a-z]+)/[^\s`<>]*)`")
 MODULE = re.compile(r"\b((?:gpualgo\.)?_[a-z]+(?:\.[a-z_]+)+)\b")
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+# The README is shown elsewhere, too, so its links are whole.
+WHOLE_LINK = re.compile(
+    r"https://(?:github|raw\.githubusercontent)\.com/gpualgo/gpualgo/(?:blob/)?main/([\w./-]+)"
+)
 
 
 def _is_module(name: str) -> bool:
@@ -98,7 +109,26 @@ def test_what_pages_name_is_there(page: Path) -> None:
             missing.append(name)
     missing += [name for name in MODULE.findall(text) if not _is_module(name)]
     missing += [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+    missing += [link for link in WHOLE_LINK.findall(text) if not (REPOSITORY / link).exists()]
     assert not missing
+
+
+def test_pictures_are_as_they_are_drawn() -> None:
+    """docs/pictures/draw.py was run since it, or the figures of docs/gpu-tested.md, changed."""
+    folder = REPOSITORY / "docs/pictures"
+    drawn = runpy.run_path(str(folder / "draw.py"))["pictures"]()
+    assert {path.name for path in folder.glob("*.svg")} == drawn.keys()
+    for name, text in drawn.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, name
+
+
+def test_every_algorithm_has_a_picture() -> None:
+    page = (REPOSITORY / "docs/algorithms.md").read_text(encoding="utf-8")
+    named = re.findall(r"\]\((\w+)\.md\)", page.partition("Inputs may be")[0])
+    assert len(named) > 10
+    for name in named:
+        text = (REPOSITORY / f"docs/{name}.md").read_text(encoding="utf-8")
+        assert f"](pictures/{name}.svg)" in text, name
 
 
 def _documented() -> list[str]:

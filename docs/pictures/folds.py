@@ -34,9 +34,16 @@ def reduce() -> Picture:
     p.cells(LEFT + 220, 170, sums, "b")
     p.lines(640, 180, "a place for each", "partial")
     p.arrow(LEFT + 220 + 2 * CELL, 200, LEFT + 220 + 2 * CELL, 238)
-    p.text(LEFT + 220 + 2 * CELL + 10, 223, "the last block to finish folds them by index", kind="small")
+    p.text(
+        LEFT + 220 + 2 * CELL + 10,
+        223,
+        "the last block to finish folds them by index",
+        kind="small",
+    )
     p.cells(LEFT + 220 + 1.5 * CELL, 240, [sum(sums)], "c")
-    p.text(LEFT, 288, "Which block is last depends on timing; what it computes does not.", kind="small")
+    p.text(
+        LEFT, 288, "Which block is last depends on timing; what it computes does not.", kind="small"
+    )
     return p
 
 
@@ -60,7 +67,12 @@ def scan() -> Picture:
     done = [[before[k] + v for v in accumulate(row)] for k, row in enumerate(X)]
     _tiles(p, 260, done, "dddd")
     p.lines(640, 272, "y, written", "once")
-    p.text(LEFT, 314, "2 n elements cross the memory bus, as in a copy. A prefix has the same bits", kind="small")
+    p.text(
+        LEFT,
+        314,
+        "2 n elements cross the memory bus, as in a copy. A prefix has the same bits",
+        kind="small",
+    )
     p.text(LEFT, 331, "whichever block computes it, and whenever.", kind="small")
     return p
 
@@ -80,8 +92,21 @@ def segments() -> Picture:
         p.arrow(LEFT + place * CELL, 106, LEFT + (8 + k) * CELL, 140)
     p.box(LEFT, 206, 210, 44, "up to 32 elements:", "a thread each", colour="a")
     p.box(LEFT + 230, 206, 210, 44, "longer: the 32 lanes", "of a warp together", colour="b")
-    p.box(LEFT + 460, 206, 240, 44, "long: chunks, which all warps", "take in turn, joined by index", colour="c")
-    p.text(LEFT, 284, "One giant segment among millions of tiny ones costs what its elements cost.", kind="small")
+    p.box(
+        LEFT + 460,
+        206,
+        240,
+        44,
+        "long: chunks, which all warps",
+        "take in turn, joined by index",
+        colour="c",
+    )
+    p.text(
+        LEFT,
+        284,
+        "One giant segment among millions of tiny ones costs what its elements cost.",
+        kind="small",
+    )
     return p
 
 
@@ -125,7 +150,13 @@ def histogram() -> Picture:
         p.cells(left, 128, table, "a")
         p.text(left, 122, f"block {k}", kind="small")
         p.arrow(left + 2 * CELL, 158, 228 + (k - 1) * 20, 206)
-    p.lines(470, 128, "private counters in shared memory:", "replicas, 8, 16 or 32 bits wide,", "as bins ask for")
+    p.lines(
+        470,
+        128,
+        "private counters in shared memory:",
+        "replicas, 8, 16 or 32 bits wide,",
+        "as bins ask for",
+    )
     p.cells(160, 208, [2, 3, 2, 5], "c")
     p.lines(470, 214, "added once for each block;", "integers, so their order does not matter")
     p.arrow(228, 238, 228, 272)

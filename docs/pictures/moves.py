@@ -25,10 +25,22 @@ def select() -> Picture:
     p.text(194, 140, "2", kind="code", anchor="middle")
     p.lines(400, 50, "x")
     p.lines(400, 90, "what the predicate says")
-    p.lines(400, 142, "counts, published; the look-back tells each tile", "how many are kept before it")
+    p.lines(
+        400, 142, "counts, published; the look-back tells each tile", "how many are kept before it"
+    )
     p.cells(20 + 2.2 * CELL, 218, [v for v in x if v > 0], "b")
-    p.lines(400, 232, "moved up in shared memory, written in one piece:", "x is read once, what is kept written once")
-    p.text(20, 276, "stable_partition writes the others behind them, in their order, too.", kind="small")
+    p.lines(
+        400,
+        232,
+        "moved up in shared memory, written in one piece:",
+        "x is read once, what is kept written once",
+    )
+    p.text(
+        20,
+        276,
+        "stable_partition writes the others behind them, in their order, too.",
+        kind="small",
+    )
     return p
 
 
@@ -63,15 +75,32 @@ def radix_sort() -> Picture:
                 start = left + (above.index(v) + 0.5) * cell
                 p.arrow(start, y - 80, left + (place + 0.5) * cell, y - 2)
     p.lines(320, 48, "keys; one reading counts the digits of all passes")
-    p.lines(320, 92, "pass 0: the low digit; equal digits keep their order", "(31 before 11, 12 before 22)")
-    p.lines(320, 202, "pass 1: the next digit; because passes are stable,", "the low digits stay in order within it")
+    p.lines(
+        320,
+        92,
+        "pass 0: the low digit; equal digits keep their order",
+        "(31 before 11, 12 before 22)",
+    )
+    p.lines(
+        320,
+        202,
+        "pass 1: the next digit; because passes are stable,",
+        "the low digits stay in order within it",
+    )
     p.lines(320, 268, "sorted")
-    p.text(left, 308, "Digits have 8 bits. A pass in which all keys have one digit is skipped, on the GPU itself.", kind="small")
+    p.text(
+        left,
+        308,
+        "Digits have 8 bits. A pass in which all keys have one digit is skipped, on the GPU.",
+        kind="small",
+    )
     return p
 
 
 def merge_sort() -> Picture:
-    p = Picture("merge_sort", 760, 340, "Merge path: two sorted runs, cut where diagonals cross the path")
+    p = Picture(
+        "merge_sort", 760, 340, "Merge path: two sorted runs, cut where diagonals cross the path"
+    )
     a, b = [1, 3, 5, 7], [2, 3, 6, 8]
     left, top = 80, 70
     p.text(left, top - 34, "b, sorted", kind="small")
@@ -91,19 +120,37 @@ def merge_sort() -> Picture:
     for d in (3, 6):
         far, near = min(d, 4), max(d - 4, 0)
         p.line((x + far * CELL, y + near * CELL), (x + near * CELL, y + far * CELL), kind="dash")
-    p.lines(300, 60, "Down: the next of a. Right: the next of b.", "Of equal ones a's comes first, so the merge is stable.")
-    p.lines(300, 116, "Each dashed diagonal cuts the result into pieces of one size.", "A binary search along it finds where the path crosses:", "so each block knows its part of a and of b by itself.")
+    p.lines(
+        300,
+        60,
+        "Down: the next of a. Right: the next of b.",
+        "Of equal ones a's comes first, so the merge is stable.",
+    )
+    p.lines(
+        300,
+        116,
+        "Each dashed diagonal cuts the result into pieces of one size.",
+        "A binary search along it finds where the path crosses:",
+        "so each block knows its part of a and of b by itself.",
+    )
     merged = sorted(a + b)
     p.cells(300, 190, merged, "bbbdddpp")
     p.lines(300, 242, "block 0", kind="small")
     p.lines(300 + 3 * CELL, 242, "block 1")
     p.lines(300 + 6 * CELL, 242, "block 2")
-    p.text(20, 300, "merge_sort sorts tiles on the chip, then merges pairs of runs until one is left.", kind="small")
+    p.text(
+        20,
+        300,
+        "merge_sort sorts tiles on the chip, then merges pairs of runs until one is left.",
+        kind="small",
+    )
     return p
 
 
 def searchsorted() -> Picture:
-    p = Picture("searchsorted", 760, 320, "A search goes down a tree of samples, then loads from memory")
+    p = Picture(
+        "searchsorted", 760, 320, "A search goes down a tree of samples, then loads from memory"
+    )
     a = [1, 3, 3, 7, 9, 12, 14]
     level = {0: [7], 1: [3, 12], 2: [1, 3, 9, 14]}
     left = 30
@@ -121,16 +168,38 @@ def searchsorted() -> Picture:
                 to = spots[depth + 1, child]
                 taken = (depth, k, child) in {(0, 0, 1), (1, 1, 2)}
                 p.arrow(x, y + 29, to[0], to[1] - 2, kind="way" if taken else "")
-    p.lines(490, 48, "v = 10: 7 < 10, go right", "", "", "", "10 <= 12, go left", "", "", "", "9 < 10: behind it")
+    p.lines(
+        490,
+        48,
+        "v = 10: 7 < 10, go right",
+        "",
+        "",
+        "",
+        "10 <= 12, go left",
+        "",
+        "",
+        "",
+        "9 < 10: behind it",
+    )
     p.arrow(spots[2, 2][0] + 17, 184, 30 + 5.5 * CELL + 60, 236, kind="way")
     p.cells(90, 240, a, "aaaaaca")
     p.lines(360, 258, "a, sorted; the answer is 5")
-    p.text(30, 304, "The first steps are in shared memory; the last few load from a. No step has a branch.", kind="small")
+    p.text(
+        30,
+        304,
+        "The first steps are in shared memory; the last few load from a. No step has a branch.",
+        kind="small",
+    )
     return p
 
 
 def top_k() -> Picture:
-    p = Picture("top_k", 760, 320, "top_k: a sample bounds the result, one reading keeps what may belong to it")
+    p = Picture(
+        "top_k",
+        760,
+        320,
+        "top_k: a sample bounds the result, one reading keeps what may belong to it",
+    )
     x = [4, 9, 1, 7, 3, 8, 2, 9, 5, 0, 6, 3, 8, 1, 2, 4]
     p.cells(20, 30, x, "".join("c" if k % 4 == 1 else "p" for k in range(16)))
     p.lines(590, 40, "a sample of", "fixed places")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from svg import CELL, Picture
+from itertools import pairwise
+
+from svg import Picture
 
 
 def linking() -> Picture:
@@ -17,12 +19,19 @@ def linking() -> Picture:
     p.arrow(474, 160, 540, 118)
     p.box(542, 76, 190, 58, "one kernel,", "the operator inlined", colour="d")
     p.text(542, 158, "linked by nvJitLink", kind="small")
-    p.text(20, 220, "On a CPU numba and LLVM do the same with kernels that it compiles.", kind="small")
+    p.text(
+        20, 220, "On a CPU numba and LLVM do the same with kernels that it compiles.", kind="small"
+    )
     return p
 
 
 def transform() -> Picture:
-    p = Picture("transform", 760, 250, "Separate expressions pass over memory again and again; one lambda once")
+    p = Picture(
+        "transform",
+        760,
+        250,
+        "Separate expressions pass over memory again and again; one lambda once",
+    )
     p.text(20, 28, "x * 2 + 1, step by step", kind="strong")
     for k, (name, colour) in enumerate((("x", "a"), ("x * 2", "p"), ("result", "d"))):
         p.box(20 + k * 130, 44, 90, 120, name, colour=colour)
@@ -42,7 +51,7 @@ def transform() -> Picture:
 def adjacent_difference() -> Picture:
     p = Picture("adjacent_difference", 760, 180, "Each element and the one before it")
     x = [3, 1, 4, 1, 5, 9]
-    y = [x[0], *(b - a for a, b in zip(x, x[1:], strict=False))]
+    y = [x[0], *(b - a for a, b in pairwise(x))]
     cell = 56
     p.cells(20, 30, x, "a", cell)
     p.cells(20, 112, y, "dbbbbb", cell)
@@ -52,12 +61,19 @@ def adjacent_difference() -> Picture:
             p.arrow(20 + (k - 0.4) * cell, 60, 20 + (k + 0.4) * cell, 110, kind="dash")
     p.lines(390, 48, "x: a thread loads 16 bytes of neighbours")
     p.lines(390, 130, "y[0] = x[0], y[i] = op(x[i], x[i-1])")
-    p.text(20, 168, "The element before a thread's own is in a line of cache that was loaded anyway.", kind="small")
+    p.text(
+        20,
+        168,
+        "The element before a thread's own is in a line of cache that was loaded anyway.",
+        kind="small",
+    )
     return p
 
 
 def find() -> Picture:
-    p = Picture("find", 760, 230, "Finding and counting: reductions of marks that are never in memory")
+    p = Picture(
+        "find", 760, 230, "Finding and counting: reductions of marks that are never in memory"
+    )
     x = [1, 5, 7, 2, 8, 3]
     p.cells(20, 30, x, "pbbpbp")
     p.lines(260, 48, "x, read once; marked where the predicate is true")
@@ -83,9 +99,16 @@ def extremes() -> Picture:
         p.cells(20 + (2 * k + 0.5) * cell, 100, [winner], "b", cell)
         p.arrow(20 + (2 * k + 1) * cell, 130, 20 + 2 * cell, 168)
     p.cells(20 + 1.5 * cell, 170, ["9, 1"], "c", cell)
-    p.lines(380, 118, "the greater one wins, of equal ones the first;", "NaN comes before all numbers")
+    p.lines(
+        380, 118, "the greater one wins, of equal ones the first;", "NaN comes before all numbers"
+    )
     p.lines(380, 188, "argmax is 1")
-    p.text(20, 236, "It does not matter how pairs are grouped: the result is the same everywhere.", kind="small")
+    p.text(
+        20,
+        236,
+        "It does not matter how pairs are grouped: the result is the same everywhere.",
+        kind="small",
+    )
     return p
 
 

@@ -46,7 +46,9 @@ def rows() -> dict[str, dict[str, float]]:
             continue
         row = dict(zip(head, cells, strict=True))
         if "gpualgo" in row and row["n"] == "2^28":
-            times = {who: _seconds(row[who]) for who in ("gpualgo", "CUB", "CuPy", "torch") if who in row}
+            times = {
+                who: _seconds(row[who]) for who in ("gpualgo", "CUB", "CuPy", "torch") if who in row
+            }
         elif "2^28" in row:
             times = {"gpualgo": _seconds(row["2^28"])}
             for who, how, time in PEER.findall(row["peers at 2^28"]):
@@ -60,7 +62,9 @@ def rows() -> dict[str, dict[str, float]]:
 
 def speed() -> Picture:
     measured = rows()
-    p = Picture("speed", 760, 62 + 34 * len(WORK), "Device times on an H200, gpualgo and its best peer")
+    p = Picture(
+        "speed", 760, 62 + 34 * len(WORK), "Device times on an H200, gpualgo and its best peer"
+    )
     p.rect(250, 14, 14, 12, BEST)
     p.text(270, 25, "gpualgo", kind="small")
     p.rect(340, 14, 14, 12, SECOND)
@@ -74,9 +78,14 @@ def speed() -> Picture:
         p.rect(250, y, 300 * ours / longest, 11, BEST, 2)
         p.rect(250, y + 12, 300 * times[peer] / longest, 11, SECOND, 2)
         unit, digits = (1000, "ms") if longest >= 1000 else (1, "µs")
-        shown = f"{ours / unit:.3g} and {times[peer] / unit:.3g} {digits} ({peer.replace('torch', 'PyTorch')})"
-        p.text(562, y + 16, shown, kind="small")
-    p.text(250, 54 + 34 * len(WORK), "2^28 elements on one NVIDIA H200; each pair has a scale of its own", kind="small")
+        theirs = f"{times[peer] / unit:.3g} {digits} ({peer.replace('torch', 'PyTorch')})"
+        p.text(562, y + 16, f"{ours / unit:.3g} and {theirs}", kind="small")
+    p.text(
+        250,
+        54 + 34 * len(WORK),
+        "2^28 elements on one NVIDIA H200; each pair has a scale of its own",
+        kind="small",
+    )
     return p
 
 

@@ -1,4 +1,4 @@
-"""A picture as SVG: cells of arrays, boxes, arrows and words, in colours for light and dark pages."""
+"""A picture as SVG: cells, boxes, arrows and words, in colours for light and dark pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 CELL = 34
-# The manual puts pictures into its pages and sets these colours; elsewhere the system's choice counts.
+# The manual puts pictures into its pages and sets these colours; elsewhere the system does.
 STYLE = """
 .ga-picture{--ink:#1f2328;--muted:#57606a;--line:#8c959f;--paper:#ffffff;--p:#eaeef2;--a:#cfe3ff;\
 --b:#c5ecd0;--c:#ffe0ad;--d:#e5d8fb;--s:#3572c6}
@@ -32,7 +32,9 @@ class Picture:
         self.name, self.size, self.title = name, (width, height), title
         self.parts: list[str] = []
 
-    def text(self, x: float, y: float, words: str, *, kind: str = "", anchor: str = "start") -> None:
+    def text(
+        self, x: float, y: float, words: str, *, kind: str = "", anchor: str = "start"
+    ) -> None:
         """Write words whose base line is at y."""
         mark = f' class="{kind}"' if kind else ""
         at = f'x="{x:g}" y="{y:g}"'
@@ -43,7 +45,9 @@ class Picture:
         for k, each in enumerate(words):
             self.text(x, y + 17 * k, each, kind=kind)
 
-    def rect(self, x: float, y: float, w: float, h: float, colour: str = "p", round_: int = 3) -> None:
+    def rect(
+        self, x: float, y: float, w: float, h: float, colour: str = "p", round_: int = 3
+    ) -> None:
         """Draw a rectangle, filled with one of the colours p, a, b, c, d or s."""
         size = f'x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="{round_}"'
         self.parts.append(f'<rect {size} style="fill:var(--{colour})"/>')
