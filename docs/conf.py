@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.util import logging
 
 import gpualgo
@@ -19,7 +20,8 @@ version = release = gpualgo.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
 extensions += ["sphinx_copybutton"]
 exclude_patterns = ["examples", "pictures"]
-nitpicky = False
+default_role = "py:obj"  # of docstrings
+highlight_language = "none"  # what is Python says so
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
@@ -77,6 +79,20 @@ def _count_headings(app: Any, tree: nodes.document) -> None:
         _log.warning("%s has %d headings, its page %d", path.name, written, found)
 
 
+def _link_to_guides(
+    app: Any, kind: str, name: str, what: Any, options: Any, lines: list[str]
+) -> None:
+    """Make links of the pages that docstrings name."""
+    lines[:] = [re.sub(r"docs/([\w-]+)\.md", r":doc:`/\1`", line) for line in lines]
+
+
+def _unlink_words(app: Any, tree: nodes.document) -> None:
+    """Leave types in docstrings that are words, such as dtype, what they are: they are no names."""
+    for reference in list(tree.findall(addnodes.pending_xref)):
+        if reference.get("reftype") == "class" and reference["reftarget"].islower():
+            reference.replace_self(reference.children)
+
+
 def _label_gpu_blocks(app: Any, tree: nodes.document) -> None:
     """Let a block behind the mark `<!-- gpu -->` say that it needs a GPU."""
     for block in list(tree.findall(nodes.literal_block)):
@@ -100,7 +116,9 @@ def _inline_pictures(app: Any, tree: nodes.document, name: str) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """Register what is done to the pages."""
     app.connect("source-read", _link_to_sources)
+    app.connect("autodoc-process-docstring", _link_to_guides)
     app.connect("doctree-read", _count_headings)
+    app.connect("doctree-read", _unlink_words)
     app.connect("doctree-read", _label_gpu_blocks)
     app.connect("doctree-resolved", _inline_pictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
