@@ -64,7 +64,7 @@ def test_fences(page: Path) -> None:
     assert set(fences[::2]) <= LANGUAGES
     assert set(fences[1::2]) <= {""}
     assert fences[::2].count("python") == len(BLOCK.findall(text))
-    assert text.count("<!-- gpu -->") == len(_gpu_blocks(page))
+    assert text.splitlines().count("<!-- gpu -->") == len(_gpu_blocks(page))
     for match in _gpu_blocks(page):
         compile(match["source"], str(page), "exec")
 
@@ -111,6 +111,13 @@ def test_what_pages_name_is_there(page: Path) -> None:
     missing += [link for link in LINK.findall(text) if not (page.parent / link).exists()]
     missing += [link for link in WHOLE_LINK.findall(text) if not (REPOSITORY / link).exists()]
     assert not missing
+
+
+def test_links_of_the_readme_are_whole() -> None:
+    """Relative links lead nowhere on the package index, which shows the README, too."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert not LINK.findall(text)
+    assert len(WHOLE_LINK.findall(text)) > 10
 
 
 def test_pictures_are_as_they_are_drawn() -> None:
