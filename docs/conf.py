@@ -43,6 +43,7 @@ html_title = "gpualgo"
 html_static_path = ["_static"]
 html_css_files = ["manual.css"]
 html_show_sourcelink = False
+html_sidebars: dict[str, list[str]] = {name: [] for name in ("index", "installation", "tutorial")}
 html_theme_options: dict[str, Any] = {
     "logo": {"text": "gpualgo"},
     "header_links_before_dropdown": 6,
