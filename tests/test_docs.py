@@ -69,6 +69,15 @@ def test_fences(page: Path) -> None:
         compile(match["source"], str(page), "exec")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables(page: Path) -> None:
+    """No row of a table has other cells than its head, as behind a | that is not escaped."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for rows in re.findall(r"(?:^ *\|.*\n)+", prose, flags=re.M):
+        cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()]
+        assert set(cells) == {cells[0]}, rows.splitlines()[0]
+
+
 def _skip_without(package: str) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"examples need {package}")
