@@ -30,9 +30,11 @@ myst_links_external_new_tab = False
 # The docstrings are in NumPy's style, and their types are told there, not by the annotations.
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True  # what is also a property is told once
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = True
+templates_path = ["_templates"]
 
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
@@ -59,6 +61,7 @@ copyright = "the gpualgo developers, Apache-2.0"  # noqa: A001  # Sphinx's name
 
 _log = logging.getLogger(__name__)
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+_NAMES = re.compile(r"\w+(?:, \w+)+")
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _MARK = re.compile(r"<!--\s*gpu\s*-->")
 
@@ -80,11 +83,25 @@ def _count_headings(app: Any, tree: nodes.document) -> None:
         _log.warning("%s has %d headings, its page %d", path.name, written, found)
 
 
-def _link_to_guides(
+def _adapt_docstring(
     app: Any, kind: str, name: str, what: Any, options: Any, lines: list[str]
 ) -> None:
-    """Make links of the pages that docstrings name."""
-    lines[:] = [re.sub(r"docs/([\w-]+)\.md", r":doc:`/\1`", line) for line in lines]
+    """Link the pages that a docstring names, and tell entries with one text one by one."""
+    told, lines[:] = list(lines), []
+    for k, line in enumerate(told):
+        if line.startswith("Alias for field number"):  # of a namedtuple: Python's own words
+            continue
+        *others, last = line.split(", ") if _NAMES.fullmatch(line) else [line]
+        for other in others:
+            lines += [other, told[k + 1]]
+        lines.append(re.sub(r"docs/([\w-]+)\.md", r":doc:`/\1`", last))
+
+
+def _hide_constructors(
+    app: Any, kind: str, name: str, what: Any, options: Any, signature: str, returned: str
+) -> tuple[str, str] | None:
+    """Leave out how objects are made that calls return."""
+    return ("", "") if kind == "class" and not name.endswith(".Operator") else None
 
 
 def _unlink_words(app: Any, tree: nodes.document) -> None:
@@ -117,7 +134,8 @@ def _inline_pictures(app: Any, tree: nodes.document, name: str) -> None:
 def setup(app: Any) -> dict[str, Any]:
     """Register what is done to the pages."""
     app.connect("source-read", _link_to_sources)
-    app.connect("autodoc-process-docstring", _link_to_guides)
+    app.connect("autodoc-process-docstring", _adapt_docstring, priority=400)
+    app.connect("autodoc-process-signature", _hide_constructors)
     app.connect("doctree-read", _count_headings)
     app.connect("doctree-read", _unlink_words)
     app.connect("doctree-read", _label_gpu_blocks)
