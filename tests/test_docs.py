@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib.util
 import operator
@@ -127,6 +128,21 @@ def test_links_of_the_readme_are_whole() -> None:
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert not LINK.findall(text)
     assert len(WHOLE_LINK.findall(text)) > 10
+
+
+def test_messages_are_those_of_the_sources() -> None:
+    """What troubleshooting.md is headed by, around its …, stands in some string of the package."""
+    strings: set[str] = set()
+    for path in (REPOSITORY / "gpualgo").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                strings.add(" ".join(node.value.split()))
+    written = "\n".join(strings)
+    page = (REPOSITORY / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (.*)$", page, flags=re.MULTILINE)
+    parts = [part.strip() for heading in headings for part in heading.split("…")]
+    assert len(headings) > 30
+    assert [part for part in parts if part not in written] == []
 
 
 def test_pictures_are_as_they_are_drawn() -> None:
