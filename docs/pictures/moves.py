@@ -97,6 +97,20 @@ def radix_sort() -> Picture:
     return p
 
 
+def _draw_path(p: Picture, a: list[int], b: list[int], x: float, y: float) -> None:
+    points, i, j = [(x, y)], 0, 0
+    while i < 4 or j < 4:
+        if j == 4 or (i < 4 and a[i] <= b[j]):
+            i += 1
+        else:
+            j += 1
+        points.append((x + j * CELL, y + i * CELL))
+    p.line(*points, kind="way")
+    for d in (3, 6):
+        far, near = min(d, 4), max(d - 4, 0)
+        p.line((x + far * CELL, y + near * CELL), (x + near * CELL, y + far * CELL), kind="dash")
+
+
 def merge_sort() -> Picture:
     p = Picture(
         "merge_sort", 760, 340, "Merge path: two sorted runs, cut where diagonals cross the path"
@@ -109,17 +123,7 @@ def merge_sort() -> Picture:
     for i, v in enumerate(a):
         p.cells(left - 36, top + i * CELL + 4, [v], "a", cell=32, height=26)
         p.cells(left, top + i * CELL, [""] * 4, "p", height=CELL)
-    x, y, points, i, j = left, top, [(float(left), float(top))], 0, 0
-    while i < 4 or j < 4:
-        if j == 4 or (i < 4 and a[i] <= b[j]):
-            i += 1
-        else:
-            j += 1
-        points.append((x + j * CELL, y + i * CELL))
-    p.line(*points, kind="way")
-    for d in (3, 6):
-        far, near = min(d, 4), max(d - 4, 0)
-        p.line((x + far * CELL, y + near * CELL), (x + near * CELL, y + far * CELL), kind="dash")
+    _draw_path(p, a, b, left, top)
     p.lines(
         300,
         60,
@@ -168,19 +172,10 @@ def searchsorted() -> Picture:
                 to = spots[depth + 1, child]
                 taken = (depth, k, child) in {(0, 0, 1), (1, 1, 2)}
                 p.arrow(x, y + 29, to[0], to[1] - 2, kind="way" if taken else "")
-    p.lines(
-        490,
-        48,
-        "v = 10: 7 < 10, go right",
-        "",
-        "",
-        "",
-        "10 <= 12, go left",
-        "",
-        "",
-        "",
-        "9 < 10: behind it",
-    )
+    for k, step in enumerate(
+        ("v = 10: 7 < 10, go right", "10 <= 12, go left", "9 < 10: behind it")
+    ):
+        p.lines(490, 48 + 68 * k, step)
     p.arrow(spots[2, 2][0] + 17, 184, 30 + 5.5 * CELL + 60, 236, kind="way")
     p.cells(90, 240, a, "aaaaaca")
     p.lines(360, 258, "a, sorted; the answer is 5")
