@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import importlib.util
 import operator
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +17,89 @@ from support import REPOSITORY, Backend
 import gpualgo as ga
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GPU_BLOCK = re.compile(r"^```python gpu\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GPU_PAGES = [page for page in PAGES if GPU_BLOCK.search(page.read_text(encoding="utf-8"))]
+# A mark is a comment in front of a block: <!-- gpu --> has it run on a GPU alone, and behind
+# <!-- needs dask --> a page's blocks need that package.
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>gpu|needs \w+) -->\n)?```python\n(?P<source>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+FENCE = re.compile(r"^ *```(.*)$", re.MULTILINE)
+# Whatever is Python says so, and runs.
+LANGUAGES = {"python", "text", "sh", "c++", "{toctree}", ""}
+
+
+def _gpu_blocks(page: Path) -> list[re.Match[str]]:
+    text = page.read_text(encoding="utf-8")
+    return [match for match in BLOCK.finditer(text) if match["mark"] == "gpu"]
+
+
+GPU_PAGES = [page for page in PAGES if _gpu_blocks(page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples(page: Path) -> None:
     """Run a page's python blocks in order, in one namespace; those with >>> as doctests."""
-    text = page.read_text(encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": page.stem}
     with ga.default_device("cpu"):
-        for match in BLOCK.finditer(text):
-            source, line = match[1], text.count("\n", 0, match.start(1))
-            if source.startswith(">>>"):
-                _run_doctest(source, namespace, page, line)
-            else:  # leading newlines make tracebacks show the page's own lines
-                exec(compile("\n" * line + source, str(page), "exec"), namespace)
+        for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
+            if (match["mark"] or "").startswith("needs "):
+                _skip_without(match["mark"].removeprefix("needs "))
+            if match["mark"] != "gpu":
+                _run(match, namespace, page)
 
 
 @pytest.mark.parametrize("page", GPU_PAGES, ids=lambda page: page.name)
 def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
-    """Run a page's ```python gpu blocks in order, in one namespace."""
+    """Run a page's blocks for a GPU in order, in one namespace."""
     pytest.importorskip("torch", reason="the examples use CuPy and PyTorch")
-    text = page.read_text(encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": page.stem}
-    for match in GPU_BLOCK.finditer(text):
-        line = text.count("\n", 0, match.start(1))
-        exec(compile("\n" * line + match[1], str(page), "exec"), namespace)
+    for match in _gpu_blocks(page):
+        _run(match, namespace, page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_fences(page: Path) -> None:
+    """No block is missed: fences have languages known here, and blocks for a GPU parse."""
+    text = page.read_text(encoding="utf-8")
+    fences = FENCE.findall(text)
+    assert set(fences[::2]) <= LANGUAGES
+    assert set(fences[1::2]) <= {""}
+    assert fences[::2].count("python") == len(BLOCK.findall(text))
+    assert text.splitlines().count("<!-- gpu -->") == len(_gpu_blocks(page))
+    for match in _gpu_blocks(page):
+        compile(match["source"], str(page), "exec")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables(page: Path) -> None:
+    """No row of a table has other cells than its head, as behind a | that is not escaped."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for rows in re.findall(r"(?:^ *\|.*\n)+", prose, flags=re.M):
+        cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()]
+        assert set(cells) == {cells[0]}, rows.splitlines()[0]
+
+
+def _skip_without(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"examples need {package}")
+
+
+def _run(match: re.Match[str], namespace: dict[str, Any], page: Path) -> None:
+    source, line = match["source"], match.string.count("\n", 0, match.start("source"))
+    if source.startswith(">>>"):
+        _run_doctest(source, namespace, page, line)
+    else:  # leading newlines make tracebacks show the page's own lines
+        exec(compile("\n" * line + source, str(page), "exec"), namespace)
 
 
 WRITTEN = [*PAGES, REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs/adr").glob("*.md"))]
 NAMED = re.compile(r"`((?:gpualgo|cuda_src|tests|bench|docs|_[a-z]+)/[^\s`<>]*)`")
 MODULE = re.compile(r"\b((?:gpualgo\.)?_[a-z]+(?:\.[a-z_]+)+)\b")
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+# The README is shown elsewhere, too, so its links are whole.
+WHOLE_LINK = re.compile(
+    r"https://(?:github|raw\.githubusercontent)\.com/gpualgo/gpualgo/(?:blob/)?main/([\w./-]+)"
+)
 
 
 def _is_module(name: str) -> bool:
@@ -67,7 +119,48 @@ def test_what_pages_name_is_there(page: Path) -> None:
             missing.append(name)
     missing += [name for name in MODULE.findall(text) if not _is_module(name)]
     missing += [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+    missing += [link for link in WHOLE_LINK.findall(text) if not (REPOSITORY / link).exists()]
     assert not missing
+
+
+def test_links_of_the_readme_are_whole() -> None:
+    """Relative links lead nowhere on the package index, which shows the README, too."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert not LINK.findall(text)
+    assert len(WHOLE_LINK.findall(text)) > 10
+
+
+def test_messages_are_those_of_the_sources() -> None:
+    """What troubleshooting.md is headed by, around its …, stands in some string of the package."""
+    strings: set[str] = set()
+    for path in (REPOSITORY / "gpualgo").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                strings.add(" ".join(node.value.split()))
+    written = "\n".join(strings)
+    page = (REPOSITORY / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (.*)$", page, flags=re.MULTILINE)
+    parts = [part.strip() for heading in headings for part in heading.split("…")]
+    assert len(headings) > 30
+    assert [part for part in parts if part not in written] == []
+
+
+def test_pictures_are_as_they_are_drawn() -> None:
+    """docs/pictures/draw.py was run since it, or the figures of docs/gpu-tested.md, changed."""
+    folder = REPOSITORY / "docs/pictures"
+    drawn = runpy.run_path(str(folder / "draw.py"))["pictures"]()
+    assert {path.name for path in folder.glob("*.svg")} == drawn.keys()
+    for name, text in drawn.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, name
+
+
+def test_every_algorithm_has_a_picture() -> None:
+    page = (REPOSITORY / "docs/algorithms.md").read_text(encoding="utf-8")
+    named = re.findall(r"\]\((\w+)\.md\)", page.partition("Inputs may be")[0])
+    assert len(named) > 10
+    for name in named:
+        text = (REPOSITORY / f"docs/{name}.md").read_text(encoding="utf-8")
+        assert f"](pictures/{name}.svg)" in text, name
 
 
 def _documented() -> list[str]:

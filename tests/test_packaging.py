@@ -65,10 +65,3 @@ def test_readme_has_its_two_commands() -> None:
     assert len(commands) == 2
     assert commands[0].endswith("gpualgo demo")
     assert "pytest" in commands[1]
-
-
-def test_readme_links_lead_somewhere() -> None:
-    readme = (REPOSITORY / "README.md").read_text()
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", readme)
-    assert links
-    assert [link for link in links if not (REPOSITORY / link).exists()] == []

@@ -43,7 +43,8 @@ def listing() -> str:
         ("constants", "numbers, `True`, `False`, NumPy's scalars, tuples of them, numbers of "
                       "modules such as `math.pi`"),
     ]  # fmt: skip
-    return "| | |\n|---|---|\n" + "".join(f"| {name} | {what} |\n" for name, what in rows)
+    cells = [(name, what.replace("|", "\\|")) for name, what in rows]  # which would end a cell
+    return "| | |\n|---|---|\n" + "".join(f"| {name} | {what} |\n" for name, what in cells)
 
 
 def parts(page: str) -> tuple[str, str, str]:
