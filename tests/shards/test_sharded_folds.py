@@ -94,7 +94,7 @@ def test_flat_in_c_order(backend: Backend) -> None:
 def test_dtypes_are_those_of_one_array(backend: Backend) -> None:
     h = np.arange(11, dtype=np.int8)
     x = cut(backend, h, 3)
-    for init, dtype in ((None, None), (np.float32(1), None), (1, np.int64), (None, np.int16)):
+    for init, dtype in ((np.float32(1), None), (None, np.int64)):
         check(ga.reduce(x, init, dtype=dtype), ga.reduce(h, init, dtype=dtype))
         check(ga.inclusive_scan(x, init, dtype=dtype), ga.inclusive_scan(h, init, dtype=dtype))
 
