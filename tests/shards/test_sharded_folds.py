@@ -99,6 +99,18 @@ def test_dtypes_are_those_of_one_array(backend: Backend) -> None:
         check(ga.inclusive_scan(x, init, dtype=dtype), ga.inclusive_scan(h, init, dtype=dtype))
 
 
+def test_captured_values(backend: Backend) -> None:
+    """Each device reads a table of the host, and a number as it is at the call."""
+    h, table, more = np.arange(12) % 5, np.array([3, 1, 4, 1, 5]), 2
+    x = cut(backend, h, 3)
+
+    def read(a: Any) -> Any:
+        return table[a] + more
+
+    for more in (2, 7):  # noqa: B007  # `read` reads it
+        check(ga.transform(read, x), table[h] + more)
+
+
 def test_float_sums_repeat(backend: Backend) -> None:
     """Other cuts may round otherwise; the same ones give the same bits, close to one array's."""
     h = RNG.standard_normal(scaled(100_000, emulated=3000)).astype(np.float32)
