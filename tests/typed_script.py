@@ -304,6 +304,13 @@ pinned = ga.empty_pinned((2, 3), [("name", "S4"), ("age", np.int32)])
 assert_type(pinned, np.ndarray[Any, Any])
 ga.empty_pinned([2, 3])
 ga.from_pointer(np.uint64(4096), 10, torch.float32, owner=raw, strides=(8,), stream=7)
+shards = ga.distribute(x, ["cuda:0", 1], axis=-1)
+assert_type(shards, ga.ShardedArray)
+assert_type(ga.ShardedArray.from_shards([x, x]), ga.ShardedArray)
+ga.reduce(shards, None, max)
+ga.radix_sort(shards, shards, descending=True)
+ga.distribute(shards, axis=1).gather("cpu")
+ga.distribute(x, 1.5)  # error
 ga.prepare("reduce", raw)  # error
 plan("raw")  # error
 plan(raw, temp_storage=4096)  # error

@@ -168,21 +168,23 @@ def on_host(x: Any) -> np.ndarray[Any, Any]:
     return found
 
 
-def all_on_host(arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """Return several arrays' elements as NumPy's: all copies are queued, then waited for."""
+def all_on_host(
+    arrays: Sequence[Any], into: Sequence[np.ndarray[Any, Any]] | None = None
+) -> list[np.ndarray[Any, Any]]:
+    """Return several arrays' elements as NumPy's: all copies are queued, then waited for.
+
+    `into`: where to write those of arrays on GPUs.
+    """
     found, waiting = list[np.ndarray[Any, Any]](), list[tuple[int, int, Any]]()
-    for x in arrays:
-        if isinstance(x, (np.ndarray, np.generic)):
-            found.append(np.asarray(x))
-            continue
-        view = view_of(x, "an array")
+    for number, x in enumerate(arrays):
+        view = view_of(np.asarray(x) if isinstance(x, np.generic) else x, "an array")
         if view.device == CPU:
             found.append(np.asarray(view.library.to_numpy(view.owner)))
             continue
         if not is_contiguous(view):
             view = view_of(dense(x), "an array")
-        target = np.empty(view.shape, view.dtype)
-        if target.nbytes:
+        target = np.empty(view.shape, view.dtype) if into is None else into[number]
+        if target.size:
             waiting.append((*_fetch(view, target), view))
         found.append(target)
     for device, stream, _ in waiting:
@@ -240,8 +242,6 @@ def _all_places(is_host: bool) -> tuple[Place, ...]:
 
 
 def _place(device: Any, where: str) -> Place:
-    if isinstance(device, Place):
-        return device
     if isinstance(device, str):
         match = re.fullmatch(r"cpu(?::(\d+))?", device)
         if match:

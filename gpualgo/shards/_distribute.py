@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
@@ -11,10 +11,19 @@ from gpualgo.shards import _moving
 from gpualgo.shards._devices import places_of
 from gpualgo.shards._shards import ShardedArray, check_dtype, plain
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import SupportsIndex
+
+    from gpualgo._base import annotations as ty
+
 _WHERE = "distribute"
 
 
-def distribute(x: Any, devices: Any = None, *, axis: int = 0) -> ShardedArray:
+def distribute(
+    x: ty.AnyArray | ShardedArray, devices: Sequence[str | int] | str | int | None = None, *,
+    axis: SupportsIndex = 0,
+) -> ShardedArray:  # fmt: skip
     """Cut an array into equal pieces along an axis, one on each of several devices.
 
     Parameters
@@ -87,8 +96,9 @@ def distribute(x: Any, devices: Any = None, *, axis: int = 0) -> ShardedArray:
     if not shape:
         raise ValueError(f"{_WHERE}: x has no dimension that could be cut; pass an array of one")
     if devices is None and isinstance(x, ShardedArray):
-        devices = x.places
-    places = places_of(devices, _WHERE, is_host)
+        places = x.places
+    else:
+        places = places_of(devices, _WHERE, is_host)
     new = checks.axis_of(checks.plain_axis(axis, _WHERE, "an int"), len(shape), _WHERE)
     if new is None:
         raise TypeError(f"{_WHERE}: axis must be an int, got None")

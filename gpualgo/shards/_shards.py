@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -144,6 +144,11 @@ class ShardedArray:
         """The bytes of all elements."""
         return self.size * self.dtype.itemsize
 
+    if TYPE_CHECKING:  # functions take it where they take arrays, and give what it decides
+
+        @property
+        def __cuda_array_interface__(self) -> Any: ...
+
     def __len__(self) -> int:
         length: int = self.shape[0]
         return length
@@ -172,7 +177,11 @@ class ShardedArray:
         """
         place = self.places[0] if device is None else places_of([device], "gather", False)[0]
         if place.number == CPU and self.places[0].number != CPU:
-            return np.concatenate(all_on_host(self.shards), axis=self.axis)
+            on_host = np.empty(self.shape, self.dtype)
+            parts = zip(self.starts, self.lengths, strict=True)
+            into = [_moving.cut(on_host, self.axis, i, i + length) for i, length in parts]
+            all_on_host(self.shards, into)
+            return on_host
         (whole,) = _moving.spread(
             self.shards, self.axis, [place], [self.shape[self.axis]], self.axis, self.library
         )

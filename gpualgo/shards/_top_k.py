@@ -40,11 +40,12 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
             _WHERE, f"the rows along axis {line} are cut, in shape {first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",
         )  # fmt: skip
-    asked(ga.top_k, places[0], source.on(0), min(k, first.lengths[0]), **options)
-    if k > length:
+    if not 0 <= k <= length:
         raise ValueError(
-            f"top_k: k is {k}, and there are {length} elements to choose from; pass at most so many"
+            f"{_WHERE}: k is {k}, and there are {length} elements to choose from; pass 0 to "
+            f"{length}"
         )
+    asked(ga.top_k, places[0], source.on(0), min(k, first.lengths[0]), **options)
     if len(places) == 1:
         with places[0].running():
             return ga.top_k(source.on(0), k, **options)

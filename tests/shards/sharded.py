@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import support
 from support import Backend
 
 import gpualgo as ga
@@ -14,10 +15,10 @@ SIZES = (0, 1, 2, 7, 1000)
 
 
 def devices(backend: Backend, count: int) -> list[str]:
-    """Return devices of a backend: the CPU several times, or its first GPU."""
+    """Return devices of a backend: the CPU several times, or the GPUs there are, in turns."""
     if backend.name == "cpu":
         return [f"cpu:{number}" for number in range(count)]
-    return ["cuda:0"] * count
+    return [f"cuda:{number % support.count_gpus()}" for number in range(count)]
 
 
 def cut(backend: Backend, x: np.ndarray[Any, Any], count: int, axis: int = 0) -> Any:

@@ -31,7 +31,7 @@ def keys_of(kind: str, n: int) -> np.ndarray[Any, Any]:
     if kind == "equal":
         return np.zeros(n, np.uint8)
     if kind == "falling":
-        return np.arange(n, 0, -1, dtype=np.int16)
+        return np.arange(n, 0, -1, dtype=np.uint64)
     return RNG.integers(0, 1 << 63, n, dtype=np.uint64)
 
 
