@@ -98,11 +98,11 @@ def _with_equal_ones(runs: Runs, borders: np.ndarray[Any, Any]) -> np.ndarray[An
     """
     count = len(runs.lengths)
     lengths = np.array(runs.lengths)
-    places = []
-    for i, length in enumerate(runs.lengths):
-        last, here = np.maximum(borders[:, i] - 1, 0), np.minimum(borders[:, i], length - 1)
-        places.append(np.concatenate([last, here]) if length else np.empty(0, np.int64))
-    read = runs.at(places)
+    cuts_of_runs = borders.T.tolist()
+    read = runs.at([  # the last key before each cut, if there is one, and then those behind
+        [(max(0, at - 1), at, 1) for at in own] + [(at, min(at + 1, length), 1) for at in own]
+        for own, length in zip(cuts_of_runs, runs.lengths, strict=True)
+    ])  # fmt: skip
     found = borders.copy()
     for row, border in enumerate(borders):
         before = [i for i in range(count) if border[i] > 0]
@@ -111,8 +111,8 @@ def _with_equal_ones(runs: Runs, borders: np.ndarray[Any, Any]) -> np.ndarray[An
             continue
         keys = [
             np.concatenate(
-                [read[i][part][row : row + 1] for i in before]
-                + [read[i][part][len(borders) + row : len(borders) + row + 1] for i in behind]
+                [read[i][row][part] for i in before]
+                + [read[i][len(borders) + row][part] for i in behind]
             )
             for part in range(len(runs.keys.arrays))
         ]

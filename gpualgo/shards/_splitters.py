@@ -8,6 +8,7 @@ Elements are ordered by key, equal ones by their run and their place in it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ SAMPLES = 1 << 12  # of all runs together, for a rank
 
 Ends = tuple[tuple[int, ...], tuple[int, ...]]
 """Where each run is cut at least and at most."""
-Ordered = Callable[[Sequence[Any]], Any]
-"""The stable order of keys of the host, an array for each number of a key."""
+Span = tuple[int, int, int]
+"""Places in a run: from, to, and how far apart."""
 
 
 class Runs:
@@ -43,27 +44,40 @@ class Runs:
             found: np.ndarray[Any, Any] = ga.argsort(self.keys.packed(parts), descending=self.ways)
         return found
 
-    def at(self, places: Sequence[np.ndarray[Any, Any]]) -> list[list[np.ndarray[Any, Any]]]:
-        """Return the keys of each run at some places: for each run an array for each number."""
-        seats = [seat for seat in self.keys.seats if len(places[seat])]
+    def at(self, spans: Sequence[Sequence[Span]]) -> list[list[list[np.ndarray[Any, Any]]]]:
+        """Return keys of each run: for each of its spans an array for each number of a key.
+
+        What a device has of them comes in one copy, and all devices' copies are under way at once.
+        """
+        counts = [[len(range(*span)) for span in own] for own in spans]
+        seats = [seat for seat in self.keys.seats if sum(counts[seat])]
         found = on_each(
             self.keys.places, seats,
-            lambda seat: [at_places(x, seat, places[seat]) for x in self.keys.arrays],
+            lambda seat: [_taken(x, seat, spans[seat], counts[seat]) for x in self.keys.arrays],
         )  # fmt: skip
         flat = iter(all_on_host([part for parts in found for part in parts]))
-        of_none = [np.empty(0, x.dtype) for x in self.keys.arrays]
-        return [
-            [next(flat) for _ in of_none] if seat in seats else of_none for seat in self.keys.seats
-        ]
+        result = []
+        for seat in self.keys.seats:
+            none = (np.empty(0, x.dtype) for x in self.keys.arrays)
+            whole = [next(flat) if seat in seats else next(none) for _ in self.keys.arrays]
+            borders = list(accumulate(counts[seat]))[:-1]
+            result.append(list(map(list, zip(*(np.split(x, borders) for x in whole), strict=True))))
+        return result
 
 
-def at_places(x: Any, seat: int, places: np.ndarray[Any, Any]) -> Any:
-    """Return what a shard of a sharded array has at some places, on its device."""
+def _taken(x: Any, seat: int, spans: Sequence[Span], counts: Sequence[int]) -> Any:
+    """Return what a shard of a sharded array has in spans, one after another, on its device."""
     shard, place = x.shards[seat], x.places[seat]
-    if place.number == CPU:
-        return shard[places]
-    where = place.moved(places, x.library)
-    return ga.copy(ga.lazy.take(shard, where))
+    if len(spans) == 1:
+        begin, end, step = spans[0]
+        return shard[begin:end:step]
+    target = place.empty((sum(counts),), x.dtype, x.library)
+    at = 0
+    for (begin, end, step), count in zip(spans, counts, strict=True):
+        if count:
+            ga.copy(shard[begin:end:step], out=target[at : at + count])
+        at += count
+    return target
 
 
 def cuts(runs: Runs, ranks: Sequence[int]) -> np.ndarray[Any, Any]:
@@ -86,11 +100,11 @@ def _round(runs: Runs, ranks: Sequence[int], ends: list[Ends]) -> list[Ends]:
     wide = list(dict.fromkeys(own for own in ends if _open(own) > few))
     widths = {own: -(-_open(own) // max(SAMPLES, 16 * len(runs.lengths))) for own in wide}
 
-    def places(own: Ends, seat: int) -> np.ndarray[Any, Any]:
+    def sample(own: Ends, seat: int) -> Span:
         width = widths[own]
-        return np.arange(own[0][seat] + width - 1, own[1][seat], width)
+        return own[0][seat] + width - 1, own[1][seat], width
 
-    orders = dict(zip(wide, _orders(runs, wide, places), strict=True))
+    orders = dict(zip(wide, _orders(runs, wide, sample), strict=True))
     found = []
     for rank, own in zip(ranks, ends, strict=True):
         if own in orders:
@@ -110,7 +124,7 @@ def _moved(low: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
 def _last(runs: Runs, ranks: Sequence[int], ends: list[Ends]) -> np.ndarray[Any, Any]:
     """Return cuts by a look at all that is still open."""
     all_ends = list(dict.fromkeys(ends))
-    found = _orders(runs, all_ends, lambda own, seat: np.arange(own[0][seat], own[1][seat]))
+    found = _orders(runs, all_ends, lambda own, seat: (own[0][seat], own[1][seat], 1))
     orders = dict(zip(all_ends, found, strict=True))
     rows = []
     for rank, (low, high) in zip(ranks, ends, strict=True):
@@ -121,24 +135,15 @@ def _last(runs: Runs, ranks: Sequence[int], ends: list[Ends]) -> np.ndarray[Any,
 
 
 def _orders(
-    runs: Runs, several: Sequence[Ends], places: Callable[[Ends, int], np.ndarray[Any, Any]]
+    runs: Runs, several: Sequence[Ends], span: Callable[[Ends, int], Span]
 ) -> list[np.ndarray[Any, Any]]:
-    """Return the stable order of the keys at some places, run after run, for each of several."""
-    seats = runs.keys.seats
-    wanted = [[places(own, seat) for own in several] for seat in seats]
-    empty = [np.empty(0, np.int64)]
-    found = runs.at([np.concatenate(own or empty).astype(np.int64) for own in wanted])
-    apart = []  # for each run, for each number, the keys of each of several
-    for parts, own in zip(found, wanted, strict=True):
-        borders = np.cumsum([len(one) for one in own])[:-1]
-        apart.append([np.split(part, borders) for part in parts])
+    """Return the stable order of the keys in some spans, run after run, for each of several."""
+    found = runs.at([[span(own, seat) for own in several] for seat in runs.keys.seats])
+    numbers = range(len(runs.keys.arrays))
     return [
-        runs.order([
-            np.concatenate([apart[seat][part][number] for seat in seats])
-            for part in range(len(runs.keys.arrays))
-        ])
-        for number in range(len(several))
-    ]  # fmt: skip
+        runs.order([np.concatenate([own[i][number] for own in found]) for number in numbers])
+        for i in range(len(several))
+    ]
 
 
 def _bits(keys: Any, begin: int, end: int | None) -> Any:

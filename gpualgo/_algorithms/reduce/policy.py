@@ -66,8 +66,8 @@ COLUMNS = Policy(256, 4, 1)
 # Records of more bytes would not fit in the registers of large blocks.
 WIDE_RECORD, RECORD_THREADS = 32, 256
 RECORD_SLOTS_BYTES = 16 << 10  # of a block's tiles, in shared memory
-# That a thread of reduce_columns_kernel loads of records before it combines any. As many bytes twice
-# over may be what these become.
+# That a thread of reduce_columns_kernel loads of records before it combines any; what these become
+# may take twice as much.
 PACKED_BYTES = 128
 # A chunk takes as few tiles per warp as keep this many blocks busy.
 MIN_BLOCKS = 264
