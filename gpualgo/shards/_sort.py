@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -25,6 +26,10 @@ from gpualgo.shards._arguments import (
 from gpualgo.shards._devices import Place, moved_all
 from gpualgo.shards._moving import Piece, cut, joined
 from gpualgo.shards._shards import ShardedArray
+
+SMALL = np.dtype(np.int32)  # of places in a shard, where these are few enough
+Made = Callable[[int, list[Any]], list[Any]]
+"""From values of the run of one device to those of the result, which may be lazy."""
 
 
 class Order(NamedTuple):
@@ -103,24 +108,33 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
         return built(found_rows, first.places, first.axis)
     _one_row(taken_keys, line, where)
     starts, library = first.starts, first.library
+    # Places in a shard take half the bytes on their way; merges read them as those in the array.
+    own = SMALL if max(first.lengths) <= np.iinfo(SMALL).max else np.dtype(np.int64)
     moved = on_each(
         first.places, taken_keys.seats,
-        lambda seat: _positions(
-            first.places[seat], starts[seat], first.lengths[seat], found, library
-        ),
+        lambda seat: _positions(first.places[seat], first.lengths[seat], own, library),
     )  # fmt: skip
     beside = Argument((ShardedArray(moved, first.places, 0),), None, "values")
-    pieces = _long_row(taken_keys, beside, order)
+
+    def placed(seat: int, values: list[Any]) -> list[Any]:
+        return [_shifted(values[0], starts[seat], found)]
+
+    pieces = _long_row(taken_keys, beside, order, placed)
     return built([values[0] for _, values in pieces], first.places, 0)
 
 
-def _positions(place: Place, start: int, length: int, dtype: Any, library: Any) -> Any:
-    """Return the places of a shard's elements in the whole array."""
+def _shifted(places: Any, start: int, dtype: np.dtype[Any]) -> Any:
+    """Return places in a shard as those in the whole array, computed where they are read."""
+    return ga.lazy.transform(lambda place: place + start, places, dtype=dtype)
+
+
+def _positions(place: Place, length: int, dtype: Any, library: Any) -> Any:
+    """Return the places of a shard's elements in it."""
     if place.number == CPU:
-        return np.arange(start, start + length, dtype=dtype)
+        return np.arange(length, dtype=dtype)
     target = place.empty((length,), dtype, library)
     if length:
-        numbers = ga.lazy.arange(start, start + length, dtype=dtype, device=place.name)
+        numbers = ga.lazy.arange(length, dtype=dtype, device=place.name)
         view = view_of(target, "places")
         stream = int(view.library.stream(view.device))
         known = DeviceArray(
@@ -178,19 +192,27 @@ def _sort(where: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
     return made, built([moved.packed(own) for _, own in pieces], first.places, 0)
 
 
-def _long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
-    """Return what each device has of the sorted row."""
+def _long_row(
+    keys: Argument, values: Argument | None, order: Order, made: Made | None = None
+) -> list[Piece]:
+    """Return what each device has of the sorted row; `made`: of values as they are stored."""
     runs = sorted_runs(keys, values, order)
     if len(runs) == 1:
-        return runs
+        ((own, more),) = runs
+        return [(own, more if made is None else list(map(ga.copy, made(0, more))))]
     lengths = keys.first.lengths
     borders = cut_runs(keys, runs, order, list(accumulate(lengths))[:-1])
     arrived = exchanged(keys, runs, borders)
     runs.clear()
-    return on_each(
-        keys.places, keys.seats,
-        lambda seat: _merged(arrived[seat], keys, values, order, keys.places[seat]),
-    )  # fmt: skip
+
+    def merged(seat: int) -> Piece:
+        pieces = arrived[seat]
+        if made is not None:
+            pieces = [(own, made(source, more)) for source, (own, more) in enumerate(pieces)]
+        own, more = _merged(pieces, keys, values, order, keys.places[seat])
+        return own, [ga.copy(x) if isinstance(x, ga.lazy.LazyArray) else x for x in more]
+
+    return on_each(keys.places, keys.seats, merged)
 
 
 def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:

@@ -109,7 +109,7 @@ def test_captured_values(backend: Backend) -> None:
     def read(a: Any) -> Any:
         return table[a] + more
 
-    for more in (2, 7):  # noqa: B007  # `read` reads it
+    for more in (2, 7):  # `read` reads it
         check(ga.transform(read, x), table[h] + more)
 
 
