@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpualgo.shards._argsort import argsort
 from gpualgo.shards._by_key import reduce_by_key
 from gpualgo.shards._distribute import distribute
 from gpualgo.shards._histogram import histogram
@@ -10,7 +11,7 @@ from gpualgo.shards._scan import exclusive_scan, inclusive_scan
 from gpualgo.shards._search import argmax, argmin, count, find, minmax
 from gpualgo.shards._select import select
 from gpualgo.shards._shards import ShardedArray
-from gpualgo.shards._sort import argsort, radix_sort, sort
+from gpualgo.shards._sort import radix_sort, sort
 from gpualgo.shards._top_k import top_k
 from gpualgo.shards._transform import transform
 

@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._arrays.device_array import DeviceArray
-from gpualgo._arrays.view import view_of
-from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _splitters
 from gpualgo.shards._arguments import (
@@ -27,7 +24,6 @@ from gpualgo.shards._devices import Place, moved_all
 from gpualgo.shards._moving import Piece, cut, joined
 from gpualgo.shards._shards import ShardedArray
 
-SMALL = np.dtype(np.int32)  # of places in a shard, where these are few enough
 Made = Callable[[int, list[Any]], list[Any]]
 """From values of the run of one device to those of the result, which may be lazy."""
 
@@ -83,75 +79,14 @@ def sort(
     return _sort("sort", keys, values, Order(descending, (0, None)), axis)
 
 
-def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
-    """Return the stable order of keys: ``keys[p[0]] ≤ keys[p[1]] ≤ …``, equal keys as they come.
-
-    Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays: along the
-    axis that is cut places in the whole array. Cost and memory are those of `radix_sort` with
-    places for values.
-    """
-    where, order = "argsort", Order(descending, (0, None))
-    taken_keys, line = _line_of(keys, where, "keys", axis)
-    first = taken_keys.first
-    options = {"descending": descending, "axis": line, "dtype": dtype}
-    (found,), _ = asked(ga.argsort, taken_keys.places[0], taken_keys.on(0), **options)
-    length = first.shape[line]
-    if length > int(np.iinfo(found).max) + 1:
-        raise ValueError(
-            f"argsort: dtype {found} is too narrow for indices below {length}; pass a wider dtype="
-        )
-    if line != first.axis:
-        found_rows = on_each(
-            first.places, taken_keys.seats,
-            lambda seat: ga.argsort(taken_keys.on(seat), **options),
-        )  # fmt: skip
-        return built(found_rows, first.places, first.axis)
-    _one_row(taken_keys, line, where)
-    starts, library = first.starts, first.library
-    # Places in a shard take half the bytes on their way; merges read them as those in the array.
-    own = SMALL if max(first.lengths) <= np.iinfo(SMALL).max else np.dtype(np.int64)
-    moved = on_each(
-        first.places, taken_keys.seats,
-        lambda seat: _positions(first.places[seat], first.lengths[seat], own, library),
-    )  # fmt: skip
-    beside = Argument((ShardedArray(moved, first.places, 0),), None, "values")
-
-    def placed(seat: int, values: list[Any]) -> list[Any]:
-        return [_shifted(values[0], starts[seat], found)]
-
-    pieces = _long_row(taken_keys, beside, order, placed)
-    return built([values[0] for _, values in pieces], first.places, 0)
-
-
-def _shifted(places: Any, start: int, dtype: np.dtype[Any]) -> Any:
-    """Return places in a shard as those in the whole array, computed where they are read."""
-    return ga.lazy.transform(lambda place: place + start, places, dtype=dtype)
-
-
-def _positions(place: Place, length: int, dtype: Any, library: Any) -> Any:
-    """Return the places of a shard's elements in it."""
-    if place.number == CPU:
-        return np.arange(length, dtype=dtype)
-    target = place.empty((length,), dtype, library)
-    if length:
-        numbers = ga.lazy.arange(length, dtype=dtype, device=place.name)
-        view = view_of(target, "places")
-        stream = int(view.library.stream(view.device))
-        known = DeviceArray(
-            view.ptr, view.shape, view.strides, view.dtype, view.device, stream, False, target
-        )  # as nothing that is read is of the library
-        ga.copy(numbers, out=known, stream=stream)
-    return target
-
-
-def _line_of(keys: Any, where: str, name: str, axis: Any) -> tuple[Argument, int]:
+def line_of(keys: Any, where: str, name: str, axis: Any) -> tuple[Argument, int]:
     """Return keys and the axis to sort along; flattened if it is None."""
     found = taken(keys, where, name)
     line = checks.axis_of(checks.plain_axis(axis, where), found.first.ndim, where)
     return (found.flat(where), 0) if line is None else (found, line)
 
 
-def _one_row(keys: Argument, line: int, where: str) -> None:
+def one_row(keys: Argument, line: int, where: str) -> None:
     """Raise ValueError unless there is one row along the axis that is cut."""
     if keys.first.ndim > 1:
         refuse(
@@ -162,7 +97,7 @@ def _one_row(keys: Argument, line: int, where: str) -> None:
 
 def _sort(where: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
     """Return sorted keys, with values a pair."""
-    source, line = _line_of(keys, where, "keys", axis)
+    source, line = line_of(keys, where, "keys", axis)
     moved = None
     if values is not None:
         given = taken(keys, where, "keys").first
@@ -184,15 +119,15 @@ def _sort(where: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
         if moved is not None:
             found.append(built([one[1] for one in apart], first.places, first.axis))
         return found[0] if moved is None else tuple(found)
-    _one_row(source, line, where)
-    pieces = _long_row(source, moved, order)
+    one_row(source, line, where)
+    pieces = long_row(source, moved, order)
     made = built([source.packed(own) for own, _ in pieces], first.places, 0)
     if moved is None:
         return made
     return made, built([moved.packed(own) for _, own in pieces], first.places, 0)
 
 
-def _long_row(
+def long_row(
     keys: Argument, values: Argument | None, order: Order, made: Made | None = None
 ) -> list[Piece]:
     """Return what each device has of the sorted row; `made`: of values as they are stored."""
