@@ -81,7 +81,7 @@ def _made(mark: str, old: str) -> str:
         made = KINDS[kind](_report(file), keys | {"file": file})
     except (KeyError, ValueError) as error:
         raise ValueError(f"bench: {mark}: {error}") from error
-    return f"\n{made}" if kind in BLOCKS else made
+    return f"\n\n{made}\n" if kind in BLOCKS else made
 
 
 @functools.lru_cache(8)
@@ -143,7 +143,7 @@ def _rate(report: Report, keys: Keys) -> str:
     rate = _one(report, keys).rate()
     if rate is None:
         raise ValueError("the row tells no bytes")
-    return f"{rate:.3g} GB/s"
+    return f"{table.rate_text(rate)} GB/s"
 
 
 def _environment(report: Report, keys: Keys) -> str:

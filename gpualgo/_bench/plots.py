@@ -51,6 +51,7 @@ def _style() -> dict[str, Any]:
     return {
         **dict.fromkeys(inks, INK),
         "grid.color": INK, "grid.alpha": 0.25, "axes.grid": True, "axes.axisbelow": True,
+        "axes.facecolor": "none", "figure.facecolor": "none",
         "legend.frameon": False, "font.size": 10, "svg.hashsalt": "gpualgo", "figure.dpi": 100,
         "axes.spines.top": False, "axes.spines.right": False,
     }  # fmt: skip
@@ -137,6 +138,8 @@ def _ratios(rows: list[Measured], told: str) -> Any:
     axes.tick_params(axis="y", labelsize=7)
     axes.axvline(1, color=INK, lw=1)
     axes.set_xscale("log")
+    axes.margins(y=0.01)
+    axes.grid(False, axis="y")  # it would strike out what is written beside the bars
     axes.set_title("our time / the best peer's; a bar across: the target", fontsize=9)
     _caption(figure, told)
     return figure
@@ -154,6 +157,8 @@ def _start_up(rows: list[Measured], told: str) -> Any:
             axes.barh(place, times.median, xerr=spread, color=_colour(who), ecolor=INK, height=0.7)
             labels.append(f"{row.name}: {who}")
     axes.set_yticks([-i for i in range(len(labels))], labels, fontsize=7)
+    axes.margins(y=0.01)
+    axes.grid(False, axis="y")
     axes.set_xlabel("seconds")
     _caption(figure, told)
     return figure

@@ -34,6 +34,11 @@ def _digits(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
 
 
+def rate_text(rate: float) -> str:
+    """Return GB/s in three digits, or whole."""
+    return _digits(rate)
+
+
 def bytes_text(count: int | None) -> str:
     """Return a number of bytes in the unit that suits it."""
     if count is None:
@@ -49,10 +54,15 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.2g}"
 
 
+def limit_text(limit: float) -> str:
+    """Return the ratio that a target asks for."""
+    return f"{limit:.2f}" if limit >= 0.01 else f"{limit:.3g}"
+
+
 def _limit(target: Target | None, row: Measured) -> str:
     if target is None:
         return ""
-    limit = time_text(target.limit) if target.is_time else f"{target.limit:.4g}"
+    limit = time_text(target.limit) if target.is_time else limit_text(target.limit)
     beside = f" of {' or '.join(target.peers)}" if target.peers and not row.beside else ""
     mark = {"met": " ✓", "not met": " ✗", "not run": ""}[target.verdict(row)]
     return f"≤ {limit}{beside}{mark}"
@@ -63,7 +73,7 @@ def cells(row: Measured, peers: Sequence[str], with_memory: bool) -> Cells:
     times, rate, ratio = row.times, row.rate(), row.ratio()
     found = [row.name, size_text(row.n)]
     found.append(time_text(times[OURS].median) if OURS in times else "")
-    found.append(f"{rate:.3g}" if rate is not None else "")
+    found.append(rate_text(rate) if rate is not None else "")
     found += [time_text(times[who].median) if who in times else "" for who in peers]
     found.append(", ".join(
         f"{who} {time_text(each.median)}"
@@ -152,7 +162,7 @@ def of_targets(report: Report, keys: Iterable[targets.Key]) -> list[Cells]:
         lines.append([
             key[0], size_text(key[1]), key[2], "" if reached is None else told(reached),
             (target.peer(row) or "") if row is not None else "",
-            f"≤ {time_text(target.limit) if target.is_time else f'{target.limit:.4g}'}",
+            f"≤ {time_text(target.limit) if target.is_time else limit_text(target.limit)}",
             target.verdict(row),
         ])  # fmt: skip
     return lines

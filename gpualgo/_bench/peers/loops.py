@@ -17,7 +17,7 @@ def _compiled(name: str) -> Any:
     import numba
 
     # Sums may be taken in any order, as a parallel loop takes them anyway.
-    return numba.njit(parallel=True, fastmath=True)(_LOOPS[name](numba.prange))
+    return numba.njit(parallel=name != "scan", fastmath=True)(_LOOPS[name](numba.prange))
 
 
 def _sum_in(prange: Any) -> Any:
