@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import time
 from pathlib import Path
 
 from gpualgo._bench import (
@@ -122,6 +123,7 @@ def _measure(
     given: argparse.Namespace, rows: list[Row], groups: list[startup.Group]
 ) -> tuple[Report, bool]:
     """Run what this machine can run, peers compiled beforehand and side by side."""
+    until = time.perf_counter() + given.seconds
     has_gpu = support.gpu() is not None
     rows = [row for row in rows if has_gpu or row.clock == "cpu"]
     groups = [group for group in groups if has_gpu or group.is_on_cpu]
@@ -130,10 +132,10 @@ def _measure(
     told_of = environment.describe(given.commit)
     if has_gpu:
         cub.build(catalog.cub_sources(rows))
-    effort = Effort(2, 0.5, given.seconds) if given.quick else Effort(seconds=given.seconds)
+    effort = Effort(2, 0.5, until) if given.quick else Effort(until=until)
     with progress.shown(len(rows) + len(groups)) as step:
         # Processes of their own come first: they would wait for nothing that rows left behind.
-        found, failed = startup.results(groups, 2 if given.quick else 5, step)
+        found, failed = startup.results(groups, 1 if given.quick else 5, step)
         measured, wrong = runner.run_all(rows, effort, step)
     command = {"quick": given.quick, "rounds": effort.rounds}
     report = Report({**told_of, **command}, tuple(measured + found), tuple(notes.taken()))

@@ -48,7 +48,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument("--targets", action="store_true", help="rows with a target: met or not")
     chosen.add_argument("--list", action="store_true", help="print the rows and run none")
     chosen.add_argument(
-        "--seconds", type=float, default=float("inf"), help="begin no row after so long"
+        "--seconds", type=float, default=float("inf"), help="begin no row later than this"
     )
     kept = parser.add_argument_group("what becomes of the results")
     kept.add_argument("--json", type=Path, metavar="FILE", help="write them there")

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 def size_of(text: str) -> int:
     """Return the number that "2^20" or "1000000" means; ValueError for anything else."""
-    base, _, power = text.strip().replace("**", "^").partition("^")
-    n = int(base) ** int(power) if power else int(base)
+    base, caret, power = text.strip().replace("**", "^").partition("^")
+    n = int(base) ** int(power) if caret else int(base)
     if n < 1:
         raise ValueError(f"a size is at least 1, not {text}")
     return n

@@ -1,4 +1,4 @@
-// CUB's device algorithms behind C names, for bench/peers/cub.py to time beside gpualgo.
+// CUB's device algorithms behind C names, for cub.py beside it to time beside gpualgo.
 //
 // Each reduction follows CUB's two-phase protocol: with temp == nullptr it writes the bytes of
 // temporary storage that it wants to *temp_bytes, so that allocation stays out of the timing.
