@@ -102,7 +102,7 @@ def describe(known_commit: str | None = None) -> dict[str, Any]:
         **_gpu(),
         "cpu": cpu(),
         "cores": cores(),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "system": platform.platform(),
         "versions": versions(),
     }

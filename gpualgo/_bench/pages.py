@@ -35,6 +35,7 @@ from gpualgo._bench.support import OURS
 
 ROOT = Path(ga.__file__).resolve().parents[1]
 MARK = re.compile(r"(<!-- bench: ([^>]*?) -->)(.*?)(<!-- /bench -->)", re.DOTALL)
+FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)  # examples stay as they are
 FIGURE = re.compile(r"\d\s?(?:ns|µs|ms|s|GB/s|GKey/s)\b")
 Keys = dict[str, str]
 
@@ -64,15 +65,19 @@ def write() -> list[Path]:
 
 def rewritten(text: str) -> str:
     """Return a page's text with what stands between marks made from the stored results."""
-    return MARK.sub(lambda found: found[1] + _made(found[2], found[3]) + found[4], text)
+    parts = FENCED.split(text)
+    parts[::2] = [
+        MARK.sub(lambda found: found[1] + _made(found[2]) + found[4], part) for part in parts[::2]
+    ]
+    return "".join(parts)
 
 
 def outside(text: str) -> str:
-    """Return a page's text without what is made from results."""
-    return MARK.sub("", text)
+    """Return a page's text without what is made from results, and without examples."""
+    return MARK.sub("", "".join(FENCED.split(text)[::2]))
 
 
-def _made(mark: str, old: str) -> str:
+def _made(mark: str) -> str:
     file, kind, *rest = shlex.split(mark)
     keys = dict(each.split("=", 1) for each in rest)
     if kind not in KINDS:
