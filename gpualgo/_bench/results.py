@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -34,13 +33,16 @@ class Times:
     def of(cls, rounds: Sequence[Sequence[float]], memory: int | None = None) -> Times:
         """Return the summary of rounds of samples."""
         samples = sorted(sample for times in rounds for sample in times)
-        medians = tuple(statistics.median(times) for times in rounds)
+        medians = tuple(_short(statistics.median(times)) for times in rounds)
         lower, upper = samples[len(samples) // 4], samples[(3 * len(samples)) // 4]
-        middle = statistics.median(samples)
-        return cls(
-            middle, min(lower, *medians, middle), max(upper, *medians, middle), len(samples),
-            medians, memory,
-        )  # fmt: skip
+        middle = _short(statistics.median(samples))
+        low, high = min(_short(lower), *medians, middle), max(_short(upper), *medians, middle)
+        return cls(middle, low, high, len(samples), medians, memory)
+
+
+def _short(seconds: float) -> float:
+    """Return a time in six digits, more than any clock here tells: a file gives it back."""
+    return float(f"{seconds:.6g}")
 
 
 @dataclass(frozen=True)
@@ -105,20 +107,11 @@ class Report:
         return {row.key: row for row in self.rows}
 
 
-def _rounded(value: Any) -> Any:
-    """Shorten floats to six digits: more than any clock here tells."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
-
-
 def to_text(report: Report) -> str:
     """Return a report as JSON, a row to a line, so that two of them can be compared by diff."""
     head = {"format": FORMAT, "environment": report.environment}
     parts = [f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in head.items()]
-    rows = [json.dumps(_rounded(asdict(row)), ensure_ascii=False) for row in report.rows]
+    rows = [json.dumps(asdict(row), ensure_ascii=False) for row in report.rows]
     parts.append('"rows": [\n' + ",\n".join(rows) + "\n]")
     parts.append(f'"left_out": {_lines(report.left_out)}')
     named = [f"{json.dumps(name)}: {_lines(table)}" for name, table in report.tables.items()]

@@ -6,7 +6,6 @@ import compileall
 import functools
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -190,19 +189,12 @@ class Group:
                 notes.add("start-up", who, error)
                 continue
             for name, made in self._made.items():
-                samples = [made(*each) for each in parts]
-                times[name][who] = _of(samples)
+                times[name][who] = Times.of([[made(*each)] for each in parts])
         return [Measured.of(row, times[row.name]) for row in self.rows]
 
     def _process(self, setup: str) -> tuple[Parts, Parts]:
         data = _HOST_DATA if self.is_on_cpu else _DEVICE_DATA
         return _cold_and_warm(setup, data, self._device)
-
-
-def _of(samples: list[float]) -> Times:
-    """Return the summary of samples each of which is a process of its own."""
-    middle = statistics.median(samples)
-    return Times(middle, min(samples), max(samples), len(samples), tuple(samples))
 
 
 def _is_there(who: str) -> bool:

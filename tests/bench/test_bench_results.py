@@ -45,11 +45,8 @@ def test_file_gives_the_same_report(tmp_path: Path) -> None:
     made = Report(made.environment, made.rows, ({"row": "", "who": "JAX", "reason": "µ"},))
     path = tmp_path / "new" / "a.json"
     results.write(made, path)
-    kept = results.read(path)
-    assert results.to_text(kept) == results.to_text(made) == path.read_text(encoding="utf-8")
-    assert kept.left_out == made.left_out
-    assert kept.rows[0].times["CUB"].median == 3e-6
-    assert kept.by_key.keys() == made.by_key.keys()
+    assert results.read(path) == made
+    assert path.read_text(encoding="utf-8") == results.to_text(results.read(path))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "rows": []}'])
