@@ -44,7 +44,7 @@ def _worst(result: Any, work: Work) -> float:
 def _error(got: Any, expected: Any, any_dtype: bool) -> float:
     xp: Any = np if isinstance(expected, np.ndarray | np.generic) else gpu()
     if hasattr(got, "block_until_ready"):  # JAX's, whose streams are its own
-        got = got.block_until_ready()
+        got = xp.from_dlpack(got.block_until_ready())
     got = xp.asarray(got).reshape(expected.shape)
     if any_dtype:
         got = got.astype(expected.dtype, copy=False)
