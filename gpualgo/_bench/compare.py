@@ -12,6 +12,9 @@ A row counts as changed when three things hold:
   load) falls out; of several peers the one whose change is nearest to ours decides, so that a
   doubt is no alarm.
 
+Where others used the cores of one of the runs (`environment.is_busy`), nothing is said of what the
+host's clock told: NumPy's one thread and our many suffer differently.
+
 Runs of different machines are compared by the ratio to such a peer alone.
 """
 
@@ -78,7 +81,13 @@ def _change(
         verdict = "slower"
     elif apart and (not one_machine or factor < 1 / (1 + least)) and relative < 1 / (1 + least):
         verdict = "faster"
+    if verdict != "same" and new.clock != "device" and _is_busy(before, after):
+        verdict = "?"
     return Change(old, new, factor, peer, peers[peer] if peer else 1.0, verdict)
+
+
+def _is_busy(*reports: Report) -> bool:
+    return any(environment.is_busy(report.environment) for report in reports)
 
 
 def _is_same(who: str, before: Report, after: Report) -> bool:
@@ -113,12 +122,16 @@ def _line(each: Change) -> Cells:
 def summary(found: list[Change], before: Report, after: Report) -> str:
     """Return in one sentence how many rows changed, and what was not in both runs."""
     counts = {name: sum(each.verdict == name for each in found) for name in ("slower", "faster")}
-    rest = len(found) - sum(counts.values())
+    rest = sum(each.verdict == "same" for each in found)
     missing = len(before.rows) + len(after.rows) - 2 * len(found)
     machines = "" if _machine(before.environment) == _machine(after.environment) else (
         " The machines differ, so ratios to the same peer were compared."
     )  # fmt: skip
+    busy = " Others used the cores: what the host's clock told is no comparison (?)." * _is_busy(
+        before, after
+    )
     return (
-        f"{counts['slower']} slower, {counts['faster']} faster, {rest} within noise; "
-        f"{missing} rows are in one of the runs alone.{machines}"
+        f"{counts['slower']} slower, {counts['faster']} faster, {rest} within noise, "
+        f"{sum(each.verdict == '?' for each in found)} that nothing can be said of; "
+        f"{missing} rows are in one of the runs alone.{machines}{busy}"
     )

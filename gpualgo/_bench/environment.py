@@ -93,6 +93,18 @@ def commit() -> str | None:
     return f"{name}+changes" if name and changed else name or None
 
 
+def load() -> float | None:
+    """Return how many processes wanted a core in the last minute, None where it is not told."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def is_busy(told: dict[str, Any]) -> bool:
+    """Return whether others used a run's cores: before it, or beside it, which takes them all."""
+    cores_there = told.get("cores") or 1
+    before, after = told.get("load") or 0.0, told.get("load_after") or 0.0
+    return bool(before > 0.5 * cores_there or after > 1.5 * cores_there)
+
+
 def describe(known_commit: str | None = None) -> dict[str, Any]:
     """Return what a report says of where it was made."""
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -102,7 +114,7 @@ def describe(known_commit: str | None = None) -> dict[str, Any]:
         **_gpu(),
         "cpu": cpu(),
         "cores": cores(),
-        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "load": load(),
         "system": platform.platform(),
         "versions": versions(),
     }

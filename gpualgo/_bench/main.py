@@ -137,7 +137,7 @@ def _measure(
         # Processes of their own come first: they would wait for nothing that rows left behind.
         found, failed = startup.results(groups, 1 if given.quick else 5, step)
         measured, wrong = runner.run_all(rows, effort, step)
-    command = {"quick": given.quick, "rounds": effort.rounds}
+    command = {"load_after": environment.load(), "quick": given.quick, "rounds": effort.rounds}
     report = Report({**told_of, **command}, tuple(measured + found), tuple(notes.taken()))
     return report, failed or wrong
 

@@ -91,6 +91,17 @@ def test_other_machines_are_compared_by_ratio() -> None:
     assert "machines differ" in compare.summary(compare.changes(before, worse), before, worse)
 
 
+def test_the_hosts_clock_tells_nothing_on_cores_that_others_use() -> None:
+    times = [{OURS: steady(each)} for each in (1e-3, 5e-3)]
+    for busy in ({"load": 1.5}, {"load": 0.1, "load_after": 3.5}):
+        before, after = report(times[0], "cpu", **busy), report(times[1], "cpu")
+        assert verdict(before, after) == "?"
+        assert "Others used" in compare.summary(compare.changes(before, after), before, after)
+        assert verdict(report(times[0], **busy), report(times[1])) == "slower", "device time"
+    calm = report(times[0], "cpu", load=0.5, load_after=2.0)
+    assert verdict(calm, report(times[1], "cpu")) == "slower"
+
+
 def test_floors_follow_the_clock() -> None:
     before, after = ({OURS: steady(each, 0.001)} for each in (1e-3, 1.06e-3))
     assert verdict(report(before), report(after)) == "slower"
