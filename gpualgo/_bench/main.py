@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
@@ -44,6 +45,9 @@ def main(given: argparse.Namespace) -> int:
         if given.write_docs:
             return _write_docs()
         return _run(given)
+    except BrokenPipeError:  # who reads the tables has seen enough of them
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, OSError) as error:
         print(f"gpualgo bench: {error}", file=sys.stderr)
         return 2

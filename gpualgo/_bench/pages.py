@@ -31,7 +31,7 @@ import gpualgo as ga
 from gpualgo._bench import results, table
 from gpualgo._bench.results import Measured, Report
 from gpualgo._bench.sizes import size_of
-from gpualgo._bench.support import OURS
+from gpualgo._bench.support import OURS, PEERS
 
 ROOT = Path(ga.__file__).resolve().parents[1]
 MARK = re.compile(r"(<!-- bench: ([^>]*?) -->)(.*?)(<!-- /bench -->)", re.DOTALL)
@@ -180,7 +180,7 @@ def _summary(report: Report, keys: Keys) -> str:
 
 
 def _best(row: Measured) -> str:
-    peer = min((who for who in row.times if who in table.PEERS), default=None, key=lambda who: (
+    peer = min((who for who in row.times if who in PEERS), default=None, key=lambda who: (
         row.times[who].median
     ))  # fmt: skip
     return "" if peer is None else f"{table.time_text(row.times[peer].median)} ({peer})"

@@ -21,13 +21,16 @@ def shown(total: int) -> Iterator[Callable[[Row], None]]:
         return
     console = Console(stderr=True)
     columns = (MofNCompleteColumn(), BarColumn(), Left(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as bar:
+    hidden = not sys.stderr.isatty()
+    # It is drawn between rows alone: a thread that draws would be timed with them.
+    with Progress(*columns, console=console, disable=hidden, auto_refresh=False) as bar:
         task = bar.add_task("", total=total)
         begun = 0
 
         def step(row: Row) -> None:
             nonlocal begun
             bar.update(task, completed=begun, description=str(row))
+            bar.refresh()
             begun += 1
 
         yield step

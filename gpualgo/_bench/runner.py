@@ -35,7 +35,7 @@ def checked(row: Row) -> Work:
     """Return a row's work with the peers that are wanted, all of whose results are right."""
     work = row.build(row.n)
     for who in list(work.contenders):
-        if who != OURS and not is_wanted(who):
+        if not is_wanted(who):
             del work.contenders[who]
     check(row, work)
     return work

@@ -14,7 +14,7 @@ from gpualgo._bench.sizes import size_text
 
 Contender = Callable[[], Any]
 OURS = "gpualgo"
-CLOCKS = ("device", "host", "cpu", "start")
+PEERS = ("CUB", "cuda.compute", "CuPy", "torch", "JAX", "NumPy", "numba", "polars")
 _DTYPE = re.compile(r"\b(float|int|uint|bool|f|i|u)(8|16|32|64|)\b")
 
 
@@ -86,6 +86,9 @@ def want(peers: list[str]) -> None:
 
 
 def is_wanted(peer: str) -> bool:
+    """Return whether a contender takes part; those that are no library's always do."""
+    if not peer.startswith(PEERS):
+        return True
     return not _wanted or any(peer.lower().startswith(start) for start in _wanted)
 
 

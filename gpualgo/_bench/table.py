@@ -9,10 +9,9 @@ from typing import Any
 from gpualgo._bench import targets
 from gpualgo._bench.results import Measured, Report
 from gpualgo._bench.sizes import size_text
-from gpualgo._bench.support import OURS
+from gpualgo._bench.support import OURS, PEERS
 from gpualgo._bench.targets import Target
 
-PEERS = ("CUB", "cuda.compute", "CuPy", "torch", "JAX", "NumPy", "numba", "polars")
 TITLES = {
     "device": "Device time",
     "host": "Host time per call, nothing awaited",

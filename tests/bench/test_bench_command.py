@@ -143,6 +143,12 @@ def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
     assert notes.taken()[0]["reason"].startswith("FAILED")
 
 
+def test_peers_are_chosen_and_what_is_no_library_stays() -> None:
+    row = _row(_work(**{"gpualgo": [1, 2], "CuPy": [1, 2], "NumPy": [1, 2], "a copy": [1, 2]}))
+    support.want(["numpy"])
+    assert set(runner.run(row, runner.Effort(1, 0.001)).times) == {OURS, "NumPy", "a copy"}
+
+
 def test_dtype_counts_unless_it_may_differ() -> None:
     work = Work({OURS: lambda: np.arange(2)}, np.arange(2.0))
     with pytest.raises(AssertionError, match="off by inf"):

@@ -115,7 +115,11 @@ def _two_phase(
     pointers = [ctypes.c_void_p(array.data.ptr) for array in arrays]
     arguments = [*pointers, ctypes.c_int64(n), *extents, stream]
     needed = ctypes.c_size_t(0)
-    _checked(function(None, ctypes.byref(needed), *arguments))
+    try:
+        _checked(function(None, ctypes.byref(needed), *arguments))
+    except RuntimeError as error:  # a driver older than the compiler, say
+        notes.add(name, "CUB", error)
+        return {}
     temp = cupy.empty(max(needed.value, 1), cupy.uint8)
     storage = ctypes.c_void_p(temp.data.ptr)
 
