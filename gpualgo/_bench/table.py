@@ -132,12 +132,13 @@ def show(title: str, lines: Sequence[Sequence[str]]) -> None:
     if console is None:
         print(f"\n## {title}\n\n{markdown(lines)}", end="")
         return
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=title, title_justify="left", header_style="bold")
+    made = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
     for i, name in enumerate(lines[0]):
-        made.add_column(name, justify="right" if i else "left", no_wrap=bool(i))
+        made.add_column(name, justify="right" if i else "left", min_width=0 if i else 20)
     for line in lines[1:]:
         made.add_row(*(Text(cell, style=_style(cell)) for cell in line))
     console.print(made)
