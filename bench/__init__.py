@@ -1,1 +1,1 @@
-"""Benchmarks: gpualgo beside its peers, each result checked before it is timed."""
+"""Results, and what times the benchmark's rows in a checkout; the rows are in gpualgo/_bench/."""

@@ -30,8 +30,10 @@ from typing import Any
 import numpy as np
 
 import gpualgo as ga
-from bench import data, table
-from bench.support import _spin, free_memory, gpu
+from gpualgo._bench import data
+from gpualgo._bench import environment as machine
+from gpualgo._bench.clocks import _spin
+from gpualgo._bench.support import free_memory, gpu
 
 
 def _larger(a: Any, b: Any) -> Any:
@@ -303,7 +305,7 @@ def rows(counts: list[int], sizes: list[int], rounds: int, budget: float) -> Ite
 def environment(count: int) -> dict[str, Any]:
     """Return what times depend on."""
     found: dict[str, Any] = {
-        "machine": table.machine(), "gpus": count, "versions": table._versions(),
+        **machine.describe(), "gpus": count,
         "gpualgo": ga.__version__, "host": platform.platform(),
     }  # fmt: skip
     if gpu() is not None:

@@ -41,6 +41,10 @@ def test_wheel_holds_kernels_types_and_licence(wheel: zipfile.ZipFile) -> None:
     sources = {f"gpualgo/{path.relative_to(REPOSITORY).as_posix()}" for path in kernels}
     assert "gpualgo/cuda_src/parts/types.cuh" in sources
     assert sources <= names
+    peers = (REPOSITORY / "gpualgo" / "_bench" / "peers").glob("*.cu")
+    assert {f"gpualgo/_bench/peers/{path.name}" for path in peers} | {
+        "gpualgo/_bench/targets.json"
+    } <= names
     assert "gpualgo/py.typed" in names
     assert f"gpualgo-{ga.__version__}.dist-info/licenses/LICENSE" in names
     assert {name.partition("/")[0] for name in names} == {

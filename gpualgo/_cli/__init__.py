@@ -1,4 +1,4 @@
-"""The command ``gpualgo``: a demo, a check of the installation, the kernel cache."""
+"""The command ``gpualgo``: a demo, a check of the installation, the kernel cache, benchmarks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from gpualgo._cli import doctor
 
         return doctor.run(as_json=args.json)
+    if args.command == "bench":
+        from gpualgo._bench import main as bench
+
+        return bench.main(args)
     from gpualgo._cli import cache
 
     return cache.clear() if args.action == "clear" else cache.info()
@@ -25,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     import gpualgo
+    from gpualgo._bench import options
 
     parser = argparse.ArgumentParser(prog="gpualgo", description=__doc__)
     parser.add_argument("--version", action="version", version=f"gpualgo {gpualgo.__version__}")
@@ -37,4 +42,6 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
     cache = commands.add_parser("cache", help="look at the cache of compiled kernels, or empty it")
     cache.add_argument("action", choices=["info", "clear"])
+    bench = commands.add_parser("bench", help="time the algorithms beside other libraries")
+    options.add_to(bench)
     return parser

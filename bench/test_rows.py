@@ -1,0 +1,36 @@
+"""One test for each row, small: all contenders' results are checked, and their times printed.
+
+pytest bench/ -k scan
+
+Nothing is asserted of times: `gpualgo bench` measures them, at the rows' own sizes.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.conftest import TIMES
+from gpualgo._bench import catalog, runner, support
+from gpualgo._bench.runner import Effort
+from gpualgo._bench.support import OURS, Row
+
+SMALL = 1 << 17  # of the rows that take a hundred thousand from the top as well
+
+
+def small_rows() -> list[Row]:
+    """Return each row once, at a small size."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in catalog.all_rows():
+        small = row if row.of_its_size or row.n <= SMALL else row.at(SMALL)
+        found.setdefault((row.name, row.clock), small)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("row", small_rows(), ids=str)
+def test_row(row: Row) -> None:
+    if row.clock != "cpu" and support.gpu() is None:
+        pytest.skip("there is no GPU, or no CuPy")
+    measured = runner.run(row, Effort(rounds=1, scale=0.05))
+    TIMES.append(measured)
+    assert all(measured.times[who].median > 0 for who in (OURS, *measured.times))
+    support.free_memory()

@@ -1,0 +1,234 @@
+"""What a new process, a new operator and a warm disk cache cost, each in a process of its own."""
+
+from __future__ import annotations
+
+import compileall
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import gpualgo
+from gpualgo._bench import notes
+from gpualgo._bench.peers import compute
+from gpualgo._bench.results import Measured, Times
+from gpualgo._bench.support import OURS, Row, gpu, is_wanted, jax, refuse_to_build
+
+# Making the data, with NumPy's or CuPy's import and the CUDA context, is outside the timing.
+_HOST_DATA = "import numpy as np; x = np.ones(1 << 20, np.float32)\n"
+_DEVICE_DATA = """
+import numpy as np, cupy as cp
+x, out = cp.ones(1 << 20, cp.float32), cp.empty(1, cp.float32)
+float(x[0])
+"""
+_TIMING = """
+import json, time
+def max_abs(a, b): return a if abs(a) > abs(b) else b
+def min_abs(a, b): return a if abs(a) < abs(b) else b
+start = time.perf_counter()
+{setup}
+imported = time.perf_counter()
+assert first() == 1.0
+after_first = time.perf_counter()
+assert second() == 1.0
+after_second = time.perf_counter()
+print(json.dumps([imported - start, after_first - imported, after_second - after_first]))
+"""
+_REDUCE = {
+    OURS: """
+import gpualgo as ga
+first = lambda: float(ga.reduce(x, 0.0, max_abs))
+second = lambda: float(ga.reduce(x, 2.0, min_abs))
+""",
+    "cuda.compute": """
+import cuda.compute as cc
+def call(op, init):
+    cc.reduce_into(d_in=x, d_out=out, op=op, num_items=x.size, h_init=np.full(1, init, x.dtype))
+    return float(out[0])
+first = lambda: call(max_abs, 0)
+second = lambda: call(min_abs, 2)
+""",
+    "CuPy": """
+def call(compare, identity):
+    fold = f"fabsf(a) {compare} fabsf(b) ? a : b"
+    return float(cp.ReductionKernel("T x", "T y", "x", fold, "y = a", identity, "fold")(x))
+first = lambda: call(">", "0")
+second = lambda: call("<", "2")
+""",
+    "JAX": """
+import os
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+import jax, jax.numpy as jnp
+held = jax.dlpack.from_dlpack(x)
+def call(is_kept, init):
+    fold = lambda a, b: jnp.where(is_kept(jnp.abs(a), jnp.abs(b)), a, b)
+    made = jax.jit(lambda v: jax.lax.reduce(v, jnp.float32(init), fold, (0,)))
+    return float(made(held))
+first = lambda: call(jnp.greater, 0)
+second = lambda: call(jnp.less, 2)
+""",
+}
+_SCAN = {
+    OURS: """
+import gpualgo as ga
+first = lambda: float(ga.inclusive_scan(x, None, max_abs)[-1])
+second = lambda: float(ga.inclusive_scan(x, None, min_abs)[-1])
+""",
+    "cuda.compute": """
+import cuda.compute as cc
+def call(op):
+    out = cp.empty_like(x)
+    cc.inclusive_scan(d_in=x, d_out=out, op=op, init_value=None, num_items=x.size)
+    return float(out[-1])
+first = lambda: call(max_abs)
+second = lambda: call(min_abs)
+""",
+}
+_SORT = {
+    OURS: """
+import gpualgo as ga
+first = second = lambda: float(ga.radix_sort(x)[0])
+""",
+    "cuda.compute": """
+import cuda.compute as cc
+def first():
+    out = cp.empty_like(x)
+    order = cc.SortOrder.ASCENDING
+    cc.radix_sort(d_in_keys=x, d_out_keys=out, num_items=x.size, order=order)
+    return float(out[0])
+second = first
+""",
+    "CuPy": "first = second = lambda: float(cp.sort(x)[0])",
+}
+
+Parts = tuple[float, float, float]  # import, first operator, second operator
+_ROOT = Path(gpualgo.__file__).resolve().parents[1]
+N = 1 << 20
+
+
+@functools.cache
+def _compile_bytecode() -> None:
+    """Do what pip does when it installs the package, in case it runs from its sources here."""
+    compileall.compile_dir(_ROOT / "gpualgo", quiet=2)
+
+
+def _measure(setup: str, data: str, caches: Path, device: str | None = None) -> Parts:
+    """Run one process whose caches are in a folder of their own."""
+    _compile_bytecode()
+    env = os.environ | {
+        "GPUALGO_CACHE_DIR": str(caches / "gpualgo"),
+        "CUPY_CACHE_DIR": str(caches / "cupy"),
+        "CUDA_CACHE_PATH": str(caches / "driver"),
+        "PYTHONPATH": os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
+    if device:
+        env["GPUALGO_DEVICE"] = device
+    script = caches / "first.py"
+    script.write_text(data + _TIMING.format(setup=setup), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)], env=env, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip()[-2000:])
+    imported, first, second = json.loads(done.stdout.splitlines()[-1])
+    return imported, first, second
+
+
+def _cold_and_warm(setup: str, data: str, device: str | None) -> tuple[Parts, Parts]:
+    """Run a process with empty caches, and one that finds what the first has left there."""
+    with tempfile.TemporaryDirectory() as folder:
+        caches = Path(folder)
+        return _measure(setup, data, caches, device), _measure(setup, data, caches, device)
+
+
+# What is made of the two processes' parts, by the name of its row.
+Made = Callable[[Parts, Parts], float]
+_WHOLE: Made = lambda cold, warm: cold[0] + cold[1]  # noqa: E731
+_REDUCE_ROWS: dict[str, Made] = {
+    "import and first new lambda, no cache": _WHOLE,
+    "a second lambda, same process": lambda cold, warm: cold[2],
+    "same lambda, new process, warm disk cache: first call": lambda cold, warm: warm[1],
+}
+_CPU_ROWS: dict[str, Made] = {
+    "CPU: a new lambda, first of a process": lambda cold, warm: cold[1],
+    "CPU: a second lambda": lambda cold, warm: cold[2],
+    "CPU: import and a known lambda, warm disk cache": lambda cold, warm: warm[0] + warm[1],
+}
+
+
+class Group:
+    """Rows that the same processes tell of."""
+
+    def __init__(self, rows: dict[str, Made], setups: dict[str, str], device: str | None) -> None:
+        self._made, self._setups, self._device = rows, setups, device
+        self.rows = [
+            Row(name, N, "start", refuse_to_build, dtype="f32", algorithm="startup")
+            for name in rows
+        ]
+
+    @property
+    def is_on_cpu(self) -> bool:
+        return self._device == "cpu"
+
+    def measure(self, repeats: int) -> list[Measured]:
+        """Time each contender in processes of its own; a peer that fails is left out."""
+        times: dict[str, dict[str, Times]] = {name: {} for name in self._made}
+        for who, setup in self._setups.items():
+            if not _is_there(who):
+                continue
+            try:
+                parts = [self._process(setup) for _ in range(repeats)]
+            except RuntimeError as error:
+                if who == OURS:
+                    raise
+                notes.add("start-up", who, error)
+                continue
+            for name, made in self._made.items():
+                times[name][who] = Times.of([[made(*each)] for each in parts])
+        return [Measured.of(row, times[row.name]) for row in self.rows]
+
+    def _process(self, setup: str) -> tuple[Parts, Parts]:
+        data = _HOST_DATA if self.is_on_cpu else _DEVICE_DATA
+        return _cold_and_warm(setup, data, self._device)
+
+
+def _is_there(who: str) -> bool:
+    if who == OURS:
+        return True
+    libraries: dict[str, Callable[[], Any]] = {
+        "cuda.compute": compute.module,
+        "JAX": jax,
+        "CuPy": gpu,
+    }
+    return is_wanted(who) and libraries[who]() is not None
+
+
+def groups() -> list[Group]:
+    """Return all groups, those that need a GPU among them."""
+    return [
+        Group(_CPU_ROWS, {OURS: _REDUCE[OURS]}, "cpu"),
+        Group(_REDUCE_ROWS, _REDUCE, None),
+        Group({"import and first scan with a lambda, no cache": _WHOLE}, _SCAN, None),
+        Group({"import and first radix sort, no cache": _WHOLE}, _SORT, None),
+    ]
+
+
+def results(
+    wanted: Iterable[Group], repeats: int, told: Callable[[Row], None] = lambda row: None
+) -> tuple[list[Measured], bool]:
+    """Return what the groups tell, and whether one of ours failed."""
+    found: list[Measured] = []
+    failed = False
+    for group in wanted:
+        told(group.rows[0])
+        try:
+            found += group.measure(repeats)
+        except RuntimeError as error:
+            failed = True
+            notes.add("start-up", OURS, f"FAILED: {error}")
+    return found, failed

@@ -1,0 +1,173 @@
+"""`gpualgo bench` from its command line to its file, on the CPU; contenders that are wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpualgo._bench import checks, environment, notes, places, runner, support
+from gpualgo._bench.results import read
+from gpualgo._bench.support import OURS, Row, Work
+from gpualgo._cli import main
+
+TWO = ["bench", "copy", "radix_sort", "--device", "cpu", "--sizes", "2^10", "--quick"]
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    notes.taken()
+    yield
+    support.want([])
+    notes.taken()
+
+
+def test_run_is_printed_kept_and_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.json"
+    assert main([*TWO, "--peers", "NumPy", "--rows", "f32", "--json", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "| copy f32 | 2^10 |" in out
+    assert "CPU backend" in out
+    report = read(file)
+    assert {row.n for row in report.rows} == {1024}
+    assert {who for row in report.rows for who in row.times} == {OURS, "NumPy"}
+    assert all(row.times[OURS].count > 0 for row in report.rows)
+    assert {"date", "commit", "cpu", "cores", "gpu", "versions"} <= set(report.environment)
+    assert main(["bench", "--compare", str(file), str(file)]) == 0
+    assert "0 slower, 0 faster" in capsys.readouterr().out
+    assert main(["bench", "--show", str(file)]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_slower_run_is_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    assert main([*TWO, "--rows", "copy", "--peers", "none", "--json", str(files[0])]) == 0
+    told = json.loads(files[0].read_text())
+    told["environment"].update(load=0.0, load_after=0.0)  # else nothing could be told
+    (row,) = told["rows"]
+    ours = row["times"][OURS]
+    ours.update(low=ours["median"], high=ours["median"])
+    files[0].write_text(json.dumps(told))
+    ours.update({name: 10 * ours[name] for name in ("median", "low", "high")})
+    files[1].write_text(json.dumps(told))
+    capsys.readouterr()
+    assert main(["bench", "--compare", *map(str, files)]) == 1
+    assert "| copy f32 | 2^10 | cpu |" in capsys.readouterr().out
+    assert main(["bench", "--compare", *map(str, reversed(files))]) == 0
+
+
+def test_results_go_to_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "results", lambda: tmp_path / "kept")
+    assert main([*TWO, "--rows", "copy"]) == 0
+    (file,) = (tmp_path / "kept").glob("*.json")
+    assert read(file).rows
+    assert main([*TWO, "--rows", "copy", "--no-write"]) == 0
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_targets_say_what_was_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["bench", "reduce", "--targets", "--rows", "2^28", "--no-write", "--seconds", "0"]
+    assert main([*line, "--device", "cpu"]) == 2  # no row of the CPU is so large
+    if support.gpu() is None:
+        capsys.readouterr()
+        assert main(line) == 0
+        lines = capsys.readouterr().out.splitlines()
+        found = [line for line in lines if line.startswith("| reduce sum f32 | 2^28 | device")]
+        assert len(found) == 1
+        assert found[0].endswith("| ≤ 1.00 | not run |")
+
+
+def test_list_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "scan", "--list", "--rows", "cumsum"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all("cumsum" in line for line in lines)
+    assert main(["bench", "startup", "--list"]) == 0
+    assert "CPU: a second lambda" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (["no_such_algorithm"], "no rows are of no_such_algorithm; there are copy, reduce"),
+        (["--rows", "no such row"], "no row is like that"),
+        (["--compare", "no.json", "no.json"], "no.json"),
+    ],
+)
+def test_mistakes_are_told(line: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *line]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_sizes_that_are_none_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", "--sizes", "2^ten"])
+    assert "is no list of sizes" in capsys.readouterr().err
+
+
+def _work(**results: Any) -> Work:
+    def made(value: Any) -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return np.asarray(value, np.float32)
+
+    contenders = {who: (lambda value=value: made(value)) for who, value in results.items()}
+    return Work(contenders, np.asarray([1, 2], np.float32), 1e-6)
+
+
+def _row(work: Work) -> Row:
+    return Row("a row f32", 2, "cpu", lambda n: work)
+
+
+@pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], [1, np.inf], ValueError("no")])
+def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
+    row = _row(_work(gpualgo=[1, 2], right=[1, 2], wrong=wrong))
+    measured = runner.run(row, runner.Effort(1, 0.001))
+    assert set(measured.times) == {OURS, "right"}
+    (note,) = notes.taken()
+    assert note["who"] == "wrong"
+
+
+@pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], ValueError("no")])
+def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
+    row = _row(_work(gpualgo=wrong, right=[1, 2]))
+    measured, failed = runner.run_all([row, _row(_work(gpualgo=[1, 2]))], runner.Effort(1, 0.001))
+    assert failed
+    assert len(measured) == 1, "the other rows are measured"
+    assert notes.taken()[0]["reason"].startswith("FAILED")
+
+
+def test_peers_are_chosen_and_what_is_no_library_stays() -> None:
+    row = _row(_work(**{"gpualgo": [1, 2], "CuPy": [1, 2], "NumPy": [1, 2], "a copy": [1, 2]}))
+    support.want(["numpy"])
+    assert set(runner.run(row, runner.Effort(1, 0.001)).times) == {OURS, "NumPy", "a copy"}
+
+
+def test_dtype_counts_unless_it_may_differ() -> None:
+    work = Work({OURS: lambda: np.arange(2)}, np.arange(2.0))
+    with pytest.raises(AssertionError, match="off by inf"):
+        checks.check(_row(work), work)
+    checks.check(_row(work), Work(work.contenders, work.expected, any_dtype=True))
+
+
+def test_memory_of_a_call_holds_its_result() -> None:
+    work = Work({OURS: lambda: np.ones(1 << 16, np.float32) * 2}, np.full(1 << 16, 2, np.float32))
+    measured = runner.run(_row(work), runner.Effort(1, 0.001))
+    assert measured.times[OURS].memory is not None
+    assert 2 * (4 << 16) <= measured.times[OURS].memory < 3 * (4 << 16)
+
+
+def test_environment_names_machine_and_software() -> None:
+    told = environment.describe("a commit")
+    assert told["commit"] == "a commit"
+    assert told["cores"] >= 1
+    assert {"python", "gpualgo", "numpy"} <= set(told["versions"])
+    assert environment.version_of("NumPy", told) == np.__version__
+    assert environment.version_of("unknown", told) is None
+    assert "a commit" in environment.title(told)
