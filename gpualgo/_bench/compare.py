@@ -30,7 +30,7 @@ from gpualgo._bench.sizes import size_text
 from gpualgo._bench.support import OURS
 from gpualgo._bench.table import Cells, time_text
 
-FLOORS = {"device": 0.03, "host": 0.10, "cpu": 0.10, "start": 0.25}
+FLOORS = {"device": 0.03, "host": 0.10, "cpu": 0.10, "wall": 0.10, "start": 0.25}
 
 
 @dataclass(frozen=True)

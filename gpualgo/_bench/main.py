@@ -29,7 +29,7 @@ from gpualgo._bench.results import Report
 from gpualgo._bench.runner import Effort
 from gpualgo._bench.support import Row
 
-CLOCKS_OF = {"cpu": ("cpu",), "cuda": ("device", "host")}
+CLOCKS_OF = {"cpu": ("cpu",), "cuda": ("device", "host", "wall")}
 STARTUP = "startup"
 
 

@@ -34,7 +34,9 @@ class Row:
 
     name: str
     n: int
-    clock: str  # "device", "host" (enqueue only), "cpu" (to the result), "start" (of a process)
+    # "device", "host" (enqueue only), "cpu" (to the result), "wall" (to the result, arrays of the
+    # host where a GPU is), "start" (of a process)
+    clock: str
     build: Callable[[int], Work]
     bytes_moved: float = 0.0
     quick: bool = True

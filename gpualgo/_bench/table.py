@@ -16,6 +16,7 @@ TITLES = {
     "device": "Device time",
     "host": "Host time per call, nothing awaited",
     "cpu": "CPU backend, time to the result",
+    "wall": "NumPy arrays beside a GPU, time to the result",
     "start": "Start-up",
 }
 Cells = list[str]

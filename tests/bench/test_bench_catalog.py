@@ -19,7 +19,7 @@ STARTED = [row for group in startup.groups() for row in group.rows]
 
 def test_rows_differ_and_tell_what_they_are_about() -> None:
     assert len({row.key for row in ROWS}) == len(ROWS) > 700
-    assert {row.clock for row in ROWS} == {"cpu", "device", "host"}
+    assert {row.clock for row in ROWS} == {"cpu", "device", "host", "wall"}
     assert [str(row) for row in ROWS if not row.dtypes] == []
     assert {row.algorithm for row in ROWS} == set(catalog.algorithms())
 
