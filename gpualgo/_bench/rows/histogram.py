@@ -29,7 +29,8 @@ def _poisoned(bins: int) -> list[Any]:
 def _even(bins: int, make: Callable[[int], Any], n: int) -> Work:
     cupy, x, out = gpu(), make(n), _poisoned(bins)
     contenders = {OURS: lambda: ga.histogram(x, bins, (0, 1), out=out[0])}
-    contenders |= cub.histogram(x, out[1], 1)
+    if x.dtype == "float32":
+        contenders |= cub.histogram(x, out[1], 1)
     contenders["CuPy"] = lambda: cupy.histogram(x, bins, (0, 1))[0]
     expected = cupy.bincount((x * bins).astype("int32"), minlength=bins)
     if torch() and int(expected.max()) <= _FLOAT_COUNTS:
@@ -176,6 +177,8 @@ def rows() -> list[Row]:
         found.append(Row("histogram 256 bins, u8", n, "device", _bytes, n, quick=quick))
     n = 1 << 28
     skewed, edges = functools.partial(_even, 256, _skewed), functools.partial(_edges, 2048)
+    wide = functools.partial(_even, 256, lambda n: data.unit(n).astype("float64"))
+    found.append(Row("histogram 256 bins, f64", n, "device", wide, 8 * n))
     name = "histogram 256 bins, f32, all in one bin"
     found.append(Row(name, n, "device", skewed, 4 * n, quick=False))
     found.append(Row("histogram 2048 bins by edges, f32", n, "device", edges, 4 * n, quick=False))

@@ -42,13 +42,14 @@ def _sum(dtype: str, n: int) -> Work:
     return Work(contenders, wide.astype(dtype), 1e-4)  # n positive floats, summed in blocks
 
 
-def _lambda(n: int) -> Work:
+def _lambda(dtype: str, n: int) -> Work:
     cupy = gpu()
-    x, poison = _uniform(n, "float32"), cupy.full((2, 1), -1, "float32")
-    fold = "fabsf(a) > fabsf(b) ? a : b"
-    kernel = cupy.ReductionKernel("float32 x", "float32 y", "x", fold, "y = a", "0", "max_abs")
+    x, poison = _uniform(n, dtype), cupy.full((2, 1), -1, dtype)
+    fold = "fabs(a) > fabs(b) ? a : b"
+    kernel = cupy.ReductionKernel(f"{dtype} x", f"{dtype} y", "x", fold, "y = a", "0", "max_abs")
     contenders = {OURS: lambda: ga.reduce(x, 0.0, max_abs)}
-    contenders |= cub.reduction("max_abs_float32", x, poison[0], n)
+    if dtype == "float32":
+        contenders |= cub.reduction("max_abs_float32", x, poison[0], n)
     contenders |= compute.reduction(x, poison[1], max_abs)
     contenders["CuPy"] = lambda: kernel(x)
     return Work(contenders, x.max())
@@ -122,7 +123,9 @@ def rows() -> list[Row]:
         size = np.dtype(dtype).itemsize
         build = functools.partial(_sum, dtype)
         found.append(Row(f"reduce sum {name}", n, "device", build, size * n))
-    found.append(Row("reduce, user lambda f32", n, "device", _lambda, 4 * n))
+    for name, dtype, size in (("f32", "float32", 4), ("f64", "float64", 8)):
+        build = functools.partial(_lambda, dtype)
+        found.append(Row(f"reduce, user lambda {name}", n, "device", build, size * n))
     for axis in (1, 0):
         build = functools.partial(_axis, axis)
         name = f"sum over axis {axis}, f32, beside CuPy"
