@@ -145,7 +145,9 @@ class UFunc:
                 initial = np.asarray(self.identity).astype(kind)[()]
             if np.ndim(where) == 0 and not is_lazy(where):
                 where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
-        return reduced(self._native, x, axis, dtype, out, keepdims, initial, where, name)
+        native = _function.native_of(out)
+        found = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
+        return _results.given_back(out, found) if native is not out else found
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Combine each element with all before it along an axis; see `numpy.ufunc.accumulate`.
@@ -159,7 +161,9 @@ class UFunc:
         x = array_of(array, f"{name}: array")
         if _is_few(x):
             return self._native.accumulate(x, axis, dtype, out)
-        return accumulated(self._native, x, axis, dtype, out, name)
+        native = _function.native_of(out)
+        found = accumulated(self._native, x, axis, dtype, native, name)
+        return _results.given_back(out, found) if native is not out else found
 
     def _check_associative(self, method: str) -> str:
         name = f"{self.__name__}.{method}"
