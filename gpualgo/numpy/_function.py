@@ -103,7 +103,7 @@ def numpys(
 def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return ours for a function of NumPy's; None, where there is none."""
     for entry in TABLE.values():
-        if entry.native is function:
+        if entry.native is function or getattr(np, entry.name, None) is function:
             return entry.function
     return None
 
