@@ -121,8 +121,8 @@ def outs_of(
         if out is not None:
             raise TypeError(f"{name}: out is given by place and by name; pass one of them")
         out = (*args[nin:], *(None,) * (nin + nout - len(args)))
-    outs = out if isinstance(out, tuple) else (out,) if nout == 1 or out is not None else ()
-    if not outs:
+    outs = out if isinstance(out, tuple) else (out,)
+    if out is None:
         outs = (None,) * nout
     if len(outs) != nout:
         kind = ValueError if isinstance(out, tuple) else TypeError

@@ -84,3 +84,16 @@ def test_orders_that_differ_make_c_order(monkeypatch: pytest.MonkeyPatch) -> Non
         want, got = np.add(*args), gnp.add(*args)
         np.testing.assert_array_equal(got, want)
         assert got.strides == want.strides
+
+
+def test_no_outputs_are_not_left_out() -> None:
+    for call in (lambda: gnp.add(X, 1, out=()), lambda: gnp.divmod(X, 2, out=())):
+        with pytest.raises(ValueError, match="tuple"):
+            call()
+
+
+def test_differences_of_nothing(backend: Backend) -> None:
+    x = backend.to_device(np.zeros((0, 2)))
+    assert gnp.diff(x, axis=0, prepend=x, append=x).shape == (0, 2)
+    assert gnp.diff(x, axis=0, append=1).shape == (0, 2)
+    assert gnp.diff(x, axis=1, prepend=1).shape == (0, 2)
