@@ -68,9 +68,18 @@ class Torch:
         device = x.get_device() if x.is_cuda else CPU
         if device == CPU and x.device.type != "cpu":
             raise TypeError(f"a tensor on {x.device} cannot be used; move it with x.cuda()")
-        strides = tuple([stride * itemsize for stride in x.stride()])
+        try:
+            strides = tuple([stride * itemsize for stride in x.stride()])
+            pointer, shape = x.data_ptr(), tuple(x.shape)
+        except RuntimeError:  # of what has no strides, or no memory of its own
+            pointer, shape, strides = 0, (1,), (0,)
+        if not pointer and 0 not in shape:
+            raise TypeError(
+                f"a tensor without memory of its own, of layout {x.layout}, cannot be used; pass "
+                "x.to_dense(), or torch.nested.to_padded_tensor(x, 0.0) of a nested one"
+            )
         return _make(View, (
-            x.data_ptr(), tuple(x.shape), strides, dtype, device, Torch, False, x,
+            pointer, shape, strides, dtype, device, Torch, False, x,
         ))  # fmt: skip
 
     @staticmethod

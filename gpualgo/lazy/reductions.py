@@ -80,12 +80,19 @@ def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray
         )
     x = zipped(a, f"{name}: a")
     if RULES[ufunc] is BOOL:
+        check_bool(ufunc, dtype, name)
         return applied(np.bool_, (x,), name), np.dtype(bool)
     if dtype is not None:
         return x, dtypes.as_dtype(dtype, name)
     if RULES[ufunc] is OWN:
         return x, ufunc.resolve_dtypes((x.dtype, x.dtype, None))[2]
     return x, sum_dtype(x.dtype) if RULES[ufunc] is SUM else x.dtype
+
+
+def check_bool(ufunc: np.ufunc, dtype: Any, name: str) -> None:
+    """Raise TypeError for a ``dtype=`` that ufuncs which return bool have not."""
+    if dtype is not None and np.dtype(dtype) != bool:
+        raise TypeError(f"{name}: dtype={dtype!r} is not bool, which {ufunc.__name__} returns")
 
 
 def sum_dtype(kind: Dtype) -> Dtype:
@@ -130,11 +137,14 @@ def _smaller_number(a: Any, b: Any) -> Any:
 _OF_COMPLEX: dict[np.ufunc, Callable[[Any, Any], Any]] = {
     np.maximum: _larger, np.minimum: _smaller, np.fmax: _larger_number, np.fmin: _smaller_number,
 }  # fmt: skip
+_FROM_IDENTITY = frozenset((np.gcd, np.hypot, np.logaddexp, np.logaddexp2))
 _OF_INTEGERS: dict[np.ufunc, np.ufunc] = {np.fmax: np.maximum, np.fmin: np.minimum}
 
 
-def started(ufunc: np.ufunc, kind: Dtype) -> int | None:
-    """Return what NumPy starts from where it can be told: sums of -0.0 are 0.0."""
+def started(ufunc: np.ufunc, kind: Dtype) -> Any:
+    """Return what NumPy starts from where it can be told: sums of -0.0 are 0.0, gcd(-4) is 4."""
+    if ufunc in _FROM_IDENTITY:
+        return ufunc.identity
     if ufunc is np.add and dtypes.kind(kind) in "fc":
         return 0
     return 1 if ufunc is np.multiply and kind.kind == "c" else None

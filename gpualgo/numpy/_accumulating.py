@@ -65,8 +65,7 @@ def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
     """Return the dtype that results have before they are written to out."""
     rule = reductions.RULES[ufunc]
     if rule is reductions.BOOL:
-        if dtype is not None and np.dtype(dtype) != bool:
-            raise TypeError(f"{name}: dtype={dtype!r} is not bool, which {ufunc.__name__} returns")
+        reductions.check_bool(ufunc, dtype, name)
         return np.dtype(bool)
     if dtype is not None:
         return dtypes.as_dtype(dtype, name)

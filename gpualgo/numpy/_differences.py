@@ -127,7 +127,7 @@ def _part(x: Any, a: Any, axis: int, name: str) -> Any:
 
 def _joined_differences(parts: Sequence[Any], like: Any, kind: Any, axis: int) -> Any:
     """Return differences of arrays one after another, which are not put together for it."""
-    length = sum(x.shape[axis] for x in parts) - 1
+    length = max(0, sum(x.shape[axis] for x in parts) - 1)
     shape = (*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :])
     result = _results.new(like, tuple(shape), kind)
     at, before = 0, None
@@ -140,7 +140,7 @@ def _joined_differences(parts: Sequence[Any], like: Any, kind: Any, axis: int) -
             _between(before, _cut(x, axis, 0, 1), _cut(result, axis, at, at + 1))
             at += 1
         count = x.shape[axis] - 1
-        if count:
+        if count > 0:
             _differences(x, 1, axis, _cut(result, axis, at, at + count))
         at += count
         before = _cut(x, axis, count, count + 1)

@@ -23,6 +23,7 @@ from gpualgo.numpy._ufuncs import UFUNCS, UFunc
 
 _UNSET: Any = np._NoValue
 _ALL = 1 << 62
+_MOST_TENS = 308  # of which a float64 holds the power
 _CLIP = UFunc("clip", np._core.umath.clip, functions.clipped)  # type: ignore[attr-defined]
 
 
@@ -72,12 +73,17 @@ def _rounded(a: Any, decimals: Any, out: Any, name: str) -> Any:
     decimals = operator.index(decimals)
     x = as_array(a, name)
     kind = dtypes.kind(_results.dtype_of(x, name))
+    out = _results.out_of(out, name)
+    if out is not None and tuple(out.shape) != tuple(x.shape):
+        told = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(x.shape)}"
+        raise ValueError(told)
     if kind in "ui" and decimals >= 0:
         return UFUNCS["positive"](x, out=out)
     if not decimals:
         return UFUNCS["rint"](x, out=out)
-    out = _results.out_of(out, name)
     if kind in "ui":
+        if decimals < -_MOST_TENS:
+            raise NotTaken(f"{name}: decimals={decimals} is beyond float64; use numpy.{name}")
         return _tens(x, 10.0**-decimals, out, name)
     op = _ROUNDED.get(_results.dtype_of(x, name), np.round)
     return mapped(op, (x, decimals), out, name)
@@ -99,14 +105,13 @@ def _whole_tens(a: Any, unit: Any) -> Any:
 
 
 def _tens(x: Any, unit: float, out: Any, name: str) -> Any:
-    """Return integers rounded to tens, hundreds …, by way of float64 as in NumPy."""
-    kind = _results.dtype_of(x, name)
-    made = ufuncs.cast(applied(_whole_tens, (x, unit), name), np.dtype(float), kind, name)
+    """Return integers rounded to tens, hundreds …: as float64, which ``out=`` gets, as in NumPy."""
+    made = applied(_whole_tens, (x, unit), name)
     if out is not None:
-        _results.check_cast(kind, out, name)
-    elif is_lazy(x):
-        return made
-    return _results.number_of(_results.stored(made, out, name))
+        _results.check_cast(np.dtype(float), out, name)
+        return _results.stored(made, out, name)
+    made = ufuncs.cast(made, np.dtype(float), _results.dtype_of(x, name), name)
+    return made if is_lazy(x) else _results.number_of(copy(made))
 
 
 @numpys("One transform")
@@ -161,9 +166,12 @@ def nan_to_num(
     array([ 1., -1.,  9.])
     """
     name = "nan_to_num"
-    if not copy and not hasattr(x, "ndim"):
+    if not copy and (not hasattr(x, "ndim") or isinstance(x, np.generic)):
         raise ValueError(f"{name}: copy=False needs an array, got {type(x).__name__}")
     values = array_of(x, name)
+    if not copy and isinstance(x, np.ndarray) and not x.dtype.isnative:  # values are a copy
+        x[...] = nan_to_num(values, nan=nan, posinf=posinf, neginf=neginf)
+        return x
     if type(values) is np.ndarray and _function.is_few(values.size, _function.FEW):
         return np.nan_to_num(values, copy, nan, posinf, neginf)
     kind = _results.dtype_of(values, name)
@@ -175,6 +183,11 @@ def nan_to_num(
         one if one is None or type(one) in (bool, int, float) else array_of(one, name)
         for one in (nan, posinf, neginf)
     )
+    for one in others:
+        shape = tuple(getattr(one, "shape", ()))
+        if np.broadcast_shapes(shape, tuple(values.shape)) != tuple(values.shape):
+            told = f"{name}: numbers of shape {shape} do not fit into x of {tuple(values.shape)}"
+            raise ValueError(told)
     op, numbers = functions.finite_of(kind, *others)
     return mapped(op, (values, *numbers), None if copy else values, name)
 

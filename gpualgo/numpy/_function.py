@@ -63,6 +63,7 @@ def numpys(
         name = fn.__name__
         theirs = native if native is not None else getattr(np, name, None)
         names = list(inspect.signature(fn).parameters)
+        place_of_out = names.index("out") if "out" in names else None
         refused = {one: (names.index(one), values) for one, values in (refuses or {}).items()}
 
         @functools.wraps(fn)
@@ -85,6 +86,10 @@ def numpys(
                 size += x.size
             if arrays and is_host and theirs is not None and is_few(size, few):
                 return theirs(*given, **kwargs)
+            if place_of_out is not None:
+                out = given[place_of_out] if place_of_out < len(given) else kwargs.get("out")
+                if is_swapped(out):
+                    return _by_way_of_native(fn, given, kwargs, place_of_out)
             return fn(*given, **kwargs)
 
         call.__doc__ = _documented(fn, name, theirs, passes, differs)
@@ -98,9 +103,35 @@ def numpys(
 def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return ours for a function of NumPy's; None, where there is none."""
     for entry in TABLE.values():
-        if entry.native is function:
+        if entry.native is function or getattr(np, entry.name, None) is function:
             return entry.function
     return None
+
+
+def is_swapped(out: Any) -> bool:
+    """Return whether ``out=`` is of the other byte order, which kernels do not write."""
+    return type(out) is np.ndarray and not out.dtype.isnative
+
+
+def native_of(out: Any) -> Any:
+    """Return what ``out=`` of the other byte order holds in this machine's; others as they are."""
+    return out.astype(out.dtype.newbyteorder("=")) if is_swapped(out) else out
+
+
+def _by_way_of_native(
+    fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], place: int
+) -> Any:
+    """Call a function with memory of this machine's byte order for an output of the other one."""
+    if place < len(args):
+        out = args[place]
+        made = args[place] = native_of(out)
+    else:
+        out = kwargs["out"]
+        made = native_of(out)
+        kwargs = {**kwargs, "out": made}
+    fn(*args, **kwargs)
+    out[...] = made
+    return out
 
 
 _NUMBERS = frozenset((bool, int, float, complex))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import threads
+from gpualgo._base import extents, threads
 from gpualgo._operators.numpy_rules import table
 
 # Elements a call and elements that are worth several: where each takes long, and where memory
@@ -107,11 +107,8 @@ def _in_blocks(
     if more.get("dtype") is not None:
         asked["signature"] = (*(None,) * ufunc.nin, *(np.dtype(more["dtype"]),) * ufunc.nout)
     found = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout), **asked)[ufunc.nin :]
-    like = next((x for x in given if isinstance(x, np.ndarray) and x.shape == shape), None)
-    targets = tuple(
-        [_made(like, shape, kind) if o is None else o for o, kind in zip(_each(outs, ufunc), found,
-                                                                         strict=True)]
-    )  # fmt: skip
+    pairs = zip(_each(outs, ufunc), found, strict=True)
+    targets = tuple([_made(given, shape, kind) if o is None else o for o, kind in pairs])
     arrays = [_spread(x, shape) for x in (*given, *targets)]
     rows, row = _rows(arrays, shape, targets[0])
     step = max(1, block // row)
@@ -134,11 +131,12 @@ def _each(outs: tuple[Any, ...], ufunc: np.ufunc) -> tuple[Any, ...]:
     return outs if len(outs) == ufunc.nout else (None,) * ufunc.nout
 
 
-def _made(like: Array | None, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
-    """Return new memory, in the order of the first array that has the shape."""
-    if like is None or like.flags.c_contiguous:
-        return np.empty(shape, kind)
-    return np.empty_like(like, kind, order="K", subok=False)
+def _made(given: Sequence[Any], shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
+    """Return new memory, in the order that all arrays of the shape have, else in C order."""
+    strides = [x.strides for x in given if isinstance(x, np.ndarray) and x.shape == shape]
+    order = extents.order_of(shape, strides)
+    made: Array = np.empty(extents.ordered(shape, order), kind)
+    return made.transpose(extents.inverse(order)) if order else made
 
 
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:

@@ -55,7 +55,7 @@ def reduced(
     if (mask := mask_of(where, a.shape, name)) is not None:
         a = _masked(ufunc, lazy_of(a), mask, start, kind, name)
     elif not isinstance(a, LazyArray):
-        if kind == BOOL != own and is_host(a) and ufunc in _FIRST:
+        if kind == BOOL != own and start is None and is_host(a) and ufunc in _FIRST:
             return settled(_truth(ufunc, a, axis, keepdims), kind, out, name)
         wide = reductions.wide(kind)
         if own == kind or (reductions.RULES[ufunc] == "sum" and dtypes.can_cast(own, wide)):
@@ -161,6 +161,7 @@ def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
     """Return the dtype that is computed in: of sums that of a wider ``out=``, as NumPy has it."""
     rule = reductions.RULES[ufunc]
     if rule is reductions.BOOL:
+        reductions.check_bool(ufunc, dtype, name)
         return BOOL
     if dtype is not None:
         return dtypes.as_dtype(dtype, name)

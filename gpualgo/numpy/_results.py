@@ -141,6 +141,14 @@ def stored(x: Any, out: Any, where: str) -> Any:
     return out
 
 
+def given_back(out: Any, made: Any) -> Any:
+    """Return ``out=``, that holds what was written to memory in its place; if none, just that."""
+    if out is None or out is made:
+        return made
+    out[...] = made
+    return out
+
+
 def written_to(x: Any, out: Any) -> None:
     """Compute a lazy array into a real one, which it may read."""
     try:

@@ -15,7 +15,7 @@ from gpualgo._base.errors import CompileError
 from gpualgo._lazy import is_lazy, ufuncs
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.numpy import _results
+from gpualgo.numpy import _function, _results
 from gpualgo.numpy._arguments import NotTaken, array_of
 
 NUMBERS_ALONE, HOST, OWN, DEVICE, LAZY = range(5)  # where arguments are; OWN: NumPy has no loop
@@ -85,6 +85,9 @@ def mapped(op: Any, args: tuple[Any, ...], out: Any, name: str) -> Any:
             if out is None:
                 return made
             _results.check_cast(made.dtype, out, name)
+            shape = tuple(out.shape)
+            if made.shape != shape and np.broadcast_shapes(made.shape, shape) == shape:
+                made = made.broadcast_to(shape)
             return _results.stored(made, out, name)
         return _results.number_of(transform(op, *given))
     except CompileError as error:
@@ -118,8 +121,8 @@ def outs_of(
         if out is not None:
             raise TypeError(f"{name}: out is given by place and by name; pass one of them")
         out = (*args[nin:], *(None,) * (nin + nout - len(args)))
-    outs = out if isinstance(out, tuple) else (out,) if nout == 1 or out is not None else ()
-    if not outs:
+    outs = out if isinstance(out, tuple) else (out,)
+    if out is None:
         outs = (None,) * nout
     if len(outs) != nout:
         kind = ValueError if isinstance(out, tuple) else TypeError
@@ -159,9 +162,15 @@ def computed(
     TypeError, ValueError
         As NumPy for these dtypes, shapes and ways to cast.
     """
+    if any(map(_function.is_swapped, outs)):
+        native = tuple(map(_function.native_of, outs))
+        made = computed(ufunc, op, given, place, native, where, dtype, casting, name)
+        written = made if isinstance(made, tuple) else (made,)
+        back = tuple(map(_results.given_back, outs, written))
+        return back[0] if len(back) == 1 else back
     inputs, kinds = tuple(given), None
-    written = [None if out is None else _results.dtype_of(out, name) for out in outs]
-    inputs, kinds = ufuncs.of_loop(ufunc, name, inputs, dtype, casting, tuple(written))
+    written_as = [None if out is None else _results.dtype_of(out, name) for out in outs]
+    inputs, kinds = ufuncs.of_loop(ufunc, name, inputs, dtype, casting, tuple(written_as))
     parts: Sequence[Any] = (op,)
     if len(outs) > 1:
         parts = (np.floor_divide, np.remainder)

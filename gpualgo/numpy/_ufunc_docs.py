@@ -42,7 +42,7 @@ Examples
 
 _ULP = (
     "on a GPU within {ulp} units in the last place ({complex} of the number's size where it is "
-    "complex)"
+    "complex; of infinities and NaN then any value)"
 )
 _OTHER = {
     "power": "on a GPU integers to negative powers in an array are no error, but 0, 1 or -1",

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform.scalars import NUMBERS
+from gpualgo._base import dtypes
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.numpy_rules import table
+from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _function, _loops, _results, _ufunc_calls, _ufunc_docs
@@ -134,6 +136,7 @@ class UFunc:
             if initial is not _UNSET:
                 known["initial"] = initial
             return self._native.reduce(x, keepdims=keepdims, **known)
+        self._check_loop(x, dtype, name)
         rule = reductions.RULES[self._native]
         if rule is reductions.OWN and dtype is None:
             own = _results.dtype_of(x, name)
@@ -145,7 +148,9 @@ class UFunc:
                 initial = np.asarray(self.identity).astype(kind)[()]
             if np.ndim(where) == 0 and not is_lazy(where):
                 where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
-        return reduced(self._native, x, axis, dtype, out, keepdims, initial, where, name)
+        native = _function.native_of(out)
+        found = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
+        return _results.given_back(out, found) if native is not out else found
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Combine each element with all before it along an axis; see `numpy.ufunc.accumulate`.
@@ -159,7 +164,19 @@ class UFunc:
         x = array_of(array, f"{name}: array")
         if _is_few(x):
             return self._native.accumulate(x, axis, dtype, out)
-        return accumulated(self._native, x, axis, dtype, out, name)
+        self._check_loop(x, dtype, name)
+        axis = _axis_to_go_along(axis, x.ndim, name)
+        native = _function.native_of(out)
+        found = accumulated(self._native, x, axis, dtype, native, name)
+        return _results.given_back(out, found) if native is not out else found
+
+    def _check_loop(self, x: Any, dtype: Any, name: str) -> None:
+        """Raise NumPy's TypeError for dtypes whose numbers it does not combine."""
+        own = _results.dtype_of(x, name)
+        more: dict[str, Any] = {}
+        if dtype is not None:
+            more = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
+        self._native.resolve_dtypes((None, own, None), reduction=True, **more)
 
     def _check_associative(self, method: str) -> str:
         name = f"{self.__name__}.{method}"
@@ -213,6 +230,17 @@ class UFunc:
             f"{self.__name__}.reduceat is not possible here; use gpualgo.segmented_reduce, or "
             f"numpy.{self.__name__}.reduceat"
         )
+
+
+def _axis_to_go_along(axis: Any, ndim: int, name: str) -> Any:
+    """Return the axis of ``accumulate``, which has one alone."""
+    if axis is None or isinstance(axis, tuple):
+        axes = tuple(range(ndim)) if axis is None else axis
+        if ndim and len(axes) != 1:
+            raise ValueError(f"{name}: accumulate goes along one axis, got axis={axis!r}")
+        return axes[0] if len(axes) == 1 else 0
+    axis = checks.plain_axis(axis, name)
+    return checks.axis_of(axis, ndim, name) if ndim or axis not in (0, -1) else axis
 
 
 def _are_host(arrays: tuple[Any, ...]) -> bool:

@@ -102,10 +102,11 @@ class vectorize:
                 return transform(self.pyfunc, *given)
             made = applied(self.pyfunc, given, "vectorize")
             found = made if self.otypes is None else _as_types(made, self.otypes)
-        except CompileError as error:
+        except (CompileError, TypeError) as error:
             raise NotTaken(str(error)) from None
         if place == LAZY:
-            return found
+            names = None if isinstance(found, tuple) else found.dtype.names
+            return found if names is None else tuple([found[name] for name in names])
         return tuple(map(copy, found)) if isinstance(found, tuple) else copy(found)
 
 
@@ -129,7 +130,12 @@ def _kinds_of(otypes: Any) -> tuple[np.dtype[Any], ...] | None:
     if otypes is None:
         return None
     given = list(otypes) if isinstance(otypes, (str, list, tuple)) else [otypes]
-    return tuple([dtypes.as_dtype(one, "vectorize: otypes") for one in given])
+    if isinstance(otypes, str) and (unknown := set(otypes).difference(np.typecodes["All"])):
+        raise ValueError(f"vectorize: otypes {otypes!r} has {min(unknown)!r}, which is no typecode")
+    try:
+        return tuple([dtypes.as_dtype(one, "vectorize: otypes") for one in given])
+    except TypeError as error:
+        raise NotTaken(str(error)) from None
 
 
 _function.TABLE["vectorize"] = _function.Entry(

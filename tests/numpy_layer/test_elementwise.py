@@ -59,6 +59,35 @@ def test_round(backend: Backend, name: str, data: Any) -> None:
     check_same(backend, name, x, decimals, ulps=1)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64"])
+def test_rounded_tens_in_floats_do_not_wrap(backend: Backend, dtype: str) -> None:
+    """Integers are rounded as float64, which ``out=`` gets: 260 is no uint8."""
+    x = np.array([255 if dtype == "uint8" else 127, 4, 15], dtype)
+    out = backend.to_device(np.zeros(3, np.float32))
+    assert gnp.round(backend.to_device(x), -1, out=out) is out
+    want = np.round(x, -1, out=np.zeros(3, np.float32))
+    assert_same(backend, out, want, 0, dtype)
+    with pytest.raises(TypeError, match="float64"):
+        gnp.round(backend.to_device(x), -1, out=backend.to_device(np.zeros(3, dtype)))
+
+
+def test_round_refuses(backend: Backend) -> None:
+    x = backend.to_device(np.arange(3))
+    with pytest.raises(gnp.NotTaken, match="decimals=-400"):
+        gnp.round(x, -400)
+    with pytest.raises(ValueError, match="shape"):
+        gnp.round(x, 1, out=backend.to_device(np.zeros((2, 3), int)))
+
+
+def test_nan_to_num_refuses(backend: Backend) -> None:
+    """Numbers do not make it larger, and NumPy's scalars have no memory to be written to."""
+    x = backend.to_device(np.array([1.0, np.nan, 2.0]))
+    with pytest.raises(ValueError, match="shape"):
+        gnp.nan_to_num(x, nan=backend.to_device(np.ones((2, 1))))
+    with pytest.raises(ValueError, match="copy=False"):
+        gnp.nan_to_num(np.float32(1), copy=False)
+
+
 @pytest.mark.parametrize("name", ["fix", "isposinf", "isneginf", "real", "imag", "angle", "sinc"])
 @SMALL
 @given(st.data())
@@ -188,3 +217,31 @@ def test_vectorize_as_decorator() -> None:
         gnp.vectorize(_step, otypes="ff")([1, 2], 1)
     with pytest.raises(TypeError, match="keyword"):
         gnp.vectorize([1])
+
+
+def test_vectorize_makes_tuples_of_lazy_arrays(backend: Backend) -> None:
+    x = np.arange(4)
+    lazy = ga.lazy.asarray(backend.to_device(x))
+    half, third = gnp.vectorize(lambda a: (a // 2, a / 3))(lazy)
+    assert_same(backend, gnp.sum(half), np.sum(x // 2), 0, "half")
+    assert_same(backend, ga.copy(third), x / 3, 0, "third")
+
+
+def test_vectorize_refuses() -> None:
+    """What NumPy calls and a kernel cannot is told as such, whatever is wrong with it."""
+
+    class Scale:
+        by = 2
+
+        def __call__(self, a: Any) -> Any:
+            return a * self.by
+
+    one = Scale()
+    for fn in (one, one.__call__, lambda a: a * one.by, lambda a: None, lambda a: "x"):
+        with pytest.raises(gnp.NotTaken):
+            gnp.vectorize(fn)([1, 2])
+    for otypes in ("O", [str], [np.longdouble]):
+        with pytest.raises(gnp.NotTaken, match="otypes"):
+            gnp.vectorize(one, otypes=otypes)
+    with pytest.raises(ValueError, match="typecode"):
+        gnp.vectorize(one, otypes="float32")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpys_own import arrays, check_same, examples
 from support import Backend, scaled
 
+import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo import lazy
 from gpualgo.numpy._arguments import NotTaken
@@ -181,3 +182,13 @@ def test_arrays_at_odd_addresses(dtype: str) -> None:
     chosen = x[:, 0] == 1
     np.testing.assert_array_equal(gnp.compress(chosen, odd, axis=0), x[chosen])
     np.testing.assert_array_equal(gnp.compress(chosen, lazy.asarray(odd), axis=0), x[chosen])
+
+
+def test_numpys_function_of_lazy_arrays(backend: Backend) -> None:
+    """Functions beside which another one of NumPy's stands for few elements are found, too."""
+    x = np.array([3, 1, 3, 2])
+    lazy = ga.lazy.asarray(backend.to_device(x))
+    values, counts = np.unique(lazy * 2, return_counts=True)
+    np.testing.assert_array_equal(backend.to_host(values), [2, 4, 6])
+    np.testing.assert_array_equal(backend.to_host(counts), [1, 1, 2])
+    np.testing.assert_array_equal(backend.to_host(np.unique_values(lazy)), [1, 2, 3])

@@ -1,4 +1,8 @@
-"""Complex powers by logarithms, on GPUs: numba-cuda's own has 0 for 1j to an imaginary power."""
+"""Complex logarithms, as precise around 1 as elsewhere, and powers by them.
+
+numba's formula, log(hypot(x, y)), has rounded the size to 1 before its logarithm is taken. Powers
+go by these logarithms on GPUs, where numba-cuda's own has 0 for 1j to an imaginary power.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,21 @@ Parts = tuple[Any, Any]
 
 _FAR = 2.0**500  # the squares of what is beyond, or below its reciprocal, may leave the range
 _SCALE = 600  # the power of two that brings those back
+UNITS = {"log": 1.0, "log2": 1 / math.log(2), "log10": 1 / math.log(10)}  # of logarithms
 _HALF_TOP = 709.0  # whose exponential is a double; its square none
+
+
+def logarithm(code: Code, number: Parts, unit: float = 1.0) -> Parts:
+    """Return the parts of a logarithm in a unit: of log10 1 / log(10)."""
+    builder, ty = code.builder, number[0].type
+    wide = tuple(builder.fpext(part, f64) for part in number) if ty == f32 else number
+    is_infinite = code.either(*(floats.FUNCTIONS["isinf"](code, part) for part in number))
+    size = (_log_of_single if ty == f32 else _log_of_size)(code, *wide)
+    size = builder.select(is_infinite, f64(math.inf), size)  # beside NaN, too
+    turn = code.libm("atan2", number[1], number[0])
+    if unit != 1:
+        size, turn = builder.fmul(size, f64(unit)), builder.fmul(turn, ty(unit))
+    return (builder.fptrunc(size, ty) if ty == f32 else size), turn
 
 
 def by_logarithm(code: Code, base: Parts, exponent: Parts) -> Parts:

@@ -218,6 +218,15 @@ def _log1p(code: Code, a: Any) -> Any:
     return joined(code, size, code.libm("atan2", imag, real))
 
 
+def _logarithm(name: str) -> Callable[..., Any]:
+    def logarithm(code: Code, a: Any) -> Any:
+        return joined(
+            code, *complex_power.logarithm(code, parts(code, a), complex_power.UNITS[name])
+        )
+
+    return logarithm
+
+
 _TABLED = 100  # beyond such exponents NumPy goes by logarithms as well
 
 
@@ -277,9 +286,9 @@ def _whole_power(code: Code, a: Any, count: Any) -> Any:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _each(name) for name in ("add", "subtract", "negative", "positive", "rint")},
     **{name: _library(name) for name in (
-        "sqrt", "exp", "log", "log2", "log10",
-        "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arctanh",
+        "sqrt", "exp", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arctanh",
     )},
+    **{name: _logarithm(name) for name in complex_power.UNITS},
     "power": _power, "float_power": _power, "sin": _sin, "cos": _cos, "tan": _tan,
     "exp2": _exp2, "expm1": _expm1, "log1p": _log1p,
     "multiply": _multiply, "divide": _divide, "reciprocal": _reciprocal, "absolute": _absolute,
