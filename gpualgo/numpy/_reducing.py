@@ -16,7 +16,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full, reductions
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy import _results
-from gpualgo.numpy._arguments import NotTaken, array_of, is_host
+from gpualgo.numpy._arguments import AS_THEY_ARE, NotTaken, array_of, is_host
 
 UNSET: Any = np._NoValue
 Dtype = np.dtype[Any]
@@ -29,6 +29,8 @@ _IDENTITY: dict[np.ufunc, Any] = {
 }  # fmt: skip
 _DISCARDED = "Casting complex values to real discards the imaginary part"
 _NUMBERS = frozenset((bool, int, float, complex))
+# Of what is reduced without options, by its dtype: the start, what combines, the dtype of results.
+_plain: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
 BOOL = np.dtype(bool)
 INDEX = np.dtype(np.intp)
 
@@ -38,6 +40,12 @@ def reduced(
     where: Any, name: str,
 ) -> Any:  # fmt: skip
     """Return what ``ufunc.reduce`` does, in one pass."""
+    if dtype is out is None and where is initial is UNSET and type(a) in AS_THEY_ARE:
+        known = _plain.get((ufunc, a.dtype))
+        if known is not None and 0 not in a.shape and (axis is None or type(axis) is int):
+            keepdims = False if keepdims is UNSET else flag_of(keepdims, name)
+            if axis is None or len(a.shape):
+                return reduce(a, known[0], known[1], axis=axis, keepdims=keepdims, dtype=known[2])
     a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), _results.out_of(out, name)
     axis = axis_of(axis, a.ndim, name)
     if 0 in a.shape:
@@ -61,6 +69,8 @@ def reduced(
         if own == kind or (reductions.RULES[ufunc] == "sum" and dtypes.can_cast(own, wide)):
             op = reductions.operator_of(ufunc, kind)
             into = out if is_direct(a, out, wide, name) else None
+            if initial is UNSET and dtype is out is None and wide == kind:
+                _plain[ufunc, a.dtype] = start, op, wide
             found = reduce(a, start, op, axis=axis, keepdims=keepdims, dtype=wide, out=into)
             if into is not None or (out is None and wide == kind):
                 return found

@@ -12,7 +12,7 @@ from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
 from gpualgo.numpy import _between, _order_of_complex, _results
-from gpualgo.numpy._arguments import NotTaken, array_of, is_host
+from gpualgo.numpy._arguments import AS_THEY_ARE, NotTaken, array_of, is_host
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._gathers import aligned
 
@@ -42,6 +42,8 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 
 def _real(x: Any, where: str) -> Any:
     """Return an argument as an array that is not lazy: searches look at places everywhere."""
+    if type(x) in AS_THEY_ARE:
+        return x
     x = array_of(x, where)
     return copy(x) if is_lazy(x) else x
 
