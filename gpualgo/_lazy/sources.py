@@ -13,6 +13,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._base.records import Computed
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.key import examine
+from gpualgo._operators.markers import same
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs, results
 
@@ -110,9 +111,11 @@ def fused(
     op: Any, arguments: tuple[Any, ...], where: str
 ) -> tuple[Any, tuple[View, ...], tuple[Form | None, ...], tuple[Form, ...]]:
     """Return one function of what is read, and that, where some of op's arguments are computed."""
-    from gpualgo._lazy import combining
+    from gpualgo._lazy import combining, kept
 
     first = arguments[0]
+    if op is same and type(first) is kept.Again and not first.is_kept:  # which looks up elements
+        return first.function, first.views, (None,) * len(first.views), first.forms
     is_kept = len(arguments) == 1 and not isinstance(first, tuple) and first.is_kept
     if is_kept and (known := settled_of(_fused, op, first.function)) is not None:
         return known, first.views, (None,) * len(first.views), first.forms

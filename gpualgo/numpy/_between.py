@@ -9,6 +9,7 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.transform import transform
 from gpualgo._lazy.kept import Kept
+from gpualgo._operators.markers import same
 from gpualgo.numpy._arguments import is_host
 from gpualgo.numpy._order_statistics import Rows
 
@@ -33,10 +34,6 @@ def _down_of_long(a: Any, b: Any, rest: Any) -> Any:
 
 def middle(a: Any, b: Any) -> Any:
     return (a + b) / 2
-
-
-def same(a: Any) -> Any:
-    return a
 
 
 def second(a: Any, b: Any) -> Any:
