@@ -37,10 +37,10 @@ def _stays_before(x: Any, a: Any) -> Any:
     return _is_less(a, x)
 
 
-def _binned(x: Any, bins: Any, length: Any, is_before: Any) -> Any:
+def _binned(x: Any, bins: Any, is_before: Any) -> Any:
     """Return how many bins come first, rising or falling, that are all on one side of x."""
-    falls = bins[length - 1] < bins[0]
-    place, count = np.int64(0), length
+    falls = bins[len(bins) - 1] < bins[0]
+    place, count = np.int64(0), np.int64(len(bins))
     while count > 1:
         half = count // 2
         if is_before(x, bins[place + half - 1]) != falls:
@@ -51,25 +51,23 @@ def _binned(x: Any, bins: Any, length: Any, is_before: Any) -> Any:
 
 def binning(bins: Any, is_right: bool) -> Callable[[Any], Any]:
     """Return what gives the bin of a number of the same dtype, of bins that rise or fall."""
-    length = np.int64(bins.shape[0])
     if is_right:
-        return lambda x: _binned(x, bins, length, _stays_before)
-    return lambda x: _binned(x, bins, length, _stays_behind)
+        return lambda x: _binned(x, bins, _stays_before)
+    return lambda x: _binned(x, bins, _stays_behind)
 
 
-def _holds(keys: Any, length: Any, x: Any) -> Any:
-    place, count = np.int64(0), length
+def _holds(keys: Any, x: Any) -> Any:
+    place, count = np.int64(0), np.int64(len(keys))
     while count > 1:
         half = count // 2
         if keys[place + half - 1] < x:
             place += half
         count -= half
-    return keys[place] == x or keys[min(place + 1, length - 1)] == x
+    return keys[place] == x or keys[min(place + 1, len(keys) - 1)] == x
 
 
 def holding(keys: Any, invert: bool) -> Callable[[Any], Any]:
     """Return what tells whether a number is among sorted ones of the same dtype, or is not."""
-    length = np.int64(keys.shape[0])
     if invert:
-        return lambda x: not _holds(keys, length, x)
-    return lambda x: _holds(keys, length, x)
+        return lambda x: not _holds(keys, x)
+    return lambda x: _holds(keys, x)
