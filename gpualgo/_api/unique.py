@@ -14,9 +14,11 @@ from gpualgo._algorithms.runs import solve
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
-from gpualgo._arrays.view import as_bytes_view, overlap
+from gpualgo._arrays.view import as_bytes_view, overlap, view_of
 from gpualgo._base.errors import Elsewhere
+from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import combining, is_lazy, places
+from gpualgo._lazy.kept import Kept
 from gpualgo._pipeline import checks, inputs, refusals
 
 if TYPE_CHECKING:
@@ -104,6 +106,9 @@ def unique(
     return of_runs(keys, order, wanted, shape, stream=stream)
 
 
+_TAKEN = Kept(lambda x, order: lazy.take(x, order))
+
+
 class Wanted(NamedTuple):
     """What is told besides the distinct elements."""
 
@@ -121,8 +126,9 @@ def in_order(x: Any, needs_order: bool, stream: Any = None) -> tuple[Any, Any]:
     order = _order(x, stream)
     if not order.shape[0]:
         return copy(x, stream=stream).reshape(-1), order
-    whole = lazy.take(places.aligned(x, f"{_WHERE}: x"), order)
-    return copy(whole, stream=stream), order
+    is_on_host = view_of(x, f"{_WHERE}: x").device == CPU
+    whole = places.aligned(x, f"{_WHERE}: x") if is_on_host else x
+    return copy(_TAKEN((whole, order), _WHERE), stream=stream), order
 
 
 def of_runs(
@@ -214,10 +220,13 @@ def _numbers(parts: list[Any], apart: Any, stream: Any) -> Any:
         return numbers
     begins: Any = None
     for part in parts:
-        differs = lazy.transform(apart, part[:-1], part[1:])
+        differs = _BEGINS((part,), _WHERE, apart)
         begins = differs if begins is None else lazy.transform(max, begins, differs)
     inclusive_scan(begins, out=numbers[1:], stream=stream)
     return numbers
+
+
+_BEGINS = Kept(lambda part, apart: lazy.transform(apart, part[:-1], part[1:]))
 
 
 def _zero(a: Any) -> Any:

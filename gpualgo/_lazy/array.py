@@ -42,8 +42,8 @@ class LazyArray(Operators):
     """
 
     __slots__ = (
-        "__weakref__", "_dtype", "_function", "_views", "forms", "leaves", "marked", "node",
-        "shape", "text",
+        "__weakref__", "_dtype", "_function", "_views", "forms", "is_kept", "leaves", "marked",
+        "node", "shape", "text",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +65,7 @@ class LazyArray(Operators):
         self._function: Any = None
         self._views: tuple[View, ...] | None = None
         self._dtype: np.dtype[Any] | None = None
+        self.is_kept = False  # its function is the package's own, and one of many calls
         self.marked: Any = None  # how selections of it go, by an array of bool
 
     @property

@@ -152,8 +152,7 @@ class _Template:
     ) -> None:
         self.held = held  # as the memo is by their ids
         self.bind, self.code = bind, code
-        # What was captured last, if all of it may be kept, and the function that did so: that an
-        # operator is the same one is the soonest seen of the very function.
+        # What was captured last, if all may be kept, and by what: the very function is soon known.
         self.last: tuple[list[Any], types.FunctionType] | None = None
 
     def function(self, captured: list[Any]) -> types.FunctionType:
@@ -161,10 +160,15 @@ class _Template:
         last = self.last
         if last is not None and all(map(operator.is_, last[0], captured)):
             return last[1]
-        found = self.bind(*captured)
-        found.__code__ = self.code
+        found = self.bound(*captured)
         if all(map(_may_be_kept, captured)):
             self.last = captured, found
+        return found
+
+    def bound(self, *captured: Any) -> types.FunctionType:
+        """Return a function that captures these, one of its own."""
+        found = self.bind(*captured)
+        found.__code__ = self.code
         return found
 
 
@@ -178,6 +182,17 @@ def function_of(root: Node, num_leaves: int) -> types.FunctionType:
     Its code is one for all expressions of the same form and functions, so that what is learnt of
     numbers in it holds for those alone.
     """
+    template, captured = _template_of(root, num_leaves)
+    return template.function(captured)
+
+
+def binder_of(root: Node, num_leaves: int) -> tuple[Callable[..., Any], list[Any]]:
+    """Return what gives such a function of what it captures, and what that is."""
+    template, captured = _template_of(root, num_leaves)
+    return template.bound, captured
+
+
+def _template_of(root: Node, num_leaves: int) -> tuple[_Template, list[Any]]:
     text, captured = _written(root, num_leaves)
     functions = [_code_of(value) for value in captured if callable(value)]
 
@@ -191,16 +206,24 @@ def function_of(root: Node, num_leaves: int) -> types.FunctionType:
             code = code.replace(co_filename=place.co_filename, co_firstlineno=place.co_firstlineno)
         return _Template(tuple(functions), bind, code)
 
-    return _templates.made((text, *map(id, functions)), make).function(captured)
+    return _templates.made((text, *map(id, functions)), make), captured
 
 
 def _may_be_kept(value: Any) -> bool:
     """Return whether a value that is captured holds no array."""
-    function = python_function(value) if callable(value) else None  # of a compiled one, its own
+    function = python_function(value) if callable(value) else None
     if function is not None:
         held = function.__closure__, function.__defaults__, function.__kwdefaults__
         return held == (None, None, None)
     return callable(value) or isinstance(value, (int, float, complex, np.number, np.bool_))
+
+
+def is_own(fn: Any) -> bool:
+    """Return whether an operator's function is the package's, or NumPy's, and captures nothing."""
+    function = python_function(fn)
+    if function is None:
+        return isinstance(fn, (np.ufunc, types.BuiltinFunctionType))
+    return _may_be_kept(fn) and not _is_given(function.__code__)
 
 
 def _is_given(code: Any) -> bool:
@@ -256,6 +279,21 @@ def _shown(node: Any, given: list[str], capture: Callable[[Any], str]) -> str:
 def AT(array: Any, *places: Any) -> Any:
     """Return an element of an array that is captured."""
     return array[places]
+
+
+def with_values(root: Node, change: Callable[[Any], Any]) -> Node:
+    """Return a graph with others in the places of some of the values that it captures."""
+    made: dict[int, Node] = {}
+    for node in nodes_of(root):
+        if isinstance(node, Value):
+            value = change(node.value)
+            made[id(node)] = node if value is node.value else Value(value)
+        elif isinstance(node, Leaf):
+            made[id(node)] = node
+        else:
+            arguments = [made[id(argument)] for argument in node.arguments]
+            made[id(node)] = _again(node, _own(node)[0], arguments)
+    return made[id(root)]
 
 
 def values_of(root: Node) -> Iterator[Any]:

@@ -9,10 +9,40 @@ import numpy as np
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import records
+from gpualgo._base.memo import Memo
 from gpualgo._base.records import Computed
 from gpualgo._lazy import is_lazy
+from gpualgo._operators.key import examine
+from gpualgo._operators.markers import same
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs, results
+
+# Operators with functions that are kept, which are the package's own: what they compute is known
+# from their second call on, when numbers that have to be compiled in are so.
+_joints: Memo[Operator] = Memo(1 << 9)
+_fused: Memo[Operator] = Memo(1 << 9)
+_seen: Memo[bool] = Memo(1 << 10)
+
+
+def settled_of(known: Memo[Operator], op: Any, function: Any) -> Operator | None:
+    """Return an operator with a function as they were put together before; None: not yet."""
+    return known.get((op, function))
+
+
+def settle(known: Memo[Operator], op: Any, function: Any, found: Operator) -> None:
+    """Keep an operator with a function, if it is the package's own, and was here before."""
+    from gpualgo._lazy.expression import is_own
+
+    key = (op, function)
+    if not is_own(op.fn if isinstance(op, Operator) else op):
+        return
+    if _seen.get((id(known), key)) is None:
+        _seen.add((id(known), key), True)
+        return
+    captured = examine(found.fn)
+    if not captured.views:
+        found._captured = captured
+        known.add(key, found)
 
 
 class Source(NamedTuple):
@@ -45,12 +75,13 @@ def input_of(
     from gpualgo._operators.joint import joint
 
     whole = combining.zipped(x, f"{where}: x")
+    if whole.is_kept and (known := settled_of(_joints, op, whole.function)) is not None:
+        return whole.views, known, Source(whole.forms)
     combining.check_count(whole.leaves, records.MAX_FIELDS, f"{where}: x reads")
-    return (
-        whole.views,
-        joint(as_operator(op, where, num_arguments), whole.function),
-        Source(whole.forms),
-    )
+    found = joint(as_operator(op, where, num_arguments), whole.function)
+    if whole.is_kept:
+        settle(_joints, op, whole.function, found)
+    return whole.views, found, Source(whole.forms)
 
 
 def arguments_of(
@@ -80,9 +111,17 @@ def fused(
     op: Any, arguments: tuple[Any, ...], where: str
 ) -> tuple[Any, tuple[View, ...], tuple[Form | None, ...], tuple[Form, ...]]:
     """Return one function of what is read, and that, where some of op's arguments are computed."""
-    from gpualgo._lazy import combining
+    from gpualgo._lazy import combining, kept
 
+    first = arguments[0]
+    if op is same and type(first) is kept.Again and not first.is_kept:  # which looks up elements
+        return first.function, first.views, (None,) * len(first.views), first.forms
+    is_kept = len(arguments) == 1 and not isinstance(first, tuple) and first.is_kept
+    if is_kept and (known := settled_of(_fused, op, first.function)) is not None:
+        return known, first.views, (None,) * len(first.views), first.forms
     whole = combining.applied(op, arguments, where)
+    if is_kept and len(whole.views) == len(first.views):
+        settle(_fused, op, first.function, as_operator(whole.function, where, len(whole.views)))
     return whole.function, whole.views, (None,) * len(whole.views), whole.forms
 
 

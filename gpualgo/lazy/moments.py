@@ -89,6 +89,9 @@ def _numbers_of(x: LazyArray, acc: Dtype) -> LazyArray:
 
 _elements, _numbers = Kept(_elements_of), Kept(_numbers_of)
 
+# Start values that are one object are known again by that.
+_STARTS: dict[int, Any] = {count: (0.0,) * count for count in (3, 4)}
+
 NUMBERS: Any = object()
 """A mask: all that is not NaN of an array of real floats."""
 
@@ -123,8 +126,9 @@ def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[
         elements = _elements((x,), "", acc)
     count = real if mask is None else np.dtype(np.float64)
     wanted = (count, real, real, real) if is_complex else (count, real, real)
-    start = (0.0,) * len(wanted)
-    return tuple(reduce(elements, start, op, axis=axis, keepdims=keepdims, dtype=wanted))
+    return tuple(
+        reduce(elements, _STARTS[len(wanted)], op, axis=axis, keepdims=keepdims, dtype=wanted)
+    )
 
 
 def _finite(center: Any, squares: Any) -> Any:

@@ -12,6 +12,7 @@ from gpualgo.numpy import _ufunc_names
 from gpualgo.numpy._arguments import (
     NotTaken,
 )
+from gpualgo.numpy._average import average
 from gpualgo.numpy._counts import (
     bincount,
 )
@@ -49,7 +50,6 @@ from gpualgo.numpy._histograms_joint import (
     histogramdd,
 )
 from gpualgo.numpy._moments import (
-    average,
     mean,
     std,
     var,

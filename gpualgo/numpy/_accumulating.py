@@ -15,6 +15,10 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _results
+from gpualgo.numpy._arguments import AS_THEY_ARE
+
+# Of what is scanned without options, by its dtype: what combines, and the dtype of results.
+_plain: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
 
 
 def as_array(x: Any, name: str) -> Any:
@@ -30,6 +34,10 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     TypeError, ValueError, numpy.exceptions.AxisError
         As NumPy.
     """
+    if dtype is out is None and (axis is None or type(axis) is int) and type(x) in AS_THEY_ARE:
+        known = _plain.get((ufunc, x.dtype))
+        if known is not None and (axis is None or x.ndim):
+            return inclusive_scan(x, None, known[0], axis=axis, dtype=known[1])
     out = _results.out_of(out, name)
     if out is not None:
         ufuncs.no_lazy_out(out, name)
@@ -45,6 +53,8 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     op = reductions.operator_of(ufunc, wide)
     wanted = kind if out is None else _results.dtype_of(out, name)
     if out is None and wanted == wide:
+        if dtype is None and type(x) in AS_THEY_ARE:
+            _plain[ufunc, x.dtype] = op, wide
         return inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if wanted == wide:
         try:

@@ -17,7 +17,7 @@ class NotTaken(TypeError):
 
 
 # Types whose arrays are taken as they are: seen before, of a GPU or of another library.
-_as_they_are: set[type] = set()
+AS_THEY_ARE: set[type] = set()
 
 
 def array_of(x: Any, where: str) -> Any:
@@ -30,7 +30,7 @@ def array_of(x: Any, where: str) -> Any:
         that is not known, or of a dtype that has no kernel.
     """
     cls = type(x)
-    if cls in _as_they_are:
+    if cls in AS_THEY_ARE:
         return x
     if cls is not np.ndarray:
         if is_lazy(x):
@@ -41,7 +41,7 @@ def array_of(x: Any, where: str) -> Any:
             x = _plain(x, where)
         elif _is_foreign(x):
             view_of(x, where)  # which knows it, or raises
-            _as_they_are.add(cls)
+            AS_THEY_ARE.add(cls)
             return x
         elif hasattr(cls, "__array_function__"):
             raise NotTaken(

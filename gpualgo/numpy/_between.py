@@ -8,6 +8,8 @@ import numpy as np
 
 from gpualgo import lazy
 from gpualgo._algorithms.transform import transform
+from gpualgo._lazy.kept import Kept
+from gpualgo._operators.markers import same
 from gpualgo.numpy._arguments import is_host
 from gpualgo.numpy._order_statistics import Rows
 
@@ -34,10 +36,6 @@ def middle(a: Any, b: Any) -> Any:
     return (a + b) / 2
 
 
-def same(a: Any) -> Any:
-    return a
-
-
 def second(a: Any, b: Any) -> Any:
     return b
 
@@ -46,36 +44,72 @@ def nan_or(value: Any, last: Any) -> Any:
     return np.where(last != last, last, value)
 
 
+# The same, NaN of rows that have one: operators of whose parts each is as NumPy has it.
+
+
+def _up_or_nan(a: Any, b: Any, part: Any, last: Any) -> Any:
+    return nan_or(_up(a, b, part), last)
+
+
+def _down_or_nan(a: Any, b: Any, rest: Any, last: Any) -> Any:
+    return nan_or(_down(a, b, rest), last)
+
+
+def _middle_or_nan(a: Any, b: Any, last: Any) -> Any:
+    return nan_or(middle(a, b), last)
+
+
+_OR_NAN = {_up: _up_or_nan, _down: _down_or_nan, middle: _middle_or_nan, same: nan_or}
+
+
 def _is_made_here(rows: Rows) -> bool:
     return is_host(rows.x) and rows.x.size <= _SMALL * rows.length
 
 
-def made(op: Any, args: tuple[Any, ...], last: Any, kind: Any, out: Any, rows: Rows) -> Any:
-    """Return what op makes of elements, or NaN where a row has one; into ``out`` if given."""
-    if not _is_made_here(rows):
-        made = lazy.transform(op, *args)
-        if last is None:
-            return transform(same, made, dtype=kind, out=out)
-        return transform(nan_or, made, last, dtype=kind, out=out)
-    with np.errstate(all="ignore"):
-        value = op(*args)
-        value = np.asarray(value if last is None else nan_or(value, last), kind)
-    if out is not None:
-        out[...] = value
-    return value
+def made(
+    op: Any, elements: tuple[Any, ...], numbers: tuple[Any, ...], last: Any, kind: Any, out: Any,
+    rows: Rows, wide: Any,
+) -> Any:  # fmt: skip
+    """Return what op makes of elements as `wide` and numbers, or NaN where a row has one.
+
+    Into ``out`` if given.
+    """
+    is_wide = wide == rows.dtype
+    if _is_made_here(rows):
+        with np.errstate(all="ignore"):
+            value = op(*elements if is_wide else [one.astype(wide) for one in elements], *numbers)
+            value = np.asarray(value if last is None else nan_or(value, last), kind)
+        if out is not None:
+            out[...] = value
+        return value
+    if is_wide:
+        args = (*elements, *numbers)
+        if last is not None:
+            op, args = _OR_NAN[op], (*args, last)
+        return transform(op, *args, dtype=kind, out=out)
+    read = elements if last is None else (*elements, last)
+    typed = tuple(map(type, numbers))
+    value = _WIDE(read, "quantiles", op, numbers, typed, wide, last is not None)
+    return transform(same, value, dtype=kind, out=out)
 
 
-def as_dtype(x: Any, kind: Any) -> Any:
-    return (
-        x.astype(kind) if isinstance(x, (np.generic, np.ndarray)) else lazy.asarray(x).astype(kind)
-    )
+def _converted(*given: Any) -> Any:
+    *elements, op, numbers, _, wide, looks = given
+    last = elements.pop() if looks else None
+    value = lazy.transform(op, *[one.astype(wide) for one in elements], *numbers)
+    return value if last is None else lazy.transform(nan_or, value, last)
 
 
-def between(low: Any, high: Any, part: Any, rest: Any, own: Any, kind: Any) -> tuple[Any, Any]:
-    """Return what computes the number between two elements, as NumPy's `_lerp`, and of what."""
+_WIDE = Kept(_converted)
+
+
+def between(part: Any, rest: Any, own: Any, kind: Any) -> tuple[Any, Any, Any]:
+    """Return what computes the number between two elements, as NumPy's `_lerp`.
+
+    Besides what part of the way, and the dtype that elements are converted to.
+    """
     is_long = own.kind in "iu" and own.itemsize == 8
-    if own.kind in "iu" and not is_long:
-        low, high = as_dtype(low, kind), as_dtype(high, kind)
+    wide = kind if own.kind in "iu" and not is_long else own
     if part >= 0.5:
-        return _down_of_long if is_long else _down, (low, high, rest)
-    return _up_of_long if is_long else _up, (low, high, part)
+        return _down_of_long if is_long else _down, rest, wide
+    return _up_of_long if is_long else _up, part, wide

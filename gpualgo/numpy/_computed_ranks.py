@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo import lazy
 from gpualgo._algorithms.transform import transform
+from gpualgo._lazy.kept import Kept
+from gpualgo._operators.markers import same
 from gpualgo.numpy import _between, _order_statistics, _results
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._arguments import is_host
@@ -79,13 +81,8 @@ def _behind_middle(length: Any) -> Any:
 class Ordered:
     """Rows in order, one behind the other or side by side: (outer, length, inner)."""
 
-    def __init__(self, rows: Rows, found: Any = None) -> None:
-        axis = rows.axis or 0
-        shape = rows.shape
-        self.outer, self.inner = math.prod(shape[:axis]), math.prod(shape[axis:])
-        self.rows, self.length = rows, rows.length
-        if found is None:
-            found = _order_statistics.sorted_rows(rows)
+    def __init__(self, found: Any, outer: int, length: int, inner: int) -> None:
+        self.outer, self.length, self.inner = outer, length, inner
         self.flat = lazy.asarray(found).reshape(-1)
 
     def across(self, x: Any) -> Any:
@@ -100,6 +97,12 @@ class Ordered:
         return lazy.take(self.flat, ranks, mode="clip")
 
 
+def extents_of(rows: Rows) -> tuple[int, int, int]:
+    """Return how many rows lie one behind the other, their length, and how many side by side."""
+    axis, shape = rows.axis or 0, rows.shape
+    return math.prod(shape[:axis]), rows.length, math.prod(shape[axis:])
+
+
 def quantiles(
     rows: Rows, q: Any, q_shape: tuple[int, ...], method: str, is_weak: bool, lengths: Any,
     where: str,
@@ -108,36 +111,59 @@ def quantiles(
 
     q lies where the rows do. Without lengths all count, and NaN in a row makes its result one.
     """
-    ordered, own, q_dtype = Ordered(rows), rows.dtype, _results.dtype_of(q, where)
+    own, q_dtype = rows.dtype, _results.dtype_of(q, where)
     like = np.empty(0, q_dtype)
     kind = methods.result_dtype(like, method, is_weak, own)
-    is_picking = methods.is_picking(like, method)
-    q = lazy.asarray(q).reshape(-1, 1, 1)
+    found = _order_statistics.sorted_rows(rows)
+    asked = _Asked(method, is_weak, methods.is_picking(like, method), kind)
+    read = (found, q) if lengths is None else (found, q, lengths)
+    value = _QUANTILES(read, where, *extents_of(rows), (*q_shape, *rows.shape), asked)
+    return transform(same, value, dtype=kind)
+
+
+class _Asked(NamedTuple):
+    """What of quantiles is no array."""
+
+    method: str
+    is_weak: bool
+    is_picking: bool
+    kind: Any
+
+
+def _quantiles(*given: Any) -> Any:
+    """Return quantiles of rows in order, lazily."""
+    found, q, *lengths, outer, length, inner, shape, asked = given
+    ordered, own, method = Ordered(found, outer, length, inner), found.dtype, asked.method
+    q_dtype, q = q.dtype, q.reshape(-1, 1, 1)
     if q_dtype.kind in "biu":
-        method, q = ("lower" if is_picking else method), q.astype(np.float64)
-    if lengths is None:
-        count = lazy.transform(_length, q, np.int64(rows.length))
-    else:
-        count = ordered.across(lengths)
+        method, q = ("lower" if asked.is_picking else method), q.astype(np.float64)
+    count = ordered.across(lengths[0]) if lengths else lazy.transform(_length, q, np.int64(length))
     n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
     places = lazy.transform(_places_by(method), count, n, most, q)
-    low = ordered.at(lazy.transform(_low, places))
-    if is_picking:
-        value = low
-    else:
+    value = ordered.at(lazy.transform(_low, places))
+    if not asked.is_picking:
         high = ordered.at(lazy.transform(_high, places))
         part = lazy.transform(_part, places)
         rest = 1 - part
-        to = kind if is_weak else q.dtype
+        to = asked.kind if asked.is_weak else q.dtype
         part, rest = part.astype(to), rest.astype(to)
-        is_long = own.kind in "iu" and own.itemsize == 8
-        if own.kind in "iu" and not is_long:
-            low, high = low.astype(kind), high.astype(kind)
-        value = lazy.transform(_lerp_of_long if is_long else _lerp, low, high, part, rest)
-    if lengths is None and _order_statistics.has_nan(own):
-        last = ordered.at(lazy.transform(_length, q, np.int64(rows.length - 1)))
+        value = _lerped(value, high, part, rest, asked.kind)
+    if not lengths and _order_statistics.has_nan(own):
+        last = ordered.at(lazy.transform(_length, q, np.int64(length - 1)))
         value = lazy.transform(_between.nan_or, value, last)
-    return transform(_between.same, value.reshape(*q_shape, *rows.shape), dtype=kind)
+    return value.reshape(shape)
+
+
+def _lerped(low: Any, high: Any, part: Any, rest: Any, kind: Any) -> Any:
+    own = low.dtype
+    if own.kind in "iu" and own.itemsize == 8:
+        return lazy.transform(_lerp_of_long, low, high, part, rest)
+    if own.kind in "iu":
+        low, high = low.astype(kind), high.astype(kind)
+    return lazy.transform(_lerp, low, high, part, rest)
+
+
+_QUANTILES = Kept(_quantiles)
 
 
 def _length(a: Any, length: Any) -> Any:
@@ -152,12 +178,21 @@ def medians(rows: Rows, lengths: Any, kind: Any) -> Any:
         low, high = (at(op(lengths)) for op in (_before_middle, _behind_middle))
         with np.errstate(all="ignore"):
             return _middle(low.astype(wide), high.astype(wide), lengths).astype(kind)
-    ordered = Ordered(rows)
+    read = _order_statistics.sorted_rows(rows), lengths
+    value = _MEDIANS(read, "nanmedian", *extents_of(rows), rows.shape, wide)
+    return transform(same, value, dtype=kind)
+
+
+def _medians(found: Any, lengths: Any, outer: int, length: int, inner: int, *rest: Any) -> Any:
+    shape, wide = rest
+    ordered = Ordered(found, outer, length, inner)
     count = ordered.across(lengths)
     pair = [ordered.at(lazy.transform(op, count)) for op in (_before_middle, _behind_middle)]
-    low, high = (one if rows.dtype == wide else one.astype(wide) for one in pair)
-    value = lazy.transform(_middle, low, high, count)
-    return transform(_between.same, value.reshape(rows.shape), dtype=kind)
+    low, high = (one if one.dtype == wide else one.astype(wide) for one in pair)
+    return lazy.transform(_middle, low, high, count).reshape(shape)
+
+
+_MEDIANS = Kept(_medians)
 
 
 # --- in host memory, where results are few ----------------------------------------------------

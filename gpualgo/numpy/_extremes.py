@@ -15,6 +15,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, arange
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy import _results
+from gpualgo.numpy._arguments import AS_THEY_ARE
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._reducing import (
     BOOL,
@@ -174,6 +175,10 @@ def _found(
     search: Callable[..., Any], of_complex: Any, a: Any, axis: Any, out: Any, keepdims: Any,
     name: str,
 ) -> Any:  # fmt: skip
+    if out is None and keepdims is UNSET and (axis is None or type(axis) is int):
+        is_plain = type(a) in AS_THEY_ARE and 0 not in a.shape and len(a.shape)
+        if is_plain and _results.dtype_of(a, name).kind != "c":
+            return search(a, axis)
     a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), index_out(out, name)
     axis = place_axis(a, axis, name)
     if _results.dtype_of(a, name).kind == "c":

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._driver import default_device
-from gpualgo.numpy._arguments import NotTaken, array_of
+from gpualgo.numpy._arguments import AS_THEY_ARE, NotTaken, array_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,6 +68,10 @@ def numpys(
 
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) >= arrays > 0 and AS_THEY_ARE.issuperset(map(type, args[:arrays])):
+                if refused and (kwargs or len(args) > arrays):
+                    _check_refused(refused, args, kwargs, name)
+                return fn(*args, **kwargs)  # arrays of a GPU, as in most warm calls
             if refused:
                 _check_refused(refused, args, kwargs, name)
             if len(args) < arrays:
@@ -160,6 +164,8 @@ def _check_refused(
 ) -> None:  # fmt: skip
     for option, (place, taken) in refused.items():
         value = args[place] if place < len(args) else kwargs.get(option, taken[0])
+        if value is taken[0]:
+            continue
         if not any(value is one or (type(value) is type(one) and value == one) for one in taken):
             raise NotTaken(
                 f"{name}: {option}={value!r} is not possible here; leave it out, or use "

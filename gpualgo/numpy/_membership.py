@@ -16,7 +16,7 @@ from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._api import unique as sorting
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy import _function, _order_of_complex, _orders, _results
+from gpualgo.numpy import _function, _lookups, _order_of_complex, _orders, _results
 from gpualgo.numpy._arguments import is_host
 
 _FEW = 7  # that an element is compared with one by one
@@ -57,6 +57,8 @@ def _among(x: Any, others: Any, invert: bool) -> Any:
     is_complex = _results.dtype_of(others, "isin").kind == "c"
     in_order = _orders.complex_in_order if is_complex else sorting.in_order
     keys, _ = in_order(others, False)
+    if not is_complex and _lookups.is_short_on_gpu(keys, "isin"):
+        return transform(_lookups.holding(keys, invert), x)
     x = copy(x) if is_lazy(x) else x
     places = searchsorted(keys, x, less=_order_of_complex.less if is_complex else None)
     if not isinstance(places, np.ndarray) and isinstance(places, np.generic):

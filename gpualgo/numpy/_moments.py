@@ -6,24 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
 from gpualgo._lazy.combining import applied
-from gpualgo._pipeline import checks
+from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import moments, reductions
 from gpualgo.numpy import _results
 from gpualgo.numpy._arguments import NotTaken, array_of
 from gpualgo.numpy._function import numpys
+from gpualgo.numpy._masks import lazy_mask_of
 from gpualgo.numpy._reducing import (
     UNSET,
     arrayed,
     axis_of_means,
     flag_of,
     is_there,
-    mask_of,
     real_of,
     reduced,
     settled,
@@ -32,8 +31,8 @@ from gpualgo.numpy._reducing import (
 )
 
 # Fewer elements of host memory NumPy has done before ours have begun.
-_FEW, _FEW_OF_SPREADS = 1 << 13, 1 << 16
-_QUIET = "overflow and NaN are not warned of; of device arrays neither are empty slices"
+FEW, _FEW_OF_SPREADS = 1 << 13, 1 << 16
+QUIET = "overflow and NaN are not warned of; of device arrays neither are empty slices"
 
 
 def _dtype_of_mean(dtype: Any, name: str) -> Any:
@@ -55,11 +54,13 @@ def mean_of(
     acc = moments.wide_of(kind)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
-        total = reduced(np.add, a, axis, acc, None, keepdims, UNSET, UNSET, name)
+        asked = None if acc == own else acc
+        total = reduced(np.add, a, axis, asked, None, keepdims, UNSET, UNSET, name)
     else:
         a, _ = real_of(a, own, kind)
         count, total = moments.counted_sums(a, mask, axis, acc, keepdims)
-    warn("Mean of empty slice", count == 0 if is_there(count) else False)
+    if is_there(count) and not np.all(count):
+        warn("Mean of empty slice", True)
     return divided(total, count, kind, out, name)
 
 
@@ -72,8 +73,18 @@ def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
     if is_there(count) and dtypes.kind(own) in "fc" and dtypes.can_cast(own, wanted):
         number = float(count)
         return transform(lambda s: s / number, total, dtype=wanted, out=out)
-    parts = lazy_of(total), float(count) if is_there(count) else lazy_of(count)
-    return settled(parts[0] / parts[1], kind, out, name)
+    if is_there(count):
+        return settled(lazy_of(total) / float(count), kind, out, name)
+    if own.kind == "c" != wanted.kind:
+        return settled(lazy_of(total) / lazy_of(count), kind, out, name)
+    return copy(_QUOTIENTS((total, count), name, wanted), out=out)
+
+
+def _quotients(total: Any, count: Any, wanted: Any) -> Any:
+    return moments.lazy_as(total / count, wanted)
+
+
+_QUOTIENTS = Kept(_quotients)
 
 
 def variance_of(
@@ -94,15 +105,27 @@ def variance_of(
     result = kind if dtype is not None else moments.real_of(kind)
     found = moments.moments(a, mask, axis, kind, keepdims)
     count = found[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
-    rest = _rest(count, ddof, name)
+    rest: Any = _rest(count, ddof, name) if is_there(count) else None
     if is_there(found[-1]):
         return settled(moments.spread_of(found, rest, is_root), result, out, name)
     wanted = result if out is None else _results.dtype_of(out, name)
     if mask is None and dtypes.can_cast(moments.real_of(moments.wide_of(kind)), wanted):
         op = moments.spread(len(found), float(rest), is_root)
         return transform(op, *found[1:], dtype=wanted, out=out)
-    lazy = tuple(lazy_of(one) for one in found)
-    return settled(moments.spread_of(lazy, rest, is_root), result, out, name)
+    if mask is None or is_there(count):
+        lazy = tuple(lazy_of(one) for one in found)
+        return settled(moments.spread_of(lazy, rest, is_root), result, out, name)
+    return copy(_SPREADS(found, name, ddof, type(ddof), is_root, wanted, name), out=out)
+
+
+def _spreads(*given: Any) -> Any:
+    """Return variances, or their roots, of moments of as many elements as are counted."""
+    *found, ddof, _, is_root, wanted, name = given
+    rest = _rest(found[0], ddof, name)
+    return moments.lazy_as(moments.spread_of(tuple(found), rest, is_root), wanted)
+
+
+_SPREADS = Kept(_spreads)
 
 
 def _rest(count: Any, ddof: Any, name: str) -> Any:
@@ -174,7 +197,7 @@ def ddof_of(ddof: Any, correction: Any) -> Any:
     return correction
 
 
-@numpys("One reduction", few=_FEW, differs=_QUIET)
+@numpys("One reduction", few=FEW, differs=QUIET)
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
     where: Any = UNSET,
@@ -188,7 +211,7 @@ def mean(
     3.0
     """
     a = arrayed(a, "mean")
-    mask = mask_of(where, a.shape, "mean")
+    mask = lazy_mask_of(where, a.shape, "mean")
     return mean_of(a, axis, dtype, _results.out_of(out, "mean"), keepdims, mask, "mean")
 
 
@@ -198,7 +221,7 @@ _PASSES = (
 )
 
 
-@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=_QUIET)
+@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=QUIET)
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
@@ -212,11 +235,11 @@ def var(
     1.25
     """
     a, ddof, out = arrayed(a, "var"), ddof_of(ddof, correction), _results.out_of(out, "var")
-    mask = mask_of(where, a.shape, "var")
+    mask = lazy_mask_of(where, a.shape, "var")
     return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "var")
 
 
-@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=_QUIET)
+@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=QUIET)
 def std(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
@@ -230,73 +253,5 @@ def std(
     2.0
     """
     a, ddof, out = arrayed(a, "std"), ddof_of(ddof, correction), _results.out_of(out, "std")
-    mask = mask_of(where, a.shape, "std")
+    mask = lazy_mask_of(where, a.shape, "std")
     return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "std")
-
-
-@numpys("One reduction, of pairs where there are weights", few=_FEW, differs=(
-    f"{_QUIET}, nor are weights of device arrays looked at: where they sum to zero the result is "
-    "NaN or infinite, and not a ZeroDivisionError"
-))  # fmt: skip
-def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = UNSET
-) -> Any:
-    """Return the weighted mean of the elements over axes.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> float(gnp.average([1, 2, 6], weights=[3, 2, 1]))
-    2.1666666666666665
-    """
-    name = "average"
-    a, keepdims = arrayed(a, name), flag_of(keepdims, name)
-    if axis is not None:
-        axis = checks.plain_axes(axis, name)
-    if weights is None:
-        found = mean_of(a, axis, None, None, keepdims, None, name)
-        if not returned:
-            return found
-        kind, count = _results.dtype_of(found, name), reductions.count_of(a.shape, axis, name)
-        number = np.asarray(count).astype(kind)[()]
-        if is_there(found):
-            return found, number if not found.ndim else np.full(found.shape, number)
-        return found, copy(applied(_second, (found, number), name))
-    weights = _weights_of(weights, a, axis, name)
-    kinds = [_results.dtype_of(x, name) for x in (a, weights)]
-    kind = np.result_type(*kinds, *(["f8"] if kinds[0].kind in "biu" else []))
-    acc = moments.wide_of(kind)
-    pair: Any = applied(_weighed, (moments.lazy_as(a, acc), moments.lazy_as(weights, acc)), name)
-    total, scale = reduce(pair, (0, 0), moments.added, axis=axis, keepdims=keepdims)
-    if is_there(scale) and np.any(scale == 0):
-        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    found = divided(total, scale, kind, None, name)
-    return (found, settled(scale, kind, None, name)) if returned else found
-
-
-def _second(a: Any, b: Any) -> Any:
-    return b
-
-
-def _weighed(x: Any, weight: Any) -> Any:
-    return x * weight, weight
-
-
-def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
-    """Return weights of the shape of a: they may be those of some of its axes."""
-    weights = array_of(arrayed(weights, f"{name}: weights"), f"{name}: weights")
-    shape = tuple(a.shape)
-    if tuple(weights.shape) == shape:
-        return weights
-    if axis is None:
-        raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    checks.axes_of(axis, len(shape), name)
-    axes = tuple(i % len(shape) for i in axes)
-    if tuple(weights.shape) != tuple(shape[i] for i in axes):
-        raise ValueError(
-            "Shape of weights must be consistent with shape of a along specified axis."
-        )
-    turned: Any = np.transpose(lazy_of(weights), np.argsort(axes))
-    spread = tuple(n if i in axes else 1 for i, n in enumerate(shape))
-    return turned.reshape(spread).broadcast_to(shape)

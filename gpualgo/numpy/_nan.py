@@ -12,12 +12,12 @@ from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import moments
 from gpualgo.numpy import _results
 from gpualgo.numpy._function import numpys
+from gpualgo.numpy._masks import lazy_mask_of
 from gpualgo.numpy._moments import ddof_of, mean_of, variance_of
 from gpualgo.numpy._reducing import (
     UNSET,
     arrayed,
     is_there,
-    mask_of,
     reduced,
     warn,
 )
@@ -128,7 +128,7 @@ def _numbers_of(
     a: Any, where: Any, dtype: Any, out: Any, name: str, mean: Any = UNSET
 ) -> Any:  # fmt: skip
     """Return which elements are numbers, and meant; None: all are."""
-    mask = mask_of(where, a.shape, name)
+    mask = lazy_mask_of(where, a.shape, name)
     if not has_nan(a, name):
         return mask
     if dtype is not None and dtypes.kind(dtypes.as_dtype(dtype, name)) not in "fc":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from gpualgo._algorithms import extremes
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import transform
-from gpualgo._lazy.combining import applied
+from gpualgo._lazy.combining import applied, zipped
+from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy import _results
 from gpualgo.numpy._arguments import is_host
@@ -32,6 +34,7 @@ def _place_of_greatest(a: Any, b: Any) -> Any:
     return a[0] if stays else b[0], a[1] if stays else b[1]
 
 
+@functools.lru_cache(64, typed=True)
 def _placing(none: Any) -> Callable[..., Any]:
     """Return what makes places NumPy's: what is worth no more than NaN is at none's, the first."""
     return lambda value, place: np.where(value != value, -1, np.where(value == none, 0, place))
@@ -58,6 +61,9 @@ def _place_of_complex(has_numbers: Any, place: Any) -> Any:
     return np.where(has_numbers, place, -1)
 
 
+_PLACED = Kept(lambda x, axis: zipped((x, places(x, axis, "")), ""))
+
+
 def _found(
     search: Callable[..., Any], ops: tuple[Any, Any], none: float, a: Any, axis: Any, out: Any,
     keepdims: Any, name: str,
@@ -71,14 +77,15 @@ def _found(
         value = a[np.unravel_index(np.ravel(place)[0], a.shape)]
         if value == value:
             return settled(place, INDEX, out, name)
-    x, worst = lazy_of(a), kind.type(none)
-    at = places(x, axis, name)
+    worst = kind.type(none)
     if kind.kind == "c":
-        elements: Any = applied(_placed, (x, at, worst), name)
+        x = lazy_of(a)
+        elements: Any = applied(_placed, (x, places(x, axis, name), worst), name)
         _, *found = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
         found, op = found[::-1], _place_of_complex
     else:
-        found = [*reduce((a, at), None, ops[0], axis=axis, keepdims=keepdims)]
+        beside = _PLACED((a,), name, axis)
+        found = [*reduce(beside, None, ops[0], axis=axis, keepdims=keepdims)]
         op = _placing(worst)
     if is_there(found[0]):
         place = op(*found)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpualgo import lazy
 from gpualgo._algorithms.reduce import reduce
+from gpualgo._lazy.kept import Kept
 from gpualgo.numpy import _computed_ranks, _function, _ranks, _results, _weighted
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._arguments import array_of, is_host
@@ -37,11 +38,14 @@ def _is_number(a: Any) -> Any:
     return a == a
 
 
+_NUMBERS = Kept(lambda x: lazy.transform(_is_number, x))
+
+
 def _lengths_of(rows: Rows) -> Any:
     """Return how many numbers there are in each row; None where it is known that all are."""
     if not has_nan(rows.dtype):
         return None
-    lengths = reduce(lazy.transform(_is_number, rows.x), axis=rows.axis, dtype=np.int64)
+    lengths = reduce(_NUMBERS((rows.x,), "quantiles"), axis=rows.axis, dtype=np.int64)
     if not is_host(rows.x):
         return lengths
     least = np.min(lengths, initial=rows.length)

@@ -11,6 +11,7 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
+from gpualgo._operators.markers import same
 from gpualgo.numpy import _between, _computed_ranks, _function, _results, _weighted
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._arguments import array_of, is_host
@@ -148,11 +149,11 @@ def _one(rows: Rows, at: Any, last: Any, places: Any, index: Any, out: Any) -> A
     """Return one quantile of each row."""
     low = at(int(places.low[index]))
     if places.part is None:
-        return _between.made(_between.same, (low,), last, places.kind, out, rows)
+        return _between.made(same, (low,), (), last, places.kind, out, rows, rows.dtype)
     high = at(int(places.high[index]))
     part, rest = places.part[index], places.rest[index]
-    op, args = _between.between(low, high, part, rest, rows.dtype, places.kind)
-    return _between.made(op, args, last, places.kind, out, rows)
+    op, way, wide = _between.between(part, rest, rows.dtype, places.kind)
+    return _between.made(op, (low, high), (way,), last, places.kind, out, rows, wide)
 
 
 _DIFFERS = (
@@ -229,14 +230,10 @@ def middles(rows: Rows) -> Any:
     is_odd = rows.length % 2 == 1
     at, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
     if is_odd:
-        value = at(half) if rows.dtype == kind else _between.as_dtype(at(half), kind)
-        return _between.made(_between.same, (value,), last, kind, None, rows)
+        return _between.made(same, (at(half),), (), last, kind, None, rows, kind)
     wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
-    pair = tuple(
-        one if rows.dtype == wide else _between.as_dtype(one, wide)
-        for one in (at(half - 1), at(half))
-    )
-    return _between.made(_between.middle, pair, last, kind, None, rows)
+    pair = at(half - 1), at(half)
+    return _between.made(_between.middle, pair, (), last, kind, None, rows, wide)
 
 
 def of_nothing(rows: Rows, where: str) -> Any:

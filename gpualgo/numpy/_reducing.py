@@ -12,23 +12,21 @@ from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
+from gpualgo._lazy.kept import Again
 from gpualgo._pipeline import checks
-from gpualgo.lazy import LazyArray, full, reductions
+from gpualgo.lazy import LazyArray, reductions
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy import _results
-from gpualgo.numpy._arguments import NotTaken, array_of, is_host
+from gpualgo.numpy._arguments import AS_THEY_ARE, NotTaken, is_host
+from gpualgo.numpy._masks import MASKED, mask_of, none_of
 
 UNSET: Any = np._NoValue
 Dtype = np.dtype[Any]
 
-# What changes nothing; of extremes it is what a reduction starts from.
-_IDENTITY: dict[np.ufunc, Any] = {
-    np.add: 0, np.multiply: 1, np.logical_or: False, np.logical_and: True, np.logical_xor: False,
-    np.bitwise_or: 0, np.bitwise_xor: 0, np.bitwise_and: -1, np.gcd: 0, np.lcm: 1, np.hypot: 0,
-    np.logaddexp: -np.inf, np.logaddexp2: -np.inf,
-}  # fmt: skip
 _DISCARDED = "Casting complex values to real discards the imaginary part"
 _NUMBERS = frozenset((bool, int, float, complex))
+# Of what is reduced without options, by its dtype: the start, what combines, the dtype of results.
+_plain: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
 BOOL = np.dtype(bool)
 INDEX = np.dtype(np.intp)
 
@@ -38,6 +36,29 @@ def reduced(
     where: Any, name: str,
 ) -> Any:  # fmt: skip
     """Return what ``ufunc.reduce`` does, in one pass."""
+    if dtype is out is None and where is initial is UNSET:
+        known = _known_of(ufunc, a)
+        if known is not None and (axis is None or (type(axis) is int and len(a.shape))):
+            keepdims = False if keepdims is UNSET else flag_of(keepdims, name)
+            return reduce(a, known[0], known[1], axis=axis, keepdims=keepdims, dtype=known[2])
+    return _reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
+
+
+def _known_of(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
+    """Return how an array of a GPU, or what is kept of one, was reduced before without options."""
+    is_again = type(a) is Again
+    if not is_again and type(a) not in AS_THEY_ARE:
+        return None
+    known = _plain.get((ufunc, a.dtype))
+    if known is None or 0 in a.shape or (is_again and known[2] != a.dtype):
+        return None
+    return known
+
+
+def _reduced(
+    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
+    where: Any, name: str,
+) -> Any:  # fmt: skip
     a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), _results.out_of(out, name)
     axis = axis_of(axis, a.ndim, name)
     if 0 in a.shape:
@@ -53,7 +74,8 @@ def reduced(
     if initial is UNSET:
         start = reductions.started(ufunc, kind)
     if (mask := mask_of(where, a.shape, name)) is not None:
-        a = _masked(ufunc, lazy_of(a), mask, start, kind, name)
+        none = none_of(ufunc, start, kind, name)
+        a = MASKED((a, mask), name, kind, none, none.tobytes())
     elif not isinstance(a, LazyArray):
         if kind == BOOL != own and start is None and is_host(a) and ufunc in _FIRST:
             return settled(_truth(ufunc, a, axis, keepdims), kind, out, name)
@@ -61,10 +83,14 @@ def reduced(
         if own == kind or (reductions.RULES[ufunc] == "sum" and dtypes.can_cast(own, wide)):
             op = reductions.operator_of(ufunc, kind)
             into = out if is_direct(a, out, wide, name) else None
+            if initial is UNSET and dtype is out is None and wide == kind:
+                _plain[ufunc, a.dtype] = start, op, wide
             found = reduce(a, start, op, axis=axis, keepdims=keepdims, dtype=wide, out=into)
             if into is not None or (out is None and wide == kind):
                 return found
             return settled(found, kind, out, name)
+    elif dtype is out is None and initial is UNSET and own == kind == reductions.wide(kind):
+        _plain[ufunc, kind] = start, reductions.operator_of(ufunc, kind), kind
     found = reductions.reduced(ufunc, lazy_of(a), axis, kind, None, keepdims, start, name)
     return settled(found, kind, out, name)
 
@@ -129,25 +155,6 @@ def axis_of_means(axis: Any, ndim: int, name: str) -> Any:
     return axis_of(axis, ndim, name)
 
 
-def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
-    """Return ``where=`` as a lazy array of bool; None: all elements are meant."""
-    if where is UNSET or where is True:
-        return None
-    mask = where
-    if isinstance(mask, np.ndarray) or not hasattr(mask, "dtype"):
-        mask = np.asarray(mask)
-        if not isinstance(where, np.ndarray):
-            mask = mask.astype(bool)  # of lists and numbers, as NumPy
-        if not mask.ndim:
-            return None if mask else full(shape, False)
-    mask = lazy_of(array_of(mask, f"{name}: where"))
-    if mask.dtype != bool:
-        raise TypeError(f"{name}: where has dtype {mask.dtype}; pass an array of bool")
-    if mask.ndim > len(shape):
-        raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
-    return mask.broadcast_to(shape)
-
-
 def start_of(initial: Any, kind: Dtype) -> Any:
     """Return ``initial=`` as a number of the result's dtype, as NumPy assigns it."""
     if initial is UNSET or initial is None:
@@ -177,19 +184,6 @@ def wider(kind: Dtype, wanted: Dtype) -> Dtype:
     if wanted.kind not in "fc" or kind.kind == "c" != wanted.kind or not is_wider:
         return kind
     return np.promote_types(kind, wanted)
-
-
-def _masked(ufunc: np.ufunc, x: Any, mask: Any, start: Any, kind: Any, name: str) -> Any:
-    """Return the elements with what changes nothing for those that are left out."""
-    if ufunc in _IDENTITY:
-        none: Any = np.array(_IDENTITY[ufunc]).astype(kind)[()]  # -1 has all bits
-    elif start is None:
-        raise ValueError(
-            f"{name}: the smallest or largest of no elements is not known, so where= needs initial="
-        )
-    else:
-        none = start
-    return np.where(mask, x if x.dtype == kind else x.astype(kind), none)
 
 
 # --- any and all of numbers -------------------------------------------------------------------

@@ -11,8 +11,8 @@ from gpualgo._algorithms.searchsorted import searchsorted as places_of
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy import _between, _order_of_complex, _results
-from gpualgo.numpy._arguments import NotTaken, array_of, is_host
+from gpualgo.numpy import _between, _lookups, _order_of_complex, _results
+from gpualgo.numpy._arguments import AS_THEY_ARE, NotTaken, array_of, is_host
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._gathers import aligned
 
@@ -42,6 +42,8 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 
 def _real(x: Any, where: str) -> Any:
     """Return an argument as an array that is not lazy: searches look at places everywhere."""
+    if type(x) in AS_THEY_ARE:
+        return x
     x = array_of(x, where)
     return copy(x) if is_lazy(x) else x
 
@@ -144,9 +146,15 @@ def _rest(found: Any, length: Any) -> Any:
 
 def _digitized(x: Any, bins: Any, side: str) -> Any:
     """Return places in bins of which nobody has looked whether they rise or fall."""
-    length = bins.shape[0]
+    length, where = bins.shape[0], "digitize"
     if length < 2:
         return places_of(bins, x, side=side)
+    if _lookups.is_short_on_gpu(bins, where):
+        own, other = _results.dtype_of(bins, where), _results.dtype_of(x, where)
+        common = np.result_type(own, other)
+        bins = bins if own == common else copy(lazy.asarray(bins).astype(common))
+        x = x if other == common else lazy.asarray(x).astype(common)
+        return transform(_lookups.binning(bins, side == "left"), x)
     whole = lazy.asarray(bins)
     first, last = whole[0], whole[-1]
     rising = copy(lazy.transform(_risen, whole, whole[::-1], first, last))

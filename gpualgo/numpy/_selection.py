@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy import _results
-from gpualgo.numpy._arguments import array_of, is_host
+from gpualgo.numpy._arguments import AS_THEY_ARE, array_of, is_host
 from gpualgo.numpy._function import numpys
 from gpualgo.numpy._gathers import aligned
 from gpualgo.numpy._unique import axis_of
@@ -169,7 +170,6 @@ def extract(condition: Any, arr: Any) -> Any:
     >>> gnp.extract([True, False, True], [5, 6, 7])
     array([5, 7])
     """
-    condition, arr = array_of(condition, "extract: condition"), array_of(arr, "extract: arr")
     return _chosen(condition, arr, "extract")
 
 
@@ -253,13 +253,15 @@ def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
         return nonzero(condition)
     if x is _UNSET or y is _UNSET:
         raise ValueError("where: either both or neither of x and y should be given")
-    given = _operands(condition, x, y)
+    given: Sequence[Any] = (condition, x, y)
+    if not AS_THEY_ARE.issuperset(map(type, given)):
+        given = _operands(*given)
     if any(map(is_lazy, given)):
         return applied(np.where, given, "where")
     return transform(np.where, *given)
 
 
-def _operands(*given: Any) -> list[Any]:
+def _operands(*given: Any) -> Sequence[Any]:
     """Return a condition and two choices: these, where they are Python's numbers, as NumPy's."""
     names = ("where: condition", "where: x", "where: y")
     found: list[Any] = [

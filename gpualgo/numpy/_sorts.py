@@ -45,7 +45,6 @@ def sort(
     array([ 3.,  1., nan])
     """
     falls = _falls(kind, stable, descending, "sort")
-    a = array_of(a, "sort: a")
     if not falls and is_host(a) and _function.is_few(a.size, _function.FEW):
         return np.sort(a, axis=axis)
     if not _is_complex(a, "sort"):
@@ -81,7 +80,6 @@ def argsort(
     array([3, 1, 0, 2])
     """
     falls = _falls(kind, stable, descending, "argsort")
-    a = array_of(a, "argsort: a")
     if not falls and is_host(a) and _function.is_few(a.size, _few(a)):
         return np.argsort(a, axis=axis, kind="stable")
     return _indices(a, axis, falls, "argsort")
@@ -124,6 +122,8 @@ def _less(falls: bool) -> Any:
 def _falls(kind: Any, stable: Any, descending: Any, where: str) -> bool:
     """Return whether the largest come first, of options that NumPy would take."""
     if descending is _UNSET:
+        if stable is None and (kind is None or (type(kind) is str and kind == "stable")):
+            return False
         descending = None
     if kind is not None:
         if not isinstance(kind, str):

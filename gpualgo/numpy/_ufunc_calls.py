@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,16 +51,24 @@ def plain(ufunc: np.ufunc, op: Any, given: list[Any], place: int, name: str) -> 
         if op is not ufunc:
             return applied(op, given, name)
         return ufuncs.called(ufunc, "__call__", tuple(given), {})
+    return _results.number_of(transformed(ufunc, given, name, op))
+
+
+def transformed(ufunc: np.ufunc, given: Sequence[Any], name: str, op: Any = None) -> Any:
+    """Return what a ufunc, or op that computes it, makes of real arrays and numbers."""
     try:
-        found = transform(op, *given)
+        return transform(ufunc if op is None else op, *given)
     except (TypeError, ValueError, OverflowError, CompileError) as error:
         raise as_numpys(ufunc, given, error, name) from None
-    return _results.number_of(found)
 
 
 def _joint(ufunc: np.ufunc, given: Sequence[Any], name: str) -> np.dtype[Any] | None:
     """Return the dtype to convert arguments to together, None where they have it or are refused."""
-    kinds = ufuncs.kinds_of(given, name)
+    return _joint_of(ufunc, *ufuncs.kinds_of(given, name))
+
+
+@functools.lru_cache(256, typed=True)  # as np.dtype(float) == float
+def _joint_of(ufunc: np.ufunc, *kinds: Any) -> np.dtype[Any] | None:
     try:
         found: np.dtype[Any] = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))[-1]
     except TypeError:

@@ -16,7 +16,7 @@ from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _function, _loops, _results, _ufunc_calls, _ufunc_docs
 from gpualgo.numpy._accumulating import accumulated
-from gpualgo.numpy._arguments import NotTaken, array_of
+from gpualgo.numpy._arguments import AS_THEY_ARE, NotTaken, array_of
 from gpualgo.numpy._reducing import reduced
 
 _UNSET: Any = np._NoValue
@@ -70,11 +70,17 @@ class UFunc:
         order: Any = "K", dtype: Any = None, subok: Any = True, signature: Any = None,
     ) -> Any:  # fmt: skip
         name, native = self.__name__, self._native
+        is_plain = where is True and dtype is None and casting == "same_kind"
+        if (
+            is_plain and out is None and order == "K" and signature is None
+            and len(args) == self.nin and self._op is native
+            and AS_THEY_ARE.issuperset(map(type, args))
+        ):  # fmt: skip
+            return _ufunc_calls.transformed(native, args, name)
         outs: tuple[Any, ...] = (None,)
         if len(args) != self.nin or out is not None:
             args, outs = _ufunc_calls.outs_of(native, args, out, name)
         given, size, place = _ufunc_calls.arguments_of(args, name)
-        is_plain = where is True and dtype is None and casting == "same_kind"
         if order != "K" or signature is not None:
             self._refuse(order, signature)
         if is_plain and not any(one is not None for one in outs):

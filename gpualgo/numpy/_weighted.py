@@ -14,6 +14,7 @@ from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
+from gpualgo._operators.markers import same
 from gpualgo._pipeline import checks
 from gpualgo.numpy import _between, _computed_ranks, _results
 from gpualgo.numpy._arguments import NotTaken, array_of, is_host
@@ -79,7 +80,8 @@ def _of_sums(rows: Rows, found: Any, sums: Any, q: Any, skips_nan: bool, where: 
 def _on_a_gpu(
     rows: Rows, found: Any, counts: Any, shape: tuple[int, ...], looks: bool, where: str
 ) -> Any:
-    ordered, most = _computed_ranks.Ordered(rows, found), np.int64(rows.length - 1)
+    ordered = _computed_ranks.Ordered(found, *_computed_ranks.extents_of(rows))
+    most = np.int64(rows.length - 1)
     made = _results.new(rows.x, (len(counts), *rows.shape), rows.dtype, where)
     for i, count in enumerate(counts):
         places = ordered.across(count)
@@ -87,7 +89,7 @@ def _on_a_gpu(
         if looks:
             end = ordered.at(lazy.transform(_between.second, places, most))
             value = lazy.transform(_between.nan_or, value, end)
-        transform(_between.same, value.reshape(rows.shape), dtype=rows.dtype, out=made[i])
+        transform(same, value.reshape(rows.shape), dtype=rows.dtype, out=made[i])
     return made if made.shape == shape else copy(lazy.asarray(made).reshape(shape))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpualgo._algorithms.transform import transform
+from gpualgo._operators.markers import same
 
 
 def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
@@ -41,8 +42,4 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     array([[2, 1, 0],
            [5, 4, 3]])
     """
-    return transform(_same, x, out=out, stream=stream)
-
-
-def _same(a: Any) -> Any:
-    return a
+    return transform(same, x, out=out, stream=stream)
