@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import signal
@@ -19,6 +20,7 @@ import pytest
 import gpualgo as ga
 
 distributed = pytest.importorskip("distributed", reason="it comes by the extra dask")
+zict = pytest.importorskip("zict", reason="it comes with distributed")
 
 QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.limit": "60s"}
 
@@ -148,21 +150,47 @@ def test_bits_on_other_clusters(workers: int, nthreads: int, want: dict[str, str
         assert bits(calls(60_000, 12), client) == want
 
 
+# The worker is this process, which holds more than the limit of what it keeps: it never pauses.
+_KEEPS_NOTHING = {
+    f"distributed.worker.memory.{name}": value
+    for name, value in {"target": 0.001, "spill": False, "pause": False, "terminate": False}.items()
+}
+
+
 def test_bits_from_disk(tmp_path: Any) -> None:
     """Workers that keep next to nothing in memory write chunks to disk and read them again."""
-    # The worker is this process, which holds more than the limit of what it keeps: it never pauses.
-    memory = {"target": 0.001, "spill": False, "pause": False, "terminate": False}
-    options = {f"distributed.worker.memory.{name}": value for name, value in memory.items()}
     call = {"argsort": calls(400_000, 16)["argsort"]}
     want = bits(call, "synchronous")
     with (
-        dask.config.set(options),
+        dask.config.set(_KEEPS_NOTHING),
         cluster(1, 1, memory_limit="1GB", local_directory=str(tmp_path), processes=False) as client,
     ):
         kept = {"argsort": call["argsort"].persist(scheduler=client)}
         assert bits(kept, client) == want
         spilled = client.run(lambda dask_worker: dask_worker.data.spilled_total.disk)
         assert max(spilled.values()) > 1_000_000
+
+
+def test_bits_with_a_full_disk(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be written stays in memory: dask says so, and nothing is wrong or lost."""
+    refused = []
+
+    def full(self: Any, key: Any, value: Any) -> None:
+        refused.append(key)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    call = {"argsort": calls(200_000, 8)["argsort"]}
+    want = bits(call, "synchronous")
+    monkeypatch.setattr(zict.File, "__setitem__", full)
+    with (
+        dask.config.set(_KEEPS_NOTHING),
+        cluster(1, 1, memory_limit="1GB", local_directory=str(tmp_path), processes=False) as client,
+    ):
+        kept = {"argsort": call["argsort"].persist(scheduler=client)}
+        assert bits(kept, client) == want
+        spilled = client.run(lambda dask_worker: dask_worker.data.spilled_total.disk)
+    assert refused
+    assert max(spilled.values()) == 0
 
 
 WITHOUT = "import sys; sys.modules['gpualgo'] = None"
