@@ -1,8 +1,9 @@
-"""Warm calls on the CPU: NumPy arrays of a known layout, new results, a kernel that is at hand.
+"""Warm calls on the CPU: NumPy arrays of a known layout, a kernel that is at hand.
 
 What the first call has decided is kept with its problem, but for memory: addresses, and the values
-that the operator captures or that the scan begins with, are each call's own. All else goes by
-`host.run`: `out=`, arrays of other classes, and what problems do not prepare.
+that the operator captures or that the scan begins with, are each call's own. Results are new, or
+the only one is an `out=` that is as a new one would be and lies apart from what is read. All else
+goes by `host.run`: other outputs, arrays of other classes, and what problems do not prepare.
 """
 
 from __future__ import annotations
@@ -40,6 +41,18 @@ def prepare(
         problem.warm = Warm(problem, prepared, op, views)
 
 
+def are_as_new(problem: Problem, results: list[Array]) -> bool:
+    """Return whether a call's only output is such as it would make itself, in C order."""
+    if len(results) > 1 or problem.structure is not None or problem.is_counted:
+        return False
+    return not inverse(problem.results[0].order) and _is_as_new(results[0])
+
+
+def _is_as_new(result: Array) -> bool:
+    flags = result.flags
+    return flags.c_contiguous and flags.writeable and flags.aligned
+
+
 class Warm:
     """A warm call."""
 
@@ -59,6 +72,8 @@ class Warm:
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
         # All that broadcasts to a layout is of one problem, whatever its own shape.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
+        is_one = len(self._results) == 1 and self._names is None
+        self._takes_out = is_one and not (self._is_turned or self._is_counted)
         self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)  # and its address
         self._state: Any = None
         if problem.has_numbers and op is not None:
@@ -66,11 +81,15 @@ class Warm:
 
             self._state = state_of(op.key)
 
-    def __call__(self, views: tuple[View, ...], op: Any, init: Any) -> Any:
+    def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any = None) -> Any:
         """Return the result; None: the general path is to say what it is, or what is wrong."""
         arrays = [view.owner for view in views]
         for array in arrays:
             if type(array) is not np.ndarray:
+                return None
+        if out is not None:
+            out = out.owner if type(out) is View else out
+            if not self._fits(out, arrays, init):
                 return None
         if self._may_broadcast:
             arrays = [
@@ -90,7 +109,10 @@ class Warm:
                     words = self._problem.words(op)
             except (TypeError, ValueError, CapturesChanged):
                 return None
-        made = [np.empty(shape, dtype) for shape, dtype in self._results]
+        if out is not None:
+            made = [out]
+        else:
+            made = [np.empty(shape, dtype) for shape, dtype in self._results]
         if self._is_turned:  # axes lie in another order than C's
             pairs = zip(made, self._axes, strict=True)
             made = [array.transpose(axes) if axes else array for array, axes in pairs]
@@ -110,11 +132,22 @@ class Warm:
                 except BaseException:  # of a signal's handler
                     self._state.leave(user)
                     raise
+        if out is not None:
+            return out
         if self._is_counted:
             return counted(made, self._is_bound)
         if len(made) > 1:
             return tuple([result[()] for result in made] if self._is_scalar else made)
         return made[0][()] if self._is_scalar else made[0]
+
+    def _fits(self, out: Any, arrays: list[Array], init: Any) -> bool:
+        """Return whether an output is as a new result would be, and shares no memory."""
+        if not self._takes_out or type(out) is not np.ndarray or type(init) is View:
+            return False
+        shape, dtype = self._results[0]
+        if out.dtype != dtype or out.shape != shape or not _is_as_new(out):
+            return False
+        return not any(np.may_share_memory(out, array) for array in arrays)
 
 
 def counted(results: list[Array], is_bound: bool) -> tuple[Any, ...]:

@@ -26,8 +26,8 @@ def run(
     """Solve a problem for arrays of its layouts; return the results in the caller's library."""
     if recording.active and (recorder := recording.current()) is not None:
         return recorder.call(Request(problem, views, op, init, out, stream))
-    if problem.warm is not None and out is None and stream is None:
-        result = problem.warm(views, op, init)
+    if problem.warm is not None and stream is None:
+        result = problem.warm(views, op, init, out)
         if result is not None:
             return result
     plan: Plan | None = None
