@@ -290,13 +290,11 @@ def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
         return weights
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    axes = axis if isinstance(axis, tuple) else (axis,)
     checks.axes_of(axis, len(shape), name)
-    axes = tuple(i % len(shape) for i in axes)
+    axes = tuple(i % len(shape) for i in (axis if isinstance(axis, tuple) else (axis,)))
     if tuple(weights.shape) != tuple(shape[i] for i in axes):
-        raise ValueError(
-            "Shape of weights must be consistent with shape of a along specified axis."
-        )
+        wrong = "Shape of weights must be consistent with shape of a along specified axis."
+        raise ValueError(wrong)
     turned: Any = np.transpose(lazy_of(weights), np.argsort(axes))
     spread = tuple(n if i in axes else 1 for i, n in enumerate(shape))
     return turned.reshape(spread).broadcast_to(shape)
