@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_view
 from gpualgo._lazy.combining import beside
 from gpualgo.numpy import _order_of_complex
-from gpualgo.numpy._gathers import aligned
+from gpualgo.numpy._gathers import aligned, along
 
 _MOST_FIELDS = 8  # of a tuple that is sorted by
 
@@ -56,9 +57,21 @@ def _before(a: Any, b: Any) -> Any:
     return a < b or (a == a and b != b)
 
 
-def order_by(columns: list[Any]) -> Any:
-    """Return the stable order by up to 8 arrays of one axis, of which the first decide first."""
-    return argsort(columns[0] if len(columns) == 1 else tuple(columns))
+def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
+    """Return the stable order by arrays, of which the first decide first."""
+    if len(fields) == 1:
+        return argsort(fields[0], axis=axis)
+    if len(fields) <= _MOST_FIELDS:
+        return argsort(tuple(fields), axis=axis)
+    order = None
+    while fields:  # those that decide last come first
+        last, fields = fields[-_MOST_FIELDS:], fields[:-_MOST_FIELDS]
+        if order is None:
+            order = argsort(tuple(last), axis=axis)
+        else:
+            finer = argsort(tuple([along(x, order, axis) for x in last]), axis=axis)
+            order = copy(along(order, finer, axis))
+    return order
 
 
 def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:

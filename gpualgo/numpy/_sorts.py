@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,11 @@ from gpualgo._pipeline import checks
 from gpualgo.numpy import _between, _function, _order_of_complex, _results
 from gpualgo.numpy._arguments import array_of, is_host
 from gpualgo.numpy._function import numpys
-from gpualgo.numpy._gathers import along
+from gpualgo.numpy._orders import order_by
 
 _UNSET: Any = np._NoValue
 _FEW = 1 << 10  # NumPy's stable order of fewer elements is sooner found: 1.2 µs for 64, 4.2 here
 _ALL = sys.maxsize  # NumPy's partitions by vectors pass memory at its speed, on any host
-_MOST_FIELDS = 8  # of a tuple that is sorted by
 
 
 @numpys(
@@ -166,7 +164,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     if not shape:
         return _indices(given[0], 0, False, "lexsort")[0]
     fields = [field for one in reversed(given) for field in _fields(one)]
-    return _order_by(fields, axis)
+    return order_by(fields, axis)
 
 
 def _keys_of(keys: Any) -> list[Any]:
@@ -185,23 +183,6 @@ def _fields(key: Any) -> list[Any]:
         return [key]
     parts = (_order_of_complex.group, _order_of_complex.real, _order_of_complex.imag)
     return [lazy.transform(part, key) for part in parts]
-
-
-def _order_by(fields: Sequence[Any], axis: int) -> Any:
-    """Return the order by fields of which the first decides first."""
-    if len(fields) == 1:
-        return order_of(fields[0], axis=axis)
-    if len(fields) <= _MOST_FIELDS:
-        return order_of(tuple(fields), axis=axis)
-    order = None
-    while fields:  # those that decide last come first
-        last, fields = fields[-_MOST_FIELDS:], fields[:-_MOST_FIELDS]
-        if order is None:
-            order = order_of(tuple(last), axis=axis)
-        else:
-            order = copy(along(order, order_of(tuple(along(x, order, axis) for x in last),
-                                               axis=axis), axis))  # fmt: skip
-    return order
 
 
 # --- the k-th -----------------------------------------------------------------------------------
