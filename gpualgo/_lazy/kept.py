@@ -7,6 +7,7 @@ its function is the very same; where it looks up elements of an array, it is bou
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import View, address_of, layout_of, view_of
+from gpualgo._base.extents import bounds
 from gpualgo._base.memo import Memo
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression, is_lazy, leaf
@@ -130,10 +132,24 @@ class Kept:
         if known is not None:
             return _again(known, views, pointers)
         made = self._build(*[zipped(x, where) for x in arrays], *values)
-        known = _known_of(made, views, pointers)
+        known = None if _are_mixed(views, pointers) else _known_of(made, views, pointers)
         if known is not None:
             self._known.add(key, known)
         return made
+
+
+def _are_mixed(views: list[View], pointers: list[int]) -> bool:
+    """Return whether parts of arrays that begin apart may be one, which is read once."""
+    if len(views) == 1:
+        return False
+    ends = sorted(
+        (view.device, low + pointer, high + pointer, pointer)
+        for view, pointer in zip(views, pointers, strict=True)
+        for low, high in [bounds(view.shape, view.strides, view.dtype.itemsize)]
+    )
+    return any(
+        a[0] == b[0] and b[1] < a[2] and a[3] != b[3] for a, b in itertools.combinations(ends, 2)
+    )
 
 
 def _places_of(

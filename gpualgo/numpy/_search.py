@@ -92,7 +92,8 @@ def _beside(a: Any, v: Any, where: str) -> Any:
 
 
 @numpys(
-    "One search", arrays=2,
+    "One search; of more than 1024 bins that lie on a GPU a pass over them before it, and one over "
+    "the results", arrays=2,
     differs="bins on a GPU are not looked at on the host, so that such as neither rise nor fall "
     "raise nothing",
 )  # fmt: skip

@@ -170,7 +170,7 @@ def extract(condition: Any, arr: Any) -> Any:
     >>> gnp.extract([True, False, True], [5, 6, 7])
     array([5, 7])
     """
-    return _chosen(condition, arr, "extract")
+    return _chosen(condition, array_of(arr, "extract: arr"), "extract")
 
 
 def _chosen(condition: Any, x: Any, where: str) -> Any:

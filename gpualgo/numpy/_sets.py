@@ -24,8 +24,8 @@ _FEW = 1 << 14  # elements of both arrays that NumPy merges sooner: 2^13 in 0.1 
 
 
 @numpys(
-    "A sort of `test_elements` and a search; in host memory a table of bools for integers of a "
-    "small range, and one pass for up to 7 elements",
+    "A sort of `test_elements` and a search, on a GPU one pass for up to 1024 elements; in host "
+    "memory a table of bools for integers of a small range, and one pass for up to 7 elements",
     arrays=2,
     weak=True,
     few=_FEW,

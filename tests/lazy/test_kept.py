@@ -59,6 +59,20 @@ def test_one_array_twice_is_not_two_arrays(backend: Backend) -> None:
         assert len(made((a, b), "x").leaves) == (1 if a is b else 2)
 
 
+def test_parts_of_arrays_that_overlap_are_not_kept_as_one(backend: Backend) -> None:
+    """Where the end of one array is the beginning of another, both are read once: then alone."""
+    made = Kept(lambda a, b: a[1:] * b[:-1])
+    for seed in range(3):
+        base, other = (random_array((7,), np.dtype("float64"), 2 * seed + k) for k in range(2))
+        there = backend.to_device(base)
+        for a, b, x, y in (
+            (there[:-1], there[1:], base[:-1], base[1:]),
+            (there[:-1], backend.to_device(other[1:]), base[:-1], other[1:]),
+        ):
+            got = backend.to_host(ga.copy(made((a, b), "x")))
+            np.testing.assert_array_equal(got, x[1:] * y[:-1])
+
+
 def test_shapes_dtypes_and_values_are_told_apart(backend: Backend) -> None:
     made = Kept(lambda a, scale: a * scale)
     for shape, dtype, scale in itertools.product(((6,), (2, 3)), DTYPES, (2, 3)):
@@ -124,6 +138,43 @@ def test_what_reads_another_array_is_not_kept() -> None:
         table = np.arange(4.0)  # whose memory is another's the next time
     assert isinstance(made((np.array([1]),), "x"), LazyArray)
     assert positions((3,)).is_position
+
+
+def neighbours(table: Any, places: Any) -> Any:
+    near = [ga.lazy.take(table[1:], places + by, mode="clip") for by in (0, 1)]
+    return zipped((near[0] - near[1], places), "x")
+
+
+def test_what_is_looked_up_lies_in_the_next_array(backend: Backend) -> None:
+    """Elements at other places are those of the array that is given, however it lies."""
+    made = Kept(neighbours)
+    for seed, layout in itertools.product(range(3), ("contiguous", "reversed")):
+        table = random_array((9,), np.dtype("float64"), seed)
+        places = np.random.default_rng(seed).integers(0, 8, (2, 3))
+        lazy = made((backend.arrange(layout, table), backend.to_device(places)), "x")
+        near = [table[1:][np.minimum(places + by, 7)] for by in (0, 1)]
+        for step in (1, -1):  # as it is, and as a part of another expression
+            differences, found = ga.copy(lazy[::step])
+            want = (near[0] - near[1])[::step]
+            np.testing.assert_array_equal(backend.to_host(differences), want)
+            np.testing.assert_array_equal(backend.to_host(found), places[::step])
+        whole = backend.to_host(ga.copy(lazy)[0])
+        np.testing.assert_array_equal(whole, near[0] - near[1])
+
+
+def test_operators_with_what_is_kept_are_told_apart(backend: Backend) -> None:
+    """What is known of one operator, dtype or expression from its second call on is its alone."""
+    sums, products = Kept(lambda a: a + a[::-1]), Kept(lambda a: a * a)
+    for seed, dtype in itertools.product(range(4), DTYPES):
+        host = random_array((13,), np.dtype(dtype), seed)
+        x = backend.to_device(host)
+        for made, want in ((sums, host + host[::-1]), (products, host * host)):
+            lazy = made((x,), "x")
+            np.testing.assert_array_equal(backend.to_host(ga.copy(lazy)), want)
+            first = ga.reduce(lazy, None, lambda a, b: a)
+            most, least = (ga.reduce(lazy, None, op) for op in (np.maximum, np.minimum))
+            got = [backend.to_host(one) for one in (first, most, least)]
+            np.testing.assert_array_equal(got, [want[0], want.max(), want.min()])
 
 
 @pytest.mark.parametrize("count", [3, 5000, 300_000])

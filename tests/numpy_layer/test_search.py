@@ -13,7 +13,7 @@ from support import BFLOAT16, Backend, scaled
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy import NotTaken
+from gpualgo.numpy import NotTaken, _lookups
 
 SMALL = settings(
     max_examples=examples(60, emulated=4), deadline=None, database=None, derandomize=True
@@ -121,6 +121,19 @@ def test_bins_of_the_host(backend: Backend) -> None:
     check_same(backend, "digitize", np.float32(3), np.array([5, 1, 0]))
     check_same(backend, "digitize", [np.nan, 1], [0.0, np.nan])
     check_same(backend, "digitize", [np.nan, 1], [2.0, 0.0])
+
+
+@pytest.mark.parametrize("most", [1, 1 << 10])
+def test_bins_of_which_nobody_looked(
+    backend: Backend, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few bins on a GPU are searched as elements are read, many by a search: the same places."""
+    monkeypatch.setattr(_lookups, "MOST", most)
+    x = np.array([[np.nan, -1.0, 0.0], [0.5, 2.0, 7.0]])
+    for bins in ([-1, 0.5, 0.5, 2], [2, 0.5, 0.5, -1], [0.0, 2.0, np.nan], [3, 3], [5, 1, 0]):
+        for right in (False, True):
+            check_same(backend, "digitize", x, np.array(bins), right=right)
+            check_same(backend, "digitize", x.astype("f4"), np.array(bins, "f4"), right=right)
 
 
 def test_many(backend: Backend) -> None:
