@@ -5,11 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpualgo._base.splitting import cuts
+from gpualgo._base.splitting import cut_in_order, cuts, narrowed
 
 
 def _wanted(runs: list[list[Any]], rank: int) -> list[int]:
@@ -79,3 +80,21 @@ def test_runs_of_equal_keys_are_asked_within_what_is_not_known(runs: list[list[i
 def test_ranks_that_are_none(ranks: list[int]) -> None:
     with pytest.raises(ValueError, match="ranks must not fall"):
         cuts([2, 1], ranks, lambda r, i: i)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 6), max_size=20).map(sorted), min_size=1, max_size=5),
+    st.data(),
+)
+def test_samples_bound_every_cut(runs: list[list[int]], data: st.DataObject) -> None:
+    """The cut lies between the bounds that samples give, and the order of all keys gives it."""
+    lengths = [len(run) for run in runs]
+    rank = data.draw(st.integers(0, sum(lengths)))
+    width = data.draw(st.integers(1, 8))
+    samples = [key for run in runs for key in run[width - 1 :: width]]
+    low, high = narrowed(lengths, rank, width, np.argsort(samples, kind="stable"))
+    wanted = _wanted(runs, rank)
+    assert all(a <= cut <= b for a, cut, b in zip(low, wanted, high, strict=True))
+    keys = [key for run in runs for key in run]
+    assert cut_in_order(lengths, rank, np.argsort(keys, kind="stable")) == wanted
