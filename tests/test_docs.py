@@ -16,6 +16,7 @@ import gpualgo as ga
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GPU_BLOCK = re.compile(r"^```python gpu\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BOTH = "xp = np "  # how a page begins whose plain blocks run on either
 GPU_PAGES = [page for page in PAGES if GPU_BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
@@ -35,11 +36,13 @@ def test_examples(page: Path) -> None:
 
 @pytest.mark.parametrize("page", GPU_PAGES, ids=lambda page: page.name)
 def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
-    """Run a page's ```python gpu blocks in order, in one namespace."""
+    """Run a page's ```python gpu blocks in order, in one namespace, and those of either."""
     pytest.importorskip("torch", reason="the examples use CuPy and PyTorch")
     text = page.read_text(encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": page.stem}
-    for match in GPU_BLOCK.finditer(text):
+    blocks = [*GPU_BLOCK.finditer(text), *(BLOCK.finditer(text) if BOTH in text else ())]
+    text = text.replace(BOTH, "import cupy as xp ")
+    for match in sorted(blocks, key=lambda block: block.start(1)):
         line = text.count("\n", 0, match.start(1))
         exec(compile("\n" * line + match[1], str(page), "exec"), namespace)
 

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, recording
 from gpualgo._driver import default_device
 from gpualgo.numpy._arguments import NotTaken, array_of
 
@@ -67,6 +67,8 @@ def numpys(
 
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if recording.active:
+                recording.refuse_in_graph_of_cpu(name)
             if refused:
                 _check_refused(refused, args, kwargs, name)
             if len(args) < arrays:
