@@ -25,6 +25,7 @@ def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> in
         here = warm_up.present()
         names = [warm_up.capability_of(arch) for arch in archs or ()]
         loaded = [(name, _loaded(name)) for name in ops]
+        jobs = jobs or num_threads()
     except ValueError as error:
         print(f"gpualgo {error}", file=sys.stderr)
         return 2
@@ -37,10 +38,11 @@ def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> in
         )
         return 1
     wanted = list(dict.fromkeys(names)) if archs else list(here)
+    if wanted and (missing := _missing()):
+        print(f"gpualgo warmup: {missing}", file=sys.stderr)
+        return 1
     known = [recipe for name, op in loaded for recipe in recipes.of_operator(name, op)]
-    made = warm_up.warm_up(
-        known or list(recipes.known()), wanted, jobs or num_threads(), here, _tell
-    )
+    made = warm_up.warm_up(known or list(recipes.known()), wanted, jobs, here, _tell)
     if not wanted:
         print("no GPU is here: name GPUs by --arch to compile for them")
     print(f"cache: {info['path']}")
@@ -53,6 +55,20 @@ def _is_kept() -> bool:
     from gpualgo._cuda import kept
 
     return host.provenance() is not None and kept.provenance() is not None
+
+
+def _missing() -> str:
+    """Return what compiling for a GPU needs and has not, or nothing."""
+    from gpualgo._base.errors import CompileError
+    from gpualgo._cuda import toolchain
+
+    try:
+        toolchain.nvrtc_version()
+    except CompileError as error:
+        return str(error)
+    except Exception as error:  # NVRTC's library is not there
+        return f"NVRTC cannot be loaded ({error}): pip install 'gpualgo[cu13]'"
+    return ""
 
 
 def _loaded(name: str) -> Any:

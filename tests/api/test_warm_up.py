@@ -17,9 +17,10 @@ import gpualgo as ga
 from gpualgo._api import recipes, stand_in, warm_up
 from gpualgo._api.stand_in import StandIn
 from gpualgo._base import disk_cache
+from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._cli import main
-from gpualgo._cuda import build
+from gpualgo._cuda import build, toolchain
 from gpualgo._driver import default_device, device
 from gpualgo._driver.driver import Kernel
 
@@ -196,6 +197,18 @@ def test_a_cache_that_keeps_nothing(
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(ops / "file"))
     assert main(["warmup", "--ops", "warm_ops:sums"]) == 1
     assert "nothing would be kept in" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("ops")
+def test_without_a_compiler(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing() -> str:
+        raise CompileError("compiling a kernel needs cuda-bindings")
+
+    monkeypatch.setattr(toolchain, "nvrtc_version", missing)
+    assert main(["warmup", "--ops", "warm_ops:sums", "--arch", "sm_90"]) == 1
+    assert capsys.readouterr().err == ("gpualgo warmup: compiling a kernel needs cuda-bindings\n")
 
 
 def test_what_an_operator_is_for() -> None:
