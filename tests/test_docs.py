@@ -40,8 +40,8 @@ def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
     pytest.importorskip("torch", reason="the examples use CuPy and PyTorch")
     text = page.read_text(encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": page.stem}
-    blocks = [*GPU_BLOCK.finditer(text), *(BLOCK.finditer(text) if BOTH in text else ())]
-    text = text.replace(BOTH, "import cupy as xp ")
+    is_both, text = BOTH in text, text.replace(BOTH, "import cupy as xp ")
+    blocks = [*GPU_BLOCK.finditer(text), *(BLOCK.finditer(text) if is_both else ())]
     for match in sorted(blocks, key=lambda block: block.start(1)):
         line = text.count("\n", 0, match.start(1))
         exec(compile("\n" * line + match[1], str(page), "exec"), namespace)
