@@ -62,7 +62,7 @@ def test_module_runs_as_the_command() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "gpualgo", "--help"], capture_output=True, text=True, check=True
     )
-    assert all(command in ran.stdout for command in ("demo", "doctor", "cache"))
+    assert all(command in ran.stdout for command in ("demo", "doctor", "cache", "warmup"))
 
 
 def test_doctor_finds_nothing_to_mend(capsys: pytest.CaptureFixture[str]) -> None:

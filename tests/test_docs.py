@@ -28,6 +28,9 @@ FENCE = re.compile(r"^ *```(.*)$", re.MULTILINE)
 LANGUAGES = {"python", "text", "sh", "c++", "{toctree}", ""}
 
 
+BOTH = "xp = np "  # how a page begins whose plain blocks run on either
+
+
 def _gpu_blocks(page: Path) -> list[re.Match[str]]:
     text = page.read_text(encoding="utf-8")
     return [match for match in BLOCK.finditer(text) if match["mark"] == "gpu"]
@@ -50,11 +53,14 @@ def test_examples(page: Path) -> None:
 
 @pytest.mark.parametrize("page", GPU_PAGES, ids=lambda page: page.name)
 def test_examples_on_a_gpu(cuda: Backend, page: Path) -> None:
-    """Run a page's blocks for a GPU in order, in one namespace."""
+    """Run a page's blocks for a GPU in order, in one namespace, and those of either."""
     pytest.importorskip("torch", reason="the examples use CuPy and PyTorch")
     namespace: dict[str, Any] = {"__name__": page.stem}
-    for match in _gpu_blocks(page):
-        _run(match, namespace, page)
+    text = page.read_text(encoding="utf-8")
+    is_both, text = BOTH in text, text.replace(BOTH, "import cupy as xp ")
+    for match in BLOCK.finditer(text):
+        if is_both or match["mark"] == "gpu":
+            _run(match, namespace, page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

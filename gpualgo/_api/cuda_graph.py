@@ -77,12 +77,13 @@ class Recording:
             self._stream = int(self.builder.stream.handle)
         return self
 
-    def record(self, request: Request) -> Any:
-        """Record a call and return its result."""
+    def record(self, request: Request) -> tuple[Any, Any]:
+        """Record a call; return its result, twice: a call that writes there has it as `out`."""
         self.arena.restart()
         problem, views, op, init, out, _ = request
         with recording.capturing(self.held), workspace.supplied(self.arena):
-            return run(problem, views, op, init, out, self._stream)
+            result = run(problem, views, op, init, out, self._stream)
+        return result, result
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,

@@ -10,13 +10,15 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._base.errors import CompileError
 from gpualgo._cuda.plan import Plan
-from gpualgo._pipeline import outputs, settled
+from gpualgo._driver.default_device import CPU
+from gpualgo._operators.operator import CapturesChanged
+from gpualgo._pipeline import outputs, refusals, settled
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Request
 
 
 class _Describer:
-    is_graph = False
+    is_graph = is_on_cpu = False
 
     def __init__(self, is_rough: bool) -> None:
         self.is_rough = is_rough
@@ -39,6 +41,33 @@ def describe(
     with recording.recording(_Describer(is_rough)):
         found: Request = function(*args, **kwargs)
     return found
+
+
+def compiled_on_cpu(request: Request) -> Request:
+    """Compile the operator of a call on the CPU, which may refuse it; return the call to make.
+
+    That is another one where the operator's code needs numbers that it captures as constants.
+    """
+    problem, views, op, init, _, _ = request
+    acc = problem.acc  # of a fold; other operators were typed when the problem was made
+    if problem.device != CPU or problem.is_empty or acc is None or problem.num_arguments != 2:
+        return request
+    try:
+        operator = problem.operator(op)
+        if operator is not None and not operator.is_known:
+            from gpualgo._cpu.operator import compile_operator
+
+            compile_operator(operator, (acc, acc), acc)
+    except CapturesChanged:
+        return compiled_on_cpu(request._replace(problem=problem.again(views, op, init)))
+    except (TypeError, CompileError) as error:
+        with settled.retried(op, problem.hot, error) as is_another:
+            if is_another:
+                again = problem.again(views, op, init)
+                return compiled_on_cpu(request._replace(problem=again))
+        refusals.name(error, op, problem.where, problem.op_name)
+        raise
+    return request
 
 
 def cuda_plan(request: Request) -> Plan | None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
 from gpualgo._base import recording as _recording
-from gpualgo._base.errors import NoDeviceError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._pipeline import inputs
@@ -28,13 +27,11 @@ class Graph:
     """
 
     def __init__(self, device: int) -> None:
-        from gpualgo._api import cuda_graph as graph
-
-        self._device = device
+        self._device, self.is_on_cpu = device, device == CPU
         self._calls: list[Request] = []
-        self._recording = graph.Recording(device)
+        self._recording = _new_recording(device)
         self._failure: BaseException | None = None
-        self._executable: graph.Executable | None = None
+        self._executable: Any = None
 
     is_graph, is_rough = True, False
 
@@ -46,11 +43,11 @@ class Graph:
                 "pass it to the graph's launch"
             )
         try:
-            result = self._recording.record(request)
+            result, out = self._recording.record(request)
         except BaseException as error:  # some of the call may be recorded
             self._failure = error
             raise
-        self._calls.append(request._replace(out=result))
+        self._calls.append(request._replace(out=out))
         return result
 
     def launch(self, stream: ty.Stream | None = None) -> None:
@@ -61,11 +58,15 @@ class Graph:
         stream : stream, optional
             Where to run. Without it the current stream of the first array's library; then, if
             arrays of NumPy's take part (in page-locked memory), the call waits for the results.
+            Not for a graph of the CPU, whose launch returns when all is done.
 
         Raises
         ------
         RuntimeError
             The recording is not finished, or it failed.
+        ValueError
+            A stream is given for a graph of the CPU; or, on the CPU, arrays hold offsets or indices
+            that the call itself would refuse.
         """
         self._finished("launch").launch(stream)
 
@@ -89,9 +90,7 @@ class Graph:
         """
         executable = self._finished("update")
         successors = dict(self._successor(old, new) for old, new in pairs)
-        from gpualgo._api import cuda_graph as graph
-
-        recording = graph.Recording(self._device)
+        recording = _new_recording(self._device)
         calls = []
         with recording:
             for request in self._calls:
@@ -133,6 +132,16 @@ class Graph:
                 "library and device"
             )
         return place, new
+
+
+def _new_recording(device: int) -> Any:
+    if device == CPU:
+        from gpualgo._api import cpu_graph
+
+        return cpu_graph.Recording(device)
+    from gpualgo._api import cuda_graph
+
+    return cuda_graph.Recording(device)
 
 
 # What makes two arrays one to a graph: the objects of a protocol differ from call to call.
@@ -178,13 +187,13 @@ def _views(calls: list[Request]) -> list[View]:
 
 @contextmanager
 def graph(device: str | None = None) -> Iterator[Graph]:
-    """Record the calls of a ``with`` block, to be run as one CUDA graph.
+    """Record the calls of a ``with`` block, to be run as one: on a GPU, as a CUDA graph.
 
     Parameters
     ----------
     device : str, optional
-        ``"cuda:1"``, say: where the arrays live; without it the default device, or the first GPU
-        where that is ``"auto"``.
+        ``"cuda:1"`` or ``"cpu"``, say: where the arrays live; without it the default device, and
+        where that is ``"auto"`` the first GPU, or the CPU if there is none.
 
     Yields
     ------
@@ -195,41 +204,45 @@ def graph(device: str | None = None) -> Iterator[Graph]:
     Raises
     ------
     NoDeviceError
-        There is no GPU.
+        A GPU is named that is not there.
     RuntimeError
-        A call has to wait for the GPU, which cannot be recorded: it reads or writes pageable host
-        memory, say, or asks for the range of a histogram's samples.
+        A call has to look at a result before it goes on, which cannot be recorded: it asks for the
+        range of a histogram's samples, say, or for the length of a result; on a GPU also if it
+        reads or writes pageable host memory.
+    ValueError
+        A call of a CPU's graph would run on a GPU.
 
     Notes
     -----
-    Arrays are on the GPU, or NumPy's in page-locked memory (`gpualgo.empty_pinned`). Calls of this
-    thread are recorded on a stream of the graph's own; what other libraries do meanwhile is not.
-    Temporary storage is the graph's own too: as much as the call that takes most. See
+    Arrays are on the GPU, or NumPy's in page-locked memory (`gpualgo.empty_pinned`); on the CPU
+    any of the host. Calls of this thread are recorded, on a GPU on a stream of the graph's own;
+    what other libraries do meanwhile is not. Results without dimensions are arrays as well, in
+    NumPy too. Temporary storage is the graph's own: as much as the call that takes most. See
     docs/memory.md.
 
     Examples
     --------
-    >>> import cupy as cp, gpualgo as ga  # doctest: +SKIP
-    >>> x = cp.arange(5.0)  # doctest: +SKIP
-    >>> with ga.graph() as g:  # doctest: +SKIP
+    >>> import numpy as np, gpualgo as ga
+    >>> x = np.arange(5.0)
+    >>> with ga.graph("cpu") as g:
     ...     y = ga.inclusive_scan(x)
     ...     total = ga.reduce(y)
-    >>> g.launch()  # doctest: +SKIP
-    >>> float(total)  # doctest: +SKIP
+    >>> g.launch()
+    >>> float(total)
     20.0
+    >>> x[...] = 1
+    >>> g.launch()
+    >>> float(total)
+    15.0
     """
     number = (
         default_device.of_streams() if device is None else default_device.parse(device, "graph")
     )
-    if number == CPU:
-        raise NoDeviceError(
-            "graph: a graph runs on a GPU, and arrays are processed on the CPU here; "
-            "call the functions themselves"
-        )
     found = Graph(number)
-    is_auto = default_device.current() == AUTO
-    # A graph is a GPU's: no table decides in it.
-    placed = default_device.fixed(number, "a graph is a GPU's") if is_auto else nullcontext()
+    # No table decides in it; and arrays of the host are the CPU's in a graph of the CPU.
+    is_placed = default_device.current() == AUTO or number == CPU
+    why = f"a graph is {'the CPU' if number == CPU else 'a GPU'}'s"
+    placed = default_device.fixed(number, why) if is_placed else nullcontext()
     with found._recording, _recording.recording(found), placed:
         yield found
     found._finish()

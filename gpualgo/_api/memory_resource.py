@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,10 +33,13 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
     ImportError
         The library that is named is not installed.
     NoDeviceError
-        There is no such GPU.
+        There is no such GPU: one that `device` names, or that a resource is of.
 
     Notes
     -----
+    Without a GPU a name and None have nothing to set; they are checked all the same, so that a
+    program runs on either. The CPU's temporary storage is NumPy's, whatever is set.
+
     Holds for calls that begin later, in all threads. What was taken from a resource goes back to
     it. Two megabytes that each stream keeps, and the storage of graphs, come from the driver
     whatever is set. A call for which the resource has no memory raises MemoryError and writes
@@ -54,13 +58,23 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
     from gpualgo._driver import device as gpu
     from gpualgo._driver import driver
 
-    driver.require_device(0 if device is None else device)
+    if device is not None or not (resource is None or isinstance(resource, str)):
+        driver.require_device(0 if device is None else device)
     if resource is None or isinstance(resource, str):
+        if not driver.is_installed():
+            _check_installed(resource)
+            return
         for number in range(driver.device_count()) if device is None else (device,):
             gpu.get(number).pool.set_resource(_adapter(resource, number))
         return
     _check(resource, device)
     gpu.get(int(resource.device_id)).pool.set_resource(resource)
+
+
+def _check_installed(name: str | None) -> None:
+    """Raise ImportError, as with a GPU, unless the library that is named is installed."""
+    if name is not None and importlib.util.find_spec(name) is None:
+        raise ImportError(f"{_WHERE}: {name} is not installed; install it, or pass None", name=name)
 
 
 def _adapter(name: str | None, device: int) -> Any:

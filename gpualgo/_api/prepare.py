@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._api.describe import cuda_plan, describe
-from gpualgo._api.relook import Relook, relook_of
+from gpualgo._api.describe import compiled_on_cpu, cuda_plan, describe
+from gpualgo._api.relook import Relook, changeable, relook_of
 from gpualgo._api.repeat import Repeat
 from gpualgo._arrays.view import (
     View,
@@ -23,7 +24,7 @@ from gpualgo._arrays.view import (
 from gpualgo._base import recording
 from gpualgo._driver import driver, workspace
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import Operator, as_operator, hot_key, hot_key_of_function
+from gpualgo._operators.operator import hot_key, hot_key_of_function
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, run
@@ -53,6 +54,7 @@ class Plan:
     def __init__(self, request: Request, relook: Relook | None = None) -> None:
         """`relook`: gives the request of other arrays, where some are computed."""
         self._relook = relook
+        request = compiled_on_cpu(request)
         found = cuda_plan(request)
         self.temp_storage_bytes = 0 if found is None else found.temp_storage_bytes
         if request.problem.has_numbers:  # of which some may be compiled in by now
@@ -63,7 +65,7 @@ class Plan:
         self._request = request._replace(views=views, out=None, stream=None)
         self._name = f"{request.problem.where}: an argument of the plan"
         self._layouts = [layout_of(view) for view in views]
-        self._op = _changeable(request.op, request.problem)
+        self._op = changeable(request.op, request.problem)
         self._key = hot_key_of_function(request.problem.hot)
         self._repeat: Repeat | None = None
         self._has_tuples = request.problem.broadcasts_arguments or any(
@@ -103,9 +105,10 @@ class Plan:
         out_count : array, optional
             Where to write how many results there are, for functions that take it.
         temp_storage : array, optional
-            At least `temp_storage_bytes` bytes on the GPU, without gaps, from a multiple of 256 on.
-            Nothing is allocated or kept for the call then. What is in it does not matter, before or
-            after; no other work may use it until the call's is done.
+            At least `temp_storage_bytes` bytes on the GPU, without gaps, from a multiple of 256 on,
+            or of the host for the CPU, from anywhere on. On a GPU nothing is allocated or kept for
+            the call then. What is in it does not matter; no other work may use it until the call's
+            is done.
         stream : stream, optional
             As for the function.
 
@@ -199,12 +202,14 @@ class Plan:
         place = views[0].device
         if recording.active and recording.current() is not None:
             raise ValueError(f"{name}: a graph has storage of its own; leave temp_storage out")
-        if place == CPU or storage.device != place:
+        on_cpu = self._request.problem.device == CPU
+        if storage.device != place or (place == CPU and not on_cpu):
             raise ValueError(
-                f"{name}: temp_storage must be on the arrays' GPU; leave it out for host arrays"
+                f"{name}: temp_storage must lie where the arrays do; leave it out for host arrays "
+                "that travel to a GPU"
             )
         low, high = byte_bounds(storage)
-        if not is_contiguous(storage) or storage.readonly or low % 256:
+        if not is_contiguous(storage) or storage.readonly or (low % 256 and not on_cpu):
             raise ValueError(
                 f"{name}: temp_storage must be writable, without gaps, from a multiple of 256 on"
             )
@@ -217,6 +222,8 @@ class Plan:
         others = [*views, *(as_bytes_view(x, f"{name}: out") for x in outs)]
         if any(overlap(storage, view) for view in others):
             raise ValueError(f"{name}: temp_storage shares memory with an array; pass memory apart")
+        if on_cpu:
+            return nullcontext()
         return workspace.supplied(workspace.Given(low, high - low))
 
     def _refuse(self, views: tuple[View, ...]) -> None:
@@ -267,8 +274,8 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     Notes
     -----
     Nothing is launched, and no element is read (but for a histogram without `range`). On the CPU
-    kernels are compiled by the plan's first call. The operator is looked at in each call: if what
-    it captures has changed, so does what the plan computes.
+    the operator is compiled, and the kernel around it by the plan's first call. The operator is
+    looked at in each call: if what it captures has changed, so does what the plan computes.
 
     Examples
     --------
@@ -287,11 +294,3 @@ def _solve_counted(
     from gpualgo._pipeline import counted
 
     return counted.solve(problem, views, op, out, out_count, stream, init)
-
-
-def _changeable(op: Any, problem: Problem) -> Any:
-    """Return the function whose key may change from call to call; None: it cannot."""
-    if op is None:
-        return None
-    found: Operator = as_operator(op, problem.where, problem.num_arguments)
-    return None if found.name is not None else found.fn

@@ -1,4 +1,4 @@
-"""Plans for lazy arrays: what another one reads is found by the call itself."""
+"""Plans looked at anew by each call: what lazy arrays read, and operators that may change."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gpualgo._api.describe import describe
 from gpualgo._driver import default_device
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
+from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline.problem import Problem, Request
 
 # Parameters that are read.
@@ -64,3 +65,11 @@ def _is_data(x: Any) -> bool:
     if isinstance(x, tuple):
         return any(map(_is_data, x))
     return is_lazy(x) or is_array(x)
+
+
+def changeable(op: Any, problem: Problem) -> Any:
+    """Return the function whose key may change from call to call; None: it cannot."""
+    if op is None:
+        return None
+    found: Operator = as_operator(op, problem.where, problem.num_arguments)
+    return None if found.name is not None else found.fn

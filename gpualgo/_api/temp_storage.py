@@ -6,49 +6,55 @@ from collections.abc import Callable
 from typing import Any
 
 from gpualgo._api.describe import cuda_plan, describe
+from gpualgo._driver.default_device import CPU
 
 
 def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
-    """Return how many bytes of temporary storage ``function(*args, **kwargs)`` takes on a GPU.
+    """Return how many bytes of temporary storage ``function(*args, **kwargs)`` takes.
 
     Parameters
     ----------
     function : callable
         One of this package's algorithms: `gpualgo.radix_sort`, say.
     *args, **kwargs
-        What it would be called with. The arrays are on a GPU; nothing is read or written.
+        What it would be called with. Arrays are on a GPU, or of the host and processed on the
+        CPU; nothing is read or written.
 
     Returns
     -------
     int
         Bytes: what a plan of `gpualgo.prepare` needs as ``temp_storage``. Those that a stream keeps
-        for all its calls are counted as well. The formula is on the page of each algorithm.
+        for all its calls are counted as well. The formula is on the page of each algorithm. 0 on
+        the CPU, whose kernels take what they need from NumPy and nothing from the caller.
 
     Raises
     ------
     TypeError
-        `function` is no algorithm of this package, an array is not on a GPU, or the call itself
-        would be a TypeError.
+        `function` is no algorithm of this package, arrays of the host would travel to a GPU, by
+        blocks that decide, or the call itself would be a TypeError.
     ValueError
         The call itself would be a ValueError.
 
     Notes
     -----
-    Compiles the kernel, as the call would. Launches nothing.
+    Compiles the kernel for a GPU, as the call would. Launches nothing.
 
     Examples
     --------
-    >>> import gpualgo as ga
+    >>> import numpy as np, gpualgo as ga
+    >>> with ga.default_device("cpu"):
+    ...     ga.temp_storage_bytes(ga.radix_sort, np.zeros(1000))
+    0
     >>> ga.temp_storage_bytes(sorted, [1])
     Traceback (most recent call last):
         ...
     TypeError: temp_storage_bytes: function must be an algorithm of gpualgo, got sorted
     """
     request = describe("temp_storage_bytes", function, args, kwargs)
-    if request.problem.views_on_host:
+    if request.problem.views_on_host and request.problem.device != CPU:
         raise TypeError(
-            f"temp_storage_bytes: an array of {function.__name__} is on the CPU; "
-            "pass arrays that are on a GPU"
+            f"temp_storage_bytes: the arrays of {function.__name__} travel to a GPU; pass arrays "
+            "that are there, or name the CPU by default_device"
         )
     plan = cuda_plan(request)
     return 0 if plan is None else plan.temp_storage_bytes

@@ -12,6 +12,7 @@ import hashlib
 import os
 import struct
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,28 @@ _MAX_ENTRIES = 8192
 _PRUNED_EACH = 32  # writes of a process: to look at a full folder takes milliseconds
 _warned = False
 _num_written = 0
+
+
+class Seen:
+    """The keys of entries that were read, and of those that were written."""
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+
+
+_seen: list[Seen] = []  # by those who watch
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Seen]:
+    """Take down the keys that are read and written within a ``with`` block, by all threads."""
+    seen = Seen()
+    _seen.append(seen)
+    try:
+        yield seen
+    finally:
+        _seen.remove(seen)
 
 
 def folder() -> Path:
@@ -66,7 +89,11 @@ def read(key: str) -> tuple[bytes, ...] | None:
         content = path.read_bytes()
     except OSError:
         return None
-    return decode(content)
+    found = decode(content)
+    if found is not None:
+        for seen in _seen:
+            seen.read.add(key)
+    return found
 
 
 def write(key: str, fields: tuple[bytes, ...]) -> None:
@@ -88,6 +115,8 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
+        for seen in _seen:
+            seen.written.add(key)
         _num_written += 1
         if _num_written % _PRUNED_EACH == 1:
             _prune(path)

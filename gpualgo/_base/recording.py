@@ -13,6 +13,7 @@ from gpualgo._base import forks
 class Recorder(Protocol):
     """What takes down the calls of a thread."""
 
+    is_on_cpu: bool  # a graph whose launches compute on the CPU
     is_graph: bool  # calls are recorded, to be run later
     is_rough: bool  # others may stand for arrays that would have to be computed before
 
@@ -46,6 +47,15 @@ def current() -> Recorder | None:
 def is_in_graph() -> bool:
     """Return whether this thread is in a graph's ``with`` block, whatever takes its calls down."""
     return _thread.graph is not None
+
+
+def refuse_in_graph_of_cpu(where: str) -> None:
+    """Raise RuntimeError for what computes at once, and not by calls that a CPU's graph records."""
+    if _thread.graph is not None and _thread.graph.is_on_cpu:
+        raise RuntimeError(
+            f"{where}: gpualgo.numpy computes at once on the CPU, which cannot be recorded; call "
+            "gpualgo's own functions, or this one outside of the graph"
+        )
 
 
 @contextmanager

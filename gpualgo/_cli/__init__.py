@@ -22,6 +22,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from gpualgo._bench import main as bench
 
         return bench.main(args)
+    if args.command == "warmup":
+        from gpualgo._cli import warmup
+
+        return warmup.run(args.ops, args.arch, args.jobs)
     from gpualgo._cli import cache
 
     return cache.clear() if args.action == "clear" else cache.info()
@@ -40,6 +44,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     doctor = commands.add_parser("doctor", help="check the installation and say what to mend")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+    warmup = commands.add_parser("warmup", help="compile kernels ahead, with or without a GPU")
+    warmup.add_argument(
+        "--ops", metavar="MODULE:FUNCTION", nargs="+", default=[],
+        help="operators, or functions without arguments that make calls, instead of what is known",
+    )  # fmt: skip
+    warmup.add_argument(
+        "--arch", metavar="sm_90", nargs="+", help="GPUs; without it those that are here"
+    )
+    warmup.add_argument("--jobs", metavar="N", type=int, help="how many compile at a time")
     cache = commands.add_parser("cache", help="look at the cache of compiled kernels, or empty it")
     cache.add_argument("action", choices=["info", "clear"])
     bench = commands.add_parser("bench", help="time the algorithms beside other libraries")

@@ -63,7 +63,11 @@ _result_dtypes: Memo[np.dtype[Any]] = Memo(4096)
 
 def kernel(spec: Spec, device: int) -> driver.Kernel:
     """Return the loaded kernel of a spec for a device's architecture."""
-    capability = gpu.get(device).capability
+    found = gpu.get(device)
+    if found.stand_in is not None:
+        stood: driver.Kernel = found.stand_in.kernel(spec)
+        return stood
+    capability = found.capability
     key = (*_memory_key(spec), capability)
     views = () if spec.op is None else spec.op.arrays
     if views:
@@ -76,6 +80,8 @@ def kernel(spec: Spec, device: int) -> driver.Kernel:
 
 def kernels(specs: Sequence[Spec], device: int) -> list[driver.Kernel]:
     """Return the loaded kernels of specs; those that are new are compiled side by side."""
+    if gpu.get(device).stand_in is not None:
+        return [kernel(spec, device) for spec in specs]
     capability = gpu.get(device).capability
     side_by_side(
         *(
@@ -141,6 +147,18 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
         return _read_code(key) or _write_code(key, _build(spec, capability))
 
     return _cubins.made(key, make)
+
+
+def asked(spec: Spec, capability: tuple[int, int]) -> tuple[str, bool]:
+    """Return the key of a spec's machine code, and whether that is kept.
+
+    Where it is not, what the kernel calls of Python's is compiled, which may be refused.
+    """
+    is_kept = _is_kept(spec, capability)
+    if not is_kept:
+        for function in _functions_of(spec):
+            operator(*function, capability)
+    return _cubin_key(spec, capability), is_kept
 
 
 def _cubin_key(spec: Spec, capability: tuple[int, int]) -> str:

@@ -7,7 +7,8 @@ the table.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, overload
 
 from gpualgo._base import forks
@@ -42,6 +43,8 @@ class _Lasting(Generic[Value]):
 
 class Device:
     """A GPU by its ordinal, made and found by `get`."""
+
+    stand_in: Any = None  # of one that is not here: what takes its kernels and calls (`_api`)
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
@@ -126,6 +129,18 @@ def _added(ordinal: int) -> Device:
     driver.require_device(ordinal)
     with _lock:
         return _devices.setdefault(ordinal, Device(ordinal))
+
+
+@contextmanager
+def put(device: Device) -> Iterator[None]:
+    """Let a device be found by its ordinal within a ``with`` block."""
+    with _lock:
+        _devices[device.ordinal] = device
+    try:
+        yield
+    finally:
+        with _lock:
+            _devices.pop(device.ordinal, None)
 
 
 def known() -> list[Device]:

@@ -20,11 +20,11 @@ def run(
     if stream is not None:
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
-    arrays = [_array_of(view) for view in views]
+    arrays = [array_of(view) for view in views]
     encoded = problem.encode(init)
     whole: Array | None = None  # with the results as its fields
     if out is None:
-        results, whole = _made(problem)
+        results, whole = made(problem)
     else:
         targets = outputs.check(problem, views, init, out)
         results = [library.to_numpy(target.owner) for target in targets]
@@ -33,7 +33,7 @@ def run(
         checks.no_stream(stream, problem.where)
     if any(result.size for result in results):
         if problem.is_empty:
-            _fill(problem, arrays, results, op, init, stream)
+            fill(problem, arrays, results, op, init, stream)
         elif problem.device == CPU:
             problem.cpu(arrays, results, operator, encoded)
         else:
@@ -44,41 +44,42 @@ def run(
     if out is not None:
         return out.owner if type(out) is View else out
     if problem.is_counted:
-        made = results if whole is None else [whole, results[-1]]
-        *found, count = host_warm.counted(made, problem.results[0].is_bound)
+        parts = results if whole is None else [whole, results[-1]]
+        *found, count = host_warm.counted(parts, problem.results[0].is_bound)
         return (*[library.from_numpy(array, arrays[0]) for array in found], count)
     if whole is not None:
         return whole[()] if problem.gives_scalars and not whole.shape else whole
-    made = [library.from_numpy(result, arrays[0]) for result in results]
+    answers = [library.from_numpy(result, arrays[0]) for result in results]
     if problem.gives_scalars and not results[0].shape:
-        made = [library.scalar(result) for result in made]
-    return tuple(made) if len(made) > 1 else made[0]
+        answers = [library.scalar(result) for result in answers]
+    return tuple(answers) if len(answers) > 1 else answers[0]
 
 
-def _made(problem: Problem) -> tuple[list[Array], Array | None]:
+def made(problem: Problem) -> tuple[list[Array], Array | None]:
     """Return new results, and the structured array whose fields they are."""
     results, structure = problem.results, problem.structure
     if structure is not None:
         count = results[-1:] if problem.is_counted else ()
         results = (results[0]._replace(dtype=structure), *count)
-    made: list[Array] = [
+    new: list[Array] = [
         result.made(functools.partial(np.empty, dtype=result.dtype), NumPy) for result in results
     ]
     if structure is None:
-        return made, None
-    return [*[made[0][name] for name in structure.names or ()], *made[1:]], made[0]
+        return new, None
+    return [*[new[0][name] for name in structure.names or ()], *new[1:]], new[0]
 
 
-def _array_of(view: View) -> Array:
+def array_of(view: View) -> Array:
     """Return an array of the host as NumPy's, broadcast as its view is."""
     owner = view.owner
     array: Array = owner if type(owner) is np.ndarray else view.library.to_numpy(owner)
     return array if array.shape == view.shape else np.broadcast_to(array, view.shape)
 
 
-def _fill(
+def fill(
     problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any
 ) -> None:
+    """Write what results hold where no element is read."""
     content = problem.of_empty(op, init)
     if problem.device != CPU:
         from gpualgo._pipeline import host_whole
@@ -101,6 +102,9 @@ def _run_on_gpu(
     from gpualgo._pipeline import host_captured, host_small, host_whole
 
     device, where = problem.device, problem.where
+    if (stand_in := gpu.get(device).stand_in) is not None:
+        stand_in.run(problem, arrays, results, op, init)
+        return
     if is_new and stream is None:
         with gpu.get(device).current():
             if host_small.run(problem, arrays, results, op, init, problem.encode(init)):

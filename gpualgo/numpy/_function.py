@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, recording
 from gpualgo._driver import default_device
 from gpualgo.numpy._arguments import AS_THEY_ARE, NotTaken, array_of
 
@@ -68,6 +68,8 @@ def numpys(
 
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if recording.active:
+                recording.refuse_in_graph_of_cpu(name)
             if len(args) >= arrays > 0 and AS_THEY_ARE.issuperset(map(type, args[:arrays])):
                 if refused and (kwargs or len(args) > arrays):
                     _check_refused(refused, args, kwargs, name)

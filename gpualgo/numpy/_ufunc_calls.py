@@ -11,7 +11,7 @@ import numpy as np
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._algorithms.transform.scalars import NUMBERS
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import CompileError
 from gpualgo._lazy import is_lazy, ufuncs
 from gpualgo._lazy.combining import applied
@@ -24,6 +24,8 @@ NUMBERS_ALONE, HOST, OWN, DEVICE, LAZY = range(5)  # where arguments are; OWN: N
 
 def arguments_of(args: tuple[Any, ...], name: str) -> tuple[list[Any], int, int]:
     """Return arguments as arrays and numbers, how many elements host arrays have, and the place."""
+    if recording.active:
+        recording.refuse_in_graph_of_cpu(name)
     given, size, place = list(args), 0, NUMBERS_ALONE
     for i, x in enumerate(given):
         if type(x) in NUMBERS:

@@ -227,5 +227,5 @@ def test_storage_is_shared_by_the_calls(cuda: Backend) -> None:
 
 @pytest.mark.skipif(count_gpus() > 0, reason="a GPU is here")
 def test_without_a_gpu() -> None:
-    with pytest.raises(ga.NoDeviceError, match=r"^graph: a graph runs on a GPU"), ga.graph():
+    with pytest.raises(ga.NoDeviceError), ga.graph("cuda"):
         pass

@@ -12,39 +12,41 @@ import gpualgo as ga
 
 
 @each_case
-def test_as_the_call(cuda: Backend, case: Case) -> None:
+def test_as_the_call(backend: Backend, case: Case) -> None:
     if not case.can_be_recorded:
         pytest.skip("the host looks at the elements; see below")
-    call, arrays = case.on(cuda), case.arrays(cuda)
-    wanted = [hosts(cuda, call(*case.arrays(cuda, seed))) for seed in (1, 2)]
-    out = outputs_like(wanted[0], used(cuda))
+    call, arrays = case.on(backend), case.arrays(backend)
+    wanted = [hosts(backend, call(*case.arrays(backend, seed))) for seed in (1, 2)]
+    out = outputs_like(wanted[0], used(backend))
     with ga.graph() as g:
         result = call(*arrays)
         assert call(*arrays, out=out) is out
     for seed, want in enumerate(wanted, 1):
-        for array, other in zip(arrays, case.arrays(cuda, seed), strict=True):
+        for array, other in zip(arrays, case.arrays(backend, seed), strict=True):
             array[...] = other
         g.launch()
-        assert_bits(hosts(cuda, result), want)
-        assert_bits(hosts(cuda, out), want)
+        assert_bits(hosts(backend, result), want)
+        assert_bits(hosts(backend, out), want)
 
 
 @each_case
-def test_update(cuda: Backend, case: Case) -> None:
+def test_update(backend: Backend, case: Case) -> None:
     """A successor may have other strides."""
     if not case.can_be_recorded:
         pytest.skip("the host looks at the elements; see below")
-    call, arrays = case.on(cuda), case.arrays(cuda)
+    if backend.name == "cpu":  # which adds floats as memory lies
+        case = case.in_any_order()
+    call, arrays = case.on(backend), case.arrays(backend)
     with ga.graph() as g:
         result = call(*arrays)
     for seed, layout in enumerate(("step", "offset", "contiguous"), 1):
         samples = case.samples(seed)
-        want = hosts(cuda, call(*map(cuda.to_device, samples)))
-        others = [cuda.arrange(layout if x.ndim else "contiguous", x) for x in samples]
+        want = hosts(backend, call(*map(backend.to_device, samples)))
+        others = [backend.arrange(layout if x.ndim else "contiguous", x) for x in samples]
         pairs = list(zip(arrays, others, strict=True))
         g.update(*(pairs[-1:] if case.reads_last_alone else pairs))
         g.launch()
-        assert_bits(hosts(cuda, result), want)
+        assert_bits(hosts(backend, result), want)
         arrays = others
 
 

@@ -1,0 +1,105 @@
+"""Fill the cache on disk ahead: calls are made against GPUs that need not be here, and the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from gpualgo._api.recipes import Recipe
+from gpualgo._api.stand_in import MACHINES, StandIn
+from gpualgo._base import disk_cache
+from gpualgo._base.errors import CompileError
+from gpualgo._driver import default_device, device, driver
+from gpualgo._driver.default_device import CPU
+
+Capability = tuple[int, int]
+
+
+@dataclass
+class Report:
+    """What was done for one device."""
+
+    device: str
+    compiled: int = 0
+    found: int = 0
+    refused: list[str] = field(default_factory=list)  # operators on dtypes that they do not take
+    failures: list[str] = field(default_factory=list)
+
+
+def capability_of(arch: str) -> Capability:
+    """Return the compute capability of an architecture's name."""
+    for known in MACHINES:
+        if arch == f"sm_{known[0]}{known[1]}":
+            return known
+    names = ", ".join(f"sm_{major}{minor}" for major, minor in MACHINES)
+    raise ValueError(f"warmup: unknown architecture {arch!r}; use {names}")
+
+
+def present() -> dict[Capability, tuple[int, int]]:
+    """Return the GPUs that are here: shared memory and multiprocessors, by architecture."""
+    count = driver.device_count() if driver.is_installed() else 0
+    gpus = [device.get(number) for number in range(count)]
+    return {gpu.capability: (gpu.shared_limit, gpu.num_sms) for gpu in gpus}
+
+
+def warm_up(
+    recipes: Sequence[Recipe], capabilities: Sequence[Capability], jobs: int,
+    machines: dict[Capability, tuple[int, int]], tell: Callable[[Report], None],
+) -> list[Report]:  # fmt: skip
+    """Compile what calls need, on the CPU and on GPUs of these architectures; return the reports.
+
+    `machines`: what is known of GPUs. `tell` is given each report when it is done.
+    """
+    reports = []
+    with ThreadPoolExecutor(jobs) as pool:
+        for one in (None, *capabilities):
+            report = _on_cpu(recipes) if one is None else _on_gpu(recipes, one, pool, machines)
+            tell(report)
+            reports.append(report)
+    return reports
+
+
+def _on_cpu(recipes: Sequence[Recipe]) -> Report:
+    report = Report("cpu")
+    with disk_cache.watched() as seen, default_device.fixed(CPU, "warmup runs on it"):
+        _make(recipes, report)
+    written = {key for key in seen.written if key.startswith(disk_cache.FOR_CPU)}
+    read = {key for key in seen.read if key.startswith(disk_cache.FOR_CPU)}
+    report.compiled, report.found = len(written), len(read - written)
+    return report
+
+
+def _on_gpu(
+    recipes: Sequence[Recipe], capability: Capability, pool: Executor,
+    machines: dict[Capability, tuple[int, int]],
+) -> Report:  # fmt: skip
+    report = Report(f"sm_{capability[0]}{capability[1]}")
+    gpu = StandIn(capability, pool, machines.get(capability))
+    with device.put(gpu), default_device.fixed(gpu.ordinal, "warmup stands in for a GPU"):
+        _make(recipes, report)
+    built, failures = gpu.finish()
+    report.compiled, report.found = len(built), len(gpu.found)
+    report.failures += failures
+    return report
+
+
+def _make(recipes: Sequence[Recipe], report: Report) -> None:
+    """Make all calls; note what is refused, and what fails."""
+    done, refused = set(), {}
+    for recipe in recipes:
+        try:
+            recipe.calls()
+            done.add(recipe.name.partition(" of ")[0])
+        except (TypeError, CompileError) as error:
+            if recipe.is_tried:
+                refused[recipe.name] = str(error)
+            else:
+                report.failures.append(f"{recipe.name}: {error}")
+        except Exception as error:
+            report.failures.append(f"{recipe.name}: {type(error).__name__}: {error}")
+    report.refused += refused
+    for name, message in refused.items():
+        operator = name.partition(" of ")[0]
+        if operator not in done:  # whatever the dtype
+            report.failures.append(f"{name}: {message}")
