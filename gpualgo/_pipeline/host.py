@@ -20,11 +20,11 @@ def run(
     if stream is not None:
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
-    arrays = [_array_of(view) for view in views]
+    arrays = [array_of(view) for view in views]
     encoded = problem.encode(init)
     whole: Array | None = None  # with the results as its fields
     if out is None:
-        results, whole = _made(problem)
+        results, whole = new_results(problem)
     else:
         targets = outputs.check(problem, views, init, out)
         results = [library.to_numpy(target.owner) for target in targets]
@@ -54,7 +54,7 @@ def run(
     return tuple(made) if len(made) > 1 else made[0]
 
 
-def _made(problem: Problem) -> tuple[list[Array], Array | None]:
+def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
     """Return new results, and the structured array whose fields they are."""
     results, structure = problem.results, problem.structure
     if structure is not None:
@@ -68,7 +68,7 @@ def _made(problem: Problem) -> tuple[list[Array], Array | None]:
     return [*[made[0][name] for name in structure.names or ()], *made[1:]], made[0]
 
 
-def _array_of(view: View) -> Array:
+def array_of(view: View) -> Array:
     """Return an array of the host as NumPy's, broadcast as its view is."""
     owner = view.owner
     array: Array = owner if type(owner) is np.ndarray else view.library.to_numpy(owner)
