@@ -102,6 +102,9 @@ class FakeDriver:
     def cuLibraryGetGlobal(self, library: int, name: bytes) -> tuple[int, int, int]:
         return 0, 0xABC, 512
 
+    def cuKernelGetAttribute(self, attribute: str, kernel: int, ordinal: int) -> tuple[int, int]:
+        return 0, {"CU_FUNC_ATTRIBUTE_NUM_REGS": 40}.get(attribute, 0)
+
     def cuStreamIsCapturing(self, stream: int) -> tuple[int, int]:
         return 0, int(stream in self.capturing)
 
@@ -214,7 +217,7 @@ class FakeDevice(device.Device):
         """Have another architecture."""
         self.__dict__.update(
             capability=capability, num_sms=132, shared_limit=SHARED_BYTES[capability],
-            may_overlap=capability >= (9, 0),
+            may_overlap=capability >= (9, 0), memory_bandwidth=3.2e12,
         )  # fmt: skip
 
 

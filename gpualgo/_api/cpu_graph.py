@@ -30,7 +30,7 @@ class _Job:
         problem.encode(init)  # which checks it, though there may be nothing to compute
         whole: Array | None = None
         if out is None:
-            self._results, whole = host.made(problem)
+            self._results, whole = host.new_results(problem)
             found = [library.from_numpy(result, self._arrays[0]) for result in self._results]
         else:
             targets = outputs.check(problem, views, init, out)

@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from gpualgo._api import explain_steps as told
 from gpualgo._api.describe import cuda_plan, describe
+from gpualgo._api.explanation import Explanation as Explanation
+from gpualgo._api.explanation import Step
 from gpualgo._cuda.launch import Launch
 from gpualgo._driver import default_device
+from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline.problem import Request
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What a call would do, and where: what `gpualgo.explain` returns.
-
-    Attributes
-    ----------
-    function : str
-        The algorithm's name.
-    device : str
-        ``"cpu"`` or ``"cuda:0"``.
-    why : str
-        What has decided on the device.
-    temp_storage_bytes : int or None
-        What the call takes on a GPU besides its arrays, as `gpualgo.temp_storage_bytes`; 0 on the
-        CPU, None for arrays of the host that travel to a GPU, where the blocks decide.
-    launches : int or None
-        How many kernels it launches; 0 on the CPU, None as above.
-    """
-
-    function: str
-    device: str
-    why: str
-    temp_storage_bytes: int | None
-    launches: int | None
-
-    def __str__(self) -> str:
-        text = f"{self.function} on {self.device}: {self.why}"
-        if self.device == "cpu" or self.launches is None:
-            return text
-        kernels = f"{self.launches} kernel{'' if self.launches == 1 else 's'}"
-        return f"{text}; {kernels}, {self.temp_storage_bytes} bytes of temporary storage"
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
@@ -59,7 +29,10 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     Returns
     -------
     Explanation
-        With `device`, `why`, `temp_storage_bytes` and `launches`; its text is one line.
+        With `device`, `why`, `backend`, `temp_storage_bytes`, `launches`, `steps` (each kernel with
+        its policy, registers, shared memory, grid and block; on the CPU each routine with its tile
+        and threads), `bytes_read`, `bytes_written`, and on a GPU `bandwidth` and
+        `expected_seconds`. `print` shows it.
 
     Raises
     ------
@@ -68,9 +41,11 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 
     Notes
     -----
-    Runs and launches nothing, and reads no element (but for a histogram without `range`). For
-    arrays on a GPU the kernel is compiled, as by the call. A sort of lazy arrays makes them real
-    first; what is told is of the sort. See docs/devices.md for the table of ``"auto"``.
+    Runs and launches nothing, and reads no element (but for offsets, and a histogram without
+    `range`). For arrays on a GPU the kernels are compiled, as by the call; for arrays of the host
+    none is. A sort of lazy arrays makes them real first; what is told is of the sort. Where
+    elements decide what a sort of segments or a selection by rank does on the CPU, the usual steps
+    are told. See docs/devices.md for the table of ``"auto"``.
 
     Examples
     --------
@@ -79,8 +54,12 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     ...     found = ga.explain(ga.radix_sort, np.zeros(1000, np.float32))
     >>> found.device
     'cpu'
+    >>> found.bytes_read, found.bytes_written
+    (4000, 4000)
     >>> print(found)
     radix_sort on cpu: gpualgo.default_device('cpu') says so
+      reads 4000 bytes, writes 4000
+      1. ...1 task of 1000 elements, 1 thread
     """
     request = describe("explain", function, args, kwargs, is_rough=True)
     if request.problem.views_on_host and request.stream is not None:
@@ -89,14 +68,21 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     problem = request.problem
     storage: int | None = 0
     launches: int | None = 0
+    steps: tuple[Step, ...] = ()
     if not problem.views_on_host:
         if (plan := cuda_plan(request)) is not None:
             storage = plan.temp_storage_bytes
             launches = sum(isinstance(step, Launch) for step in plan.steps)
+            steps = told.of_plan(plan, request)
     elif problem.device != CPU:
         storage = launches = None
-    device = default_device.name_of(problem.device)
-    return Explanation(problem.where, device, _why(request), storage, launches)
+    else:
+        steps = told.on_cpu(request)
+    bandwidth = None if problem.device == CPU else gpu.get(problem.device).memory_bandwidth
+    return Explanation(
+        problem.where, default_device.name_of(problem.device), _why(request), storage, launches,
+        steps, told.read_by(request.views), told.written_by(problem), bandwidth,
+    )  # fmt: skip
 
 
 def _why(request: Request) -> str:

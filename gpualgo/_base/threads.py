@@ -61,6 +61,13 @@ def worth(seconds: float) -> int:
     return min(num_threads(), 1 + int((seconds / THREAD_SECONDS) ** 0.5))
 
 
+def most_for(num_bytes: int) -> int:
+    """Return how many threads may share so many bytes of work, at most; see `run`."""
+    if num_bytes <= SMALL_BYTES:
+        return 1
+    return num_threads() if num_bytes < LARGE_BYTES else worth(num_bytes * BYTE_SECONDS)
+
+
 def _num_cores() -> int:
     if hasattr(os, "process_cpu_count"):
         return os.process_cpu_count() or 1

@@ -56,6 +56,7 @@ class Spec:
 _kernels: Memo[driver.Kernel] = Memo(4096)
 _images: Memo[tuple[bytes, str]] = Memo(256)  # the machine code of operators that capture arrays
 _cubins: Memo[tuple[bytes, str]] = Memo(256)  # what follows is on disk, too
+_expressions: Memo[str] = Memo(4096)  # by the names that compilers made of them
 _kernel_irs: Memo[tuple[bytes, str]] = Memo(256)
 _operator_irs: Memo[Any] = Memo(256)
 _result_dtypes: Memo[np.dtype[Any]] = Memo(4096)
@@ -146,7 +147,15 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     def make() -> tuple[bytes, str]:
         return _read_code(key) or _write_code(key, _build(spec, capability))
 
-    return _cubins.made(key, make)
+    code = _cubins.made(key, make)
+    if _expressions.get(code[1]) is None:
+        _expressions.add(code[1], spec.expression)
+    return code
+
+
+def expression_of(name: str) -> str:
+    """Return the expression of a kernel that has been built here, else its name as it is."""
+    return _expressions.get(name) or name
 
 
 def asked(spec: Spec, capability: tuple[int, int]) -> tuple[str, bool]:

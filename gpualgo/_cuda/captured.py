@@ -66,6 +66,15 @@ class BoundKernel(driver.Kernel):
         """Let each copy have so much dynamic shared memory."""
         self._num_shared = max(self._num_shared, num_bytes)
 
+    def resources(self, device: int) -> driver.Resources | None:
+        """Return what each copy takes, by one that is loaded for this question alone."""
+        with gpu.get(device).outside_capture():
+            loaded = driver.Kernel(*self._image)
+        try:
+            return loaded.resources(device)
+        finally:
+            _unload(loaded.library, device)
+
     def wrapped(self, submit: Callable[..., Any]) -> Callable[..., Any]:
         """Return a launch that loads what is missing and holds the arrays until it has run."""
 

@@ -38,15 +38,16 @@ class Launch:
     Parameter blocks are lent out and taken back (`free`), so that threads never share one.
     """
 
-    __slots__ = ("_grid", "_head", "_overlaps", "_tail", "device", "free", "handle", "kernel",
-                 "offsets", "pack", "pick", "shared_bytes", "submit", "threads")  # fmt: skip
+    __slots__ = ("_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel",
+                 "offsets", "pack", "pick", "places", "shared_bytes", "submit",
+                 "threads")  # fmt: skip
 
     def __init__(
         self, kernel: driver.Kernel, grid: int, threads: int, packed: Packed,
         device: int, takes: Mapping[str, Any], *, shared_bytes: int = 0, overlaps: bool = False,
     ) -> None:  # fmt: skip
         """`overlaps`: start while the kernel queued before still runs; the kernel waits itself."""
-        self.kernel, self._grid, self.threads, self.device = kernel, grid, threads, device
+        self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
         self.shared_bytes, self._overlaps = shared_bytes, overlaps
         kernel.allow_shared(shared_bytes, device)
         self._head, self._tail = packed.parameters.head, packed.tail
@@ -54,6 +55,7 @@ class Launch:
         if NUMBERS in packed.parameters.fields:
             takes = {NUMBERS: AT_NUMBERS, **takes}
         places, offsets = packed.parameters.taken(takes)
+        self.places = places
         one = places[0] if len(places) == 1 else None  # itemgetter of one item gives no tuple
         self.pick: Callable[[Any], Any] = operator.itemgetter(
             *places if one is None else (slice(one, one + 1),)
@@ -66,7 +68,7 @@ class Launch:
         """Return a block for one launch at a time."""
         api = driver.api()
         config = api.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = self._grid, 1, 1
+        config.gridDimX, config.gridDimY, config.gridDimZ = self.grid, 1, 1
         config.blockDimX, config.blockDimY, config.blockDimZ = self.threads, 1, 1
         config.sharedMemBytes = self.shared_bytes
         if self._overlaps:

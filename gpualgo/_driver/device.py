@@ -81,6 +81,13 @@ class Device:
         return int(check(driver.api().cuDeviceTotalMem(self.ordinal), "cuDeviceTotalMem"))
 
     @_Lasting
+    def memory_bandwidth(self) -> float | None:
+        """Bytes per second that its memory moves at most; None where the driver does not tell."""
+        kilohertz = self._attribute("MEMORY_CLOCK_RATE")
+        bits = self._attribute("GLOBAL_MEMORY_BUS_WIDTH")
+        return 2e3 * kilohertz * bits / 8 or None  # twice each cycle
+
+    @_Lasting
     def may_overlap(self) -> bool:
         """Whether a kernel can be launched while the one before still runs, in graphs too."""
         version = check(driver.api().cuDriverGetVersion(), "cuDriverGetVersion")

@@ -13,14 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from gpualgo._base import forks
 from gpualgo._base.errors import NoDeviceError
 from gpualgo._base.imports import loading
-
-if TYPE_CHECKING:
-    pass
 
 _HINT = (
     "install an NVIDIA driver and the CUDA libraries (pip install 'gpualgo[cu13]'), "
@@ -138,6 +135,14 @@ def check_process() -> None:
         )
 
 
+class Resources(NamedTuple):
+    """What a kernel's machine code takes: of a thread, and statically of a block."""
+
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+
+
 class Kernel:
     """A loaded kernel: a handle that works in every context, and its library, kept alive."""
 
@@ -163,6 +168,17 @@ class Kernel:
             status = api().cuKernelSetAttribute(attribute, num_bytes, self._kernel, device)
             check(status, f"giving {self.name} {num_bytes} bytes of shared memory")
             self._shared[device] = num_bytes
+
+    def resources(self, device: int) -> Resources | None:
+        """Return what the kernel takes on a device; None where the driver does not tell."""
+        found = []
+        for name in ("NUM_REGS", "SHARED_SIZE_BYTES", "LOCAL_SIZE_BYTES"):
+            attribute = getattr(api().CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+            status, *value = api().cuKernelGetAttribute(attribute, self._kernel, device)
+            if status:
+                return None
+            found.append(int(value[0]))
+        return Resources(*found)
 
     def wrapped(self, submit: Callable[..., Any]) -> Callable[..., Any]:
         """Return how this kernel is launched, given how any kernel is: the same way."""

@@ -42,7 +42,7 @@ def _stand_in(x: LazyArray) -> Any:
 
     def new(dtype: np.dtype[Any]) -> Any:
         if device == CPU:
-            return np.broadcast_to(np.empty((), dtype), x.shape)  # which takes no memory
+            return np.empty(x.shape, dtype)  # nothing is written, so no memory is taken
         return library.empty(x.shape, dtype, device, None)
 
     form = x.form

@@ -24,7 +24,7 @@ def run(
     encoded = problem.encode(init)
     whole: Array | None = None  # with the results as its fields
     if out is None:
-        results, whole = made(problem)
+        results, whole = new_results(problem)
     else:
         targets = outputs.check(problem, views, init, out)
         results = [library.to_numpy(target.owner) for target in targets]
@@ -55,7 +55,7 @@ def run(
     return tuple(answers) if len(answers) > 1 else answers[0]
 
 
-def made(problem: Problem) -> tuple[list[Array], Array | None]:
+def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
     """Return new results, and the structured array whose fields they are."""
     results, structure = problem.results, problem.structure
     if structure is not None:

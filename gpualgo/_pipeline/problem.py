@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.auto import Choice
     from gpualgo._pipeline.results import Result
+    from gpualgo._pipeline.routines import Routine
 
 Array = np.ndarray[Any, Any]
 Extent = tuple[int, int]
@@ -119,6 +120,12 @@ class Problem:
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         """Run on the CPU's cores."""
+        raise NotImplementedError
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        """Return what `cpu` would run for these arguments, in order; runs and compiles nothing."""
         raise NotImplementedError
 
     def prepared(

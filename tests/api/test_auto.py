@@ -19,6 +19,7 @@ from support import REPOSITORY, Backend, count_gpus, run_python
 
 import gpualgo as ga
 from gpualgo._algorithms import ALGORITHMS
+from gpualgo._api import explain_steps
 from gpualgo._api.describe import describe
 from gpualgo._pipeline import auto
 
@@ -190,6 +191,8 @@ def test_no_clock_and_no_count_is_asked(fake: FakeDriver, monkeypatch: pytest.Mo
         for name in ("cpu_count", "process_cpu_count", "sched_getaffinity", "getloadavg"):
             patch.setattr(os, name, asked, raising=False)
         patch.setattr(fake, "cuMemGetInfo", asked, raising=False)
+        # What is told beside the choice: how many threads would share the work.
+        patch.setattr(explain_steps, "on_cpu", lambda _: ())
         found = [where(f, x) for x in arrays for f in (ga.reduce, ga.argsort, ga.inclusive_scan)]
     assert found == ["cpu", "cuda:0", "cpu"] + ["cpu"] * 3 + ["cuda:0"] * 3
 

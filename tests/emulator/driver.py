@@ -10,7 +10,7 @@ from typing import Any
 from emulator import kernels, memory, trial
 from emulator import streams as order
 from emulator.calls import call
-from emulator.codes import INVALID_VALUE, NAMES, NOT_FOUND, RESULTS, Failed, Names
+from emulator.codes import INVALID_VALUE, NAMES, NOT_FOUND, NOT_SUPPORTED, RESULTS, Failed, Names
 from emulator.driver_memory import MemoryCalls
 from emulator.driver_streams import CONTEXT, StreamCalls
 
@@ -19,6 +19,8 @@ SHARED_BYTES = 227 << 10  # of a block
 _ATTRIBUTES = {
     "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": 9,
     "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": 0,
+    "CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH": 0,
+    "CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE": 0,
     "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": NUM_SMS,
     "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": SHARED_BYTES,
 }
@@ -124,6 +126,10 @@ class EmulatedDriver(MemoryCalls, StreamCalls):
     def cuKernelSetAttribute(self, attribute: str, value: int, kernel: int, device: int) -> None:
         if value > SHARED_BYTES:
             raise Failed(INVALID_VALUE)
+
+    @call(1)
+    def cuKernelGetAttribute(self, attribute: str, kernel: int, device: int) -> int:
+        raise Failed(NOT_SUPPORTED)  # a kernel of the host has no registers
 
     @call()
     def cuLaunchKernelEx(self, config: Any, kernel: int, parameters: int, extra: int) -> None:

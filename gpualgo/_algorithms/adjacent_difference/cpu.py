@@ -12,6 +12,7 @@ from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
 from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
@@ -62,3 +63,8 @@ def prepared(
 def _applied(op: Operator, element: np.dtype[Any], result: np.dtype[Any]) -> Applied:
     argument = records.Apart(element) if records.is_record(element) else element
     return Applied(op, (argument, argument), result)
+
+
+def routine(items: int, work: int) -> Routine:
+    """Return one of the transformations that `difference` would run."""
+    return cpu.routine(items, work)

@@ -15,6 +15,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -62,6 +63,16 @@ class AdjacentDifference(Problem):
 
         spread = [np.broadcast_to(array, self.shape) for array in arrays]
         cpu.difference(self.source, self.result, self.axis, spread, results, op)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.adjacent_difference import cpu
+
+        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        step = cpu.routine(results[0].size, bytes_of(spread, results))
+        is_computed = isinstance(self.source, records.Computed)  # first, then compared
+        return [step] * (is_computed + (self.shape[self.axis] > 1))
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from gpualgo._cpu.layout import address, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts
+from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.by_index.problem import ByIndex
@@ -40,7 +42,7 @@ def reduce(
         for result in results
     ]
     num_items = indices.size
-    shares = max(1, min(at.MOST_SHARES, num_items // max(at.SHARE, 4 * size)))
+    shares = _shares(num_items, size)
     share_items = -(-num_items // shares)
     start = np.zeros((), acc) if init is None else init
     if problem.has_starts:
@@ -66,6 +68,23 @@ def reduce(
     for result, home in zip(results, homes, strict=True):
         if home is not result:
             result[...] = home
+
+
+def routines(problem: ByIndex) -> list[Routine]:
+    """Return what `reduce` would run."""
+    items, bytes_each = prod(problem.shape), problem.acc.itemsize
+    shares = _shares(items, problem.size)
+    if (problem.is_start or problem.has_starts) and shares <= at.DIRECT_SHARES:
+        return [compiled("by_index", items, max(1, items), items * bytes_each)]
+    work = shares * problem.size * bytes_each
+    return [
+        compiled("by_index", items, -(-items // shares), items * bytes_each),
+        compiled("by_index", problem.size, at.JOINED, work),
+    ]
+
+
+def _shares(num_items: int, size: int) -> int:
+    return max(1, min(at.MOST_SHARES, num_items // max(at.SHARE, 4 * size)))
 
 
 def _run(

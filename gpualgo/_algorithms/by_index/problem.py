@@ -16,6 +16,7 @@ from gpualgo._pipeline import device_checks, starts
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -111,6 +112,13 @@ class ByIndex(ByKey):
         from gpualgo._algorithms.by_index import cpu
 
         cpu.reduce(self, arrays, results, op, init)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.by_index import cpu
+
+        return cpu.routines(self)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

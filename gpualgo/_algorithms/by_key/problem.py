@@ -18,6 +18,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs, refusals, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -150,6 +151,15 @@ class ByKey(Problem):
             return
         spread = [np.broadcast_to(array, self.shape) for array in arrays]
         cpu.Job(self, spread, results, op).run(init)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.by_key.cpu_parameters import PIECE
+
+        items = math.prod(self.shape)
+        work = bytes_of(arrays, results)
+        return [compiled("by key", items, PIECE, work)] if items else []
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

@@ -24,6 +24,7 @@ from gpualgo._operators.joint import joint
 from gpualgo._operators.operator import Operator, known
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -65,6 +66,15 @@ class _Computed(Extremes):
             values = np.empty(self.shape, records.leaves(self.acc)[0])
             results = [values, *results]
         reduction.reduce(arrays, results, op, None, self.axes, self.source, self.acc)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.reduce import cpu as reduction
+
+        assert self.acc is not None
+        places = [np.empty(self.shape, leaf) for leaf in records.leaves(self.acc)]
+        return reduction.routines(arrays, places, op, None, self.axes, self.source, self.acc)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

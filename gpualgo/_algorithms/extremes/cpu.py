@@ -11,6 +11,7 @@ import numpy as np
 from gpualgo._algorithms.reduce import cpu as reduction
 from gpualgo._base import records, threads
 from gpualgo._operators.operator import known
+from gpualgo._pipeline.routines import Routine, of_numpy
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -36,6 +37,22 @@ def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> N
         _each(name, x, outs, axes, kept)
     else:
         _whole(name, x, outs)
+
+
+def routines(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> list[Routine]:
+    """Return what `find` would run."""
+    if outs[0].size == 0:
+        return []
+    if name not in _SEARCHES and not _is_numpys(x, axes):
+        pair = records.record(("0", "1"), (x.dtype, x.dtype))
+        return reduction.routines([x, x], outs, known(name), None, axes, pair, pair)
+    if len(axes) < x.ndim:
+        kept = max(n for axis, n in enumerate(x.shape) if axis not in axes)
+        tasks = min(kept, max(1, x.size // _CHUNK))
+    else:
+        tasks = _SHARES * threads.num_threads() if x.nbytes >= _LARGE_BYTES else 1
+    functions = (_SEARCHES[name],) if name in _SEARCHES else _ENDS
+    return [of_numpy(each.__name__, x.size, tasks, x.nbytes) for each in functions]
 
 
 def _is_numpys(x: Array, axes: tuple[int, ...]) -> bool:

@@ -13,6 +13,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -65,6 +66,15 @@ class Extremes(Problem):
         if len(results[0].shape) > len(self.shape):  # keepdims
             results = [np.squeeze(result, self.axes) for result in results]
         cpu.find(self.functor, arrays[0], results, self.axes)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.extremes import cpu
+
+        if len(results[0].shape) > len(self.shape):  # keepdims
+            results = [np.squeeze(result, self.axes) for result in results]
+        return cpu.routines(self.functor, arrays[0], results, self.axes)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

@@ -10,6 +10,7 @@ from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import View
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.problem import Array
+from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
@@ -30,6 +31,15 @@ class Counting(Reduction):
         from gpualgo._algorithms.select import cpu
 
         results[0][...] = cpu.count(self.source, arrays, op)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        if len(self.axes) < arrays[0].ndim:
+            return super().routines(arrays, results, op, init)
+        from gpualgo._algorithms.select import cpu
+
+        return [cpu.routine(arrays[0].size, bytes_of(arrays))]
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
@@ -67,6 +77,15 @@ class Finding(Reduction):
         from gpualgo._algorithms.select import cpu
 
         results[0][...] = cpu.first(self.source, arrays, op)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        if len(self.axes) < arrays[0].ndim:
+            return super().routines(arrays, results, op, init)
+        from gpualgo._algorithms.select import cpu
+
+        return [cpu.routine(arrays[0].size, bytes_of(arrays), "seek")]
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

@@ -15,6 +15,7 @@ from gpualgo._base import threads
 from gpualgo._cpu.kernels import get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import address, merge, packer, table
+from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.problem import Histogram
@@ -54,6 +55,18 @@ def histogram(x: Array, out: Array, problem: Histogram) -> None:
     turned = (slice(None, None, -1 if stride < 0 else 1) for stride in x.strides[len(kept) :])
     index: Any = (*[slice(None)] * len(kept), *turned, ...)  # of no axes, too, it gives an array
     _count(x[index], len(kept), out, finder)
+
+
+def routines(x: Array, problem: Histogram) -> list[Routine]:
+    """Return what `histogram` would run."""
+    if not x.size or not prod(problem.results[0].shape):
+        return []
+    row = x.size if len(problem.axes) == x.ndim else problem.num_samples
+    return [
+        compiled(
+            "histogram", x.size, max(row, 1) if row < x.size else _TASK_RUNS * hk.MOST, x.nbytes
+        )
+    ]
 
 
 def prepared(x: Array, out: Array, problem: Histogram) -> Prepared | None:

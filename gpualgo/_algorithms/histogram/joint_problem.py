@@ -21,6 +21,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -127,6 +128,14 @@ class JointHistogram(Problem):
         from gpualgo._algorithms.histogram import cuda_joint
 
         return cuda_joint.plan_of(self, views, op, targets[0])
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.histogram.cpu_parameters import MOST
+
+        work = bytes_of(arrays)
+        return [compiled("histogram", arrays[0].size, MOST, work)] if arrays[0].size else []
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.histogram import cpu_joint

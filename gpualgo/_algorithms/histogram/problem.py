@@ -17,6 +17,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -78,6 +79,13 @@ class Histogram(Problem):
 
         (x,), (result,) = arrays, results
         cpu.histogram(x, result, self)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.histogram import cpu
+
+        return cpu.routines(arrays[0], self)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

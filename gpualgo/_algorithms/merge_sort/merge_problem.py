@@ -14,6 +14,7 @@ from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -84,6 +85,14 @@ class Merge(Problem):
         from gpualgo._algorithms.merge_sort import cuda_merge
 
         return cuda_merge.plan_of(self, self.order.with_op(op), views, targets)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.merge_sort.cpu_parameters import PIECE_ITEMS
+
+        work = 4 * bytes_of(arrays)
+        return [compiled("merge_sort", results[0].size, PIECE_ITEMS, work)]
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.merge_sort import cpu_merge

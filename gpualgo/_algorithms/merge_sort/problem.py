@@ -16,6 +16,7 @@ from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -84,6 +85,19 @@ class MergeSort(Problem):
         from gpualgo._algorithms.merge_sort import cuda
 
         return cuda.plan_of(self, self.order.with_op(op), views, targets)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.merge_sort.cpu_parameters import block_items
+
+        if self.by_value is not None:
+            return self.by_value.routines(arrays, results, None, None)
+        moved = bytes_of(results[self.num_keys :])
+        value_bytes = 8 if moved else 0
+        block = block_items(self.order.element, value_bytes)
+        work = (bytes_of(arrays) + moved) * block.bit_length()
+        return [compiled("merge_sort", results[0].size, block, work)]
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         if self.by_value is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import scratch
 from gpualgo._cpu.layout import address
+from gpualgo._pipeline.routines import Routine, bytes_of, compiled
+
+if TYPE_CHECKING:
+    from gpualgo._algorithms.radix_sort.problem import Sort
 
 WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
 LONG_ROW = 1 << 17  # keys from which all cores work on one row
@@ -53,6 +58,25 @@ def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along axis to out, of an integer dtype that holds it."""
     order = Order(keys.dtype, descending, 0, 8 * keys.itemsize)
     _sort(as_bytes(keys), None, None, as_bytes(out), axis, order)
+
+
+def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> list[Routine]:
+    """Return what a sort or an argsort would run."""
+    axis, sources, outs = problem.axis, list(arrays), list(results)
+    if axis is None:
+        axis, sources = 0, [x.reshape(-1) for x in sources]
+    keys, work = sources[0], bytes_of(arrays, results)
+    length = keys.shape[axis]
+    if problem.index_dtype is None and len(sources) == 1:
+        order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
+        if cpu_numpy.takes(keys, outs[0], axis, order):
+            return cpu_numpy.routines(keys)
+    return [routine_of(keys.size, length, work)]
+
+
+def routine_of(size: int, length: int, work: int) -> Routine:
+    """Return the sort of rows of a length by digits: threads share long rows."""
+    return compiled("radix_sort", size, _PART_KEYS if length >= LONG_ROW else length, work)
 
 
 def as_bytes(array: Array) -> Array:

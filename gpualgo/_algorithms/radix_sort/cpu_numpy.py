@@ -17,6 +17,7 @@ from gpualgo._base import threads
 from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import Kernel, unchecked
 from gpualgo._cpu.launch import Launch
+from gpualgo._pipeline.routines import Routine, compiled, of_numpy
 
 LOOK = 1 << 15  # keys from which a row may be worth asking whether it is in order
 _TURN_KEYS = 1 << 15  # of a piece that is turned round
@@ -34,6 +35,18 @@ def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
         return False
     flags, out_flags = keys.flags, out.flags
     return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
+
+
+def routines(keys: Array) -> list[Routine]:
+    """Return what `sort` would run: rows by NumPy, or runs of a long one, which are merged."""
+    *outer, length = keys.shape
+    num_rows, runs = prod(outer), ways.num_runs(length * keys.itemsize, threads.num_threads())
+    if num_rows > 1 and (runs == 1 or num_rows >= threads.num_threads()):
+        return [of_numpy("sort", keys.size, num_rows, 8 * keys.nbytes)]
+    found = [of_numpy("sort", keys.size, num_rows * runs, 8 * keys.nbytes)]
+    if runs > 1:
+        found.append(compiled("radix_sort", keys.size, -(-length // runs), 8 * keys.nbytes))
+    return found
 
 
 def sort(keys: Array, out: Array, descending: bool) -> None:

@@ -15,6 +15,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -96,6 +97,13 @@ class Sort(Problem):
         cpu.radix_sort(
             keys, values, out_keys, out_values, axis, self.descending, self.begin_bit, self.end_bit
         )
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.radix_sort import cpu
+
+        return cpu.routines(self, arrays, results)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

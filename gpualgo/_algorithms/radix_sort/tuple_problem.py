@@ -18,6 +18,7 @@ from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -92,6 +93,14 @@ class TupleSort(Problem):
         from gpualgo._algorithms.radix_sort import cuda_tuples
 
         return cuda_tuples.plan_of(self, views, targets)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.radix_sort import cpu
+
+        length = arrays[0].size if self.axis is None else arrays[0].shape[self.axis]
+        return [cpu.routine_of(arrays[0].size, length, bytes_of(arrays, results))]
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.radix_sort import cpu_tuples

@@ -25,6 +25,7 @@ from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline.routines import Routine, compiled
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
@@ -79,6 +80,28 @@ def reduce(
         layout = layout._replace(offsets=offsets)
     with bound(op):
         _fold(starts, layout, outs, op, init, acc)
+
+
+def routines(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
+    axes: tuple[int, ...], source: Element, acc: Dtype,
+) -> list[Routine]:  # fmt: skip
+    """Return what `reduce` would run."""
+    size, work = leaves[0].size, leaves[0].size * sum(leaf.itemsize for leaf in leaves)
+    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc) if init is None else None
+    if fold is not None:
+        return [cpu_numpy.routine(op, fold, leaves[0])]
+    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
+    if not op.commutative and inner_axes(shape, strides, source, axes):
+        return [compiled("reduce", size, rk.ROWS * rk.columns_of(acc), work)] * 2
+    out_strides = tuple([out.strides for out in outs])
+    _, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
+    if layout.column:
+        return [
+            compiled("reduce", size, rk.ROWS * min(layout.kept[-1][0], rk.columns_of(acc)), work)
+        ]
+    tile = min(layout.length, rk.tile_of(acc))
+    return [compiled("reduce", size, tile, work)]
 
 
 def _fold(

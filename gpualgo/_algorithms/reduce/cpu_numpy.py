@@ -15,6 +15,7 @@ import numpy as np
 from gpualgo._base import records, threads
 from gpualgo._base.records import Element
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline.routines import Routine, of_numpy
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Fold: TypeAlias = Callable[[Array], Any]  # of elements that lie side by side, at least one
@@ -80,6 +81,13 @@ def folded(fold: Fold, x: Array, out: Array) -> None:
     threads.run(body, tasks, flat.nbytes)
     whole = np.array(parts)
     out[...] = np.array(whole.sum()) if fold is _count else fold(whole)
+
+
+def routine(op: Operator, fold: Fold, x: Array) -> Routine:
+    """Return what `folded` would run."""
+    name = "count_nonzero" if fold is _count else str(op.name or _name_of(op.fn))
+    is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
+    return of_numpy(name, x.size, x.nbytes // _PIECE_BYTES if is_shared else 1, x.nbytes)
 
 
 def _plain(ufunc: np.ufunc) -> Fold:

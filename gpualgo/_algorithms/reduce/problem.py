@@ -15,6 +15,7 @@ from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -64,6 +65,15 @@ class Reduction(Problem):
         if len(results[0].shape) > len(self.shape):  # keepdims
             results = [np.squeeze(result, self.axes) for result in results]
         cpu.reduce(arrays, results, op, init, self.axes, self.source, self.acc)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.reduce import cpu
+
+        if len(results[0].shape) > len(self.shape):  # keepdims
+            results = [np.squeeze(result, self.axes) for result in results]
+        return cpu.routines(arrays, results, op, init, self.axes, self.source, self.acc)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

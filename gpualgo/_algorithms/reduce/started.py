@@ -18,6 +18,7 @@ from gpualgo._operators.joint import without_source
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts
 from gpualgo._pipeline.problem import Array
+from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -81,6 +82,17 @@ class StartedReduction(starts.Started, Reduction):
         cpu.reduce(of_x, results, op, None, self.axes, self.source, acc)
         number = starts.of_records(acc)
         elementwise.transform(Applied(op, (number, number), acc), [*first, *results], results)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.transform import cpu as elementwise
+
+        if self.has_no_items:
+            return []
+        first = super().routines(arrays[: self.num_own], results, op, None)
+        work = 3 * bytes_of(results)
+        return [*first, elementwise.routine(results[0].size, work)]
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

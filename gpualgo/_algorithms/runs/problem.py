@@ -16,6 +16,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -119,6 +120,14 @@ class Runs(Problem):
         if found < len(starts):
             starts[found] = num_items
         np.subtract(starts[1 : shown + 1], starts[:shown], lengths[:shown])
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.select import cpu
+
+        items = math.prod(self.shape)
+        return [cpu.routine(items, bytes_of(arrays))] if items else []
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

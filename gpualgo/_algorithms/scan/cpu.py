@@ -11,6 +11,7 @@ import numpy as np
 
 from gpualgo._algorithms.scan import cpu_parameters as parameters
 from gpualgo._algorithms.scan.cpu_links import Dtype, Links, Strides, cut
+from gpualgo._algorithms.transform.cpu import routine as elementwise
 from gpualgo._algorithms.transform.cpu import transform
 from gpualgo._base import records, threads
 from gpualgo._cpu.captured import bound
@@ -20,6 +21,7 @@ from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import address, merge
 from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
@@ -112,6 +114,25 @@ def prepared(
         launch((init, *[address(a) + by for a, by in zip(arrays, shifts, strict=True)]))
 
     return run
+
+
+def routine(
+    leaves: Sequence[Array], outs: Sequence[Array], axis: int | None, source: Dtype, acc: Dtype
+) -> Routine:
+    """Return what `scan` would run."""
+    if axis is None:
+        leaves, axis = [_flat(x, out) for x, out in zip(leaves, outs, strict=True)], 0
+        source = records.with_leaves(source, [x.dtype for x in leaves])
+    apart = (False,) * len(leaves)
+    links = cut(leaves[0].shape, _strides_of(leaves), _strides_of(outs), axis, apart, source, acc)
+    tasks = links.chains * links.links
+    work = sum([array.nbytes for array in (*leaves, *outs)])
+    return Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
+
+
+def computing(arrays: Sequence[Array], outs: Sequence[Array]) -> Routine:
+    """Return what `compute` would run."""
+    return elementwise(outs[0].size, sum([array.nbytes for array in (*arrays, *outs)]))
 
 
 def compute(

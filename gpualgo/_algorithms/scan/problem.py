@@ -16,6 +16,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -77,6 +78,17 @@ class Scan(Problem):
             cpu.compute(arrays, outs, op, source, self.acc)
             arrays, source = outs, self.acc
         cpu.scan(arrays, results, op, init, *ways, source, self.acc)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.scan import cpu
+
+        source, before = self.source, []
+        if isinstance(source, records.Computed):
+            before = [cpu.computing(arrays, results)]
+            arrays, source = [result.reshape(self.shape) for result in results], self.acc
+        return [*before, cpu.routine(arrays, results, self.axis, source, self.acc)]
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

@@ -17,6 +17,7 @@ from gpualgo._base import records
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts
 from gpualgo._pipeline.problem import Array
+from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -46,6 +47,15 @@ class StartedScan(starts.Started, Scan):
         from gpualgo._algorithms.scan import cuda_started
 
         return cuda_started.plan_of(self, views, op, targets)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.transform import cpu as elementwise
+
+        whole = [np.empty(self.shape, out.dtype) for out in results]
+        last = elementwise.routine(whole[0].size, 3 * bytes_of(results))
+        return [*super().routines(arrays[: self.num_own], whole, op, None), last]
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.scan import cpu

@@ -14,6 +14,7 @@ from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.layout import address
 from gpualgo._cpu.operator import Applied
+from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.searchsorted.problem import Search
@@ -43,6 +44,14 @@ def search(problem: Search, order: Comparison, arrays: Sequence[Array], result: 
             _run(problem, order, a, queries, home)
     if home is not turned:
         turned[...] = home
+
+
+def routines(arrays: Sequence[Array], result: Array, num_leaves: int) -> list[Routine]:
+    """Return what `search` would run."""
+    if result.size == 0:
+        return []
+    work = result.size * arrays[0].size.bit_length() * _STEP_WORK
+    return [compiled("searchsorted", result.size, at.BLOCK, work)]
 
 
 def _whole(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:

@@ -17,6 +17,7 @@ from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -82,6 +83,13 @@ class Search(Problem):
         from gpualgo._algorithms.searchsorted import cuda
 
         return cuda.plan_of(self, self.order.with_op(op), views, targets)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.searchsorted import cpu
+
+        return cpu.routines(arrays, results[0], self.num_leaves)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.searchsorted import cpu

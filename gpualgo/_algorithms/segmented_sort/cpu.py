@@ -22,6 +22,7 @@ from gpualgo._arrays.view import view_of
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import get_kernel
+from gpualgo._pipeline.routines import Routine, bytes_of, compiled, of_numpy
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
@@ -39,6 +40,20 @@ def sort(
         _sort_each(items[0], ends, order.ways[0], results[0])
     else:
         _sort_pairs(problem, order, items, ends, results)
+
+
+def routines(
+    problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Array]
+) -> list[Routine]:
+    """Return what `sort` would run; of floats, elements may decide for pairs (see `_is_plain`)."""
+    keys, work = arrays[0], bytes_of(arrays, results)
+    if len(arrays) > 2 or not has_vectors_for(keys.dtype):
+        return [radix_sort.routine_of(keys.size, keys.size, work)]
+    items, segments = keys.size, len(arrays[-1]) - 1
+    return [
+        compiled("segmented_sort", items + segments, at.TASK, 4 * keys.nbytes),
+        of_numpy("sort", items, segments, 8 * keys.nbytes),
+    ]
 
 
 def _is_plain(keys: Array) -> bool:

@@ -15,6 +15,7 @@ from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -86,6 +87,13 @@ class SegmentedSort(Problem):
 
         checks.aligned(views[self.num_keys], "offsets", self.where)
         return cuda.plan_of(self, views, targets)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.segmented_sort import cpu
+
+        return cpu.routines(self, arrays, results)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.segmented_sort import cpu

@@ -17,6 +17,7 @@ from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -61,6 +62,15 @@ class Segmented(Problem):
         ends = views[self.num_own - 1]
         of_segments.check_values(ends, self.num_items, self.where, stream)
         return self
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.segments.cpu_parameters import TASK
+
+        steps = self.num_items + self.num_segments  # at most, as the offsets have it
+        assert self.acc is not None
+        return [compiled("segments", steps, TASK, steps * self.acc.itemsize)]
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if len(arguments) != 2:

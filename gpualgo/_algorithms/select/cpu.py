@@ -16,6 +16,7 @@ from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge, pack
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator, known
+from gpualgo._pipeline.routines import Routine, compiled
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BOOL = np.dtype(np.bool_)
@@ -64,6 +65,11 @@ def heads(
     """
     with bound(_NOBODY if op is None else op):
         return Job(source, arrays, outs, op, HEADS, starts).run(keeps_rest=False)
+
+
+def routine(items: int, work: int, name: str = "select") -> Routine:
+    """Return what a selection, or a search ("seek"), would run."""
+    return compiled(name, items, at.PIECE, work)
 
 
 class Job:

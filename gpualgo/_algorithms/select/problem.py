@@ -16,6 +16,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -164,6 +165,14 @@ class Selection(Problem):
         kept = cpu.MARKED if self.is_marked else cpu.IF
         source, spread = self.read_by_cpu(spread)
         count[...] = cpu.select(source, spread, outs, op, kept, keeps_rest=self.keeps_rest)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.select import cpu
+
+        items = math.prod(self.shape)
+        return [cpu.routine(items, bytes_of(arrays))] if items else []
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

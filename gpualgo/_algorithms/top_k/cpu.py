@@ -15,6 +15,7 @@ from gpualgo._algorithms.radix_sort import cpu as radix_sort
 from gpualgo._algorithms.top_k import cpu_rows, policy
 from gpualgo._algorithms.top_k.cpu_keys import Keys
 from gpualgo._base import threads
+from gpualgo._pipeline.routines import Routine, of_numpy
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -39,6 +40,17 @@ def first(rows: Array, k: int, descending: bool, values: Array, indices: Array) 
             found = _first_of_long(row, k, keys)
         values[index] = row[found]
         indices[index] = found
+
+
+def routines(rows: Array, k: int) -> list[Routine]:
+    """Return what `first`, or `of_ranks` (k is 0), would run."""
+    length, num_rows = rows.shape[-1], rows.size // max(1, rows.shape[-1])
+    if not rows.size:
+        return []
+    if length >= LONG_ROW and k > length // policy.LARGEST_SHARE:
+        return [radix_sort.routine_of(rows.size, length, rows.nbytes)]
+    tasks = num_rows if length < LONG_ROW else num_rows * -(-length // _CHUNK)
+    return [of_numpy("partition", rows.size, tasks, rows.nbytes)]
 
 
 def of_ranks(rows: Array, ranks: Sequence[int], out: Array) -> None:

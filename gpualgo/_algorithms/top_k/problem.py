@@ -15,6 +15,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -79,6 +80,13 @@ class FirstElements(Ranked):
 
         return cuda.plan_of_first(self, views, targets)
 
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.top_k import cpu
+
+        return cpu.routines(self.rows_of(arrays[0]), self.k)
+
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.top_k import cpu
 
@@ -114,6 +122,13 @@ class RankedElements(Ranked):
         from gpualgo._algorithms.top_k import cuda
 
         return cuda.plan_of_ranks(self, views, targets)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.top_k import cpu
+
+        return cpu.routines(self.rows_of(arrays[0]), 0)
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.top_k import cpu

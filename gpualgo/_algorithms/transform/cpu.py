@@ -15,6 +15,7 @@ from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, address, counter, is_dense, merge, packer, table
 from gpualgo._cpu.operator import Applied
+from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
@@ -36,6 +37,11 @@ def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) 
         return
     with bound(applied.op):
         _transform(applied, arrays, outs)
+
+
+def routine(items: int, work: int) -> Routine:
+    """Return what `transform` would run."""
+    return compiled("transform", items, CHUNK, work)
 
 
 def gapless(

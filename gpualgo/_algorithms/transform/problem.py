@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.transform.policy import Applied
@@ -75,6 +77,15 @@ class Transformation(Problem):
 
         spread = [np.broadcast_to(a, self.shape) for a in arrays]
         cpu.transform(Applied(op, self.arguments, self.result), spread, results)
+
+    def routines(
+        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
+    ) -> list[Routine]:
+        from gpualgo._algorithms.transform import cpu
+
+        size = math.prod(self.shape)
+        spread = [np.broadcast_to(a, self.shape) for a in arrays]
+        return [cpu.routine(size, bytes_of(spread, results))]
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]

@@ -1,0 +1,95 @@
+"""The steps of a call, told without running it: of a plan on a GPU, of a problem on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from gpualgo._api.explanation import Step, Touched
+from gpualgo._arrays.view import View
+from gpualgo._base import records
+from gpualgo._cuda import build
+from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.plan import Clear, Places, Plan
+from gpualgo._pipeline import host, outputs
+from gpualgo._pipeline.problem import Problem, Request
+
+
+def read_by(views: Sequence[View]) -> int:
+    """Return how many bytes of memory views have: what is broadcast is there once."""
+    return sum(map(_bytes_of, views))
+
+
+def written_by(problem: Problem) -> int:
+    """Return how many bytes the results have, at most."""
+    return sum(math.prod(result.shape) * result.dtype.itemsize for result in problem.results)
+
+
+def _bytes_of(view: View) -> int:
+    if records.is_position(view.dtype):
+        return 0
+    extents = [n for n, step in zip(view.shape, view.strides, strict=True) if step or not n]
+    return math.prod(extents) * view.dtype.itemsize
+
+
+def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
+    """Return the launches and memsets of a plan."""
+    problem = request.problem
+    named = dict(_named(plan, problem, request.views))
+    steps = []
+    for step in plan.steps:
+        if isinstance(step, Clear):
+            memory = (Touched(named[step.place].name, step.num_bytes),)
+            steps.append(Step("memset", is_compiled=False, memory=memory))
+        else:
+            steps.append(_of_launch(step, plan.device.ordinal, named))
+    return tuple(steps)
+
+
+def _named(plan: Plan, problem: Problem, views: Sequence[View]) -> Iterator[tuple[int, Touched]]:
+    """Return what stands at the places of a plan's addresses."""
+    at = Places(len(views), len(problem.results))
+    for i, view in enumerate(views):
+        name = problem.inputs[i] if i < len(problem.inputs) else f"input {i}"
+        yield at.source(i), Touched(name, _bytes_of(view))
+    for i, (name, result) in enumerate(
+        zip(outputs.names_of(problem), problem.results, strict=True)
+    ):
+        size = math.prod(result.shape) * result.dtype.itemsize
+        yield at.target(i), Touched(name, size)
+    for i, piece in enumerate(plan.pieces):
+        yield at.piece(i), Touched(f"temporary {i}", piece.num_bytes)
+
+
+def _of_launch(launch: Launch, device: int, named: dict[int, Touched]) -> Step:
+    kernel = launch.kernel
+    expression = build.expression_of(kernel.name)
+    name = expression.partition("<")[0].rpartition("::")[2]
+    found = kernel.resources(device)
+    memory = tuple(named[place] for place in dict.fromkeys(launch.places) if place in named)
+    shared = launch.shared_bytes if found is None else found.shared_bytes + launch.shared_bytes
+    return Step(
+        name, expression, grid=launch.grid, block=launch.threads,
+        registers=None if found is None else found.registers, shared_bytes=shared,
+        local_bytes=None if found is None else found.local_bytes, memory=memory,
+    )  # fmt: skip
+
+
+def on_cpu(request: Request) -> tuple[Step, ...]:
+    """Return what a problem of arrays of the host does on the CPU."""
+    problem, views, op, init, out, _ = request
+    library = views[0].library
+    arrays = [host.array_of(view) for view in views]
+    if out is None:
+        results, _ = host.new_results(problem)
+    else:
+        targets = outputs.check(problem, views, init, out)
+        results = [library.to_numpy(target.owner) for target in targets]
+    if problem.is_empty or not any(result.size for result in results):
+        return ()
+    found = problem.routines(arrays, results, problem.operator(op), problem.encode(init))
+    return tuple(
+        Step(each.name, is_compiled=each.is_compiled, tile=each.tile, tasks=each.tasks,
+             threads=each.threads)
+        for each in found
+    )  # fmt: skip
