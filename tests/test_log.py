@@ -28,13 +28,14 @@ def told(
 
 
 def test_what_is_compiled_is_told_once(told: pytest.LogCaptureFixture, backend: Backend) -> None:
+    if support.is_emulated:
+        pytest.skip("the emulated GPU has a compiler of its own")
     x = backend.to_device(np.arange(100, dtype=np.int32))
     op = lambda a: a * 3 - 77  # noqa: E731
     ga.transform(op, x)
     compiled = [m for m in told.messages if m.startswith("compiled")]
     assert any("of <lambda>" in m and Path(__file__).name in m for m in compiled)
-    if not support.is_emulated:  # whose operators another compiler makes
-        assert any("operator <lambda>" in m for m in compiled)
+    assert any("operator <lambda>" in m for m in compiled)
     assert any("kernel" in m and "transform" in m and m.endswith(" s") for m in compiled)
     told.clear()
     ga.transform(op, x)
