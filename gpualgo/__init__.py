@@ -1,5 +1,6 @@
 """Parallel algorithms for Python arrays, with Python functions as operators."""
 
+import os as _os
 from typing import TYPE_CHECKING, Any
 
 import gpualgo._base.loaded  # noqa: F401  # the first of all: it takes the time
@@ -147,6 +148,11 @@ _LAZY = {
     "top_k": "_algorithms.top_k",
     "unique": "_api.unique",
 }
+
+if _os.environ.get("GPUALGO_LOG"):
+    from gpualgo._base import log as _log
+
+    _log.start()
 
 if not TYPE_CHECKING:  # to which every name would be known then
 

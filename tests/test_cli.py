@@ -118,10 +118,31 @@ def test_doctor_compiles_and_links_without_a_gpu() -> None:
 def test_doctor_without_the_cuda_extras(capsys: pytest.CaptureFixture[str]) -> None:
     found = statuses(list(doctor.checks()))
     assert found["run on cpu"] == "ok"
-    assert "fail" not in found.values()
-    assert {found[name] for name in ("driver", "numba-cuda", "nvrtc", "nvvm")} == {"warn"}
+    names = ("driver", "ml_dtypes", "numba-cuda", "nvrtc", "nvvm")
+    assert {found.pop(name) for name in names} == {"off"}
+    assert not {"warn", "fail"} & set(found.values())
     assert main(["doctor"]) == 0
-    assert capsys.readouterr().out.count("gpualgo[cu13]") == 1
+    out = capsys.readouterr().out
+    assert out.count("gpualgo[cu13]") == 1
+    assert "0 warn, 0 fail" in out
+    assert "not installed: numba-cuda, cuda-core, cuda-bindings, nvrtc, nvJitLink, nvvm" in out
+
+
+@pytest.mark.usefixtures("without_cuda")
+def test_doctor_warns_of_a_gpu_that_lies_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvidia, "find_driver", lambda: DRIVER)
+    assert statuses(list(doctor.checks()))["nvrtc"] == "warn"
+
+
+@pytest.mark.usefixtures("without_cuda")
+def test_doctor_fails_half_an_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = libraries.Library("numba-cuda", "0.30", (0, 30), "there")
+    find = libraries.find_package
+    monkeypatch.setattr(
+        libraries, "find_package", lambda name: there if name == there.name else find(name)
+    )
+    found = statuses(list(doctor.checks()))
+    assert (found["driver"], found["cuda-core"]) == ("warn", "fail")
 
 
 def test_missing_libraries_are_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,6 +237,8 @@ def test_cache_info_and_clear(
     shown = capsys.readouterr().out
     assert "entries  3, 2 of them for the CPU" in shown
     assert "size     3.0 MiB" in shown
+    assert main(["cache", "info", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == held
     assert main(["cache", "clear"]) == 0
     assert capsys.readouterr().out == "removed 3 entries\n"
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from gpualgo._arrays.view import View
-from gpualgo._base import recording
+from gpualgo._base import ranges, recording
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, pools, streams, workspace
 from gpualgo._driver.default_device import CPU
@@ -121,6 +121,7 @@ class Executable:
         found = (view.library for view in views if view.device != CPU)
         self._library: Any = next(found, None)
 
+    @ranges.each(lambda *_: "graph")
     def launch(self, stream: Any) -> None:
         """Queue a run; without a stream on that of the first device array's library."""
         if stream is not None:

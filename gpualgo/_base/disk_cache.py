@@ -117,6 +117,9 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
             raise
         for seen in _seen:
             seen.written.add(key)
+        from gpualgo._base import log  # as for this module: nothing of it is needed before
+
+        log.tell(log.DEBUG, "kept on disk: %s", path / (key + _SUFFIX))
         _num_written += 1
         if _num_written % _PRUNED_EACH == 1:
             _prune(path)

@@ -26,9 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         from gpualgo._cli import warmup
 
         return warmup.run(args.ops, args.arch, args.jobs)
+    if args.command == "completion":
+        from gpualgo._cli import completion
+
+        return completion.run(_parser(), args.shell)
     from gpualgo._cli import cache
 
-    return cache.clear() if args.action == "clear" else cache.info()
+    return cache.clear() if args.action == "clear" else cache.info(as_json=args.json)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,7 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     warmup.add_argument("--jobs", metavar="N", type=int, help="how many compile at a time")
     cache = commands.add_parser("cache", help="look at the cache of compiled kernels, or empty it")
-    cache.add_argument("action", choices=["info", "clear"])
+    actions = cache.add_subparsers(dest="action", required=True, metavar="action")
+    info = actions.add_parser("info", help="say where it is, and how large")
+    info.add_argument("--json", action="store_true", help="print it as JSON")
+    actions.add_parser("clear", help="delete every compiled kernel")
+    completion = commands.add_parser("completion", help="print what completes these commands")
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
     bench = commands.add_parser("bench", help="time the algorithms beside other libraries")
     options.add_to(bench)
     return parser

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 
-def info() -> int:
+
+def info(as_json: bool = False) -> int:
     """Print where the compiled kernels are kept, and how many bytes they take."""
     from gpualgo._base import disk_cache as cache
 
     found = cache.info()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return 0
     print(f"path     {found['path']}")
     print(f"entries  {found['entries']}, {found['cpu_entries']} of them for the CPU")
     print(f"size     {size_text(found['bytes'])}")

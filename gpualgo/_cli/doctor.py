@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,15 @@ from gpualgo._pipeline import auto
 
 SELF_TEST_ARCH = "sm_90"
 OLDEST_GPU = (7, 5)
-_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+_COLOURS = {"ok": "green", "off": "blue", "warn": "yellow", "fail": "red"}
 
 
 @dataclass(frozen=True)
 class Check:
-    """One finding: ok, warn (something does less than it could) or fail (something is broken)."""
+    """One finding: ok, off (not installed, as is anybody's choice), warn or fail.
+
+    warn: something does less than it could; fail: something is broken.
+    """
 
     name: str
     status: str
@@ -53,8 +57,8 @@ def checks() -> Iterator[Check]:
     python = f"gpualgo {ga.__version__}, Python {platform.python_version()}, {sys.platform}"
     yield Check("versions", "ok", f"{python} {platform.machine()}")
     driver = nvidia.find_driver()
-    yield from _driver_checks(driver)
     packages = {name: libraries.find_package(name) for name in libraries.PYTHON_PACKAGES}
+    yield from _driver_checks(driver, _is_wanted(packages))
     cuda = {name: libraries.find_cuda_library(name) for name in libraries.CUDA_LIBRARIES}
     yield from _library_checks(packages, cuda, driver)
     complete = all(packages[name] for name in libraries.CUDA_PACKAGES) and all(
@@ -72,9 +76,15 @@ def checks() -> Iterator[Check]:
     yield _cache_check()
 
 
-def _driver_checks(driver: nvidia.Driver | None) -> Iterator[Check]:
+def _is_wanted(packages: dict[str, libraries.Library | None]) -> bool:
+    """Return whether anybody has begun to install the GPU version."""
+    return packages["numba-cuda"] is not None or packages["cuda-core"] is not None
+
+
+def _driver_checks(driver: nvidia.Driver | None, is_wanted: bool) -> Iterator[Check]:
     if driver is None:
-        yield Check("driver", "warn", "no NVIDIA driver found", "calls run on the CPU")
+        status, advice = ("warn", "calls run on the CPU") if is_wanted else ("off", "")
+        yield Check("driver", status, "no NVIDIA driver found", advice)
         return
     newest = ".".join(map(str, driver.cuda_version))
     data = {"version": driver.version, "cuda_version": list(driver.cuda_version)}
@@ -103,19 +113,19 @@ def _library_checks(
     cuda: dict[str, libraries.Library | str],
     driver: nvidia.Driver | None,
 ) -> Iterator[Check]:
-    # Half a CUDA installation is a fault; none at all is a choice.
-    wanted = packages["numba-cuda"] is not None or packages["cuda-core"] is not None
+    # Half a CUDA installation is a fault; none at all is a choice, but beside a GPU a pity.
+    idle = "off" if driver is None or not driver.gpus else "warn"
     missing: dict[str, tuple[str, str]] = {
         "numpy": ("fail", "pip install --force-reinstall gpualgo"),
         "numba": ("fail", "pip install --force-reinstall gpualgo"),
-        "ml_dtypes": ("warn", "for bfloat16: pip install ml_dtypes"),
+        "ml_dtypes": ("off", "for bfloat16: pip install ml_dtypes"),
     }
     for name, found in {**packages, **cuda}.items():
         if isinstance(found, libraries.Library):
             data = {"version": found.version, "path": found.path}
             yield Check(name, "ok", f"{found.version}  {found.path}", data=data)
             continue
-        otherwise = ("fail" if wanted else "warn", _install_advice(driver))
+        otherwise = ("fail" if _is_wanted(packages) else idle, _install_advice(driver))
         status, advice = missing.get(name, otherwise)
         yield Check(name, status, found or "not installed", advice)
 
@@ -211,7 +221,7 @@ def _cache_check() -> Check:
 def _print(found: list[Check]) -> None:
     width = max(len(check.name) for check in found)
     last_advice = ""
-    for check in found:
+    for check in _shown(found):
         detail = check.detail.replace("\n", "\n" + " " * (width + 8))
         _line(check.status, f"{check.name:<{width}}  {detail}")
         # Libraries that are missing together are mended together.
@@ -220,6 +230,17 @@ def _print(found: list[Check]) -> None:
         last_advice = check.advice
     counts = [sum(check.status == status for check in found) for status in _COLOURS]
     print(", ".join(f"{count} {status}" for count, status in zip(counts, _COLOURS, strict=True)))
+
+
+def _shown(found: list[Check]) -> Iterator[Check]:
+    """Put together what is not installed, where it comes with one command."""
+    for (status, advice), group in groupby(found, lambda check: (check.status, check.advice)):
+        checks = list(group)
+        if status == "off" and len(checks) > 1:
+            names = ", ".join(check.name for check in checks)
+            yield Check("GPU version", status, f"not installed: {names}", advice)
+        else:
+            yield from checks
 
 
 def _line(status: str, text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import dtypes, records
+from gpualgo._base import dtypes, log, records
 from gpualgo._base.collecting import paused
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
@@ -22,6 +22,7 @@ from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
 from gpualgo._cpu.address import address
 from gpualgo._cpu.operator import Applied, compile_operator
+from gpualgo._operators import recompiled
 from gpualgo._operators.operator import Operator
 
 Kernel = Callable[[int, int, int, int], None]
@@ -98,16 +99,24 @@ def check(status: int, *_: Any) -> None:
 def _load(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Loaded:
     """Return a kernel's code from disk, else compile it and keep it there."""
     parts = "kernel", plain(key), *(() if applied is None else applied.parts)
+    if applied is not None:
+        recompiled.noted(applied.op)
     words = None if applied is None else applied.words
     found = machine.decode(host.read(*parts))
     if found is not None:
         with contextlib.suppress(RuntimeError):  # it needs what numba had and has no more
-            return machine.Loaded(found, words)
-    with paused:
+            loaded = machine.Loaded(found, words)
+            log.tell(log.INFO, "found on disk: CPU kernel %s%s", parts[1], _of(applied))
+            return loaded
+    with paused, log.making("compiled CPU kernel %s%s", parts[1], _of(applied)):
         made = _compile(key, write, applied)
     loaded = machine.Loaded(made, words)
     host.write(machine.encode(made), *parts)
     return loaded
+
+
+def _of(applied: Applied | None) -> str:
+    return "" if applied is None else f" of {recompiled.place_of(applied.op.shown)}"
 
 
 def _compile(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Code:

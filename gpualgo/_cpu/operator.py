@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._base import records
+from gpualgo._base import log, records
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument
 from gpualgo._cpu import captured, host
+from gpualgo._operators import recompiled
 from gpualgo._operators.operator import Operator
 
 _compiled: Memo[CompiledOperator] = Memo(1024)
@@ -65,12 +66,17 @@ def compile_operator(
 
 def _read_or_compile(applied: Applied) -> CompiledOperator:
     parts = "operator", *applied.parts
+    recompiled.noted(applied.op)
     entry = host.read(*parts)
     if entry is not None and len(entry) == 2:
         known = records.from_label(entry[0].decode())
         if known is not None:
+            log.tell(log.DEBUG, "found on disk: bitcode of operator %s for the CPU",
+                     recompiled.place_of(applied.op.shown))  # fmt: skip
             return CompiledOperator(entry[1], known)
-    made = _compile(applied.op, applied.arguments, applied.result_dtype)
+    with log.making("compiled operator %s (%s) for the CPU",
+                    recompiled.place_of(applied.op.shown), applied.parts[1]):  # fmt: skip
+        made = _compile(applied.op, applied.arguments, applied.result_dtype)
     host.write((records.label(made.result_dtype).encode(), made.bitcode), *parts)
     return made
 

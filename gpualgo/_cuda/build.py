@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._base import records
+from gpualgo._base import log, records
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Computed
 from gpualgo._base.threads import side_by_side
@@ -22,6 +22,7 @@ from gpualgo._cuda import kept, toolchain
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
+from gpualgo._operators import recompiled
 from gpualgo._operators.operator import Operator
 
 
@@ -145,12 +146,24 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     key = _cubin_key(spec, capability)
 
     def make() -> tuple[bytes, str]:
-        return _read_code(key) or _write_code(key, _build(spec, capability))
+        what, arch = spec.expression + _of(spec.op), arch_of(capability)
+        if spec.op is not None:
+            recompiled.noted(spec.op)
+        if (found := _read_code(key)) is not None:
+            log.tell(log.INFO, "found on disk: kernel %s for %s", what, arch)
+            return found
+        with log.making("compiled kernel %s for %s", what, arch):
+            made = _build(spec, capability)
+        return _write_code(key, made)
 
     code = _cubins.made(key, make)
     if _expressions.get(code[1]) is None:
         _expressions.add(code[1], spec.expression)
     return code
+
+
+def _of(op: Operator | None) -> str:
+    return "" if op is None else f" of {recompiled.place_of(op.shown)}"
 
 
 def expression_of(name: str) -> str:
@@ -206,7 +219,10 @@ def operator(
     def make() -> Any:
         from gpualgo._cuda.operator import compile_operator
 
-        return compile_operator(op, arg_dtypes, result_dtype, capability)
+        recompiled.noted(op)
+        place, arch = recompiled.place_of(op.shown), arch_of(capability)
+        with log.making("compiled operator %s for %s", place, arch):
+            return compile_operator(op, arg_dtypes, result_dtype, capability)
 
     made = _operator_irs.made((op.code, arg_dtypes, result_dtype, capability), make)
     if result_dtype is None:  # for the kernel, which asks for this dtype
@@ -251,7 +267,12 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     key = kept.key_of("ltoir", spec.source, spec.expression, arch_of(capability), version)
 
     def make() -> tuple[bytes, str]:
-        return _read_code(key) or _write_code(key, _compile(spec, capability, is_ltoir=True))
+        if (found := _read_code(key)) is not None:
+            log.tell(log.DEBUG, "found on disk: LTO-IR of kernel %s", spec.expression)
+            return found
+        with log.making("compiled kernel %s to LTO-IR", spec.expression):
+            made = _compile(spec, capability, is_ltoir=True)
+        return _write_code(key, made)
 
     return _kernel_irs.made(key, make)
 

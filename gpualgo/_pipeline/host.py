@@ -98,6 +98,20 @@ def _run_on_gpu(
 
     `is_new`: nobody else has the results.
     """
+    from gpualgo._base import log
+
+    way = _staged(problem, arrays, results, op, init, stream, is_new)
+    if log.is_on(log.INFO):
+        given, made = (sum([array.nbytes for array in each]) for each in (arrays, results))
+        text = "staged %s on cuda:%d %s: %d bytes there, %d bytes back"
+        log.tell(log.INFO, text, problem.where, problem.device, way, given, made)
+
+
+def _staged(
+    problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any,
+    is_new: bool,
+) -> str:  # fmt: skip
+    """Run on the problem's device; return by which way."""
     from gpualgo._driver import device as gpu
     from gpualgo._pipeline import host_captured, host_small, host_whole
 
@@ -108,7 +122,7 @@ def _run_on_gpu(
     if is_new and stream is None:
         with gpu.get(device).current():
             if host_small.run(problem, arrays, results, op, init, problem.encode(init)):
-                return
+                return "by a slot"
     if op is not None:
         op = host_captured.on_device(op, device, stream, where)
     with gpu.get(device).current():
@@ -118,8 +132,9 @@ def _run_on_gpu(
         if (None in places or problem.copies_page_locked) and problem.in_blocks(
             arrays, results, op, problem.encode(init), stream, places
         ):
-            return
+            return "by blocks"
         with host_whole.on_device(
             device, stream, arrays, results, where, problem.copies_page_locked, places
         ) as (handle, sources, targets):
             host_whole.queue(problem, handle, sources, targets, op, init)
+        return "whole" if None in places else "where page-locked memory lies"

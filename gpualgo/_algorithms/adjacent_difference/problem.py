@@ -15,11 +15,11 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 
 class AdjacentDifference(Problem):
@@ -68,6 +68,7 @@ class AdjacentDifference(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.adjacent_difference import cpu
+        from gpualgo._pipeline.routines import bytes_of
 
         spread = [np.broadcast_to(array, self.shape) for array in arrays]
         step = cpu.routine(results[0].size, bytes_of(spread, results))

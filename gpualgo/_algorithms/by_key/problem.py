@@ -18,11 +18,11 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs, refusals, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, bytes_of, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 REDUCE, INCLUSIVE, EXCLUSIVE = "reduce", "inclusive", "exclusive"
@@ -156,6 +156,7 @@ class ByKey(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.by_key.cpu_parameters import PIECE
+        from gpualgo._pipeline.routines import bytes_of, compiled
 
         items = math.prod(self.shape)
         work = bytes_of(arrays, results)

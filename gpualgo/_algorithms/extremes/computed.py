@@ -24,11 +24,11 @@ from gpualgo._operators.joint import joint
 from gpualgo._operators.operator import Operator, known
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array
-from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 
 class _Computed(Extremes):

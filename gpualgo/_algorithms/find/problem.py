@@ -10,10 +10,10 @@ from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import View
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.problem import Array
-from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 INDEX, _PLACE = np.dtype(np.int64), np.dtype(np.uint64)
 
@@ -35,6 +35,8 @@ class Counting(Reduction):
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
+        from gpualgo._pipeline.routines import bytes_of
+
         if len(self.axes) < arrays[0].ndim:
             return super().routines(arrays, results, op, init)
         from gpualgo._algorithms.select import cpu
@@ -81,6 +83,8 @@ class Finding(Reduction):
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
+        from gpualgo._pipeline.routines import bytes_of
+
         if len(self.axes) < arrays[0].ndim:
             return super().routines(arrays, results, op, init)
         from gpualgo._algorithms.select import cpu

@@ -21,10 +21,10 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, bytes_of, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.routines import Routine
 
 
 class Rest(NamedTuple):
@@ -133,6 +133,7 @@ class JointHistogram(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.histogram.cpu_parameters import MOST
+        from gpualgo._pipeline.routines import bytes_of, compiled
 
         work = bytes_of(arrays)
         return [compiled("histogram", arrays[0].size, MOST, work)] if arrays[0].size else []

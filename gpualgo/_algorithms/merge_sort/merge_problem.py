@@ -14,10 +14,10 @@ from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, bytes_of, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.routines import Routine
 
 Forms = tuple[Form | None, ...]
 
@@ -90,6 +90,7 @@ class Merge(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.merge_sort.cpu_parameters import PIECE_ITEMS
+        from gpualgo._pipeline.routines import bytes_of, compiled
 
         work = 4 * bytes_of(arrays)
         return [compiled("merge_sort", results[0].size, PIECE_ITEMS, work)]

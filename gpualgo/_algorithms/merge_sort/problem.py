@@ -16,10 +16,10 @@ from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, bytes_of, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.routines import Routine
 
 
 class MergeSort(Problem):
@@ -90,6 +90,7 @@ class MergeSort(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.merge_sort.cpu_parameters import block_items
+        from gpualgo._pipeline.routines import bytes_of, compiled
 
         if self.by_value is not None:
             return self.by_value.routines(arrays, results, None, None)

@@ -18,10 +18,10 @@ from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.routines import Routine
 
 Forms = tuple[Form | None, ...]
 
@@ -98,6 +98,7 @@ class TupleSort(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.radix_sort import cpu
+        from gpualgo._pipeline.routines import bytes_of
 
         length = arrays[0].size if self.axis is None else arrays[0].shape[self.axis]
         return [cpu.routine_of(arrays[0].size, length, bytes_of(arrays, results))]

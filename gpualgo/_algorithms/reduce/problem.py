@@ -15,11 +15,11 @@ from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 
 class Reduction(Problem):

@@ -18,11 +18,11 @@ from gpualgo._operators.joint import without_source
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts
 from gpualgo._pipeline.problem import Array
-from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 
 class StartedReduction(starts.Started, Reduction):
@@ -87,6 +87,7 @@ class StartedReduction(starts.Started, Reduction):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.transform import cpu as elementwise
+        from gpualgo._pipeline.routines import bytes_of
 
         if self.has_no_items:
             return []

@@ -17,11 +17,11 @@ from gpualgo._base import records
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts
 from gpualgo._pipeline.problem import Array
-from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 
 class StartedScan(starts.Started, Scan):
@@ -52,6 +52,7 @@ class StartedScan(starts.Started, Scan):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.transform import cpu as elementwise
+        from gpualgo._pipeline.routines import bytes_of
 
         whole = [np.empty(self.shape, out.dtype) for out in results]
         last = elementwise.routine(whole[0].size, 3 * bytes_of(results))

@@ -17,10 +17,10 @@ from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.routines import Routine
 
 Forms = tuple[Form | None, ...]
 INDEX = np.dtype(np.int64)

@@ -17,10 +17,10 @@ from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
+    from gpualgo._pipeline.routines import Routine
 
 Forms = tuple[Form | None, ...]
 
@@ -67,6 +67,7 @@ class Segmented(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.segments.cpu_parameters import TASK
+        from gpualgo._pipeline.routines import compiled
 
         steps = self.num_items + self.num_segments  # at most, as the offsets have it
         assert self.acc is not None

@@ -16,11 +16,11 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
@@ -170,6 +170,7 @@ class Selection(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.select import cpu
+        from gpualgo._pipeline.routines import bytes_of
 
         items = math.prod(self.shape)
         return [cpu.routine(items, bytes_of(arrays))] if items else []

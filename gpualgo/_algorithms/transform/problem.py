@@ -17,12 +17,12 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs, results
 from gpualgo._pipeline.problem import Array, Problem
 from gpualgo._pipeline.results import Result
-from gpualgo._pipeline.routines import Routine, bytes_of
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.transform.policy import Applied
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
+    from gpualgo._pipeline.routines import Routine
 
 
 MAX_ARRAYS = 16  # that all arguments hold together
@@ -82,6 +82,7 @@ class Transformation(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.transform import cpu
+        from gpualgo._pipeline.routines import bytes_of
 
         size = math.prod(self.shape)
         spread = [np.broadcast_to(a, self.shape) for a in arrays]

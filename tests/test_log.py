@@ -1,0 +1,128 @@
+"""The logger "gpualgo", GPUALGO_LOG, the warning of operators that keep compiling, and NVTX."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import support
+from support import Backend, run_python
+
+import gpualgo as ga
+from gpualgo._base import log, ranges
+from gpualgo._operators import recompiled
+
+SUM = "import numpy as np, gpualgo as ga; ga.default_device('cpu').__enter__()\n"
+
+
+@pytest.fixture
+def told(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[pytest.LogCaptureFixture]:
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    with caplog.at_level(logging.INFO, "gpualgo"):
+        yield caplog
+
+
+def test_what_is_compiled_is_told_once(told: pytest.LogCaptureFixture, backend: Backend) -> None:
+    if support.is_emulated:
+        pytest.skip("the emulated GPU has a compiler of its own")
+    x = backend.to_device(np.arange(100, dtype=np.int32))
+    op = lambda a: a * 3 - 77  # noqa: E731
+    ga.transform(op, x)
+    compiled = [m for m in told.messages if m.startswith("compiled")]
+    assert any("of <lambda>" in m and Path(__file__).name in m for m in compiled)
+    assert any("operator <lambda>" in m for m in compiled)
+    assert any("kernel" in m and "transform" in m and m.endswith(" s") for m in compiled)
+    told.clear()
+    ga.transform(op, x)
+    assert told.messages == []
+
+
+def test_host_arrays_that_travel_are_told(cuda: Backend, told: pytest.LogCaptureFixture) -> None:
+    ga.reduce(np.arange(100, dtype=np.int32))
+    assert any(m.startswith("staged reduce on cuda:0") and "400 bytes there" in m
+               for m in told.messages)  # fmt: skip
+
+
+def test_the_level_of_the_environment(tmp_path: Path) -> None:
+    code = SUM + "print(ga.reduce(np.ones(10), 0.0, lambda a, b: a + b * 1.0))"
+    cache = {"GPUALGO_CACHE_DIR": str(tmp_path)}
+    first, second = (run_python(code, GPUALGO_LOG="info", **cache) for _ in range(2))
+    assert "gpualgo: compiled operator <lambda>" in first.stderr
+    assert "gpualgo: found on disk: CPU kernel" in second.stderr
+    assert "compiled" not in second.stderr
+    quiet = run_python(code + "\nimport sys; print('logging' in sys.modules)", **cache)
+    assert (quiet.stdout.split(), quiet.stderr) == (["10.0", "False"], "")
+    wrong = run_python(code, GPUALGO_LOG="loud")
+    assert wrong.returncode != 0
+    assert "GPUALGO_LOG must be one of" in wrong.stderr
+
+
+def test_an_operator_that_changes_with_each_call_is_told_of_once(
+    told: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recompiled, "MOST_CODES", 3)
+    monkeypatch.setattr(recompiled, "_codes", {})
+    x = np.arange(4)
+
+    def call(which: str) -> None:
+        ga.transform(lambda a: a + len(which), x)
+
+    with ga.default_device("cpu"):
+        for step in (1.5, 2.5, 3.5, 4.5):  # data, which compile nothing
+            ga.transform(lambda a, by=step: a * by, x)
+        assert not [r for r in told.records if r.levelno == logging.WARNING]
+        for n in range(6):
+            call("x" * n)
+    (warned,) = [r.getMessage() for r in told.records if r.levelno == logging.WARNING]
+    assert Path(__file__).name in warned
+    assert "capture what changes as a number" in warned
+
+
+def test_what_fails_is_not_told_as_made(told: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ZeroDivisionError), log.making("compiled %s", "nothing"):
+        raise ZeroDivisionError
+    assert told.messages == []
+
+
+def test_without_a_profiler_functions_are_what_they_were() -> None:
+    def run() -> int:
+        return 5
+
+    assert ranges._nvtx is None
+    assert ranges.each(lambda: "run")(run) is run
+
+
+NVTX = """
+from contextlib import contextmanager
+@contextmanager
+def annotate(message, domain):
+    print("begin", domain, message)
+    yield
+    print("end", domain, message)
+"""
+
+
+@pytest.mark.parametrize("listens", [{"GPUALGO_NVTX": "1"}, {"NVTX_INJECTION64_PATH": "/lib.so"}])
+def test_ranges_where_a_profiler_listens(tmp_path: Path, listens: dict[str, str]) -> None:
+    (tmp_path / "nvtx.py").write_text(NVTX)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{SUM}"
+    code += "x = np.ones(10)\nfor _ in range(2): print(ga.reduce(x))\n"
+    code += "plan = ga.prepare(ga.inclusive_scan, x); plan(x)"
+    done = run_python(code, GPUALGO_CACHE_DIR=str(tmp_path), **listens)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines.count("begin gpualgo reduce") == lines.count("end gpualgo reduce") == 2
+    assert "begin gpualgo plan of inclusive_scan" in lines
+    assert any(line.startswith("begin gpualgo compiled CPU kernel") for line in lines)
+    off = run_python(code, GPUALGO_CACHE_DIR=str(tmp_path), **{**listens, "GPUALGO_NVTX": "0"})
+    assert "begin" not in off.stdout
+
+
+def test_without_the_package_nvtx_nothing_is_said() -> None:
+    code = "import sys; sys.modules['nvtx'] = None\n" + SUM + "print(ga.reduce(np.ones(10)))"
+    assert run_python(code, GPUALGO_NVTX="1").stdout == "10.0\n"
