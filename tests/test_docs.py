@@ -25,7 +25,7 @@ BLOCK = re.compile(
 )
 FENCE = re.compile(r"^ *```(.*)$", re.MULTILINE)
 # Whatever is Python says so, and runs.
-LANGUAGES = {"python", "text", "sh", "c++", "{toctree}", ""}
+LANGUAGES = {"python", "text", "sh", "c++", "yaml", "dockerfile", "{toctree}", ""}
 
 
 BOTH = "xp = np "  # how a page begins whose plain blocks run on either

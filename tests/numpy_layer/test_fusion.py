@@ -109,7 +109,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     fake_driver.stub_kernels(monkeypatch)
     monkeypatch.setattr(build, "result_dtype", RESULT_DTYPE)
     monkeypatch.setitem(view._viewers, Array, Library().view)
-    monkeypatch.setattr(_arguments, "_as_they_are", {Array})
+    monkeypatch.setattr(_arguments, "AS_THEY_ARE", {Array})
     return made
 
 
