@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import tarfile
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -61,6 +62,55 @@ def test_wheel_needs_only_numpy_and_numba(wheel: zipfile.ZipFile) -> None:
     assert metadata["Version"] == ga.__version__
     extras = set(metadata.get_all("Provides-Extra"))
     assert {"cu12", "cu13", "test", "bench", "docs", "demo", "dev"} <= extras
+
+
+REPOSITORY_URL = "https://github.com/gpualgo/gpualgo"
+
+
+def test_urls_and_versions_are_told(wheel: zipfile.ZipFile) -> None:
+    metadata = metadata_of(wheel)
+    urls = dict(url.split(", ", 1) for url in metadata.get_all("Project-URL"))
+    assert {"Homepage", "Documentation", "Repository", "Issues", "Changelog"} <= set(urls)
+    for url in urls.values():
+        assert url.startswith(REPOSITORY_URL)
+        path = re.sub(r"^/(blob|tree)/main/", "", url.removeprefix(REPOSITORY_URL))
+        assert not path or path == "/issues" or (REPOSITORY / path).exists()
+    classifiers = metadata.get_all("Classifier")
+    python = "Programming Language :: Python :: 3"
+    assert {f"{python}.{minor}" for minor in range(10, 14)} <= set(classifiers)
+
+
+def test_every_dependency_has_an_upper_bound(wheel: zipfile.ZipFile) -> None:
+    """But for tools, and what an extra of its own bounds."""
+    tools = re.compile(r"extra == .(dev|bench|docs|test).")
+    for each in metadata_of(wheel).get_all("Requires-Dist"):
+        if not tools.search(each) and not each.startswith("gpualgo"):
+            assert re.search(r"<|==", each.partition(";")[0]), each
+
+
+def test_conda_recipe_and_citation_agree() -> None:
+    recipe = (REPOSITORY / "conda" / "recipe.yaml").read_text()
+    project = (REPOSITORY / "pyproject.toml").read_text()
+    assert f'version: "{ga.__version__}"' in recipe
+    assert f"\nversion: {ga.__version__}\n" in (REPOSITORY / "CITATION.cff").read_text()
+    bounds = re.findall(r"^    - (numpy|numba|numba-cuda|cuda-core|ml_dtypes) (\S+)$", recipe, re.M)
+    assert len(bounds) == 5
+    for name, bound in bounds:
+        assert re.search(rf'"{name}(\[cu13\])?{re.escape(bound)}"', project), (name, bound)
+
+
+def test_source_archive_is_complete(tmp_path: Path) -> None:
+    """The wheel, the tests and the pages can be made from it."""
+    builder = pytest.importorskip("hatchling.builders.sdist").SdistBuilder(str(REPOSITORY))
+    with tarfile.open(next(builder.build(directory=str(tmp_path)))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = ["LICENSE", "README.md", "SECURITY.md", "CITATION.cff", "CHANGELOG.md",
+              "pyproject.toml", "conda/recipe.yaml", ".importlinter"]  # fmt: skip
+    for folder, kind in (("gpualgo", "*.py"), ("cuda_src", "*.cuh"), ("tests", "*.py"),
+                         ("docs", "*.md")):  # fmt: skip
+        found = (REPOSITORY / folder).rglob(kind)
+        wanted += [path.relative_to(REPOSITORY).as_posix() for path in found]
+    assert [name for name in wanted if name not in names] == []
 
 
 def test_readme_has_its_two_commands() -> None:

@@ -166,6 +166,24 @@ def test_on_the_gpu_at_hand(cuda: Backend) -> None:
         assert found.bytes_moved >= found.bytes_read + found.bytes_written
 
 
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_each_input_and_result_is_at_some_step(case: Case, cuda: Backend) -> None:
+    args, options = case.on(cuda).arguments(case.arrays(cuda))
+    told = ga.explain(case.function, *args, **options)
+    request = describe("a test", case.function, args, options)
+    if not told.launches:
+        assert [step.name for step in told.steps if step.is_compiled] == []
+        return
+    given = {each.name for step in told.steps for each in step.memory}
+    inputs = request.problem.inputs
+    read = {inputs[i] for i, view in enumerate(request.views) if view.dtype.itemsize}
+    if not case.reads_last_alone:
+        assert read <= given
+    assert any(name.startswith("out") for name in given)
+    assert told.launches == sum(step.grid is not None for step in told.steps)
+    assert all(step.num_bytes for step in told.steps)
+
+
 def test_captured_arrays(cuda: Backend) -> None:
     table = cuda.to_device(np.arange(8, dtype=np.int32))
     x = cuda.to_device(np.arange(5000, dtype=np.int32))
