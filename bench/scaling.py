@@ -20,9 +20,8 @@ import platform
 import statistics
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,9 @@ from typing import Any
 import numpy as np
 
 import gpualgo as ga
+from bench.scaling_clock import exchange, seconds
 from gpualgo._bench import data
 from gpualgo._bench import environment as machine
-from gpualgo._bench.clocks import _spin
 from gpualgo._bench.support import free_memory, gpu
 
 
@@ -80,7 +79,7 @@ def _cases() -> list[Case]:
         Case("histogram, 65536", "unit", lambda x: ga.histogram(x, 65536, (0, 1)), counts(65536)),
         Case("sort, float32", "floats", lambda x: ga.radix_sort(x), moved(4)),
         Case("sort, uint64", "bits", lambda x: ga.radix_sort(x), moved(8)),
-        Case("argsort, float32", "floats", lambda x: ga.argsort(x), moved(12)),
+        Case("argsort, float32", "floats", lambda x: ga.argsort(x), moved(8)),
         Case("select, half", "floats", lambda x: ga.select(x, _positive),
              lambda g, n: 4 * math.sqrt(n * g) * (g > 1)),
         Case("reduce, max", "unit", lambda x: ga.reduce(x, None, max), words),
@@ -128,104 +127,6 @@ def _shard(made: str, rank: int, n: int) -> Any:
         return data.steps(n, "float32")
 
 
-def _synchronize(count: int) -> None:
-    for number in range(count if gpu() is not None else 0):
-        with gpu().cuda.Device(number):
-            gpu().cuda.Device().synchronize()
-
-
-class _Clock:
-    """Events on the first GPU for which, and which, all others wait."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.own = [self._event(number) for number in range(count)]
-        with gpu().cuda.Device(0):
-            self.start, self.stop = gpu().cuda.Event(), gpu().cuda.Event()
-
-    @staticmethod
-    def _event(number: int) -> Any:
-        with gpu().cuda.Device(number):
-            return gpu().cuda.Event(disable_timing=True)
-
-    def seconds(self, call: Callable[[], Any]) -> float:
-        """Return how long all GPUs take for what a call queues."""
-        _synchronize(self.count)
-        with gpu().cuda.Device(0):
-            _spin()((1,), (1,), (1_000_000,))  # half a millisecond, in which calls are queued
-            self.start.record()
-        for number in range(1, self.count):
-            with gpu().cuda.Device(number):
-                gpu().cuda.get_current_stream().wait_event(self.start)
-        result = call()
-        for number in range(1, self.count):
-            with gpu().cuda.Device(number):
-                self.own[number].record()
-        with gpu().cuda.Device(0):
-            for event in self.own[1:]:
-                gpu().cuda.get_current_stream().wait_event(event)
-            self.stop.record()
-            self.stop.synchronize()
-            found = float(gpu().cuda.get_elapsed_time(self.start, self.stop)) / 1e3
-        del result
-        return found
-
-
-def _seconds(call: Callable[[], Any], count: int, rounds: int) -> list[float]:
-    call()  # compiles
-    if gpu() is None:
-        found = []
-        for _ in range(rounds):
-            start = time.perf_counter()
-            call()
-            found.append(time.perf_counter() - start)
-        return found
-    clock = _Clock(count)
-    return [clock.seconds(call) for _ in range(rounds)]
-
-
-@contextmanager
-def _watched() -> Iterator[dict[str, Any]]:
-    """Count the bytes that peer copies bring to each GPU, and time each of them there."""
-    from gpualgo._driver import peers
-
-    found: dict[str, Any] = {"bytes": defaultdict(int), "events": defaultdict(list)}
-    usual = peers.move
-
-    def move(copy: Any) -> None:
-        (target, source, size), cupy = copy, gpu()
-        if target.device == source.device:
-            usual(copy)
-            return
-        with cupy.cuda.Device(target.device):
-            stream = cupy.cuda.ExternalStream(target.stream, target.device)
-            before, after = cupy.cuda.Event(), cupy.cuda.Event()
-            before.record(stream)
-            usual(copy)
-            after.record(stream)
-        found["bytes"][target.device] += size
-        found["events"][target.device].append((before, after))
-
-    peers.move = move
-    try:
-        yield found
-    finally:
-        peers.move = usual
-
-
-def _exchange(call: Callable[[], Any], count: int, seconds: float) -> tuple[float, int]:
-    """Return the share of copies between GPUs in the time, and the bytes, at the busiest GPU."""
-    with _watched() as found:
-        call()
-        _synchronize(count)
-    cupy = gpu()
-    times = [
-        sum(float(cupy.cuda.get_elapsed_time(*pair)) / 1e3 for pair in pairs)
-        for pairs in found["events"].values()
-    ]
-    return max(times, default=0.0) / seconds, max(found["bytes"].values(), default=0)
-
-
 def _has_room(nbytes: int) -> bool:
     """Return whether the first GPU has room for another copy of all, its result and a sort's."""
     if gpu() is None:
@@ -262,12 +163,12 @@ def measure(case: Case, count: int, per_gpu: int, rounds: int) -> Measured:
     def call() -> Any:
         return case.call(given)
 
-    samples = _seconds(call, count, rounds)
+    samples = seconds(call, count, rounds)
     row = Measured(case.name, count, per_gpu, statistics.median(samples), samples=samples)
     row.checked = _is_right(case, x)
     row.model_bytes = case.arrives(count, per_gpu)
     if gpu() is not None and count > 1:
-        row.exchange_share, row.arrived_bytes = _exchange(call, count, row.seconds)
+        row.exchange_share, row.arrived_bytes = exchange(call, count, row.seconds)
     return row
 
 

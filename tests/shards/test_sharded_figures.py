@@ -1,0 +1,21 @@
+"""Figures of docs/scale.md are those that were stored, with where they are from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support import REPOSITORY
+
+from bench.scaling_table import table
+
+STORED = sorted((REPOSITORY / "bench" / "results" / "scaling").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)
+def test_page_has_the_stored_figures(path: Path) -> None:
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert stored["environment"]["commit"]
+    assert stored["environment"]["date"]
+    assert table(path) in (REPOSITORY / "docs" / "scale.md").read_text(encoding="utf-8")
