@@ -3,6 +3,8 @@
 Kernels are launched in name alone. `install` puts it, and fake GPUs, where the package looks;
 `stub_kernels` lets calls reach their launches without a compiler, and `FakeArray` is an array that
 such calls take: like CuPy's.
+
+One file of more than 300 lines: who needs one of these fakes needs the others.
 """
 
 from __future__ import annotations

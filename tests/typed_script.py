@@ -1,6 +1,8 @@
 """A user's script, read by type checkers and never run: test_types.py says what they must find.
 
 Each line that ends in the comment `error` is wrong and must be reported; no other line may be.
+
+One file of more than 300 lines, as a type checker reads it whole.
 """
 
 from __future__ import annotations

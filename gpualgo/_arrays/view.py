@@ -40,9 +40,8 @@ class View(NamedTuple):
         return self._replace(owner=None)
 
 
-Layout: TypeAlias = tuple[
-    tuple[int, ...], tuple[int, ...], np.dtype[Any], int, Any
-]  # shape, strides, dtype, device, library
+# shape, strides, dtype, device, library
+Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], int, Any]
 layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
 
 
@@ -172,7 +171,7 @@ def _find_viewer(x: Any, where: str) -> Any:
         viewer = _array_interface_view
     elif module is not None or _has_protocol(x) or cls.__name__ in _CARRIERS:
         viewer = import_module(f"gpualgo._arrays.{module or 'protocols'}").viewer_of(x)
-    if cls.__name__ == "LazyArray" and cls.__module__.startswith("gpualgo."):
+    if "gpualgo._lazy.array.LazyArray" in [f"{c.__module__}.{c.__name__}" for c in cls.__mro__]:
         raise TypeError(f"{where} is a lazy array, which has no memory; pass gpualgo.copy(x)")
     if viewer is None:
         raise _not_an_array(x, where)

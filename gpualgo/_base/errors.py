@@ -16,8 +16,13 @@ class CompileError(RuntimeError):
 class Elsewhere(TypeError):
     """An array is of a library whose arrays another layer takes, of which each is many."""
 
-    kind = "an array"
-    module = ""
+    kind = module = page = cure = ""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} is {self.kind}, and this is not among the functions that take one (see "
+            f"{self.page}); pass {self.cure}"
+        )
 
     def call(self, name: str, out: Any, stream: Any, /, *args: Any, **options: Any) -> Any:
         """Return what the function of that name does there, which has neither out nor stream."""
@@ -42,24 +47,12 @@ class Elsewhere(TypeError):
 class OnDask(Elsewhere):
     """A dask array."""
 
-    kind = "a dask array"
-    module = "gpualgo.dask"
-
-    def __init__(self, where: str) -> None:
-        super().__init__(
-            f"{where} is a dask array, and this is not among the functions that take one (see "
-            "gpualgo.dask); pass x.compute() if one machine holds it"
-        )
+    kind, module, page = "a dask array", "gpualgo.dask", "gpualgo.dask"
+    cure = "x.compute() if one machine holds it"
 
 
 class OnShards(Elsewhere):
     """A `gpualgo.ShardedArray`."""
 
-    kind = "a ShardedArray"
-    module = "gpualgo.shards"
-
-    def __init__(self, where: str) -> None:
-        super().__init__(
-            f"{where} is a ShardedArray, and this is not among the functions that take one (see "
-            "docs/scale.md); pass x.gather() if one device holds it"
-        )
+    kind, module, page = "a ShardedArray", "gpualgo.shards", "docs/scale.md"
+    cure = "x.gather() if one device holds it"

@@ -199,12 +199,11 @@ def _template_of(root: Node, num_leaves: int) -> tuple[_Template, list[Any]]:
     def make() -> _Template:
         scope: dict[str, Any] = {}
         exec(text, scope)
-        bind = scope["bind"]
-        code = bind(*captured).__code__.replace(co_filename="<lazy array>")
+        code = scope["bind"](*captured).__code__.replace(co_filename="<lazy array>")
         place = next(filter(_is_given, functions), None)
         if place is not None:  # of which an error shall tell the line
             code = code.replace(co_filename=place.co_filename, co_firstlineno=place.co_firstlineno)
-        return _Template(tuple(functions), bind, code)
+        return _Template(tuple(functions), scope["bind"], code)
 
     return _templates.made((text, *map(id, functions)), make), captured
 

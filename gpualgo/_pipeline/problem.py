@@ -1,4 +1,7 @@
-"""A problem: an algorithm's arguments but for the memory, checked once; what equal calls share."""
+"""A problem: an algorithm's arguments but for the memory, checked once; what equal calls share.
+
+One file of more than 300 lines, as what equal calls share and how it is found are read together.
+"""
 
 from __future__ import annotations
 

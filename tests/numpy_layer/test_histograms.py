@@ -1,4 +1,7 @@
-"""Histograms and counts beside NumPy's."""
+"""Histograms and counts beside NumPy's.
+
+One file of more than 300 lines: each test is of one argument of the same few functions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ufuncs beside NumPy's: called with all that these take, by our kernels and by NumPy's loops."""
+"""Ufuncs beside NumPy's: called with all that these take, by our kernels and by NumPy's loops.
+
+One file of more than 300 lines: each test is of what all ufuncs have in common.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""select and stable_partition against NumPy's indexing with a mask."""
+"""select and stable_partition against NumPy's indexing with a mask.
+
+One file of more than 300 lines: each test is of one promise of the same two functions.
+"""
 
 from __future__ import annotations
 
