@@ -26,24 +26,31 @@ def can_read(places: Sequence[Place], arrays: Sequence[Any]) -> bool:
     )
 
 
+def stream_at(place: Place, library: Any) -> Any:
+    """Return the stream that a library's calls at a place run on; of the CPU there is none."""
+    return None if place.number == CPU else int(gpu_library(library).stream(place.number))
+
+
 @contextmanager
 def reading(places: Sequence[Place], arrays: Sequence[Any], library: Any) -> Iterator[None]:
     """Let places read arrays, which nobody writes to, by what is queued within."""
     from gpualgo._driver import peers
 
-    own = gpu_library(library)
-    streams = [(number, int(own.stream(number))) for number in {p.number for p in places}]
+    streams = [(place.number, stream_at(place, library)) for place in set(places)]
     memories = [memory_of(view_of(x, "an array")) for x in arrays]
-    with peers.reading([(stream, memory) for stream in streams for memory in memories]):
+    with peers.reading([(stream, memory) for stream in set(streams) for memory in memories]):
         yield
 
 
 def as_at(x: Any, place: Place, library: Any) -> Any:
-    """Return an array as a place's own, which reads it where it lies: itself if it lies there."""
-    view = view_of(x, "an array")
-    if view.device == place.number:
+    """Return an array as a place's own, which reads it where it lies, on `stream_at` alone.
+
+    All arrays of a call are of one library so, whichever GPU's they are.
+    """
+    if place.number == CPU:
         return x
-    stream = int(gpu_library(library).stream(place.number))
+    view, stream = view_of(x, "an array"), stream_at(place, library)
+    own = view.device == place.number
     return DeviceArray(
-        view.ptr, view.shape, view.strides, view.dtype, place.number, stream, True, x
+        view.ptr, view.shape, view.strides, view.dtype, place.number, stream, not own, x
     )

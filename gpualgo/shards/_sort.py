@@ -24,7 +24,7 @@ from gpualgo.shards._arguments import (
 )
 from gpualgo.shards._devices import Place, moved_all, on_host
 from gpualgo.shards._moving import Piece, cut, joined
-from gpualgo.shards._reading import as_at, can_read, reading
+from gpualgo.shards._reading import as_at, can_read, reading, stream_at
 from gpualgo.shards._shards import ShardedArray
 
 
@@ -172,7 +172,10 @@ def cut_runs(
     if is_read and can_cut(views):
         with first.running():
             seen = [keys.packed([as_at(x, first, library) for x in own]) for own, _ in runs]
-            found = on_host(run_cuts(seen, ranks, order.descending))
+            result = first.empty((len(ranks), len(runs)), np.dtype(np.int64), library)
+            target, stream = as_at(result, first, library), stream_at(first, library)
+            run_cuts(seen, ranks, order.descending, out=target, stream=stream)
+            found = on_host(result)
     else:
         found = _splitters.cuts(_in_order(keys, runs, order), ranks)
     return np.concatenate([np.zeros((1, len(runs)), np.int64), found, ends[None]])
@@ -250,20 +253,26 @@ def _both(
     """Return two pieces as one at a place; of equal keys those of the first come first."""
     library = keys.first.library
     length = a[0][0].shape[0] + b[0][0].shape[0]
-
-    def room(argument: Argument) -> Any:
-        return argument.packed([place.empty((length,), x.dtype, library) for x in argument.arrays])
+    whole = [
+        [place.empty((length,), x.dtype, library) for x in argument.arrays]
+        for argument in (keys, values)
+        if argument is not None
+    ]
 
     def seen(argument: Argument, parts: list[Any]) -> Any:
         return argument.packed([as_at(x, place, library) for x in parts])
 
     first, second = seen(keys, a[0]), seen(keys, b[0])
+    options: dict[str, Any] = {
+        "descending": order.descending, "stream": stream_at(place, library)
+    }  # fmt: skip
     if values is None:
-        found = ga.merge(first, second, descending=order.descending, out=room(keys))
-        return leaves_of(found)[0], []
+        ga.merge(first, second, out=seen(keys, whole[0]), **options)
+        return whole[0], []
     beside = {"a_values": seen(values, a[1]), "b_values": seen(values, b[1])}
-    room_of = room(keys), room(values)
-    return _apart(ga.merge(first, second, **beside, descending=order.descending, out=room_of))
+    out = seen(keys, whole[0]), seen(values, whole[1])
+    ga.merge(first, second, out=out, **beside, **options)
+    return whole[0], whole[1]
 
 
 def _apart(found: Any) -> Piece:

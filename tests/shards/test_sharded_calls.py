@@ -78,21 +78,16 @@ def test_both_gpus_work_before_anything_is_exchanged(fake: FakeDriver) -> None:
     assert names.count("cuMemcpyPeerAsync") == 1
 
 
-def halves(runs: Any, ranks: list[int], descending: Any) -> np.ndarray[Any, Any]:
-    """Return where runs of equal length are cut if each has half of either side."""
-    assert ranks == [N // 2]
-    return np.full((1, len(runs)), N // 4)
-
-
 def test_sorts_read_the_runs_of_others_where_they_lie(
     fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is copied between GPUs; each reads behind the other's sort, and writes its own."""
-    monkeypatch.setattr(_sort, "run_cuts", halves)
+    monkeypatch.setattr(_sort, "on_host", lambda cuts: np.full(cuts.shape, N // 4))
     keys, values = on_two(np.zeros(N, np.int32)), on_two(np.zeros(N, np.float64))
     where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))
-    assert where[:2] == [0, 1]
-    assert where[-1] == 1
+    assert where[:3] == [0, 1, 0]  # sorts, cuts
+    assert sorted(where[3:]) == where[3:]  # merges
+    assert set(where[3:]) == {0, 1}
     assert [shard.device for shard in found.shards] == [0, 1]
     assert [shard.shape for shard in moved.shards] == [(500,), (500,)]
     assert not fake.named("cuMemcpyPeerAsync", "cuStreamSynchronize")

@@ -71,7 +71,10 @@ def can_cut(runs: Sequence[Sequence[View]]) -> bool:
     )
 
 
-def run_cuts(runs: Sequence[Any], ranks: Sequence[int], descending: Any) -> Any:
+def run_cuts(
+    runs: Sequence[Any], ranks: Sequence[int], descending: Any, *, out: Any = None,
+    stream: Any = None,
+) -> Any:  # fmt: skip
     """Return where sorted runs of one GPU are cut: int64 of shape (ranks, runs), on that GPU.
 
     Parameters
@@ -82,6 +85,8 @@ def run_cuts(runs: Sequence[Any], ranks: Sequence[int], descending: Any) -> Any:
         Fewer than there are runs: how many elements of all runs come before the cuts.
     descending : bool, or tuple of bools
         As of the sort.
+    out, stream
+        As of `merge`.
 
     Notes
     -----
@@ -93,4 +98,4 @@ def run_cuts(runs: Sequence[Any], ranks: Sequence[int], descending: Any) -> Any:
     form = found[0][1]
     rest = plain_ways(descending, form, None, WHERE), form, len(runs), tuple(map(int, ranks))
     problem = problem_of(RunCuts, views, None, None, rest, WHERE, 0)
-    return run(problem, views, None, None, None, None)
+    return run(problem, views, None, None, out, stream)
