@@ -17,12 +17,14 @@
 
 namespace gpualgo {
 
+inline constexpr int max_cut_ranks = 64;
+
 template <int key_leaves, int runs>
 struct RunCutsParams {
   const unsigned char* keys[runs][key_leaves];
   int64* cuts;  // of each rank one for each run
   int64 lengths[runs];
-  int64 ranks[runs];
+  int64 ranks[max_cut_ranks];
 };
 
 template <int block_threads_, int samples_, int shared_bytes_, bool overlaps_>

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -27,13 +27,14 @@ class Memory(NamedTuple):
 
 
 _opened: set[tuple[int, int]] = set()
+_beside: dict[int, int] = {}  # streams, by their GPUs
 _lock = threading.Lock()
 
 
 @forks.in_child
 def _forget() -> None:
-    global _opened, _lock
-    _opened, _lock = set(), threading.Lock()
+    global _opened, _beside, _lock
+    _opened, _beside, _lock = set(), {}, threading.Lock()
 
 
 def open_both(a: int, b: int) -> None:
@@ -195,6 +196,59 @@ def reading(reads: Sequence[Read]) -> Iterator[None]:
     finally:
         _wait(behind)
         _use([memory for _, memory in reads])
+
+
+@contextmanager
+def copying(groups: Sequence[Sequence[Copy]]) -> Iterator[Callable[[int], None]]:
+    """Queue copies beside what else their GPUs do, and give what lets targets wait for a group.
+
+    The copies to a GPU run on a stream for them alone, one after another, after what the streams of
+    targets and sources have queued so far; these streams do not wait for the last of them before
+    the end. Nobody writes to sources meanwhile, and a target is used once its group was waited for.
+    """
+    before: dict[Stream, list[Stream]] = {}
+    behind: dict[Stream, list[Stream]] = {}
+    for copy in (copy for group in groups for copy in group):
+        beside = copy.target.device, _stream_for_copies(copy.target.device)
+        for stream in map(_stream_of, copy[:2]):
+            _add(before, beside, stream)
+            _add(behind, stream, beside)
+    arrived: list[dict[Stream, Any]] = []
+
+    def wait(number: int) -> None:
+        for (device, stream), event in arrived[number].items():
+            with gpu.get(device).current():
+                check(driver.api().cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
+
+    try:
+        _wait(before)
+        for group in groups:
+            for target, source, size in group:
+                own = _stream_for_copies(target.device)
+                move(Copy(target._replace(stream=own), source, size))
+            arrived.append({
+                stream: _after((stream[0], _stream_for_copies(stream[0])))
+                for stream in {_stream_of(target) for target, *_ in group}
+            })  # fmt: skip
+        yield wait
+    finally:
+        _wait(behind)
+        for event in (event for events in arrived for event in events.values()):
+            check(driver.api().cuEventDestroy(event), "cuEventDestroy")
+        _use([source for group in groups for _, source, _ in group])
+
+
+def _stream_for_copies(device: int) -> int:
+    """Return a stream of a GPU that waits for none of the others by itself."""
+    found = _beside.get(device)
+    if found is None:
+        with _lock:
+            found = _beside.get(device)
+            if found is None:
+                with gpu.get(device).outside_capture():
+                    made = driver.api().cuStreamCreate(1)  # CU_STREAM_NON_BLOCKING
+                found = _beside[device] = int(check(made, "cuStreamCreate"))
+    return found
 
 
 def _use(memories: Sequence[Memory]) -> None:

@@ -13,10 +13,10 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
 from gpualgo.shards._arguments import Argument, asked, built, on_each, refuse, taken
+from gpualgo.shards._merging import exchanged
 from gpualgo.shards._moving import Piece, joined
 from gpualgo.shards._select import counted
 from gpualgo.shards._shards import ShardedArray
-from gpualgo.shards._sort import exchanged
 from gpualgo.shards._splitters import Runs, cuts
 
 _WHERE = "reduce_by_key"

@@ -6,8 +6,8 @@ import contextlib
 import math
 import operator
 import re
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,6 @@ class Place:
     def moved(self, x: Any, library: Any) -> Any:
         """Return an array here with the elements of another: that itself where it lies here."""
         return moved_all([(self, x)], library)[0]
-
-    def moved_each(self, arrays: Sequence[Any], library: Any) -> list[Any]:
-        """Return the same of several arrays."""
-        return moved_all([(self, x) for x in arrays], library)
 
     def __repr__(self) -> str:
         return self.name
@@ -123,6 +119,26 @@ def moved_all(
         found.append(x)
     write_all(writes, are_ours)
     return found
+
+
+@contextmanager
+def copying(groups: Sequence[Sequence[tuple[Any, Any]]]) -> Iterator[Callable[[int], None]]:
+    """Copy arrays of GPUs into others, both without gaps, group by group and beside what else runs.
+
+    Gives what has to be called, with a group's number, before its targets are used; nobody waits.
+    """
+    pairs = [[pair for pair in group if 0 not in tuple(pair[0].shape)] for group in groups]
+    if not any(pairs):
+        yield lambda number: None
+        return
+    from gpualgo._driver import peers
+
+    copies = [
+        [_copy(view_of(into, "an array"), view_of(x, "an array")) for into, x in group]
+        for group in pairs
+    ]
+    with peers.copying(copies) as wait:
+        yield wait
 
 
 def _copy(into: View, view: View) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -22,7 +21,8 @@ from gpualgo.shards._arguments import (
     refuse,
     taken,
 )
-from gpualgo.shards._devices import Place, moved_all, on_host
+from gpualgo.shards._devices import Place, on_host
+from gpualgo.shards._merging import arriving, chunk_ends, exchanged, merge_into, room_at
 from gpualgo.shards._moving import Piece, cut, joined
 from gpualgo.shards._reading import as_at, can_read, reading, stream_at
 from gpualgo.shards._shards import ShardedArray
@@ -62,12 +62,12 @@ def radix_sort(
 
     Notes
     -----
-    Each device sorts its shard. Samples of all runs tell where each has to be cut, by a kernel that
-    reads them where they lie and is waited for. Each device then merges the pieces that belong to
-    it, pair by pair, the first time from where they lie: an element is read and written log2 P
-    times. Where GPUs cannot read each other's memory the host finds the cuts, in four rounds for
-    2^31 keys, and pieces are copied before; so they are with bits, and sorted once more instead.
-    Each device needs room for what it sorts three times.
+    Each device sorts its shard. Samples of all runs tell where each has to be cut: by a kernel that
+    reads them where they lie and is waited for, or by the host in four rounds for 2^31 keys, where
+    GPUs cannot read each other's memory. Pieces go to the devices that they belong to and are
+    merged there pair by pair, in chunks, of which one arrives while another is merged: an element
+    is read and written log2 P times more. With bits they are sorted once more instead. Each device
+    needs room for what it sorts three times.
     """
     return _sort("radix_sort", keys, values, Order(descending, (begin_bit, end_bit)), axis)
 
@@ -130,21 +130,49 @@ def _sort(where: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
 
 
 def long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
-    """Return what each device has of the sorted row."""
+    """Return what each device has of the sorted row.
+
+    It is made chunk by chunk: the pieces of the next arrive while those of one are merged.
+    """
     runs = sorted_runs(keys, values, order)
     if len(runs) == 1:
         return runs
-    arrays = [x for parts in runs for part in parts for x in part]
-    is_read = order.is_whole and can_read(keys.places, arrays)
-    library = keys.first.library
-    with reading(keys.places, arrays, library) if is_read else nullcontext():
-        borders = cut_runs(keys, runs, order, list(accumulate(keys.first.lengths))[:-1], is_read)
-        arrived = (pieces_of if is_read else exchanged)(keys, runs, borders)
-        runs.clear()
+    if not order.is_whole:
+        borders = cut_runs(keys, runs, order, list(accumulate(keys.first.lengths))[:-1])
+        pieces = exchanged(keys, runs, borders)
         return on_each(
             keys.places, keys.seats,
-            lambda seat: _merged(arrived[seat], keys, values, order, keys.places[seat]),
+            lambda seat: _sorted_again(pieces[seat], keys, values, order, keys.places[seat]),
         )  # fmt: skip
+    ends, starts = chunk_ends(keys, values), keys.first.starts
+    borders = cut_runs(keys, runs, order, ends[:-1])
+    room = on_each(keys.places, keys.seats, lambda seat: room_at(keys, values, seat))
+    chunks = len(ends) // len(runs)
+    with arriving(keys, runs, borders) as (pieces, wait):
+        for chunk in range(chunks):
+            wait(chunk)
+
+            def merged(seat: int, chunk: int = chunk) -> None:
+                row = seat * chunks + chunk
+                low = ends[row - 1] - starts[seat] if chunk else 0
+                own, more = room[seat]
+                high = ends[row] - starts[seat]
+                target = [[cut(x, 0, low, high) for x in part] for part in (own, more)]
+                merge_into((target[0], target[1]), pieces[row], keys, values, order.descending)
+
+            on_each(keys.places, keys.seats, merged)
+    return room
+
+
+def _sorted_again(
+    pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Place
+) -> Piece:
+    """Return pieces as one, by another sort: merges know no bits."""
+    own, more = joined(pieces, place, keys.first.library)
+    if values is None:
+        return leaves_of(ga.radix_sort(keys.packed(own), **order.options))[0], []
+    found = ga.radix_sort(keys.packed(own), values.packed(more), **order.options)
+    return leaves_of(found[0])[0], leaves_of(found[1])[0]
 
 
 def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
@@ -160,25 +188,33 @@ def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[P
 
 
 def cut_runs(
-    keys: Argument, runs: list[Piece], order: Order, ranks: list[int], is_read: bool = False
+    keys: Argument, runs: list[Piece], order: Order, ranks: list[int]
 ) -> np.ndarray[Any, Any]:
-    """Return where runs are cut: a row for each border between devices, with both ends.
+    """Return where runs are cut: a row for each rank, between both ends.
 
-    `is_read`: the first device reads all runs where they lie.
+    By a kernel of the first device where that reads all runs where they lie; else by the host.
     """
     ends = np.array([own[0].shape[0] for own, _ in runs], np.int64)
-    first, library = keys.places[0], keys.first.library
+    arrays = [x for own, _ in runs for x in own]
     views = [[view_of(x, "a run") for x in own] for own, _ in runs]
-    if is_read and can_cut(views):
-        with first.running():
-            seen = [keys.packed([as_at(x, first, library) for x in own]) for own, _ in runs]
-            result = first.empty((len(ranks), len(runs)), np.dtype(np.int64), library)
-            target, stream = as_at(result, first, library), stream_at(first, library)
-            run_cuts(seen, ranks, order.descending, out=target, stream=stream)
-            found = on_host(result)
+    first = keys.places[:1]
+    if order.is_whole and can_cut(views, len(ranks)) and can_read(first, arrays):
+        with reading(first, arrays, keys.first.library), first[0].running():
+            found = _cut_there(keys, runs, order, ranks)
     else:
         found = _splitters.cuts(_in_order(keys, runs, order), ranks)
     return np.concatenate([np.zeros((1, len(runs)), np.int64), found, ends[None]])
+
+
+def _cut_there(
+    keys: Argument, runs: list[Piece], order: Order, ranks: list[int]
+) -> np.ndarray[Any, Any]:
+    place, library = keys.places[0], keys.first.library
+    seen = [keys.packed([as_at(x, place, library) for x in own]) for own, _ in runs]
+    result = place.empty((len(ranks), len(runs)), np.dtype(np.int64), library)
+    target, stream = as_at(result, place, library), stream_at(place, library)
+    run_cuts(seen, ranks, order.descending, out=target, stream=stream)
+    return on_host(result)
 
 
 def _in_order(keys: Argument, runs: list[Piece], order: Order) -> _splitters.Runs:
@@ -189,91 +225,3 @@ def _in_order(keys: Argument, runs: list[Piece], order: Order) -> _splitters.Run
     begin, end = order.bits
     bits = (0, None) if order.is_whole else (int(begin), None if end is None else int(end))
     return _splitters.Runs(keys._replace(arrays=tuple(arrays)), order.descending, bits)
-
-
-def pieces_of(
-    keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]
-) -> list[list[Piece]]:
-    """Return what each device needs of the runs, in their order, where it lies."""
-
-    def piece(seat: int, source: int) -> Piece:
-        begin, end = (int(row[source]) for row in borders[seat : seat + 2])
-        own, more = ([cut(x, 0, begin, end) for x in part] for part in runs[source])
-        return own, more
-
-    return [[piece(seat, source) for source in keys.seats] for seat in keys.seats]
-
-
-def exchanged(
-    keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]
-) -> list[list[Piece]]:
-    """Return the same, copied to each device where they lie elsewhere.
-
-    Every device takes from those behind it first, so that no other is asked by all at once.
-    """
-    count, pieces = len(runs), pieces_of(keys, runs, borders)
-    wanted = [(seat, (seat + step) % count) for step in range(count) for seat in keys.seats]
-    moves = [
-        (keys.places[seat], x) for seat, source in wanted for part in pieces[seat][source]
-        for x in part
-    ]  # fmt: skip
-    moved = iter(moved_all(moves, keys.first.library, are_ours=True))
-    for seat, source in wanted:
-        own, more = pieces[seat][source]
-        pieces[seat][source] = [next(moved) for _ in own], [next(moved) for _ in more]
-    return pieces
-
-
-def _merged(
-    pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Place
-) -> Piece:
-    """Return pieces, of the runs in order and wherever they lie, as one at a place."""
-    pieces = [piece for piece in pieces if piece[0][0].shape[0]] or pieces[:1]
-    library = keys.first.library
-    if not order.is_whole:
-        whole = joined(pieces, place, library)
-        moved = None if values is None else values.packed(whole[1])
-        found = ga.radix_sort(keys.packed(whole[0]), moved, **order.options)
-        return (leaves_of(found)[0], []) if moved is None else _apart(found)
-    if len(pieces) == 1:
-        own, more = (place.moved_each(part, library) for part in pieces[0])
-        return own, more
-    while len(pieces) > 1:
-        pairs = [
-            _both(pieces[i], pieces[i + 1], keys, values, order, place)
-            for i in range(0, len(pieces) - 1, 2)
-        ]
-        pieces = pairs + pieces[2 * len(pairs) :]
-    return pieces[0]
-
-
-def _both(
-    a: Piece, b: Piece, keys: Argument, values: Argument | None, order: Order, place: Place
-) -> Piece:
-    """Return two pieces as one at a place; of equal keys those of the first come first."""
-    library = keys.first.library
-    length = a[0][0].shape[0] + b[0][0].shape[0]
-    whole = [
-        [place.empty((length,), x.dtype, library) for x in argument.arrays]
-        for argument in (keys, values)
-        if argument is not None
-    ]
-
-    def seen(argument: Argument, parts: list[Any]) -> Any:
-        return argument.packed([as_at(x, place, library) for x in parts])
-
-    first, second = seen(keys, a[0]), seen(keys, b[0])
-    options: dict[str, Any] = {
-        "descending": order.descending, "stream": stream_at(place, library)
-    }  # fmt: skip
-    if values is None:
-        ga.merge(first, second, out=seen(keys, whole[0]), **options)
-        return whole[0], []
-    beside = {"a_values": seen(values, a[1]), "b_values": seen(values, b[1])}
-    out = seen(keys, whole[0]), seen(values, whole[1])
-    ga.merge(first, second, out=out, **beside, **options)
-    return whole[0], whole[1]
-
-
-def _apart(found: Any) -> Piece:
-    return leaves_of(found[0])[0], leaves_of(found[1])[0]

@@ -14,7 +14,7 @@ from sharded import leaves
 
 import gpualgo as ga
 from gpualgo._driver import addresses, driver, peers
-from gpualgo.shards import _sort
+from gpualgo.shards import _merging, _sort
 
 N = 1000
 WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH")
@@ -78,28 +78,41 @@ def test_both_gpus_work_before_anything_is_exchanged(fake: FakeDriver) -> None:
     assert names.count("cuMemcpyPeerAsync") == 1
 
 
-def test_sorts_read_the_runs_of_others_where_they_lie(
+def test_sorts_merge_what_has_arrived_while_more_arrives(
     fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is copied between GPUs; each reads behind the other's sort, and writes its own."""
-    monkeypatch.setattr(_sort, "on_host", lambda cuts: np.full(cuts.shape, N // 4))
-    keys, values = on_two(np.zeros(N, np.int32)), on_two(np.zeros(N, np.float64))
+    """The host waits for one kernel's cuts; copies run on streams of their own, before merges."""
+    monkeypatch.setattr(
+        _sort, "on_host", lambda cuts: np.array([[125, 125], [250, 250], [400, 350]])
+    )
+    monkeypatch.setattr(_merging, "CHUNK_BYTES", (4 + 8) * 125)
+    keys, values = on_two(np.zeros(N, np.int32)), on_two(np.zeros(N))
     where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))
     assert where[:3] == [0, 1, 0]  # sorts, cuts
-    assert sorted(where[3:]) == where[3:]  # merges
-    assert set(where[3:]) == {0, 1}
+    assert set(where[3:7]) == {0, 1}  # merges of the first chunk
     assert [shard.device for shard in found.shards] == [0, 1]
     assert [shard.shape for shard in moved.shards] == [(500,), (500,)]
-    assert not fake.named("cuMemcpyPeerAsync", "cuStreamSynchronize")
-    names = [call[0] for call in fake.named("cuLaunchKernelEx", "cuStreamWaitEvent")]
+    copies = fake.named("cuMemcpyPeerAsync")
+    lengths = 125, 125, 150, 100  # into the first GPU, and into the second
+    assert sorted(call[5] for call in copies) == sorted(k * n for k in (4, 8) for n in lengths)
+    streams = {call[6] for call in copies}
+    assert len(streams) == 2
+    assert not streams & {0, 1, 2}
+    names = [
+        call[0]
+        for call in fake.named("cuLaunchKernelEx", "cuMemcpyPeerAsync", "cuStreamWaitEvent", *WAITS)
+    ]
+    assert not set(names) & set(WAITS)
     launches = [i for i, name in enumerate(names) if name == "cuLaunchKernelEx"]
-    assert launches[2] - launches[1] > 2  # each waits for the other's sort, and merges
-    assert len(names) - launches[-1] > 2  # and for the other's merge, before memory is lent again
+    last_copy = max(i for i, name in enumerate(names) if name == "cuMemcpyPeerAsync")
+    assert launches[2] < last_copy < launches[3]
+    assert names[launches[3] - 2 : launches[3]] == 2 * ["cuStreamWaitEvent"]  # of both GPUs
+    assert "cuStreamWaitEvent" in names[launches[-1] :]  # before memory is lent again
 
 
 @pytest.mark.parametrize(("reason", "dtype"), [("are_peers", "int16"), ("is_open", "uint32")])
-def test_sorts_move_each_element_once(fake: FakeDriver, reason: str, dtype: str) -> None:
-    """Where GPUs cannot read it, in one copy for each pair; the host waits for splitters."""
+def test_the_host_cuts_where_gpus_cannot_read(fake: FakeDriver, reason: str, dtype: str) -> None:
+    """What is on the wrong GPU moves in one copy for each pair; the host waits for splitters."""
     setattr(fake, reason, False)
     keys, values = on_two(np.zeros(N, dtype)), on_two(np.zeros(N))
     where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))

@@ -10,7 +10,7 @@ from sharded import COUNTS, affine, check, cut, last
 from support import Backend, scaled
 
 import gpualgo as ga
-from gpualgo.shards import _splitters
+from gpualgo.shards import _merging, _splitters
 
 RNG = np.random.default_rng(5)
 CUTS = scaled(COUNTS, emulated=(3,))
@@ -19,7 +19,8 @@ LENGTHS = scaled((0, 1, 2, 7, 2500), emulated=(2, 600))
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let arrays of tests be so long that samples decide, in several rounds."""
+    """Let arrays of tests be so long that samples decide, in several rounds, and in chunks."""
+    monkeypatch.setattr(_merging, "CHUNK_BYTES", 1 << 10)
     monkeypatch.setattr(_splitters, "FEW", 16)
     monkeypatch.setattr(_splitters, "SAMPLES", 32)
 

@@ -7,6 +7,8 @@ from functools import cache
 from gpualgo._cuda.layout import DIVISOR
 from gpualgo._cuda.parameters import I64, POINTER, Parameters
 
+MAX_RANKS = 64  # by which runs are cut at once (merge_sort/cuts.cuh)
+
 
 @cache
 def sort_tiles(leaves: int, values: int) -> Parameters:
@@ -36,5 +38,5 @@ def run_cuts(leaves: int, runs: int) -> Parameters:
     """Return RunCutsParams of so many runs of keys with so many leaves."""
     return Parameters(
         "RunCutsParams",
-        keys=POINTER[leaves][runs], cuts=POINTER, lengths=I64[runs], ranks=I64[runs],
+        keys=POINTER[leaves][runs], cuts=POINTER, lengths=I64[runs], ranks=I64[MAX_RANKS],
     )  # fmt: skip

@@ -25,7 +25,7 @@ VALUE_THREADS = 512  # of a block that sorts keys with values, at most
 # so much shared memory at most, which need no attribute of a kernel.
 CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 512, 2048, 40 << 10
 MAX_RUNS = 16
-MAX_PARAMETERS = 3500  # bytes of pointers, of the 4096 that kernels take
+MAX_PARAMETERS = 3300  # bytes of pointers, of the 4096 that kernels take
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort import policy
+from gpualgo._algorithms.merge_sort import parameters, policy
 from gpualgo._algorithms.merge_sort.comparison import comparison_of, plain_ways
 from gpualgo._arrays.view import View, is_contiguous
 from gpualgo._operators.operator import Operator
@@ -50,7 +50,7 @@ class RunCuts(Problem):
 
         found, at = gpu.get(self.device), Places(len(views), len(targets))
         spec = policy.run_cuts(self.order, self.num_runs, found.may_overlap)
-        unused = [0] * (self.num_runs - len(self.ranks))
+        unused = [0] * (parameters.MAX_RANKS - len(self.ranks))
         packed = spec.parameters.pack(lengths=self.lengths, ranks=[*self.ranks, *unused])
         places = [at.source(i) for i in range(len(views))]
         count = self.num_keys
@@ -64,9 +64,10 @@ class RunCuts(Problem):
         return Plan(self.device, [launch])
 
 
-def can_cut(runs: Sequence[Sequence[View]]) -> bool:
-    """Return whether a kernel cuts these runs, of each its arrays."""
-    return policy.can_cut(len(runs[0]), len(runs)) and all(
+def can_cut(runs: Sequence[Sequence[View]], num_ranks: int) -> bool:
+    """Return whether a kernel cuts these runs, of each its arrays, at so many ranks."""
+    fits = policy.can_cut(len(runs[0]), len(runs)) and num_ranks <= parameters.MAX_RANKS
+    return fits and all(
         len(view.shape) == 1 and is_contiguous(view) for own in runs for view in own
     )
 
@@ -82,7 +83,7 @@ def run_cuts(
     runs : sequence of arrays, or of tuples of arrays
         Each in order by value, as `merge_sort` leaves it; one of 16 at most may be empty, or all.
     ranks : sequence of int
-        Fewer than there are runs: how many elements of all runs come before the cuts.
+        At most 64: how many elements of all runs come before the cuts.
     descending : bool, or tuple of bools
         As of the sort.
     out, stream
