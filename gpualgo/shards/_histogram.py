@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.scalars import is_scalar
+from gpualgo._arrays.view import view_of
+from gpualgo._base.records import MAX_FIELDS
+from gpualgo._lazy.kept import Kept
 from gpualgo._pipeline import checks
 from gpualgo.shards._arguments import (
     Argument,
@@ -20,7 +24,8 @@ from gpualgo.shards._arguments import (
     stacked,
     taken,
 )
-from gpualgo.shards._devices import all_on_host, on_host
+from gpualgo.shards._devices import Place, all_on_host, on_host
+from gpualgo.shards._reading import as_at, can_read, reading, stream_at
 
 _WHERE = "histogram"
 
@@ -64,9 +69,29 @@ def histogram(
         return built(parts, places, first.axis - sum(a < first.axis for a in axes))
     if len(parts) == 1:
         return parts[0]
+    if len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
+        return _sum_there(parts, places[0], first.library, found)
     with places[0].running():
         whole = stacked(parts, places[0], first.library)
         return ga.reduce(whole, None, operator.add, axis=0, dtype=found)
+
+
+def _sum_there(parts: list[Any], place: Place, library: Any, dtype: Any) -> Any:
+    """Return the sum of all counters, which a kernel at a place reads where they lie."""
+    stream = stream_at(place, library)
+    with reading([place], parts, library), place.running():
+        target = place.empty(view_of(parts[0], "counters").shape, dtype, library)
+        seen = tuple(as_at(part, place, library) for part in parts)
+        ga.copy(_summed(seen, _WHERE, dtype), out=as_at(target, place, library), stream=stream)
+    return target
+
+
+def _sum_of(*given: Any) -> Any:
+    *parts, dtype = given
+    return functools.reduce(lambda a, b: ga.lazy.transform(operator.add, a, b, dtype=dtype), parts)
+
+
+_summed = Kept(_sum_of)
 
 
 def _weights(weights: Any, source: Argument) -> Argument:

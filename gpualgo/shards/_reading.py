@@ -1,4 +1,4 @@
-"""Arrays of other GPUs that kernels read where they lie, instead of copies of them."""
+"""Arrays of other GPUs that kernels read or write where they lie, instead of copies of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpualgo.shards._devices import Place, gpu_library, memory_of
 
 
 def can_read(places: Sequence[Place], arrays: Sequence[Any]) -> bool:
-    """Return whether all places are GPUs that can read all arrays."""
+    """Return whether all places are GPUs that can read, and write, all arrays."""
     if any(place.number == CPU for place in places):
         return False
     from gpualgo._driver import peers
@@ -33,7 +33,11 @@ def stream_at(place: Place, library: Any) -> Any:
 
 @contextmanager
 def reading(places: Sequence[Place], arrays: Sequence[Any], library: Any) -> Iterator[None]:
-    """Let places read arrays, which nobody writes to, by what is queued within."""
+    """Let places read arrays, which nobody else writes to, by what is queued within; or write them.
+
+    They do so behind what the arrays' own streams have queued by now, and what these queue after
+    the end comes behind that.
+    """
     from gpualgo._driver import peers
 
     streams = [(place.number, stream_at(place, library)) for place in set(places)]
@@ -50,7 +54,6 @@ def as_at(x: Any, place: Place, library: Any) -> Any:
     if place.number == CPU:
         return x
     view, stream = view_of(x, "an array"), stream_at(place, library)
-    own = view.device == place.number
     return DeviceArray(
-        view.ptr, view.shape, view.strides, view.dtype, place.number, stream, not own, x
+        view.ptr, view.shape, view.strides, view.dtype, place.number, stream, view.readonly, x
     )

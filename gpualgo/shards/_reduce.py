@@ -19,6 +19,8 @@ from gpualgo.shards._arguments import (
     taken,
     together,
 )
+from gpualgo.shards._devices import Place
+from gpualgo.shards._reading import as_at, can_read, reading, stream_at
 
 _WHERE = "reduce"
 
@@ -62,14 +64,46 @@ def reduce(
     acc = source.packed(dtypes)
     late = () if commutes(op) else tuple(a for a in axes if a < first.axis)
     early = tuple(a for a in axes if a not in late)
-    parts = aggregates(source, full, op, early, dtypes)
+    whole = aggregates_at(place, source, full, op, early, dtypes)
     rest = tuple(a - sum(b < a for b in early) for a in late)
     with place.running():
-        x = source.packed(together(parts, place, first.library))
+        x = source.packed(whole)
         found = ga.reduce(x, None if rest else init, op, axis=0, dtype=acc)
         if rest:
             found = ga.reduce(found, init, op, axis=rest, dtype=acc)
     return kept_axes(found, axes, first.shape) if keepdims else found
+
+
+def aggregates_at(
+    place: Place, source: Argument, seats: list[int], op: Any, axes: tuple[int, ...],
+    dtypes: Dtypes,
+) -> list[Any]:  # fmt: skip
+    """Return what shards come to along axes, one after another at a place.
+
+    Each device writes its own there, where it reaches that; else they are copied.
+    """
+    first, library, acc = source.first, source.first.library, source.packed(dtypes)
+    others = [source.places[seat] for seat in seats]
+    shape = (len(seats), *(n for a, n in enumerate(first.shape) if a not in axes))
+    whole = [place.empty(shape, dtype, library) for dtype in dtypes]
+    if not can_read(others, whole):
+        return together(aggregates(source, seats, op, axes, dtypes), place, library)
+
+    def written(seat: int) -> None:
+        own = source.places[seat]
+        x, out = (
+            source.packed([as_at(part, own, library) for part in parts])
+            for parts in (
+                [x.shards[seat] for x in source.arrays],
+                [x[seats.index(seat)] for x in whole],
+            )
+        )
+        stream = stream_at(own, library)
+        ga.reduce(x, None, op, axis=axes, dtype=acc, out=out, stream=stream)
+
+    with reading(others, whole, library):
+        on_each(source.places, seats, written)
+    return whole
 
 
 def aggregates(

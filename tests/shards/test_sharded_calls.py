@@ -68,14 +68,25 @@ def test_calls_that_nobody_waits_for(fake: FakeDriver, name: str) -> None:
         assert [part.device for part in leaves(result)] == devices
 
 
-def test_both_gpus_work_before_anything_is_exchanged(fake: FakeDriver) -> None:
-    x = on_two(np.ones(N, np.float32))
-    launched(fake, lambda: ga.reduce(x))
-    names = [
-        call[0] for call in fake.named("cuLaunchKernelEx", "cuLaunchKernel", "cuMemcpyPeerAsync")
-    ]
-    assert [name for name in names if "Launch" in name] == names[:2] + names[3:]
-    assert names.count("cuMemcpyPeerAsync") == 1
+@pytest.mark.parametrize("name", ["reduce", "histogram"])
+def test_numbers_are_written_and_read_where_they_lie(fake: FakeDriver, name: str) -> None:
+    """Both GPUs work before anything is exchanged, and nothing is copied."""
+    x = on_two(np.ones(N, np.float16))  # of which no other test asks
+    call, _ = QUEUED[name]
+    where, _ = launched(fake, lambda: call(x))
+    assert where == [0, 1, 0]
+    assert not fake.named("cuMemcpyPeerAsync")
+    names = [call[0] for call in fake.named("cuLaunchKernelEx", "cuStreamWaitEvent")]
+    assert names.index("cuStreamWaitEvent") < len(names) - 2
+    assert names[-2:] != ["cuLaunchKernelEx"] * 2  # the last one waits for the other GPU
+
+
+def test_numbers_are_copied_where_gpus_cannot_reach_them(fake: FakeDriver) -> None:
+    fake.is_open = False
+    x = on_two(np.ones(N, np.int32))
+    where, _ = launched(fake, lambda: ga.reduce(x))
+    assert where == [0, 1, 0]
+    assert len(fake.named("cuMemcpyPeerAsync")) == 1
 
 
 def test_sorts_merge_what_has_arrived_while_more_arrives(
