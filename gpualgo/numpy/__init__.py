@@ -28,40 +28,14 @@ from gpualgo.numpy._elementwise.parts import angle, imag, real
 from gpualgo.numpy._elementwise.ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
 from gpualgo.numpy._elementwise.vectorize import vectorize
 from gpualgo.numpy._products.vectors import dot, inner, vdot
-from gpualgo.numpy._ranks.nan_quantiles import (
-    nanmedian,
-    nanpercentile,
-    nanquantile,
-)
+from gpualgo.numpy._ranks.nan_quantiles import nanmedian, nanpercentile, nanquantile
 from gpualgo.numpy._ranks.quantiles import median, percentile, quantile
 from gpualgo.numpy._reductions.average import average
-from gpualgo.numpy._reductions.extremes import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    max,
-    min,
-    ptp,
-)
+from gpualgo.numpy._reductions.extremes import amax, amin, argmax, argmin, max, min, ptp
 from gpualgo.numpy._reductions.moments import mean, std, var
-from gpualgo.numpy._reductions.nan import (
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
+from gpualgo.numpy._reductions.nan import nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar
 from gpualgo.numpy._reductions.nan_places import nanargmax, nanargmin
-from gpualgo.numpy._reductions.reductions import (
-    all,
-    any,
-    count_nonzero,
-    prod,
-    sum,
-)
+from gpualgo.numpy._reductions.reductions import all, any, count_nonzero, prod, sum
 from gpualgo.numpy._scans.differences import diff, ediff1d, trapezoid
 from gpualgo.numpy._scans.scans import (
     cumprod,
@@ -71,21 +45,9 @@ from gpualgo.numpy._scans.scans import (
     nancumprod,
     nancumsum,
 )
-from gpualgo.numpy._selection.selection import (
-    argwhere,
-    compress,
-    extract,
-    flatnonzero,
-    nonzero,
-    where,
-)
-from gpualgo.numpy._sets.sets import (
-    intersect1d,
-    isin,
-    setdiff1d,
-    setxor1d,
-    union1d,
-)
+from gpualgo.numpy._selection.conditions import compress, extract, where
+from gpualgo.numpy._selection.nonzero import argwhere, flatnonzero, nonzero
+from gpualgo.numpy._sets.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
 from gpualgo.numpy._sets.unique import (
     unique,
     unique_all,
@@ -94,14 +56,7 @@ from gpualgo.numpy._sets.unique import (
     unique_values,
 )
 from gpualgo.numpy._sorting.search import digitize, searchsorted
-from gpualgo.numpy._sorting.sorts import (
-    argpartition,
-    argsort,
-    lexsort,
-    partition,
-    sort,
-    top_k,
-)
+from gpualgo.numpy._sorting.sorts import argpartition, argsort, lexsort, partition, sort, top_k
 from gpualgo.numpy._wrap.namespace import Namespace, wrap
 
 __all__ = [

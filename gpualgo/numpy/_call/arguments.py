@@ -16,6 +16,8 @@ from gpualgo._lazy import is_lazy
 class NotTaken(TypeError):
     """NumPy takes it and this does not: `wrap` hands the call on."""
 
+    __module__ = "gpualgo.numpy"
+
 
 # Types whose arrays are taken as they are: seen before, of a GPU or of another library.
 AS_THEY_ARE: set[type] = set()

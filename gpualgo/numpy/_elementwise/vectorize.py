@@ -59,6 +59,8 @@ class vectorize:
     array([0.5, 1. ])
     """
 
+    __module__ = "gpualgo.numpy"
+
     def __init__(
         self, pyfunc: Any = _UNSET, otypes: Any = None, doc: Any = None, excluded: Any = None,
         cache: Any = False, signature: Any = None,

@@ -59,6 +59,8 @@ def wrap(namespace: Any) -> Namespace:
     return found
 
 
+wrap.__module__ = "gpualgo.numpy"
+
 # Those that are in use, by the namespace below them: another call returns the same.
 _namespaces: WeakValueDictionary[int, Namespace] = WeakValueDictionary()
 
