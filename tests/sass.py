@@ -204,11 +204,11 @@ def reduce_cases(
     return [*cases, Case(rows.columns_spec(op, source, acc, cut, True), is_wide)]
 
 
-def strided_case(op: Operator, source: Dtype, acc: Dtype, *, is_even: bool = False) -> Case:
-    """Return the kernel that reduces a few long rows of any strides; is_even: in one dimension."""
+def strided_case(op: Operator, source: Dtype, acc: Dtype, **dims: bool) -> Case:
+    """Return the kernel that reduces a few long rows of any strides, or of `policy.strided`'s."""
     cut = rows.cut_rows(op, 1, MANY_BYTES // source.itemsize, source)
     is_wide = None if records.alignment_of(source) == 16 else False
-    access = rows.strided(len(records.leaves(source)), is_even=is_even)
+    access = rows.strided(len(records.leaves(source)), **dims)
     return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)
 
 
