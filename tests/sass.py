@@ -212,6 +212,15 @@ def strided_case(op: Operator, source: Dtype, acc: Dtype, **dims: bool) -> Case:
     return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)
 
 
+def loose_case(op: Operator, inputs: list[Dtype], result: Dtype) -> Case:
+    """Return the kernel that transforms arrays without gaps, all inputs misaligned."""
+    items = min(elements.LOOSE_ITEMS, elements.pack_items([result, *inputs], 16))
+    loads, loose = elements.loads_in_flight(inputs, items), (1 << len(inputs)) - 1
+    applied = elements.Applied(op, tuple(inputs), result)
+    is_wide = None if max(dtype.itemsize for dtype in inputs) == 16 else False
+    return Case(elements.flat_spec(applied, items, loads, loose=loose), is_wide)
+
+
 def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool = True) -> Case:
     """Return the kernel that transforms arrays without gaps."""
     operands = [result, *inputs]

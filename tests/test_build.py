@@ -56,6 +56,7 @@ def test_every_architecture(capability: Capability, names: str, tmp_path: Path) 
         dtype = sass.dtype_of(name)
         cases = sass.reduce_cases(op, dtype, dtype, sass.FEW_BYTES)
         cases += [sass.strided_case(op, dtype, dtype, is_nested=True)]
+        cases += [sass.loose_case(op, [dtype, dtype], dtype)]
         sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], capability, tmp_path)
 
 
@@ -68,6 +69,7 @@ def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     cases = [sass.strided_case(op, dtype, dtype, **kind) for op, kind in each]
     cases += sass.reduce_cases(LAMBDA, dtype, dtype, sass.FEW_BYTES, aligned=False)
     cases += [sass.flat_case(LAMBDA, [dtype, dtype], dtype, aligned=False)]
+    cases += [sass.loose_case(LAMBDA, [dtype, dtype], dtype)]
     sass.check(cases, MAIN, tmp_path)
 
 
