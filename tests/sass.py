@@ -204,12 +204,21 @@ def reduce_cases(
     return [*cases, Case(rows.columns_spec(op, source, acc, cut, True), is_wide)]
 
 
-def strided_case(op: Operator, source: Dtype, acc: Dtype, *, is_even: bool = False) -> Case:
-    """Return the kernel that reduces a few long rows of any strides; is_even: in one dimension."""
+def strided_case(op: Operator, source: Dtype, acc: Dtype, **dims: bool) -> Case:
+    """Return the kernel that reduces a few long rows of any strides, or of `policy.strided`'s."""
     cut = rows.cut_rows(op, 1, MANY_BYTES // source.itemsize, source)
     is_wide = None if records.alignment_of(source) == 16 else False
-    access = rows.strided(len(records.leaves(source)), is_even=is_even)
+    access = rows.strided(len(records.leaves(source)), **dims)
     return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)
+
+
+def loose_case(op: Operator, inputs: list[Dtype], result: Dtype) -> Case:
+    """Return the kernel that transforms arrays without gaps, all inputs misaligned."""
+    items = min(elements.LOOSE_ITEMS, elements.pack_items([result, *inputs], 16))
+    loads, loose = elements.loads_in_flight(inputs, items), (1 << len(inputs)) - 1
+    applied = elements.Applied(op, tuple(inputs), result)
+    is_wide = None if max(dtype.itemsize for dtype in inputs) == 16 else False
+    return Case(elements.flat_spec(applied, items, loads, loose=loose), is_wide)
 
 
 def flat_case(op: Operator, inputs: list[Dtype], result: Dtype, *, aligned: bool = True) -> Case:

@@ -55,6 +55,8 @@ def test_every_architecture(capability: Capability, names: str, tmp_path: Path) 
     for name, op in zip(names.split(), (ADD, LAMBDA), strict=True):
         dtype = sass.dtype_of(name)
         cases = sass.reduce_cases(op, dtype, dtype, sass.FEW_BYTES)
+        cases += [sass.strided_case(op, dtype, dtype, is_nested=True)]
+        cases += [sass.loose_case(op, [dtype, dtype], dtype)]
         sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], capability, tmp_path)
 
 
@@ -62,10 +64,12 @@ def test_every_architecture(capability: Capability, names: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", sampled(["float32", "bool", "complex128"], ["float32"]))
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    each = itertools.product((LAMBDA, Operator(LAMBDA.fn, commutative=True)), (True, False))
-    cases = [sass.strided_case(op, dtype, dtype, is_even=is_even) for op, is_even in each]
+    dims = {}, {"is_even": True}, {"is_nested": True}
+    each = itertools.product((LAMBDA, Operator(LAMBDA.fn, commutative=True)), dims)
+    cases = [sass.strided_case(op, dtype, dtype, **kind) for op, kind in each]
     cases += sass.reduce_cases(LAMBDA, dtype, dtype, sass.FEW_BYTES, aligned=False)
     cases += [sass.flat_case(LAMBDA, [dtype, dtype], dtype, aligned=False)]
+    cases += [sass.loose_case(LAMBDA, [dtype, dtype], dtype)]
     sass.check(cases, MAIN, tmp_path)
 
 

@@ -236,6 +236,7 @@ DESCRIBED = [
     copy._COPY, copy._GATHER, reduce.columns(_F64, _F64, False),
     reduce.rows(_F64, _F64, reduce.flat_rows(1)), reduce.columns(_COMPUTED, _F64, True),
     reduce.rows(_COMPUTED, _F64, reduce.strided_rows(2, 1, True)),
+    reduce.rows(_COMPUTED, _F64, reduce.strided_rows(2, 1, False, True)),
     reduce.rows(_F64, _F64, reduce.strided_rows(1, 1, False)), scan.walks(_F64), scan.columns(_F64),
     scan.tiles(_F64, scan.FLAT_LINES, _F64), scan.tiles(_F64, scan.STRIDED_LINES, _F64),
     scan.tiles(_F64, scan.stepped_lines(4), _F64), scan.tiles(_F64, scan.winding_line(4), _F64),

@@ -63,6 +63,45 @@ struct EvenLayout {
   }
 };
 
+// As Layout, of two dimensions, the inner one of fewer than 2^31: of neighbours, however few stand
+// in an inner dimension, only the first one's place takes a division.
+template <int Operands>
+struct NestedLayout {
+  Divisor inner;             // its extent
+  int64 outer[Operands];     // bytes, from one inner dimension to the next
+  int64 strides[Operands];   // along it
+  int64 to_first[Operands];  // from its last element to the first of the next
+
+  __device__ void offsets(int64 index, int64 (&result)[Operands]) const {
+    for_each<1>(index, [&](int, const int64(&offsets)[Operands]) {
+#pragma unroll
+      for (int operand = 0; operand < Operands; ++operand) result[operand] = offsets[operand];
+    });
+  }
+
+  // Calls visit(i, offsets of index + i) for i < count.
+  template <int count, class Visit>
+  __device__ void for_each(int64 index, Visit visit) const {
+    const int64 row = inner.divide(index);
+    int position = int(index - row * inner.value);
+    int64 offsets[Operands];
+#pragma unroll
+    for (int operand = 0; operand < Operands; ++operand) {
+      offsets[operand] = row * outer[operand] + position * strides[operand];
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      visit(i, offsets);
+      const bool is_last = ++position == int(inner.value);
+      if (is_last) position = 0;
+#pragma unroll
+      for (int operand = 0; operand < Operands; ++operand) {
+        offsets[operand] += is_last ? to_first[operand] : strides[operand];
+      }
+    }
+  }
+};
+
 }  // namespace gpualgo
 
 #endif

@@ -77,23 +77,38 @@ struct FlatRows {
   }
 };
 
-// Rows and elements of any strides, in dimensions as of a Layout or an EvenLayout.
-template <class T, int outputs, template <int> class Dims>
+template <template <int> class Dims>
+inline constexpr bool is_nested = false;
+template <>
+inline constexpr bool is_nested<NestedLayout> = true;
+
+// Rows and elements of any strides, in dimensions as of a Layout, an EvenLayout, or elements as of
+// a NestedLayout.
+template <class T, int outputs, template <int> class Rows, template <int> class Elements = Rows>
 struct StridedRows {
   static constexpr int items = row_items<T>;
   static constexpr int leaves = num_leaves<T>;
-  Dims<leaves + outputs> rows;  // operands: the inputs, the outputs
-  Dims<leaves> elements;
+  Rows<leaves + outputs> rows;  // operands: the inputs, the outputs
+  Elements<leaves> elements;
 
   __device__ Pack<Held<T>, items> load(const Sources<T>& row, int64 index) const {
     Pack<Held<T>, items> pack;
+    if constexpr (is_nested<Elements>) {
+      elements.template for_each<items>(index, [&](int i, const int64(&offsets)[leaves]) {
+        pack.items[i] = load_at(row, offsets);
+      });
+    } else {
 #pragma unroll
-    for (int i = 0; i < items; ++i) pack.items[i] = load_one(row, index + i);
+      for (int i = 0; i < items; ++i) pack.items[i] = load_one(row, index + i);
+    }
     return pack;
   }
   __device__ Held<T> load_one(const Sources<T>& row, int64 index) const {
     int64 offsets[leaves];
     elements.offsets(index, offsets);
+    return load_at(row, offsets);
+  }
+  __device__ static Held<T> load_at(const Sources<T>& row, const int64 (&offsets)[leaves]) {
     return load_element(moved(row, [&](auto leaf) { return offsets[decltype(leaf)::value]; }));
   }
   __device__ Sources<T> source(const Sources<T>& input, int64 row) const {

@@ -54,6 +54,7 @@ struct ScanColumnsParams {
 };
 
 constexpr int max_scan_columns = 64;  // threads across a tile
+constexpr int joined_bytes = 64;      // of values that a look-back takes from shared memory at once
 
 template <class A, class T, int threads, int looks, int tile_items, int items>
 struct ScanColumnsShared {
@@ -325,6 +326,18 @@ struct ScanColumns {
     if (has_columns && segment == 0) {
       int distance = shared.nearest[round % 2][group];
       Columns before = shared.values[(distance - 1) * width + group];
+      // All tiles behind wait for this: loads run ahead of the operator.
+      constexpr int most = joined_bytes / int(sizeof(Columns)), at_once = most < 1 ? 1 : most;
+#pragma unroll 1
+      for (; distance > at_once; distance -= at_once) {
+        Columns values[at_once];
+#pragma unroll
+        for (int k = 0; k < at_once; ++k) {
+          values[k] = shared.values[(distance - 2 - k) * width + group];
+        }
+#pragma unroll
+        for (int k = 0; k < at_once; ++k) before = Each<Op>::apply(before, values[k]);
+      }
 #pragma unroll 4
       for (--distance; distance > 0; --distance) {
         before = Each<Op>::apply(before, shared.values[(distance - 1) * width + group]);

@@ -3,10 +3,11 @@
 //
 // Algorithm  One tile per block and no loop: a thread loads `loads_in_flight` packs of each input,
 //            applies the operator and stores. Operands have no gaps, and a pack is up to 16 bytes
-//            where they are aligned. Numbers that lie together as the fields of records do are one
+//            where they are aligned; the numbers of an input that is not are loaded one by one, as
+//            L1 has them then. Numbers that lie together as the fields of records do are one
 //            operand (Interleaved), from which the operator gets them one by one.
-//            transform/rows.cuh serves operands that are repeated or have
-//            gaps, transform/turned.cuh those whose neighbours lie along different axes.
+//            transform/rows.cuh serves operands that are repeated or have gaps,
+//            transform/turned.cuh those whose neighbours lie along different axes.
 // Bytes      the sizes of all operands, per element; launches: one; temporary storage: none.
 // In place   safe where output and input are the same elements: a thread loads before it stores.
 // Operator   nothing is asked of it; each call stands alone, so results do not depend on the cut.
@@ -21,11 +22,13 @@
 
 namespace gpualgo {
 
-template <int block_threads_, int loads_in_flight_, int items_>
+// loose: a bit for each input whose packs lie at no multiples of their size (of FlatTransform).
+template <int block_threads_, int loads_in_flight_, int items_, int loose_ = 0>
 struct TransformPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int loads_in_flight = loads_in_flight_;  // packs per thread
   static constexpr int items = items_;                      // elements per pack
+  static constexpr int loose = loose_;
 };
 
 template <int outputs, int inputs>
@@ -141,7 +144,7 @@ struct FlatTransform {
     const int64 begin = int64(blockIdx.x) * tile + threadIdx.x * items;
     const auto& pointers = operands.pointers;
     if (int64(blockIdx.x + 1) * tile <= operands.num_items) {
-      run_tile(begin, pointers, load<Inputs>(pointers.input[k], begin)...);
+      run_tile(begin, pointers, load<Inputs, k>(pointers.input[k], begin)...);
       return;
     }
     for (int load = 0; load < loads; ++load) {
@@ -153,13 +156,14 @@ struct FlatTransform {
     }
   }
 
-  template <class T>
+  template <class T, int k>
   __device__ static Packs<T> load(const unsigned char* input, int64 begin) {
+    constexpr bool in_packs = (Policy::loose >> k & 1) == 0;
     Packs<T> held;
 #pragma unroll
     for (int load = 0; load < loads; ++load) {
       const int64 first = begin + int64(load) * Policy::block_threads * items;
-      held.packs[load] = load_leaves<T, items, true>(advanced(Sources<T>{input}, first));
+      held.packs[load] = load_leaves<T, items, in_packs>(advanced(Sources<T>{input}, first));
     }
     return held;
   }

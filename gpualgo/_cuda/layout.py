@@ -53,6 +53,29 @@ def layout(operands: int) -> Parameters:
     )  # fmt: skip
 
 
+MAX_NESTED = (1 << 31) - 1  # of the inner dimension
+
+
+def is_nested(dims: Dims) -> bool:
+    """Return whether a NestedLayout takes these dimensions."""
+    return len(dims) == 2 and dims[1][0] <= MAX_NESTED
+
+
+@cache
+def nested_layout(operands: int) -> Parameters:
+    """Return NestedLayout<operands>, whose value is two dimensions, as of Layout."""
+
+    def numbers(dims: Dims) -> list[int]:
+        (_, outer), (extent, strides) = dims
+        to_first = [step - (extent - 1) * s for step, s in zip(outer, strides, strict=True)]
+        return [*divisor(extent), *outer, *strides, *to_first]
+
+    return Parameters(
+        "NestedLayout", numbers,
+        inner=DIVISOR, outer=I64[operands], strides=I64[operands], to_first=I64[operands],
+    )  # fmt: skip
+
+
 @cache
 def even_layout(operands: int) -> Parameters:
     """Return EvenLayout<operands>, whose value is at most one dimension, as of Layout."""

@@ -16,6 +16,7 @@ from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.interleaved import fitting, interleaved
 from gpualgo._cuda.launch import Launch
+from gpualgo._cuda.layout import is_nested
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
@@ -135,7 +136,8 @@ def _rows(case: _Case) -> Plan:
     else:
         outputs = len(records.leaves(acc))
         is_even = len(outer) <= 1 and len(case.reduced) <= 1
-        access = policy.strided(leaves, outputs, is_even=is_even)
+        nested = is_nested(case.reduced)
+        access = policy.strided(leaves, outputs, is_even=is_even, is_nested=nested)
         reached = {"rows": outer, "elements": case.reduced}
     pieces = []
     if cut.blocks_per_row > 1:  # blocks join by tagged words, zero at first

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo._base import records
 from gpualgo._base.records import Element
-from gpualgo._cuda.layout import DIVISOR, layout, layout_of
+from gpualgo._cuda.layout import DIVISOR, layout, layout_of, nested_layout
 from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
 
 Dtype = np.dtype[Any]
@@ -32,15 +32,13 @@ def flat_rows(leaves: int) -> Parameters:
 
 
 @cache
-def strided_rows(leaves: int, outputs: int, is_even: bool) -> Parameters:
+def strided_rows(leaves: int, outputs: int, is_even: bool, is_nested: bool = False) -> Parameters:
     """Return StridedRows of elements with so many leaves, and results with so many.
 
-    is_even: of one dimension of each.
+    is_even: of one dimension of each; is_nested: of two dimensions of elements.
     """
-    return Parameters(
-        "StridedRows",
-        rows=layout_of(leaves + outputs, is_even), elements=layout_of(leaves, is_even),
-    )  # fmt: skip
+    elements = nested_layout(leaves) if is_nested else layout_of(leaves, is_even)
+    return Parameters("StridedRows", rows=layout_of(leaves + outputs, is_even), elements=elements)
 
 
 @cache

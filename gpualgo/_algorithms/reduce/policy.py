@@ -177,7 +177,7 @@ def _min_blocks(op: Operator, source: Element, access: Access, cut: RowsCut) -> 
     if records.is_record(source):
         return 1
     size = source.itemsize
-    is_strided = access in (strided(), strided(is_even=True))
+    is_strided = access in (strided(), strided(is_even=True), strided(is_nested=True))
     many_addresses = is_strided and size <= 2  # one for each of a lane's 8 or 16 items
     many_values = (size == 1 and op.name is None) or (size == 8 and 0 < cut.width < WARP)
     return int(many_addresses or many_values)
@@ -208,10 +208,16 @@ def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
     return Access(f"FlatRows<T, {str(aligned).lower()}{more}>", parameters.flat_rows(leaves))
 
 
-def strided(leaves: int = 1, outputs: int = 1, *, is_even: bool = False) -> Access:
-    """Return the access of rows of any strides; is_even: in one dimension, as their elements."""
-    takes = parameters.strided_rows(leaves, outputs, is_even)
-    return Access(f"StridedRows<T, {outputs}, gpualgo::{layout_type(is_even)}>", takes)
+def strided(
+    leaves: int = 1, outputs: int = 1, *, is_even: bool = False, is_nested: bool = False
+) -> Access:
+    """Return the access of rows of any strides; is_even: in one dimension, as their elements.
+
+    is_nested: of elements in two dimensions, rows in any.
+    """
+    takes = parameters.strided_rows(leaves, outputs, is_even, is_nested)
+    elements = ", gpualgo::NestedLayout" if is_nested else ""
+    return Access(f"StridedRows<T, {outputs}, gpualgo::{layout_type(is_even)}{elements}>", takes)
 
 
 @dataclass(frozen=True)

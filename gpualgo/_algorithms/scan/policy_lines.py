@@ -42,9 +42,12 @@ COLUMNS_THREADS, COLUMNS_BLOCKS = 256, 4
 COLUMNS_SHARED = 64 << 10  # of an sm_75
 COLUMNS_GRID = 6  # blocks per multiprocessor, where shared memory has room
 ROW_BYTES = 256  # of a tile of columns, in the wider of both types
-# Of a thread's rows: 2^28 float32 in 32 columns take 732 µs, 1117 with 128, as fewer tiles wait for
-# those before them; 256 would not fit a block of sm_75.
+# The same of few columns. 64 tiles of a strip pass in about 2 µs, whatever they hold: 2^28 float32
+# take 732 µs as one strip of 32 columns. Narrower strips have higher tiles, and wait apart.
+FEW_ROW_BYTES = 128
+# Of a thread's rows. The same strip takes 1117 µs with 128; 256 would not fit a block of sm_75.
 SEGMENT_BYTES = 192
+FOUR_BLOCKS_SHARED = 56 << 10  # of each of an sm_90's blocks
 NARROW = 32  # columns of less than 4 bytes; a thread takes several of more
 MANY_CHAINS = 16  # columns' tiles that are waited for side by side
 WINDOW, LONG_WINDOW = 16, 64  # tiles that a look-back reads at once, as far as there is room
@@ -227,39 +230,56 @@ def cut_columns(
     """Return the cut of num_batches arrays of so many rows (elements) and columns (lines)."""
     threads = COLUMNS_THREADS
     while True:
-        cut = _cut_columns(num_rows, num_columns, num_batches, source, acc, threads)
+        cut = _cut_columns(num_columns, num_batches, source, acc, threads)
         if cut.shared_bytes(source, acc) <= COLUMNS_SHARED:
-            return cut
+            return replace(cut, chunks=-(-num_rows // cut.rows))
         threads //= 2  # of wide records
 
 
 def _cut_columns(
-    num_rows: int, num_columns: int, num_batches: int, source: Dtype, acc: Dtype, threads: int
+    num_columns: int, num_batches: int, source: Dtype, acc: Dtype, threads: int
 ) -> ColumnsCut:
-    widest = max(source.itemsize, acc.itemsize)
+    narrowest, widest = sorted((source.itemsize, acc.itemsize))
     items = max(1, 4 // widest)
-    width = 1 << (ROW_BYTES // (widest * items)).bit_length() - 1
+    size = widest * items  # of what a thread has of a row
+    width = 1 << (ROW_BYTES // size).bit_length() - 1
+    is_few = -(-num_columns // (width * items)) * num_batches < MANY_CHAINS
+    step = VECTOR_BYTES // math.gcd(VECTOR_BYTES, num_columns * narrowest)
+    if is_few and step == 1:  # in strips rows travel as well as in one piece
+        width = min(width, max(1, FEW_ROW_BYTES // size))
     is_narrow = num_columns < (width if items == 1 else NARROW)
     if is_narrow:
-        width, items = num_columns, 1
-        # Neighbours' rows begin in different banks; whole tiles begin at multiples of 16 bytes.
-        segment_rows = SEGMENT_BYTES // widest + 1
-        narrowest = min(source.itemsize, acc.itemsize)
-        step = VECTOR_BYTES // math.gcd(VECTOR_BYTES, num_columns * narrowest)
-        segments = threads // width
-        segments = segments // step * step or segments
+        width, items, is_odd = num_columns, 1, True  # as below
+        segments, segment_rows = threads // width, SEGMENT_BYTES // widest + 1
+        segments = segments // step * step or segments  # tiles begin at multiples of 16 bytes
     else:
-        width = min(width, 1 << (-(-num_columns // items) - 1).bit_length())
-        if width == num_columns:  # two strips, which wait apart from each other
-            width //= 2
-        segments, segment_rows = threads // width, SEGMENT_BYTES // (widest * items)
+        width = _across(num_columns, items, size, is_few)
+        is_odd = width * size < WARP * 4  # so that neighbours' rows begin in different banks
+        segments, segment_rows = threads // width, SEGMENT_BYTES // size | is_odd
     strips = -(-num_columns // (width * items))
     window = WINDOW if strips * num_batches >= MANY_CHAINS else LONG_WINDOW
     looks = max(1, min(-(-window // segments), LOOK_BYTES // (items * acc.itemsize)))
-    chunks = -(-num_rows // (segments * segment_rows))
-    return ColumnsCut(
-        threads, is_narrow, width, items, segments, segment_rows, strips, chunks, looks
-    )
+    cut = ColumnsCut(threads, is_narrow, width, items, segments, segment_rows, strips, 0, looks)
+    if is_few and strips > 1 and source.itemsize == acc.itemsize:
+        least = max(1, segment_rows * 7 // 8)  # fewer rows, if four blocks have room then
+        while cut.shared_bytes(source, acc) > FOUR_BLOCKS_SHARED and cut.segment_rows > least:
+            cut = replace(cut, segment_rows=cut.segment_rows - 1 - is_odd)
+    return cut
+
+
+def _across(num_columns: int, items: int, size: int, is_few: bool) -> int:
+    """Return how many threads stand across a tile that has not all columns, `items` of each."""
+    threads = -(-num_columns // items)
+    few_bytes = min(ROW_BYTES, FEW_ROW_BYTES)
+    width = 1 << max(1, (few_bytes if is_few else ROW_BYTES) // size).bit_length() - 1
+    width = min(width, 1 << (threads - 1).bit_length())
+    half = max(1, width // 2)
+    if width == num_columns:  # two strips, which wait apart from each other
+        return half
+    # So of few, but not of less than two sectors, and where less room is empty.
+    rooms = [-(-threads // wide) * wide for wide in (half, width)]
+    is_better = width == threads or 8 * rooms[0] <= 7 * rooms[1]
+    return half if is_few and is_better and 2 * half * size >= few_bytes else width
 
 
 def columns_spec(

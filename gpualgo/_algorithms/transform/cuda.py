@@ -16,6 +16,7 @@ from gpualgo._base.extents import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.plan import Places, Plan
+from gpualgo._cuda.templates import is_aligned
 
 
 def plan_of(
@@ -58,10 +59,19 @@ def _flat(case: Case) -> Cut | None:
     steps = tuple(map(records.step_of, case.operands))
     if len(case.dims) > 1 or (case.dims and case.dims[0][1] != steps):
         return None
-    items = policy.pack_items(case.operands, case.alignment(-1, []))
+    items, loose = policy.pack_items(case.operands, case.alignment(-1, [])), 0
+    written = case.alignment((1 << case.num_outputs) - 1, [])
+    most = min(policy.LOOSE_ITEMS, policy.pack_items(case.operands, written))
+    if most > items:  # some inputs are misaligned, and outputs are not
+        items = most
+        loose = sum(
+            1 << k
+            for k, dtype in enumerate(case.applied.inputs)
+            if not is_aligned([dtype], items, case.pointers[case.num_outputs + k])
+        )
     loads = policy.loads_in_flight(case.applied.inputs, items)
     blocks = -(-case.num_items // (policy.BLOCK_THREADS * items * loads))
-    spec = policy.flat_spec(case.applied, items, loads)
+    spec = policy.flat_spec(case.applied, items, loads, loose=loose)
     return Cut(spec, blocks, {"num_items": case.num_items})
 
 

@@ -25,6 +25,8 @@ BYTES_IN_FLIGHT = 16
 MAX_PACK_BYTES = 32
 # A pack of records, of which a block has all in shared memory before it writes them.
 MAX_RECORD_PACK_BYTES = 128
+# Elements of a pack where inputs are misaligned: loads of single ones touch as many lines of cache.
+LOOSE_ITEMS = 4
 
 
 @cache
@@ -123,12 +125,16 @@ def tile_bytes(items: int, sizes: Sequence[int]) -> int:
 
 
 def flat_spec(
-    applied: Applied, items: int, loads: int, operands: Sequence[Element] | None = None
-) -> Spec:
-    """Return the kernel for operands without gaps; `operands`: where numbers lie together."""
+    applied: Applied, items: int, loads: int, operands: Sequence[Element] | None = None,
+    loose: int = 0,
+) -> Spec:  # fmt: skip
+    """Return the kernel for operands without gaps; `operands`: where numbers lie together.
+
+    `loose`: a bit for each input that is loaded number by number.
+    """
     outputs, *inputs = operands or (applied.result, *applied.inputs)
     counts = len(records.leaves(outputs)), len(inputs)
-    policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items)
+    policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items, *([loose] if loose else []))
     takes = flat_operands(*counts)
     return _spec("kernel.cuh", "flat", [policy], takes, applied, (outputs, *inputs))
 
