@@ -65,3 +65,12 @@ def test_which_are_loaded_one_by_one(pointers: tuple[int, ...], items: int, loos
     assert found is not None
     loads = policy.loads_in_flight((single, single), items)
     assert found.spec == policy.flat_spec(applied, items, loads, loose=loose)
+
+
+def test_random_numbers_stay_in_blocks(backend: Backend) -> None:
+    u = ga.lazy.random(2051, seed=1)
+    want = np.asarray(u)
+    x = backend.to_device(want)
+    got = ga.transform(lambda p, q, r: (p, q, r), u[1:], x[1:], x[:-1])
+    for number, expected in zip(got, (want[1:], want[1:], want[:-1]), strict=True):
+        assert_same(backend.to_host(number), expected)

@@ -59,20 +59,24 @@ def _flat(case: Case) -> Cut | None:
     steps = tuple(map(records.step_of, case.operands))
     if len(case.dims) > 1 or (case.dims and case.dims[0][1] != steps):
         return None
-    items, loose = policy.pack_items(case.operands, case.alignment(-1, [])), 0
-    written = case.alignment((1 << case.num_outputs) - 1, [])
-    most = min(policy.LOOSE_ITEMS, policy.pack_items(case.operands, written))
-    if most > items:  # some inputs are misaligned, and outputs are not
-        items = most
-        loose = sum(
-            1 << k
-            for k, dtype in enumerate(case.applied.inputs)
-            if not is_aligned([dtype], items, case.pointers[case.num_outputs + k])
-        )
+    items, loose = _packs(case)
     loads = policy.loads_in_flight(case.applied.inputs, items)
     blocks = -(-case.num_items // (policy.BLOCK_THREADS * items * loads))
     spec = policy.flat_spec(case.applied, items, loads, loose=loose)
     return Cut(spec, blocks, {"num_items": case.num_items})
+
+
+def _packs(case: Case) -> tuple[int, int]:
+    """Return how many elements a pack has, and a bit for each input that is misaligned for it."""
+    items, count = policy.pack_items(case.operands, case.alignment(-1, [])), case.num_outputs
+    written = case.alignment((1 << count) - 1, [])
+    most = min(policy.LOOSE_ITEMS, policy.pack_items(case.operands, written))
+    inputs, pointers = case.applied.inputs, case.pointers[count:]
+    loose = [k for k, dtype in enumerate(inputs) if not is_aligned([dtype], most, pointers[k])]
+    # What neighbours share of random numbers they would compute apart.
+    if most <= items or any(records.is_position(inputs[k]) for k in loose):
+        return items, 0
+    return most, sum(1 << k for k in loose)
 
 
 class _Tiles(NamedTuple):

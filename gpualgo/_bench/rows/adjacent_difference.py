@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import gpualgo as ga
+import gpualgo.numpy as gnp
 from gpualgo._bench.support import OURS, Row, Work, as_tensor, gpu, torch
 
 COLUMNS = 1 << 10
@@ -29,6 +30,23 @@ def _along(shape: tuple[int, ...], dtype: str, axis: int) -> Work:
 
 def _float32(n: int) -> Work:
     return _along((n,), "float32", 0)
+
+
+def _diff(n: int) -> Work:
+    """NumPy's name, of one element less; the copy of x is what it can reach."""
+    xp = gpu()
+    x = xp.random.default_rng(0).integers(0, 100, n).astype("float32")
+    want = xp.diff(x)
+    copied = xp.empty_like(want)
+    contenders: dict[str, Any] = {
+        OURS: lambda: gnp.diff(x),
+        "CuPy": lambda: xp.diff(x),
+        "copy": lambda: (xp.copyto(copied, want), copied)[1],
+    }
+    if torch():
+        tensor = as_tensor(x)
+        contenders["torch"] = lambda: torch().diff(tensor)
+    return Work(contenders, want)
 
 
 def _int8(n: int) -> Work:
@@ -81,4 +99,6 @@ def rows() -> list[Row]:
         ):  # fmt: skip
             title = f"adjacent difference {name}"
             found.append(Row(title, n, "device", build, size * n, quick=quick))
+    n = 1 << 28
+    found.append(Row("gnp.diff f32", n, "device", _diff, 8 * n, beside="copy"))
     return found

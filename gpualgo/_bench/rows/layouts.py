@@ -103,6 +103,6 @@ def rows() -> list[Row]:
     add("sum over axis 1", _sum, (1 << 24, 16), 4, axis=1)
     add("sum of x[:, ::2]", _every_second, (1 << 18, 1 << 10), 4)
     add("sum of x[:, ::2]", _every_second, (1 << 26, 3), 4)
-    for shape in ((1 << 22, 64), (1 << 23, 32), (1 << 24, 16)):
+    for shape in ((1 << 21, 128), (1 << 22, 64), (1 << 23, 32), (1 << 24, 16)):
         add("cumsum over axis 0", _cumsum, shape, 8, "copy")
     return found
