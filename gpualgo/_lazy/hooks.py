@@ -26,7 +26,7 @@ class Hooks:
     @staticmethod
     def others(function: Callable[..., Any]) -> Callable[..., Any] | None:
         """Return the same for one that is not among these: `gpualgo.numpy`, above all this."""
-        found: Callable[..., Any] | None = import_module("gpualgo.numpy._function").of_native(
+        found: Callable[..., Any] | None = import_module("gpualgo.numpy._call.function").of_native(
             function
         )
         return found

@@ -31,3 +31,8 @@ doi:10.1145/2063384.2063405.
 def same(a: Any) -> Any:
     """Return an element as it is: what copies."""
     return a
+
+
+def second(a: Any, b: Any) -> Any:
+    """Return the second of two elements, where the first lies."""
+    return b

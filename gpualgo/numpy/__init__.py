@@ -8,20 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo.numpy import _ufunc_names
-from gpualgo.numpy._arguments import (
-    NotTaken,
-)
-from gpualgo.numpy._average import average
-from gpualgo.numpy._counts import (
-    bincount,
-)
-from gpualgo.numpy._differences import (
-    diff,
-    ediff1d,
-    trapezoid,
-)
-from gpualgo.numpy._elementwise import (
+from gpualgo.numpy._call.arguments import NotTaken
+from gpualgo.numpy._counting.counts import bincount
+from gpualgo.numpy._counting.histograms import histogram, histogram_bin_edges
+from gpualgo.numpy._counting.joint import histogram2d, histogramdd
+from gpualgo.numpy._elementwise import ufunc_names as _ufunc_names
+from gpualgo.numpy._elementwise.functions import (
     around,
     clip,
     fix,
@@ -32,65 +24,20 @@ from gpualgo.numpy._elementwise import (
     round,
     sinc,
 )
-from gpualgo.numpy._extremes import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    max,
-    min,
-    ptp,
-)
-from gpualgo.numpy._histograms import (
-    histogram,
-    histogram_bin_edges,
-)
-from gpualgo.numpy._histograms_joint import (
-    histogram2d,
-    histogramdd,
-)
-from gpualgo.numpy._moments import (
-    mean,
-    std,
-    var,
-)
-from gpualgo.numpy._nan import (
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from gpualgo.numpy._nan_places import (
-    nanargmax,
-    nanargmin,
-)
-from gpualgo.numpy._nan_ranks import (
-    nanmedian,
-    nanpercentile,
-    nanquantile,
-)
-from gpualgo.numpy._parts import angle, imag, real
-from gpualgo.numpy._products import (
-    dot,
-    inner,
-    vdot,
-)
-from gpualgo.numpy._ranks import (
-    median,
-    percentile,
-    quantile,
-)
-from gpualgo.numpy._reductions import (
-    all,
-    any,
-    count_nonzero,
-    prod,
-    sum,
-)
-from gpualgo.numpy._scans import (
+from gpualgo.numpy._elementwise.parts import angle, imag, real
+from gpualgo.numpy._elementwise.ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
+from gpualgo.numpy._elementwise.vectorize import vectorize
+from gpualgo.numpy._products.vectors import dot, inner, vdot
+from gpualgo.numpy._ranks.nan_quantiles import nanmedian, nanpercentile, nanquantile
+from gpualgo.numpy._ranks.quantiles import median, percentile, quantile
+from gpualgo.numpy._reductions.average import average
+from gpualgo.numpy._reductions.extremes import amax, amin, argmax, argmin, max, min, ptp
+from gpualgo.numpy._reductions.moments import mean, std, var
+from gpualgo.numpy._reductions.nan import nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar
+from gpualgo.numpy._reductions.nan_places import nanargmax, nanargmin
+from gpualgo.numpy._reductions.reductions import all, any, count_nonzero, prod, sum
+from gpualgo.numpy._scans.differences import diff, ediff1d, trapezoid
+from gpualgo.numpy._scans.scans import (
     cumprod,
     cumsum,
     cumulative_prod,
@@ -98,48 +45,19 @@ from gpualgo.numpy._scans import (
     nancumprod,
     nancumsum,
 )
-from gpualgo.numpy._search import (
-    digitize,
-    searchsorted,
-)
-from gpualgo.numpy._selection import (
-    argwhere,
-    compress,
-    extract,
-    flatnonzero,
-    nonzero,
-    where,
-)
-from gpualgo.numpy._sets import (
-    intersect1d,
-    isin,
-    setdiff1d,
-    setxor1d,
-    union1d,
-)
-from gpualgo.numpy._sorts import (
-    argpartition,
-    argsort,
-    lexsort,
-    partition,
-    sort,
-    top_k,
-)
-from gpualgo.numpy._ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
-from gpualgo.numpy._unique import (
+from gpualgo.numpy._selection.conditions import compress, extract, where
+from gpualgo.numpy._selection.nonzero import argwhere, flatnonzero, nonzero
+from gpualgo.numpy._sets.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
+from gpualgo.numpy._sets.unique import (
     unique,
     unique_all,
     unique_counts,
     unique_inverse,
     unique_values,
 )
-from gpualgo.numpy._vectorize import (
-    vectorize,
-)
-from gpualgo.numpy._wrap import (
-    Namespace,
-    wrap,
-)
+from gpualgo.numpy._sorting.search import digitize, searchsorted
+from gpualgo.numpy._sorting.sorts import argpartition, argsort, lexsort, partition, sort, top_k
+from gpualgo.numpy._wrap.namespace import Namespace, wrap
 
 __all__ = [
     "Namespace",
@@ -235,8 +153,8 @@ __all__ += _ufunc_names.__all__
 
 
 def __getattr__(name: str) -> Any:
-    from gpualgo.numpy._function import TABLE
-    from gpualgo.numpy._missing import told
+    from gpualgo.numpy._call.function import TABLE
+    from gpualgo.numpy._call.missing import told
 
     raise AttributeError(told(name, TABLE))
 

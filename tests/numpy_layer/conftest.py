@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpualgo.numpy import _function
+from gpualgo.numpy._call import function
 
 
 @pytest.fixture(autouse=True)
 def ours(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no array to NumPy, but in tests marked ``few``."""
     if request.node.get_closest_marker("few") is None:
-        monkeypatch.setattr(_function, "is_few", lambda size, few: False)
+        monkeypatch.setattr(function, "is_few", lambda size, few: False)

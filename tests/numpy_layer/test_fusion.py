@@ -14,7 +14,7 @@ import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo._arrays import view
 from gpualgo._cuda import build
-from gpualgo.numpy import _arguments
+from gpualgo.numpy._call import arguments
 
 RESULT_DTYPE = build.result_dtype
 N = 1 << 16
@@ -109,7 +109,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     fake_driver.stub_kernels(monkeypatch)
     monkeypatch.setattr(build, "result_dtype", RESULT_DTYPE)
     monkeypatch.setitem(view._viewers, Array, Library().view)
-    monkeypatch.setattr(_arguments, "AS_THEY_ARE", {Array})
+    monkeypatch.setattr(arguments, "AS_THEY_ARE", {Array})
     return made
 
 

@@ -1,0 +1,1 @@
+"""Functions that count: integers, and samples in bins."""

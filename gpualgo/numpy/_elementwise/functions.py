@@ -1,0 +1,295 @@
+"""NumPy's functions that work element by element and are no ufuncs: one transform each."""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base import dtypes
+from gpualgo._lazy import is_lazy, ufuncs
+from gpualgo._lazy.combining import applied
+from gpualgo.lazy import functions
+from gpualgo.numpy._call import function, results
+from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array
+from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._elementwise.ufunc_calls import mapped
+from gpualgo.numpy._elementwise.ufuncs import UFUNCS, UFunc
+
+_UNSET: Any = np._NoValue
+_ALL = 1 << 62
+_MOST_TENS = 308  # of which a float64 holds the power
+_CLIP = UFunc("clip", np._core.umath.clip, functions.clipped)  # type: ignore[attr-defined]
+
+
+@numpys("One transform", few=0)
+def clip(
+    a: Any, a_min: Any = _UNSET, a_max: Any = _UNSET, out: Any = None, *, min: Any = _UNSET,
+    max: Any = _UNSET, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Limit the elements from below and above.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.clip([1, 5, 9], 2, 8)
+    array([2, 5, 8])
+    """
+    low, high = _limits(a_min, a_max, min, max)
+    x = a if type(a) in (bool, int, float, complex) else as_array(a, "clip")
+    kind = np.asarray(x).dtype if x is a and not hasattr(a, "dtype") else None
+    kind = results.dtype_of(x, "clip") if kind is None else kind
+    if kind.kind in "iu":  # a Python number beyond the dtype is no limit
+        known = np.iinfo(kind)
+        low = None if type(low) is int and low <= known.min else low
+        high = None if type(high) is int and high >= known.max else high
+    if low is None and high is None:
+        return UFUNCS["positive"](x, out=out, **kwargs)
+    if low is None:
+        return UFUNCS["minimum"](x, high, out=out, **kwargs)
+    if high is None:
+        return UFUNCS["maximum"](x, low, out=out, **kwargs)
+    return _CLIP(x, low, high, out=out, **kwargs)
+
+
+def _limits(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the limits, under their old names or under those of the array API."""
+    if a_min is _UNSET and a_max is _UNSET:
+        return (None if low is _UNSET else low), (None if high is _UNSET else high)
+    for name, one in (("a_min", a_min), ("a_max", a_max)):
+        if one is _UNSET:
+            raise TypeError(f"clip() missing 1 required positional argument: {name!r}")
+    if low is not _UNSET or high is not _UNSET:
+        raise ValueError("clip: a_min and a_max are given, so min and max must not be")
+    return a_min, a_max
+
+
+def _rounded(a: Any, decimals: Any, out: Any, name: str) -> Any:
+    decimals = operator.index(decimals)
+    x = as_array(a, name)
+    kind = dtypes.kind(results.dtype_of(x, name))
+    out = results.out_of(out, name)
+    if out is not None and tuple(out.shape) != tuple(x.shape):
+        told = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(x.shape)}"
+        raise ValueError(told)
+    if kind in "ui" and decimals >= 0:
+        return UFUNCS["positive"](x, out=out)
+    if not decimals:
+        return UFUNCS["rint"](x, out=out)
+    if kind in "ui":
+        if decimals < -_MOST_TENS:
+            raise NotTaken(f"{name}: decimals={decimals} is beyond float64; use numpy.{name}")
+        return _tens(x, 10.0**-decimals, out, name)
+    op = _ROUNDED.get(results.dtype_of(x, name), np.round)
+    return mapped(op, (x, decimals), out, name)
+
+
+def _rounded64(a: Any, decimals: Any) -> Any:
+    return np.complex64(np.round(a.real, decimals), np.round(a.imag, decimals))
+
+
+def _rounded128(a: Any, decimals: Any) -> Any:
+    return np.complex128(np.round(a.real, decimals), np.round(a.imag, decimals))
+
+
+_ROUNDED = {np.dtype(np.complex64): _rounded64, np.dtype(np.complex128): _rounded128}
+
+
+def _whole_tens(a: Any, unit: Any) -> Any:
+    return np.rint(np.float64(a) / unit) * unit
+
+
+def _tens(x: Any, unit: float, out: Any, name: str) -> Any:
+    """Return integers rounded to tens, hundreds …: as float64, which ``out=`` gets, as in NumPy."""
+    made = applied(_whole_tens, (x, unit), name)
+    if out is not None:
+        results.check_cast(np.dtype(float), out, name)
+        return results.stored(made, out, name)
+    made = ufuncs.cast(made, np.dtype(float), results.dtype_of(x, name), name)
+    return made if is_lazy(x) else results.number_of(copy(made))
+
+
+@numpys("One transform")
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Round to so many decimals, halves to even.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.round([1.25, 1.75, 2.5], 1)
+    array([1.2, 1.8, 2.5])
+    """
+    return _rounded(a, decimals, out, "round")
+
+
+@numpys("One transform")
+def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Round to so many decimals, halves to even; another name of `round`.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.around([0.5, 1.5, 2.5])
+    array([0., 2., 2.])
+    """
+    return _rounded(a, decimals, out, "around")
+
+
+@numpys("One transform")
+def fix(x: Any, out: Any = None) -> Any:
+    """Round towards zero.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.fix([2.9, -2.9])
+    array([ 2., -2.])
+    """
+    return UFUNCS["trunc"](x, out=out)
+
+
+@numpys("One transform", arrays=0)
+def nan_to_num(
+    x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """Put numbers in the place of NaN and of infinities.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.nan_to_num([1.0, float("nan"), float("inf")], nan=-1, posinf=9)
+    array([ 1., -1.,  9.])
+    """
+    name = "nan_to_num"
+    if not copy and (not hasattr(x, "ndim") or isinstance(x, np.generic)):
+        raise ValueError(f"{name}: copy=False needs an array, got {type(x).__name__}")
+    values = array_of(x, name)
+    if not copy and isinstance(x, np.ndarray) and not x.dtype.isnative:  # values are a copy
+        x[...] = nan_to_num(values, nan=nan, posinf=posinf, neginf=neginf)
+        return x
+    if type(values) is np.ndarray and function.is_few(values.size, function.FEW):
+        return np.nan_to_num(values, copy, nan, posinf, neginf)
+    kind = results.dtype_of(values, name)
+    if dtypes.kind(kind) not in "fc":
+        return values if not copy or is_lazy(values) else _copied(values)
+    if not copy and is_lazy(values):
+        raise NotTaken(f"{name}: copy=False of a lazy array, which has no memory")
+    others = tuple(
+        one if one is None or type(one) in (bool, int, float) else array_of(one, name)
+        for one in (nan, posinf, neginf)
+    )
+    for one in others:
+        shape = tuple(getattr(one, "shape", ()))
+        if np.broadcast_shapes(shape, tuple(values.shape)) != tuple(values.shape):
+            told = f"{name}: numbers of shape {shape} do not fit into x of {tuple(values.shape)}"
+            raise ValueError(told)
+    op, numbers = functions.finite_of(kind, *others)
+    return mapped(op, (values, *numbers), None if copy else values, name)
+
+
+def _copied(x: Any) -> Any:
+    return results.number_of(copy(x))
+
+
+def _close(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
+    wide = y * 1.0  # in which abs of the least integer is right
+    near = np.less_equal(abs(x - wide), atol + rtol * abs(wide))
+    return (near & np.isfinite(wide)) | (x == wide)
+
+
+def _close_or_nan(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
+    return _close(x, y, rtol, atol) | (np.isnan(x) & np.isnan(y))
+
+
+@numpys("One transform", arrays=2, weak=True)
+def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: Any = False) -> Any:
+    """Return where elements are equal within ``atol + rtol · |b|``.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.isclose([1.0, 2.0], [1.0 + 1e-9, 2.1])
+    array([ True, False])
+    """
+    numbers = (bool, int, float, complex)
+    x, y, rtol, atol = (
+        one if type(one) in numbers else array_of(one, "isclose") for one in (a, b, rtol, atol)
+    )
+    host = [one for one in (rtol, atol) if type(one) in numbers or type(one) is np.ndarray]
+    if not all(np.all(np.isfinite(one)) for one in host):
+        text = f"One of rtol or atol is not valid, atol: {atol}, rtol: {rtol}"
+        if np.geterr()["invalid"] == "warn":
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+        elif np.geterr()["invalid"] == "raise":
+            raise FloatingPointError(text)
+    op = _close_or_nan if equal_nan else _close
+    return mapped(op, (x, float(y) if type(y) is int else y, rtol, atol), None, "isclose")
+
+
+def _is_posinf(x: Any) -> Any:
+    return np.isinf(x) & (x > 0)
+
+
+def _is_neginf(x: Any) -> Any:
+    return np.isinf(x) & (x < 0)
+
+
+def _infinite(x: Any, op: Any, out: Any, name: str) -> Any:
+    values = as_array(x, name)
+    kind = results.dtype_of(values, name)
+    if kind.kind == "c":
+        raise TypeError(f"{name}: {kind} has more than one infinity; pass a part of it")
+    return mapped(op, (values,), results.out_of(out, name), name)
+
+
+@numpys("One transform")
+def isposinf(x: Any, out: Any = None) -> Any:
+    """Return where elements are positive infinity.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.isposinf([1.0, float("inf"), -float("inf")])
+    array([False,  True, False])
+    """
+    return _infinite(x, _is_posinf, out, "isposinf")
+
+
+@numpys("One transform")
+def isneginf(x: Any, out: Any = None) -> Any:
+    """Return where elements are negative infinity.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.isneginf([1.0, float("inf"), -float("inf")])
+    array([False, False,  True])
+    """
+    return _infinite(x, _is_neginf, out, "isneginf")
+
+
+def _sinc(x: Any) -> Any:
+    y = x * math.pi
+    return np.where(y == 0, y * 0 + 1, np.sin(y) / y)
+
+
+@numpys("One transform; of host memory NumPy's loops on all cores")
+def sinc(x: Any) -> Any:
+    """Return ``sin(πx) / (πx)``, which is 1 where x is 0.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.sinc([0.0, 0.5, 1.5]).round(3)
+    array([ 1.   ,  0.637, -0.212])
+    """
+    values = as_array(x, "sinc")
+    if type(values) is np.ndarray and values.ndim and function.is_few(values.size, _ALL):
+        y = UFUNCS["multiply"](values, math.pi)
+        y[y == 0] = np.finfo(y.dtype).eps if y.dtype.kind == "f" else 1e-20
+        return UFUNCS["divide"](UFUNCS["sin"](y), y, out=y)
+    return mapped(_sinc, (values,), None, "sinc")

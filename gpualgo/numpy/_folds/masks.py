@@ -1,0 +1,66 @@
+"""``where=`` of reductions: what is left out counts as what changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._lazy.kept import Kept
+from gpualgo.lazy import asarray as lazy_of
+from gpualgo.lazy import full
+from gpualgo.numpy._call import results
+from gpualgo.numpy._call.arguments import array_of
+
+_UNSET: Any = np._NoValue
+_BOOL = np.dtype(bool)
+# What changes nothing; of extremes it is what a reduction starts from.
+_IDENTITY: dict[np.ufunc, Any] = {
+    np.add: 0, np.multiply: 1, np.logical_or: False, np.logical_and: True, np.logical_xor: False,
+    np.bitwise_or: 0, np.bitwise_xor: 0, np.bitwise_and: -1, np.gcd: 0, np.lcm: 1, np.hypot: 0,
+    np.logaddexp: -np.inf, np.logaddexp2: -np.inf,
+}  # fmt: skip
+
+
+def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Return ``where=`` as an array of bool that broadcasts to a shape; None: all are meant."""
+    if where is _UNSET or where is True:
+        return None
+    mask = where
+    if isinstance(mask, np.ndarray) or not hasattr(mask, "dtype"):
+        mask = np.asarray(mask)
+        if not isinstance(where, np.ndarray):
+            mask = mask.astype(bool)  # of lists and numbers, as NumPy
+        if not mask.ndim:
+            return None if mask else full(shape, False)
+    mask = array_of(mask, f"{name}: where")
+    if (kind := results.dtype_of(mask, name)) != _BOOL:
+        raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
+    if len(mask.shape) > len(shape):
+        raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
+    return mask
+
+
+def lazy_mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Return the same as a lazy array of the shape."""
+    mask = mask_of(where, shape, name)
+    return None if mask is None else lazy_of(mask).broadcast_to(tuple(shape))
+
+
+def none_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:
+    """Return what changes nothing, for elements that are left out."""
+    if ufunc in _IDENTITY:
+        return np.array(_IDENTITY[ufunc]).astype(kind)[()]  # -1 has all bits
+    if start is None:
+        raise ValueError(
+            f"{name}: the smallest or largest of no elements is not known, so where= needs initial="
+        )
+    return kind.type(start)
+
+
+def _masked(x: Any, mask: Any, kind: Any, none: Any, _bits: bytes) -> Any:
+    """Return the elements with what changes nothing for those that are left out."""
+    return np.where(mask.broadcast_to(x.shape), x if x.dtype == kind else x.astype(kind), none)
+
+
+MASKED = Kept(_masked)

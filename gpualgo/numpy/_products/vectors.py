@@ -1,0 +1,125 @@
+"""Products of vectors: one reduction, whose products are never stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo.lazy import asarray as lazy_of
+from gpualgo.lazy import products
+from gpualgo.numpy._call import function, loops, results
+from gpualgo.numpy._call.arguments import NotTaken, as_array
+from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._elementwise.ufuncs import UFUNCS
+
+_PASSES = (
+    "One reduction, that multiplies as it reads; of floats in host memory BLAS of rows, all cores"
+)
+
+
+def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
+    """Return two arrays of one axis at most, or of as many elements.
+
+    Raises
+    ------
+    NotTaken
+        They are matrices, whose product is no reduction over what lies in memory.
+    """
+    x, y = as_array(a, name), as_array(b, name)
+    if x.ndim > 1 or y.ndim > 1:
+        raise NotTaken(
+            f"{name}: the arrays have {x.ndim} and {y.ndim} axes, here they may have one; use the "
+            "matrix product of the arrays' own library"
+        )
+    if x.ndim and y.ndim and x.shape != y.shape:
+        raise ValueError(f"{name}: shapes {tuple(x.shape)} and {tuple(y.shape)} not aligned")
+    return x, y
+
+
+def _product(x: Any, y: Any, out: Any, is_conjugate: bool, name: str) -> Any:
+    out = results.out_of(out, name)
+    if out is not None:
+        _check_out(x, y, out, name)
+    if not (x.ndim and y.ndim):
+        return UFUNCS["multiply"](x, y, out=out)
+    native: Any = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}[name]
+    if type(x) is type(y) is np.ndarray and function.is_few(x.size, function.FEW):
+        return native(x, y) if out is None else native(x, y, out)
+    if out is None and _is_blas(x, y, is_conjugate):
+        return loops.dotted(x, y)
+    return products.products(x, y, out, is_conjugate, name)
+
+
+_ALL = 1 << 62
+_BLAS = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
+
+
+def _is_blas(x: Any, y: Any, is_conjugate: bool) -> bool:
+    """Return whether NumPy's BLAS multiplies two vectors: host memory, and floats of one dtype."""
+    return (
+        type(x) is type(y) is np.ndarray
+        and x.dtype == y.dtype
+        and x.dtype in _BLAS
+        and (is_conjugate or x.dtype.kind == "f")
+        and hasattr(np, "vecdot")  # of NumPy 2
+        and function.is_few(x.size, _ALL)
+    )
+
+
+def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
+    kind = np.result_type(results.dtype_of(x, name), results.dtype_of(y, name))
+    shape = () if x.ndim and y.ndim else tuple(x.shape or y.shape)
+    if results.dtype_of(out, name) != kind or tuple(out.shape) != shape:
+        raise ValueError(
+            f"{name}: out must have shape {shape} and dtype {kind}, got {tuple(out.shape)} and "
+            f"{results.dtype_of(out, name)}"
+        )
+
+
+@numpys(_PASSES, arrays=2, few=0, differs="arrays of two axes or more are a TypeError")
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Multiply two vectors and add up the products; of numbers the product.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> int(gnp.dot([1, 2, 3], [4, 5, 6]))
+    32
+    """
+    return _product(*_vectors(a, b, "dot"), out, False, "dot")
+
+
+@numpys(_PASSES, arrays=2, few=0, differs="arrays of two axes or more are a TypeError")
+def inner(a: Any, b: Any, /) -> Any:
+    """Multiply two vectors and add up the products.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> int(gnp.inner([1, 2, 3], [4, 5, 6]))
+    32
+    """
+    return _product(*_vectors(a, b, "inner"), None, False, "inner")
+
+
+@numpys(_PASSES, arrays=2, few=0)
+def vdot(a: Any, b: Any, /) -> Any:
+    """Multiply the conjugates of all elements with those of another array, and add them up.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> complex(gnp.vdot([1 + 2j, 3j], [1j, 2]))
+    (2-5j)
+    """
+    x, y = (_flat(as_array(one, "vdot")) for one in (a, b))
+    if x.shape != y.shape:
+        raise ValueError(f"vdot: the arrays have {x.shape[0]} and {y.shape[0]} elements")
+    return _product(x, y, None, True, "vdot")
+
+
+def _flat(x: Any) -> Any:
+    if x.ndim == 1:
+        return x
+    return x.reshape(-1) if type(x) is np.ndarray else lazy_of(x).reshape(-1)

@@ -1,0 +1,1 @@
+"""Functions of elements of given ranks: medians, quantiles and percentiles."""

@@ -1,0 +1,257 @@
+"""Means, variances and averages: one reduction each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.transform import transform
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base import dtypes
+from gpualgo._lazy.combining import applied
+from gpualgo._lazy.kept import Kept
+from gpualgo.lazy import asarray as lazy_of
+from gpualgo.lazy import moments, reductions
+from gpualgo.numpy._call import results
+from gpualgo.numpy._call.arguments import NotTaken, array_of
+from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._folds.masks import lazy_mask_of
+from gpualgo.numpy._folds.reducing import (
+    UNSET,
+    arrayed,
+    axis_of_means,
+    flag_of,
+    is_there,
+    real_of,
+    reduced,
+    settled,
+    warn,
+    wider,
+)
+
+# Fewer elements of host memory NumPy has done before ours have begun.
+FEW, _FEW_OF_SPREADS = 1 << 13, 1 << 16
+QUIET = "overflow and NaN are not warned of; of device arrays neither are empty slices"
+
+
+def _dtype_of_mean(dtype: Any, name: str) -> Any:
+    kind = dtypes.as_dtype(dtype, name)
+    if kind.kind == "b":
+        raise NotTaken(f"{name}: a mean is no bool; leave dtype out, or use any or all")
+    return kind
+
+
+def mean_of(
+    a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, mask: Any, name: str
+) -> Any:  # fmt: skip
+    """Return what ``np.mean`` does, of the elements that a lazy mask has; None: of all."""
+    own = results.dtype_of(a, name)
+    kind = moments.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
+    if dtype is None and out is not None:
+        kind = wider(kind, results.dtype_of(out, name))
+    keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
+    acc = moments.wide_of(kind)
+    if mask is None:
+        count: Any = np.intp(reductions.count_of(a.shape, axis, name))
+        asked = None if acc == own else acc
+        total = reduced(np.add, a, axis, asked, None, keepdims, UNSET, UNSET, name)
+    else:
+        a, _ = real_of(a, own, kind)
+        count, total = moments.counted_sums(a, mask, axis, acc, keepdims)
+    if is_there(count) and not np.all(count):
+        warn("Mean of empty slice", True)
+    return divided(total, count, kind, out, name)
+
+
+def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
+    """Return sums divided by counts, as numbers of kind or in ``out=``."""
+    if is_there(total):
+        return settled(total / count, kind, out, name)
+    wanted = kind if out is None else results.dtype_of(out, name)
+    own = results.dtype_of(total, name)
+    if is_there(count) and dtypes.kind(own) in "fc" and dtypes.can_cast(own, wanted):
+        number = float(count)
+        return transform(lambda s: s / number, total, dtype=wanted, out=out)
+    if is_there(count):
+        return settled(lazy_of(total) / float(count), kind, out, name)
+    if own.kind == "c" != wanted.kind:
+        return settled(lazy_of(total) / lazy_of(count), kind, out, name)
+    return copy(_QUOTIENTS((total, count), name, wanted), out=out)
+
+
+def _quotients(total: Any, count: Any, wanted: Any) -> Any:
+    return moments.lazy_as(total / count, wanted)
+
+
+_QUOTIENTS = Kept(_quotients)
+
+
+def variance_of(
+    a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, mask: Any, mean: Any,
+    is_root: bool, name: str,
+) -> Any:  # fmt: skip
+    """Return what ``np.var`` or ``np.std`` does, of the elements that a lazy mask has."""
+    own = results.dtype_of(a, name)
+    kind = moments.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
+    keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
+    ddof = _number(ddof, name)
+    if is_root and out is not None and results.dtype_of(out, name).kind in "biu":
+        raise TypeError(f"{name}: out has dtype {out.dtype}; a root needs one of floats")
+    if mean is UNSET and (kind.kind in "biu" or (own.kind == "c" and kind.kind != "c")):
+        mean = mean_of(a, axis, dtype, None, True, mask, name)  # which NumPy has rounded, too
+    if mean is not UNSET and mean is not None:
+        return _around(a, axis, dtype, out, ddof, keepdims, mask, mean, is_root, name)
+    result = kind if dtype is not None else moments.real_of(kind)
+    found = moments.moments(a, mask, axis, kind, keepdims)
+    count = found[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
+    rest: Any = _rest(count, ddof, name) if is_there(count) else None
+    if is_there(found[-1]):
+        return settled(moments.spread_of(found, rest, is_root), result, out, name)
+    wanted = result if out is None else results.dtype_of(out, name)
+    if mask is None and dtypes.can_cast(moments.real_of(moments.wide_of(kind)), wanted):
+        op = moments.spread(len(found), float(rest), is_root)
+        return transform(op, *found[1:], dtype=wanted, out=out)
+    if mask is None or is_there(count):
+        lazy = tuple(lazy_of(one) for one in found)
+        return settled(moments.spread_of(lazy, rest, is_root), result, out, name)
+    return copy(_SPREADS(found, name, ddof, type(ddof), is_root, wanted, name), out=out)
+
+
+def _spreads(*given: Any) -> Any:
+    """Return variances, or their roots, of moments of as many elements as are counted."""
+    *found, ddof, _, is_root, wanted, name = given
+    rest = _rest(found[0], ddof, name)
+    return moments.lazy_as(moments.spread_of(tuple(found), rest, is_root), wanted)
+
+
+_SPREADS = Kept(_spreads)
+
+
+def _rest(count: Any, ddof: Any, name: str) -> Any:
+    """Return the degrees of freedom; of functions that skip NaN NaN where there are none."""
+    text = "Degrees of freedom <= 0 for slice"
+    left = (count if is_there(count) else lazy_of(count)) - ddof
+    if not name.startswith("nan"):
+        warn(text, left <= 0 if is_there(left) else False, 6)
+        return np.maximum(left, 0)
+    warn(f"{text}.", left <= 0 if is_there(left) else False, 6)
+    return np.where(left > 0, left, np.nan)
+
+
+def _number(ddof: Any, name: str) -> Any:
+    if not isinstance(ddof, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name}: ddof must be a number, got {ddof!r}")
+    return ddof
+
+
+def _squared(x: Any) -> Any:
+    return x * x
+
+
+def _squared_complex(x: Any) -> Any:
+    return x.real * x.real + x.imag * x.imag
+
+
+def _around(
+    a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any,
+    is_root: bool, name: str,
+) -> Any:  # fmt: skip
+    """Return variances around a mean that is given: sums of squares of distances from it."""
+    own, x = results.dtype_of(a, name), lazy_of(a)
+    if (acc := moments.wide_of(own)) != own:
+        x = x.astype(acc)
+    if hasattr(mean, "dtype") and not isinstance(mean, np.generic):
+        mean = lazy_of(array_of(mean, f"{name}: mean"))
+    distance = np.subtract(x, mean)
+    is_complex = distance.dtype.kind == "c"
+    squares = applied(_squared_complex if is_complex else _squared, (distance,), name)
+    kind = moments.float_of(own if acc != own else squares.dtype)
+    if dtype is not None:
+        kind = dtypes.as_dtype(dtype, name)
+    if mask is None:
+        count: Any = np.intp(reductions.count_of(a.shape, axis, name))
+        total = reduced(
+            np.add, squares, axis, moments.wide_of(kind), None, keepdims, UNSET, UNSET, name
+        )
+    else:
+        count, total = moments.counted_sums(squares, mask, axis, moments.wide_of(kind), keepdims)
+    rest = _rest(count, ddof, name)
+    value = (total if is_there(total) else lazy_of(total)) / rest
+    if is_root and kind.kind in "biu":
+        if value.ndim:
+            raise TypeError(f"{name}: a root is no {kind}; pass a dtype of floats")
+        value = settled(value, kind, None, name)  # which NumPy has rounded, too
+        value = np.sqrt(value if is_there(value) else lazy_of(value))
+    elif is_root:
+        value = np.sqrt(value)
+    return settled(value, kind, out, name)
+
+
+def ddof_of(ddof: Any, correction: Any) -> Any:
+    """Return the one of both that is given."""
+    if correction is UNSET:
+        return ddof
+    if ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+@numpys("One reduction", few=FEW, differs=QUIET)
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
+    where: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return the mean of the elements over axes.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.mean([1, 2, 6]))
+    3.0
+    """
+    a = arrayed(a, "mean")
+    mask = lazy_mask_of(where, a.shape, "mean")
+    return mean_of(a, axis, dtype, results.out_of(out, "mean"), keepdims, mask, "mean")
+
+
+_PASSES = (
+    "One reduction of counts, means and sums of squares, which does not cancel; with mean= one of "
+    "squares"
+)
+
+
+@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=QUIET)
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return the variance of the elements over axes.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.var([1, 2, 3, 4]))
+    1.25
+    """
+    a, ddof, out = arrayed(a, "var"), ddof_of(ddof, correction), results.out_of(out, "var")
+    mask = lazy_mask_of(where, a.shape, "var")
+    return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "var")
+
+
+@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=QUIET)
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return the standard deviation of the elements over axes.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.std([1, 1, 5, 5]))
+    2.0
+    """
+    a, ddof, out = arrayed(a, "std"), ddof_of(ddof, correction), results.out_of(out, "std")
+    mask = lazy_mask_of(where, a.shape, "std")
+    return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "std")

@@ -1,0 +1,201 @@
+"""Reductions of what is a number: one pass each, in which NaN counts for nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import dtypes
+from gpualgo._lazy.combining import applied
+from gpualgo._lazy.kept import Kept
+from gpualgo.lazy import moments
+from gpualgo.numpy._call import results
+from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._folds.masks import lazy_mask_of
+from gpualgo.numpy._folds.reducing import (
+    UNSET,
+    arrayed,
+    is_there,
+    reduced,
+    warn,
+)
+from gpualgo.numpy._reductions.moments import ddof_of, mean_of, variance_of
+
+FEW = 1 << 15  # fewer elements of host memory NumPy has done before ours have begun
+_QUIET = "slices without numbers are not warned of in device arrays, nor is overflow anywhere"
+
+
+def has_nan(a: Any, name: str) -> bool:
+    """Return whether elements may be NaN, by their dtype."""
+    return dtypes.kind(results.dtype_of(a, name)) in "fc"
+
+
+def _or_else(x: Any, none: Any) -> Any:
+    return np.where(x == x, x, none)
+
+
+_with_others = Kept(lambda x, none: applied(_or_else, (x, none), ""))
+
+
+def _filled(a: Any, none: float, name: str) -> Any:
+    """Return numbers with another for each NaN."""
+    a = arrayed(a, name)
+    if not has_nan(a, name):
+        return a
+    return _with_others((a,), name, results.dtype_of(a, name).type(none))
+
+
+@numpys("One reduction", few=FEW, differs="overflow is not warned of")
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
+    initial: Any = UNSET, where: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Add up the numbers over axes, NaN left out.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.nansum([1.0, float("nan"), 3.0]))
+    4.0
+    """
+    a = _filled(a, 0, "nansum")
+    return reduced(np.add, a, axis, dtype, out, keepdims, initial, where, "nansum")
+
+
+@numpys("One reduction", few=FEW, differs="overflow is not warned of")
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
+    initial: Any = UNSET, where: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Multiply the numbers over axes, NaN left out.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.nanprod([2.0, float("nan"), 3.0]))
+    6.0
+    """
+    a = _filled(a, 1, "nanprod")
+    return reduced(np.multiply, a, axis, dtype, out, keepdims, initial, where, "nanprod")
+
+
+def _extreme(
+    ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, name: str
+) -> Any:
+    found = reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
+    if is_there(found) and found.dtype.kind not in "biu":
+        warn("All-NaN slice encountered", np.isnan(found))
+    return found
+
+
+@numpys("One reduction", differs=_QUIET)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return the least number over axes, NaN where there is none.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.nanmin([2.0, float("nan"), 3.0]))
+    2.0
+    """
+    return _extreme(np.fmin, a, axis, out, keepdims, initial, where, "nanmin")
+
+
+@numpys("One reduction", differs=_QUIET)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
+    where: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return the greatest number over axes, NaN where there is none.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.nanmax([2.0, float("nan"), 3.0]))
+    3.0
+    """
+    return _extreme(np.fmax, a, axis, out, keepdims, initial, where, "nanmax")
+
+
+# --- means and variances ----------------------------------------------------------------------
+
+
+def _numbers_of(
+    a: Any, where: Any, dtype: Any, out: Any, name: str, mean: Any = UNSET
+) -> Any:  # fmt: skip
+    """Return which elements are numbers, and meant; None: all are."""
+    mask = lazy_mask_of(where, a.shape, name)
+    if not has_nan(a, name):
+        return mask
+    if dtype is not None and dtypes.kind(dtypes.as_dtype(dtype, name)) not in "fc":
+        raise TypeError("If a is inexact, then dtype must be inexact")
+    if out is not None and dtypes.kind(results.dtype_of(out, name)) not in "fc":
+        raise TypeError("If a is inexact, then out must be inexact")
+    if mask is None and mean is UNSET and results.dtype_of(a, name).kind != "c":
+        return moments.NUMBERS
+    are_numbers = moments.are_numbers(a)
+    return are_numbers if mask is None else np.logical_and(are_numbers, mask)
+
+
+@numpys("One reduction, of counts and sums", few=FEW, differs=_QUIET)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
+    where: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return the mean of the numbers over axes, NaN left out.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.nanmean([1.0, float("nan"), 3.0]))
+    2.0
+    """
+    a, out = arrayed(a, "nanmean"), results.out_of(out, "nanmean")
+    mask = _numbers_of(a, where, dtype, out, "nanmean")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return mean_of(a, axis, dtype, out, keepdims, mask, "nanmean")
+
+
+_PASSES = "One reduction, of counts, means and sums of squares; with mean= of counts and squares"
+
+
+@numpys(_PASSES, few=FEW, differs=_QUIET)
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return the variance of the numbers over axes, NaN left out.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.nanvar([1.0, float("nan"), 3.0]))
+    1.0
+    """
+    a, ddof, out = arrayed(a, "nanvar"), ddof_of(ddof, correction), results.out_of(out, "nanvar")
+    mask = _numbers_of(a, where, dtype, out, "nanvar", mean)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "nanvar")
+
+
+@numpys(_PASSES, few=FEW, differs=_QUIET)
+def nanstd(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
+) -> Any:  # fmt: skip
+    """Return the standard deviation of the numbers over axes, NaN left out.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.nanstd([1.0, float("nan"), 3.0]))
+    1.0
+    """
+    a, ddof, out = arrayed(a, "nanstd"), ddof_of(ddof, correction), results.out_of(out, "nanstd")
+    mask = _numbers_of(a, where, dtype, out, "nanstd", mean)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "nanstd")

@@ -1,0 +1,1 @@
+"""Functions of what stands before or beside: running sums, differences of neighbours."""

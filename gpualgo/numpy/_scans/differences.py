@@ -1,0 +1,284 @@
+"""What NumPy makes of neighbours: differences of any order, and areas below curves."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.transform import transform
+from gpualgo._lazy import is_lazy, ufuncs
+from gpualgo._lazy.combining import applied
+from gpualgo._lazy.kept import Kept
+from gpualgo.lazy import asarray as lazy_of
+from gpualgo.lazy import full, reductions
+from gpualgo.numpy._call import function, loops, results
+from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array
+from gpualgo.numpy._call.function import numpys
+
+_UNSET: Any = np._NoValue
+_BOOL = np.dtype(bool)
+_FEW_NUMBERS = 16  # each is written by a kernel of its own
+_MOST = 4  # differences of differences that are taken in one pass: each reads one array more
+
+
+def _second(a: Any, b: Any, c: Any) -> Any:
+    return (c - b) - (b - a)
+
+
+def _third(a: Any, b: Any, c: Any, d: Any) -> Any:
+    return _second(b, c, d) - _second(a, b, c)
+
+
+def _fourth(a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+    return _third(b, c, d, e) - _third(a, b, c, d)
+
+
+def _first(a: Any, b: Any) -> Any:
+    return b - a
+
+
+def _unlike(a: Any, b: Any) -> Any:
+    return a != b
+
+
+_OF_ORDER: tuple[Callable[..., Any], ...] = (_first, _second, _third, _fourth)
+
+
+def _cut(x: Any, axis: int, begin: int, end: int) -> Any:
+    return x[(*(slice(None),) * axis, slice(begin, end))]
+
+
+def _differences(x: Any, order: int, axis: int, out: Any = None) -> Any:
+    """Return differences of an order that one pass takes; lazily of what is lazy."""
+    left = max(x.shape[axis] - order, 0)
+    begins = [min(i, x.shape[axis]) for i in range(order + 1)]
+    parts = [_cut(x, axis, begin, begin + left) for begin in begins]
+    is_bool = results.dtype_of(x, "diff") == _BOOL
+    op = _unlike if is_bool else _OF_ORDER[order - 1]
+    if is_lazy(x) and out is None:
+        return applied(op, parts, "diff")
+    if order == 1 and type(x) is np.ndarray and function.is_few(x.size, 1 << 62):
+        ufunc = np.not_equal if is_bool else np.subtract
+        return loops.run(ufunc, parts[::-1], 2 * parts[0].size, (out,))
+    return transform(op, *parts, out=out)
+
+
+def _diff(x: Any, n: int, axis: int) -> Any:
+    most = 1 if results.dtype_of(x, "diff") == _BOOL else _MOST
+    while n:
+        order = min(n, most)
+        x, n = _differences(x, order, axis), n - order
+    return x
+
+
+@numpys("One transform for four differences, one more for each four of n above")
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Any:
+    """Subtract from each element the one before it, along an axis, n times.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.diff([1, 2, 4, 7, 0])
+    array([ 1,  2,  3, -7])
+    >>> gnp.diff([1, 2, 4, 7, 0], n=2)
+    array([  1,   1, -10])
+    """
+    n = operator.index(n)
+    if not n:
+        return a
+    if n < 0:
+        raise ValueError(f"diff: n must not be negative, got {n}")
+    x = as_array(a, "diff")
+    if not x.ndim:
+        raise ValueError("diff: a needs one axis at least")
+    axis = results.axis_of(axis, x.ndim, "diff")
+    if prepend is _UNSET and append is _UNSET:
+        return _diff(x, n, axis)
+    parts = [_part(prepend, x, axis, "prepend"), x, _part(append, x, axis, "append")]
+    whole = [part for part in parts if part is not None]
+    kind = np.result_type(*[results.dtype_of(part, "diff") for part in whole])
+    whole = [part for part in whole if part.shape[axis]] or [x]
+    return _diff(_joined_differences(whole, x, kind, axis), n - 1, axis)
+
+
+def _part(x: Any, a: Any, axis: int, name: str) -> Any:
+    """Return what comes before or after, in a's shape but along the axis."""
+    if x is _UNSET:
+        return None
+    part = array_of(x, f"diff: {name}")
+    if not part.ndim:
+        shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+        if type(part) is type(a) is np.ndarray:
+            return np.broadcast_to(part, shape)
+        if type(part) is np.ndarray:  # a number, which stands beside arrays of a GPU
+            return full(shape, part[()])
+        return lazy_of(part).broadcast_to(tuple(shape))
+    fits = part.ndim == a.ndim and all(
+        i == axis or m == n for i, (m, n) in enumerate(zip(part.shape, a.shape, strict=True))
+    )
+    if not fits:
+        raise ValueError(f"diff: {name} has shape {tuple(part.shape)}, a has {tuple(a.shape)}")
+    return part
+
+
+def _joined_differences(parts: Sequence[Any], like: Any, kind: Any, axis: int) -> Any:
+    """Return differences of arrays one after another, which are not put together for it."""
+    length = max(0, sum(x.shape[axis] for x in parts) - 1)
+    shape = (*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :])
+    result = results.new(like, tuple(shape), kind)
+    at, before = 0, None
+    for part in parts:
+        own = results.dtype_of(part, "diff")
+        x = part
+        if own != kind:
+            x = part.astype(kind) if type(part) is np.ndarray else ufuncs.cast(part, own, kind, "")
+        if before is not None:
+            _between(before, _cut(x, axis, 0, 1), _cut(result, axis, at, at + 1))
+            at += 1
+        count = x.shape[axis] - 1
+        if count > 0:
+            _differences(x, 1, axis, _cut(result, axis, at, at + count))
+        at += count
+        before = _cut(x, axis, count, count + 1)
+    return result
+
+
+def _between(before: Any, after: Any, out: Any) -> None:
+    """Write the differences of two that follow one another, of different arrays."""
+    op = np.not_equal if results.dtype_of(out, "diff") == _BOOL else np.subtract
+    is_host = type(before) is type(after) is type(out) is np.ndarray
+    if is_host and function.is_few(out.size, function.FEW):
+        with np.errstate(all="ignore"):
+            op(after, before, out=out)
+        return
+    transform(op, after, before, out=out)
+
+
+@numpys("One transform")
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Subtract from each element the one before it, in C order, with others around the results.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.ediff1d([1, 2, 4], to_begin=-9)
+    array([-9,  1,  2])
+    """
+    x = as_array(ary, "ediff1d")
+    if x.ndim != 1:
+        x = x.reshape(-1) if type(x) is np.ndarray else lazy_of(x).reshape(-1)
+    kind = results.dtype_of(x, "ediff1d")
+    if kind == _BOOL:
+        raise TypeError("ediff1d: bool has no difference; use diff")
+    begin, end = (
+        _around(one, kind, name) for one, name in ((to_begin, "to_begin"), (to_end, "to_end"))
+    )
+    if begin is None and end is None:
+        return _real(_differences(x, 1, 0), ary)
+    count, first = max(x.shape[0] - 1, 0), 0 if begin is None else begin.shape[0]
+    last = 0 if end is None else end.shape[0]
+    result = results.new(x, (first + count + last,), kind)
+    for part, at in ((begin, 0), (end, first + count)):
+        if part is not None and part.shape[0]:
+            _write(part, _cut(result, 0, at, at + part.shape[0]), kind)
+    if count:
+        _differences(x, 1, 0, _cut(result, 0, first, first + count))
+    return result
+
+
+def _real(x: Any, given: Any) -> Any:
+    return x if is_lazy(given) or not is_lazy(x) else results.stored(x, None, "ediff1d")
+
+
+def _write(part: Any, into: Any, kind: Any) -> None:
+    """Write what stands around differences; of numbers in host memory few to an array elsewhere."""
+    if type(part) is not np.ndarray:
+        results.written_to(ufuncs.cast(part, part.dtype, kind, "ediff1d"), into)
+    elif type(into) is np.ndarray:
+        into[...] = part
+    elif part.size > _FEW_NUMBERS:
+        raise NotTaken(
+            f"ediff1d: {part.size} numbers around the results are in host memory, and ary is not; "
+            "pass an array of its library"
+        )
+    else:
+        for i, number in enumerate(part.astype(kind)):
+            results.filled(_cut(into, 0, i, i + 1), number)
+
+
+def _around(x: Any, kind: Any, name: str) -> Any:
+    """Return what stands around differences, of one axis; lazily but of host memory."""
+    if x is None:
+        return None
+    part = array_of(x, f"ediff1d: {name}")
+    part = part if type(part) is np.ndarray else lazy_of(part)
+    if not np.can_cast(part.dtype, kind, "same_kind"):
+        raise TypeError(f"ediff1d: {name} has dtype {part.dtype}, which does not become {kind}")
+    return part.reshape(-1)
+
+
+def _area(left: Any, right: Any, width: Any) -> Any:
+    return width * (right + left) / 2.0
+
+
+def _area_between(left: Any, right: Any, start: Any, end: Any) -> Any:
+    return (end - start) * (right + left) / 2.0
+
+
+def _area_between_bool(left: Any, right: Any, start: Any, end: Any) -> Any:
+    return (end != start) * (right + left) / 2.0
+
+
+@numpys("One reduction, that computes the areas as it reads", arrays=2)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
+    """Integrate along an axis by the trapezoidal rule.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.trapezoid([1, 2, 3]))
+    4.0
+    >>> float(gnp.trapezoid([1, 2, 3], x=[4, 6, 8]))
+    8.0
+    """
+    name = "trapezoid"
+    whole = as_array(y, name)
+    if not whole.ndim:
+        raise np.exceptions.AxisError(-1, 0, name)
+    axis = results.axis_of(axis, whole.ndim, name)
+    if x is not None:
+        along = as_array(x, name)
+        at = axis if along.ndim == 1 else results.axis_of(axis, along.ndim, name)
+        made = _AREAS_BETWEEN((whole, along), name, axis, at)
+    elif type(dx) in (bool, int, float, complex):
+        made = _AREAS((whole,), name, axis, dx, type(dx))
+    else:
+        made = _areas(lazy_of(whole), axis, _number(array_of(dx, f"{name}: dx")))
+    return reductions.reduced(np.add, made, axis, None, None, False, None, name)
+
+
+def _sides(x: Any, axis: int) -> tuple[Any, Any]:
+    """Return the elements but the last, and those but the first."""
+    length = x.shape[axis]
+    return _cut(x, axis, 0, max(length - 1, 0)), _cut(x, axis, min(1, length), length)
+
+
+def _areas(y: Any, axis: int, dx: Any, _kind: Any = None) -> Any:
+    return applied(_area, (*_sides(y, axis), dx), "trapezoid")
+
+
+def _areas_between(y: Any, x: Any, axis: int, at: int) -> Any:
+    if x.ndim == 1:
+        x, at = x.reshape((-1, *(1,) * (y.ndim - 1 - axis))), 0
+    op = _area_between_bool if x.dtype == _BOOL else _area_between
+    return applied(op, (*_sides(y, axis), *_sides(x, at)), "trapezoid")
+
+
+_AREAS, _AREAS_BETWEEN = Kept(_areas), Kept(_areas_between)
+
+
+def _number(x: Any) -> Any:
+    return x[()] if type(x) is np.ndarray and not x.ndim else x

@@ -1,0 +1,282 @@
+"""Sorts, the orders that they follow from, and the largest or smallest elements."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from gpualgo import lazy
+from gpualgo._algorithms.merge_sort import merge_sort
+from gpualgo._algorithms.radix_sort import argsort as order_of
+from gpualgo._algorithms.radix_sort import radix_sort
+from gpualgo._algorithms.top_k import TopK
+from gpualgo._algorithms.top_k import top_k as first_of
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._operators.markers import second
+from gpualgo._pipeline import checks
+from gpualgo.numpy._call import function, results
+from gpualgo.numpy._call.arguments import array_of, is_host
+from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._orders import of_complex
+from gpualgo.numpy._orders.orders import order_by
+
+_UNSET: Any = np._NoValue
+_FEW = 1 << 10  # NumPy's stable order of fewer elements is sooner found: 1.2 µs for 64, 4.2 here
+_ALL = sys.maxsize  # NumPy's partitions by vectors pass memory at its speed, on any host
+
+
+@numpys(
+    "One radix sort, of complex numbers one merge sort", few=0, refuses={"order": (None,)},
+    differs="the sort is stable whatever `kind` and `stable` say, and `descending` is known with "
+    "any NumPy, as NumPy 2.5 has it",
+)  # fmt: skip
+def sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
+    descending: Any = _UNSET,
+) -> Any:  # fmt: skip
+    """Return a sorted copy, NaN last; with ``descending=True`` the largest first, NaN last.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.sort([3.0, float("nan"), 1.0], descending=True)
+    array([ 3.,  1., nan])
+    """
+    falls = _falls(kind, stable, descending, "sort")
+    if not falls and is_host(a) and function.is_few(a.size, function.FEW):
+        return np.sort(a, axis=axis)
+    if not _is_complex(a, "sort"):
+        return radix_sort(a, descending=falls, axis=axis)
+    if _is_pair(a):
+        out = np.empty_like(a, order="C") if axis is not None else np.empty(a.size, a.dtype)
+        radix_sort((a.real, a.imag), descending=falls, axis=axis, out=(out.real, out.imag))
+        return out
+    return merge_sort(a, less=_less(falls), axis=axis)
+
+
+def _is_pair(a: Any) -> bool:
+    """Return whether complex numbers are sorted as tuples of 8 bytes: where none is NaN."""
+    return is_host(a) and a.dtype.itemsize == 8 and not np.isnan(a).any()
+
+
+@numpys(
+    "One radix sort that makes the indices, of complex numbers one merge sort", few=0,
+    refuses={"order": (None,)},
+    differs="equal elements keep their order whatever `kind` and `stable` say, and `descending` is "
+    "known with any NumPy, as NumPy 2.5 has it",
+)  # fmt: skip
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
+    descending: Any = _UNSET,
+) -> Any:  # fmt: skip
+    """Return the indices of the elements in sorted order; equal ones keep their order, always.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.argsort([2, 1, 2, 0])
+    array([3, 1, 0, 2])
+    """
+    falls = _falls(kind, stable, descending, "argsort")
+    if not falls and is_host(a) and function.is_few(a.size, _few(a)):
+        return np.argsort(a, axis=axis, kind="stable")
+    return _indices(a, axis, falls, "argsort")
+
+
+def _indices(a: Any, axis: Any, falls: bool, where: str) -> Any:
+    """Return the stable order along an axis; NumPy takes no axes for one."""
+    if not len(a.shape):
+        a = lazy.asarray(a).reshape(1)
+    if not _is_complex(a, where):
+        return order_of(a, descending=falls, axis=axis)
+    if _is_pair(a):
+        return order_of((a.real, a.imag), descending=falls, axis=axis)
+    if axis is None:
+        a, axis = lazy.asarray(a).reshape(-1), 0
+    (axis,) = checks.axes_of(checks.plain_axis(axis, where), len(a.shape), where)
+    return merge_sort(a, _positions(a, axis), less=_less(falls), axis=axis)[1]
+
+
+def _positions(a: Any, axis: int) -> Any:
+    """Return the position of each element along an axis, where a lies."""
+    shape = tuple(a.shape)
+    counted = lazy.arange(shape[axis]).reshape(shape[axis], *(1,) * (len(shape) - axis - 1))
+    return lazy.transform(second, a, counted)
+
+
+def _few(a: Any) -> int:
+    """Return how many elements are too few to be put in order here."""
+    return _FEW << 4 if a.dtype.kind == "c" else _FEW
+
+
+def _is_complex(a: Any, where: str) -> bool:
+    return results.dtype_of(a, where).kind == "c"
+
+
+def _less(falls: bool) -> Any:
+    return of_complex.more if falls else of_complex.less
+
+
+def _falls(kind: Any, stable: Any, descending: Any, where: str) -> bool:
+    """Return whether the largest come first, of options that NumPy would take."""
+    if descending is _UNSET:
+        if stable is None and (kind is None or (type(kind) is str and kind == "stable")):
+            return False
+        descending = None
+    if kind is not None:
+        if not isinstance(kind, str):
+            raise TypeError(f"{where}: kind must be a str, got {type(kind).__name__}")
+        if kind[:1].lower() not in _KINDS:  # whatever follows, as NumPy has it
+            names = ", ".join(_KINDS.values())
+            raise ValueError(f"{where}: kind must be one of {names}, got {kind!r}")
+        if stable is not None or descending is not None:
+            raise ValueError(
+                f"{where}: kind is given beside stable or descending; leave kind out, sorts are "
+                "stable here"
+            )
+    return bool(descending)
+
+
+_KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
+
+
+# --- by several keys --------------------------------------------------------------------------
+
+
+@numpys("One radix sort of the indices for each 8 bytes of the keys", arrays=0, few=0)
+def lexsort(keys: Any, axis: Any = -1) -> Any:
+    """Return the stable order by several keys, of which the last decides first.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.lexsort(([5, 7, 4, 6], [1, 0, 1, 0]))
+    array([3, 1, 2, 0])
+    """
+    given = _keys_of(keys)
+    shape = tuple(given[0].shape)
+    if any(tuple(one.shape) != shape for one in given):
+        raise ValueError("lexsort: all keys need to be of one shape")
+    axis = checks.integer(axis, "axis", "lexsort")
+    (axis,) = checks.axes_of(axis, max(len(shape), 1), "lexsort")
+    if all(map(is_host, given)) and function.is_few(given[0].size, max(map(_few, given))):
+        return np.lexsort(given, axis=axis)
+    if not shape:
+        return _indices(given[0], 0, False, "lexsort")[0]
+    fields = [field for one in reversed(given) for field in _fields(one)]
+    return order_by(fields, axis)
+
+
+def _keys_of(keys: Any) -> list[Any]:
+    """Return the keys one by one: of an array its first axis counts them."""
+    if not isinstance(keys, (list, tuple)):
+        keys = array_of(keys, "lexsort: keys")
+        keys = [keys[i] for i in range(keys.shape[0] if len(keys.shape) else 0)]
+    if not len(keys):
+        raise TypeError("lexsort: there are no keys; pass one at least")
+    return [array_of(one, f"lexsort: keys[{i}]") for i, one in enumerate(keys)]
+
+
+def _fields(key: Any) -> list[Any]:
+    """Return a key as what is sorted by: numbers, the first of which decide first."""
+    if not _is_complex(key, "lexsort"):
+        return [key]
+    parts = (of_complex.group, of_complex.real, of_complex.imag)
+    return [lazy.transform(part, key) for part in parts]
+
+
+# --- the k-th -----------------------------------------------------------------------------------
+
+
+@numpys(
+    "One radix sort; in host memory NumPy's own partition, which is faster", few=_ALL,
+    refuses={"order": (None,)}, differs="on a GPU each element is in its place, as after a sort",
+)  # fmt: skip
+def partition(
+    a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+) -> Any:
+    """Return a copy with the k-th elements in their places, and no larger ones before them.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> int(gnp.partition([5, 1, 4, 2], 2)[2])
+    4
+    """
+    a = array_of(a, "partition: a")
+    _check_ranks(a, kth, axis, kind, "partition")
+    if not _is_complex(a, "partition"):
+        return radix_sort(a, axis=axis)
+    return merge_sort(a, less=_less(False), axis=axis)
+
+
+@numpys(
+    "One radix sort; in host memory NumPy's own partition, which is faster", few=_ALL,
+    refuses={"order": (None,)}, differs="on a GPU it is the stable order of a sort",
+)  # fmt: skip
+def argpartition(
+    a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+) -> Any:
+    """Return indices that put the k-th elements into their places, and no larger before them.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> int(gnp.argpartition([5, 1, 4, 2], 2)[2])
+    2
+    """
+    a = array_of(a, "argpartition: a")
+    _check_ranks(a if len(a.shape) else lazy.asarray(a).reshape(1), kth, axis, kind, "argpartition")
+    return _indices(a, axis, False, "argpartition")
+
+
+def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
+    """Raise for ranks that NumPy does not take; all that it takes a sort has in their places."""
+    if kind != "introselect":
+        raise ValueError(f"{where}: kind must be 'introselect', got {kind!r}")
+    ranks = np.asarray(kth)
+    if ranks.dtype == bool or ranks.ndim > 1:
+        raise ValueError(f"{where}: kth must be an int or a sequence of ints, got {kth!r}")
+    if ranks.dtype.kind not in "iu":
+        raise TypeError(f"{where}: kth must be an int or a sequence of ints, got {kth!r}")
+    size = 1
+    for extent in a.shape:
+        size *= extent
+    length = size
+    if axis is not None:
+        (axis,) = checks.axes_of(checks.plain_axis(axis, where), len(a.shape), where)
+        length = a.shape[axis]
+    for rank in ranks.ravel().tolist():
+        if size and not -length <= rank < length:
+            raise ValueError(f"{where}: kth is {rank}, and there are {length} elements")
+
+
+@numpys("One selection, of complex numbers one merge sort")
+def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: Any = True) -> Any:
+    """Return the k largest or smallest elements, the first of them first, and their indices.
+
+    NaN are taken last in both modes, and of equal elements the first, as NumPy 2.6 allows.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.top_k([3, 9, 4, 9, 5], 3)
+    TopK(values=array([9, 9, 5]), indices=array([1, 3, 4]))
+    """
+    a = array_of(a, "top_k: a")
+    if not _is_complex(a, "top_k"):
+        return first_of(a, k, axis=axis, mode=mode)
+    k = checks.integer(k, "k", "top_k")
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
+    if axis is None:
+        a, axis = lazy.asarray(a).reshape(-1), 0
+    (axis,) = checks.axes_of(checks.plain_axis(axis, "top_k"), len(a.shape), "top_k")
+    if not 0 <= k <= a.shape[axis]:
+        raise ValueError(f"top_k: k is {k}, and there are {a.shape[axis]} elements to choose from")
+    found = merge_sort(a, _positions(a, axis), less=_less(mode == "largest"),
+                       axis=axis)  # fmt: skip
+    first = (*(slice(None),) * axis, slice(0, k))
+    return TopK(*(copy(one[first]) for one in found))
