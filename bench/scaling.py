@@ -172,11 +172,15 @@ def measure(case: Case, count: int, per_gpu: int, rounds: int) -> Measured:
     return row
 
 
-def rows(counts: list[int], sizes: list[int], rounds: int, budget: float) -> Iterator[Measured]:
-    """Yield all rows as far as the time goes."""
+def rows(
+    counts: list[int], sizes: list[int], rounds: int, budget: float, names: str = ""
+) -> Iterator[Measured]:
+    """Yield all rows as far as the time goes; of cases whose names begin as one of `names` does."""
     ends = time.perf_counter() + budget
     for size in sizes:
         for case in _cases():
+            if not case.name.startswith(tuple(names.split(","))):
+                continue
             alone: dict[int, float] = {}
             for count in [1, *(c for c in counts if c > 1)]:
                 for scaling, per_gpu in (("weak", size), ("strong", size // count)):
@@ -236,6 +240,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="", help="exponents of 2: elements on each GPU")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--budget", type=float, default=600, help="seconds for all rows")
+    parser.add_argument("--cases", default="", help="beginnings of names; all cases without")
     parser.add_argument("--out", default="", help="the JSON file; none without")
     chosen = parser.parse_args()
     is_host = gpu() is None
@@ -246,7 +251,7 @@ def main() -> None:
           "        model")  # fmt: skip
     found = []
     with ga.default_device("cpu") if is_host else nullcontext():
-        for row in rows(counts, sizes, chosen.rounds, chosen.budget):
+        for row in rows(counts, sizes, chosen.rounds, chosen.budget, chosen.cases):
             print(_line(row), flush=True)
             found.append(asdict(row))
     if chosen.out:

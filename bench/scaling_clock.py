@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gpualgo._arrays.view import view_of
 from gpualgo._bench.clocks import _spin
 from gpualgo._bench.support import gpu
 
@@ -70,11 +71,18 @@ def seconds(call: Callable[[], Any], count: int, rounds: int) -> list[float]:
 
 @contextmanager
 def _watched() -> Iterator[dict[str, Any]]:
-    """Count the bytes that peer copies bring to each GPU, and time each of them there."""
+    """Count the bytes that each GPU gets of others, by copies, timed there, and by merges."""
     from gpualgo._driver import peers
+    from gpualgo.shards import _sort
 
     found: dict[str, Any] = {"bytes": defaultdict(int), "events": defaultdict(list)}
-    usual = peers.move
+    usual, both = peers.move, _sort._both
+
+    def merged(a: Any, b: Any, keys: Any, values: Any, order: Any, place: Any) -> Any:
+        for x in (x for piece in (a, b) for part in piece for x in part):
+            if view_of(x, "x").device != place.number:
+                found["bytes"][place.number] += x.nbytes
+        return both(a, b, keys, values, order, place)
 
     def move(copy: Any) -> None:
         (target, source, size), cupy = copy, gpu()
@@ -90,11 +98,11 @@ def _watched() -> Iterator[dict[str, Any]]:
         found["bytes"][target.device] += size
         found["events"][target.device].append((before, after))
 
-    peers.move = move
+    peers.move, _sort._both = move, merged
     try:
         yield found
     finally:
-        peers.move = usual
+        peers.move, _sort._both = usual, both
 
 
 def exchange(call: Callable[[], Any], count: int, seconds: float) -> tuple[float, int]:

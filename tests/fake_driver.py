@@ -61,6 +61,7 @@ class FakeDriver:
         self.device_of_stream: dict[int, int] = {}
         self.current = 0
         self.are_peers = True  # GPUs reach each other's memory
+        self.is_open = True  # memory is of cuMemAlloc
         self.page_locked: dict[int, int] = {}  # sizes, by address
         self.on_launch: Callable[[], None] = lambda: None
         self._memory: dict[int, Any] = {}
@@ -132,6 +133,9 @@ class FakeDriver:
             if start <= address < start + size:
                 return 0, (1, 0, address, start, size)
         return 0, (0,) * count
+
+    def cuPointerGetAttribute(self, attribute: str, address: int) -> tuple[int, int]:
+        return 0, int(self.is_open and attribute.endswith("LEGACY_CUDA_IPC_CAPABLE"))
 
     def cuCtxGetCurrent(self) -> tuple[int, int]:
         return 0, self.current

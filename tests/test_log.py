@@ -55,8 +55,11 @@ def test_the_level_of_the_environment(tmp_path: Path) -> None:
     assert "gpualgo: compiled operator <lambda>" in first.stderr
     assert "gpualgo: found on disk: CPU kernel" in second.stderr
     assert "compiled" not in second.stderr
-    quiet = run_python(code + "\nimport sys; print('logging' in sys.modules)", **cache)
-    assert (quiet.stdout.split(), quiet.stderr) == (["10.0", "False"], "")
+    quiet = run_python(f"{code}\nimport sys; print('logging' in sys.modules)", **cache)
+    result, is_loaded = quiet.stdout.split()
+    assert (result, quiet.stderr) == ("10.0", "")
+    if not support.count_gpus():  # whose driver's bindings load it
+        assert is_loaded == "False"
 
 
 def test_a_level_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,8 +231,8 @@ def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def address_of(view: View) -> int:
-    """Return where a view's first element lies."""
-    if view.device != CPU or view.ptr:
+    """Return where a view's first element lies; of none anything, as there may be no memory."""
+    if view.device != CPU or view.ptr or 0 in view.shape:
         return view.ptr
     return int(view.owner.__array_interface__["data"][0])
 

@@ -84,6 +84,17 @@ def is_page_locked(address: int, size: int) -> bool:
     return bool(start and room) and address + size <= int(start) + int(room)
 
 
+def is_open(address: int) -> bool:
+    """Return whether memory is of cuMemAlloc, which GPUs that reach each other all reach."""
+    return bool(_attribute("IS_LEGACY_CUDA_IPC_CAPABLE", address))
+
+
+def pool_of(address: int) -> int | None:
+    """Return the handle of the pool that lends memory, None if none does."""
+    found = _attribute("MEMPOOL_HANDLE", address)
+    return int(found) or None if found is not None else None
+
+
 def _ordinal(pointer: int) -> int | None:
     """Return the device of an address, negative if it has none, None if no GPU knows it."""
     ordinal = _attribute("DEVICE_ORDINAL", pointer)

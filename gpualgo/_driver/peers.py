@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gpualgo._base import forks
+from gpualgo._driver import addresses, driver, lifetime, staging
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, lifetime, staging
 from gpualgo._driver.driver import check
 
 # Of less than this our own memory is held until its copy has run; of more the stream of its owner
@@ -152,10 +153,56 @@ def copy_all(copies: Sequence[Copy], are_ours: bool) -> None:
     for (device, stream), owners in held.items():
         lifetime.keep_until_done(stream, device, *owners)
     _wait(behind)
-    for _, source, _ in copies:
-        memory = getattr(source.owner, "owner", None)
-        if type(memory) is lifetime.Memory:  # which is given back after its last use is done
-            memory.use_on(source.stream)
+    _use([source for _, source, _ in copies])
+
+
+def can_read(reader: int, memory: Memory) -> bool:
+    """Return whether kernels of a GPU can read memory of another one where it lies.
+
+    What cuMemAlloc gave they can once the GPUs reach each other, and what our own pool lends; of
+    other pools and of what is mapped otherwise nobody knows.
+    """
+    if reader == memory.device:
+        return True
+    if not can_reach(reader, memory.device):
+        return False
+    open_both(reader, memory.device)
+    pool = addresses.pool_of(memory.address)
+    return gpu.get(memory.device).pool.is_own(pool) or addresses.is_open(memory.address)
+
+
+Read = tuple[Stream, Memory]
+"""A stream whose kernels read, and what they read."""
+
+
+@contextmanager
+def reading(reads: Sequence[Read]) -> Iterator[None]:
+    """Let streams read memory by what is queued on them within, wherever it lies.
+
+    That comes after what the memory's own stream has queued so far; what is queued there later
+    comes behind it.
+    """
+    before: dict[Stream, list[Stream]] = {}
+    behind: dict[Stream, list[Stream]] = {}
+    for reader, memory in reads:
+        origin = _stream_of(memory)
+        if origin != reader:
+            _add(before, reader, origin)
+            _add(behind, origin, reader)
+    _wait(before)
+    try:
+        yield
+    finally:
+        _wait(behind)
+        _use([memory for _, memory in reads])
+
+
+def _use(memories: Sequence[Memory]) -> None:
+    """Have memory of our own given back after what its stream has queued by now."""
+    for memory in memories:
+        own = getattr(memory.owner, "owner", None)
+        if type(own) is lifetime.Memory:
+            own.use_on(memory.stream)
 
 
 def _add(waiting: dict[Stream, list[Stream]], later: Stream, earlier: Stream) -> None:

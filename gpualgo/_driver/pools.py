@@ -59,6 +59,10 @@ class Pool:
         with self._context.outside_capture():
             check(api.cuMemPoolSetAccess(self._pool(), [access], 1), "cuMemPoolSetAccess")
 
+    def is_own(self, handle: int | None) -> bool:
+        """Return whether a pool's handle is that of our own."""
+        return handle is not None and self._handle is not None and handle == int(self._handle)
+
     def free(self, address: int, stream: int) -> None:
         """Take memory back once the stream's earlier work is done."""
         buffer = self._lent.pop(address, None) if self._lent else None

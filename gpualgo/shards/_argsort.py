@@ -17,7 +17,7 @@ from gpualgo.shards._devices import Place
 from gpualgo.shards._shards import ShardedArray
 from gpualgo.shards._sort import Order, line_of, long_row, one_row
 
-SMALL = np.dtype(np.int32)  # of places in a shard, where these are few enough
+SMALL = np.dtype(np.uint32)  # of places, where these are few enough
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
@@ -45,42 +45,45 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
         return built(found_rows, first.places, first.axis)
     one_row(taken_keys, line, where)
     starts, library = first.starts, first.library
-    # Places in a shard take half the bytes on their way; merges read them as those in the array.
-    own = SMALL if max(first.lengths) <= np.iinfo(SMALL).max else np.dtype(np.int64)
+    # Places take half the bytes on their way where that is enough.
+    own = SMALL if length <= int(np.iinfo(SMALL).max) + 1 else np.dtype(np.int64)
+    own = found if found.itemsize == own.itemsize else own
     moved = on_each(
         first.places, taken_keys.seats,
-        lambda seat: _positions(first.places[seat], first.lengths[seat], own, library),
+        lambda seat: _positions(
+            first.places[seat], starts[seat], first.lengths[seat], own, library
+        ),
     )  # fmt: skip
     beside = Argument((ShardedArray(moved, first.places, 0),), None, "values")
-
-    def placed(seat: int, values: list[Any]) -> list[Any]:
-        return [_in_array((values[0],), where, starts[seat], found)]
-
-    pieces = long_row(taken_keys, beside, order, placed)
-    return built([values[0] for _, values in pieces], first.places, 0)
-
-
-def _shifted(places: Any, start: int, dtype: np.dtype[Any]) -> Any:
-    return ga.lazy.transform(lambda place: place + start, places, dtype=dtype)
+    pieces = [values for _, values in long_row(taken_keys, beside, order)]
+    if own != found:
+        pieces = on_each(
+            first.places, taken_keys.seats,
+            lambda seat: [ga.copy(_as_wide(tuple(pieces[seat]), where, found))],
+        )  # fmt: skip
+    return built([places for (places,) in pieces], first.places, 0)
 
 
-# Places in a shard as those in the whole array, computed where they are read.
-_in_array = Kept(_shifted)
+def _widened(places: Any, dtype: np.dtype[Any]) -> Any:
+    return ga.lazy.transform(lambda place: place, places, dtype=dtype)
+
+
+_as_wide = Kept(_widened)
 
 
 @functools.lru_cache(64)
-def _counted(length: int, dtype: Any, device: str) -> Any:
-    """Return numbers from 0 on, which take no memory: equal ones are known again."""
-    return ga.lazy.arange(length, dtype=dtype, device=device)
+def _counted(begin: int, length: int, dtype: Any, device: str) -> Any:
+    """Return numbers one after another, which take no memory: equal ones are known again."""
+    return ga.lazy.arange(begin, begin + length, dtype=dtype, device=device)
 
 
-def _positions(place: Place, length: int, dtype: Any, library: Any) -> Any:
-    """Return the places of a shard's elements in it."""
+def _positions(place: Place, begin: int, length: int, dtype: Any, library: Any) -> Any:
+    """Return the places of a shard's elements in the whole array."""
     if place.number == CPU:
-        return np.arange(length, dtype=dtype)
+        return np.arange(begin, begin + length, dtype=dtype)
     target = place.empty((length,), dtype, library)
     if length:
-        numbers = _counted(length, dtype, place.name)
+        numbers = _counted(begin, length, dtype, place.name)
         view = view_of(target, "places")
         stream = int(view.library.stream(view.device))
         known = DeviceArray(

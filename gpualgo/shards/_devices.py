@@ -36,6 +36,10 @@ class Place:
         """Return an array here with the elements of another: that itself where it lies here."""
         return moved_all([(self, x)], library)[0]
 
+    def moved_each(self, arrays: Sequence[Any], library: Any) -> list[Any]:
+        """Return the same of several arrays."""
+        return moved_all([(self, x) for x in arrays], library)
+
     def __repr__(self) -> str:
         return self.name
 
@@ -128,7 +132,7 @@ def _copy(into: View, view: View) -> Any:
     from gpualgo._driver.peers import Copy
 
     size = view.dtype.itemsize * math.prod(view.shape)
-    return Copy(_memory(into), _memory(view), size)
+    return Copy(memory_of(into), memory_of(view), size)
 
 
 def _upload(into: View, source: np.ndarray[Any, Any]) -> None:
@@ -159,7 +163,7 @@ def dense(x: Any) -> Any:
     return ga.copy(x, out=view.library.empty(view.shape, view.dtype, view.device, None))
 
 
-def _memory(view: View) -> Any:
+def memory_of(view: View) -> Any:
     from gpualgo._driver.peers import Memory
 
     return Memory(view.ptr, view.device, int(view.library.stream(view.device)), view.owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import sys
 import types
 from typing import Any
@@ -221,7 +222,7 @@ PLANNED = """if True:
 
 def test_query_planning() -> None:
     """Dask's expressions: the configuration is read once in a process."""
-    folder = __file__.rpartition("/")[0]
-    environment = {"DASK_ARRAY__QUERY_PLANNING": "True", "PYTHONPATH": f"{folder}:{sys.path[0]}"}
+    path = os.pathsep.join([__file__.rpartition("/")[0], *filter(None, sys.path)])
+    environment = {"DASK_ARRAY__QUERY_PLANNING": "True", "PYTHONPATH": path}
     done = run_python(PLANNED, DASK_SCHEDULER="synchronous", **environment)
     assert done.stdout.strip() == "planned", done.stderr

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not count_gpus(), reason="needs a GPU")
 RNG = np.random.default_rng(2)
 N = 1000
 CHUNKS = (300, 1, 0, 400, 299)
-X = RNG.integers(0, 50, N).astype(np.int32)
+X = RNG.integers(0, 50, N).astype(np.int32)  # of functions: 0 or 1 times x, and so many
 KEYS = np.where(RNG.random(N) < 0.1, np.nan, RNG.integers(0, 9, N)).astype(np.float32)
 
 
@@ -30,8 +30,11 @@ def _where_chunks_lie() -> Iterator[None]:
         yield
 
 
-def affine(a: Any, b: Any) -> Any:
-    return (a * 3 + b) % 1009
+def composed(a: Any, b: Any) -> Any:
+    """Return one function after another, each ``m·x + c`` modulo 31, as the number ``m·31 + c``."""
+    m, c = a // 31 % 31, a % 31
+    n, d = b // 31 % 31, b % 31
+    return m * n % 31 * 31 + (c * n + d) % 31
 
 
 def cut(x: np.ndarray[Any, Any], chunks: Any = CHUNKS) -> Any:
@@ -53,9 +56,9 @@ def check(got: Any, want: Any) -> None:
 
 
 CALLS = {
-    "reduce": lambda x, keys: ga.reduce(x, np.int32(1), affine),
-    "inclusive_scan": lambda x, keys: ga.inclusive_scan(x, None, affine),
-    "exclusive_scan": lambda x, keys: ga.exclusive_scan(x, np.int32(7), affine),
+    "reduce": lambda x, keys: ga.reduce(x, np.int32(1), composed),
+    "inclusive_scan": lambda x, keys: ga.inclusive_scan(x, None, composed),
+    "exclusive_scan": lambda x, keys: ga.exclusive_scan(x, np.int32(7), composed),
     "transform": lambda x, keys: ga.transform(lambda a, b: a * 2 + b, x, keys),
     "histogram": lambda x, keys: ga.histogram(x, 10, (0, 50)),
     "radix_sort": lambda x, keys: ga.radix_sort(keys, x, descending=True),

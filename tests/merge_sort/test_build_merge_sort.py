@@ -29,6 +29,7 @@ INT32, INT64, FLOAT16, FLOAT32 = (
     np.dtype(name) for name in ("int32", "int64", "float16", "float32")
 )
 WIDE = records.record([str(i) for i in range(4)], [np.dtype("complex128"), FLOAT32, INT64, INT32])
+WIDE_KEYS = records.record(("0", "1", "2"), (INT64, FLOAT32, FLOAT16))
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -83,6 +84,23 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     check(specs(INT32, COARSE, [4], capability), capability, tmp_path)
     pair = records.record(("0", "1"), (INT32, FLOAT32))
     check(specs(pair, PAIRS, [], capability, 1 << 16), capability, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("capability", sampled([MAIN, *OTHERS], [(7, 5), MAIN]), ids=build.arch_of)
+def test_cuts_of_runs(capability: Capability, tmp_path: Path) -> None:
+    for element, ways, runs in ((FLOAT32, (True,), 2), (WIDE_KEYS, (True, False, True), 16)):
+        spec = policy.run_cuts(Comparison(element, None, ways), runs, capability >= (9, 0))
+        (code,) = check((spec,), capability, tmp_path)
+        assert code.count("BAR") >= 4
+
+
+@given(st.integers(1, 128))
+def test_samples_are_more_than_cuts_narrow_down(key_bytes: int) -> None:
+    """Each round leaves less than it began with, until all that is left are samples."""
+    samples = policy.samples_of(key_bytes)
+    assert samples > 4 * policy.MAX_RUNS
+    assert policy.cut_bytes(key_bytes) <= 48 << 10
 
 
 @needs_cuobjdump

@@ -14,6 +14,7 @@ from sharded import leaves
 
 import gpualgo as ga
 from gpualgo._driver import addresses, driver, peers
+from gpualgo.shards import _sort
 
 N = 1000
 WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH")
@@ -77,15 +78,36 @@ def test_both_gpus_work_before_anything_is_exchanged(fake: FakeDriver) -> None:
     assert names.count("cuMemcpyPeerAsync") == 1
 
 
-def test_sorts_move_each_element_once(fake: FakeDriver) -> None:
-    """What is on the wrong GPU, in one copy for each pair of GPUs; the host waits for splitters."""
+def test_sorts_read_the_runs_of_others_where_they_lie(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is copied between GPUs; each reads behind the other's sort, and writes its own."""
+    monkeypatch.setattr(_sort, "on_host", lambda cuts: np.full(cuts.shape, N // 4))
     keys, values = on_two(np.zeros(N, np.int32)), on_two(np.zeros(N, np.float64))
+    where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))
+    assert where[:3] == [0, 1, 0]  # sorts, cuts
+    assert sorted(where[3:]) == where[3:]  # merges
+    assert set(where[3:]) == {0, 1}
+    assert [shard.device for shard in found.shards] == [0, 1]
+    assert [shard.shape for shard in moved.shards] == [(500,), (500,)]
+    assert not fake.named("cuMemcpyPeerAsync", "cuStreamSynchronize")
+    names = [call[0] for call in fake.named("cuLaunchKernelEx", "cuStreamWaitEvent")]
+    launches = [i for i, name in enumerate(names) if name == "cuLaunchKernelEx"]
+    assert launches[2] - launches[1] > 2  # each waits for the other's sort, and merges
+    assert len(names) - launches[-1] > 2  # and for the other's merge, before memory is lent again
+
+
+@pytest.mark.parametrize(("reason", "dtype"), [("are_peers", "int16"), ("is_open", "uint32")])
+def test_sorts_move_each_element_once(fake: FakeDriver, reason: str, dtype: str) -> None:
+    """Where GPUs cannot read it, in one copy for each pair; the host waits for splitters."""
+    setattr(fake, reason, False)
+    keys, values = on_two(np.zeros(N, dtype)), on_two(np.zeros(N))
     where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))
     assert set(where) == {0, 1}
     assert [shard.device for shard in found.shards] == [0, 1]
     assert [shard.shape for shard in moved.shards] == [(500,), (500,)]
     sizes = [call[5] for call in fake.named("cuMemcpyPeerAsync")]
-    assert sum(sizes) % (4 + 8) == 0
+    assert sum(sizes) % (keys.dtype.itemsize + 8) == 0
     assert len(sizes) in (0, 2, 4)  # as the memory has it, which no kernel has written
 
 

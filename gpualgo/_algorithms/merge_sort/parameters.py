@@ -29,3 +29,12 @@ def merge(leaves: int, values: int) -> Parameters:
         cuts=POINTER, num_tiles=I64, row_items=I64, first_items=I64, second_items=I64,
         second_begin=I64, tiles_per_row=DIVISOR, tiles_per_pair=DIVISOR,
     )  # fmt: skip
+
+
+@cache
+def run_cuts(leaves: int, runs: int) -> Parameters:
+    """Return RunCutsParams of so many runs of keys with so many leaves."""
+    return Parameters(
+        "RunCutsParams",
+        keys=POINTER[leaves][runs], cuts=POINTER, lengths=I64[runs], ranks=I64[runs],
+    )  # fmt: skip

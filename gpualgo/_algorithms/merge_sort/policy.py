@@ -21,6 +21,12 @@ CUT_BYTES = 32  # MergeCut
 THREADS, WIDE_THREADS = 1024, 512
 VALUE_THREADS = 512  # of a block that sorts keys with values, at most
 
+# Where several runs are cut: a block for each rank, with so many samples of all runs in a round, in
+# so much shared memory at most, which need no attribute of a kernel.
+CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 512, 2048, 40 << 10
+MAX_RUNS = 16
+MAX_PARAMETERS = 3500  # bytes of pointers, of the 4096 that kernels take
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -116,6 +122,33 @@ def specs(
         _spec("merge.cuh", "merge_splits", order, str(count), cut, (overlaps, ahead), merge),
         _spec("merge.cuh", "merge", order, each, cut, (overlaps, ahead), merge),
     )
+
+
+def samples_of(key_bytes: int) -> int:
+    """Return how many samples of all runs a block has in a round."""
+    return min(CUT_SAMPLES, CUT_SHARED // (key_bytes + 4) // 64 * 64)
+
+
+def cut_bytes(key_bytes: int) -> int:
+    """Return the shared memory of a block that cuts runs, which the kernel checks."""
+    return samples_of(key_bytes) * (key_bytes + 4) + 64 * MAX_RUNS
+
+
+def can_cut(leaves: int, runs: int) -> bool:
+    """Return whether a kernel takes so many runs of elements with so many leaves."""
+    return runs <= MAX_RUNS and 8 * leaves * runs <= MAX_PARAMETERS
+
+
+def run_cuts(order: Comparison, runs: int, overlaps: bool) -> Spec:
+    """Return the kernel that cuts so many runs."""
+    key_bytes = order.element.itemsize
+    arguments = CUT_THREADS, samples_of(key_bytes), cut_bytes(key_bytes), str(overlaps).lower()
+    expression = (
+        f"gpualgo::run_cuts_kernel<gpualgo::RunCutsPolicy<{', '.join(map(str, arguments))}>, "
+        f"{order_name(order)}, {records.cpp_name(order.element)}, {runs}>"
+    )
+    takes = parameters.run_cuts(len(records.leaves(order.element)), runs)
+    return Spec("merge_sort/cuts.cuh", expression, takes)
 
 
 def _spec(
