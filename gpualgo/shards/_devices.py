@@ -14,6 +14,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._arrays.view import NumPy, View, is_contiguous, view_of
+from gpualgo._base import recording
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 
@@ -76,6 +77,15 @@ class GPU(Place):
 
     def running(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
+
+
+def refuse_in_graph(where: str) -> None:
+    """Raise RuntimeError in a graph: what is copied here would not be copied again."""
+    if recording.active and recording.is_in_graph():
+        raise RuntimeError(
+            f"{where}: graphs are of one device, and would not repeat this; call it outside of the "
+            "graph"
+        )
 
 
 Write = tuple[Place, Any, Any]

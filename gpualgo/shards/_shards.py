@@ -14,7 +14,7 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
-from gpualgo.shards._devices import GPU, Host, Place, all_on_host, places_of
+from gpualgo.shards._devices import GPU, Host, Place, all_on_host, places_of, refuse_in_graph
 
 
 class ShardedArray:
@@ -181,9 +181,12 @@ class ShardedArray:
         ------
         TypeError, ValueError, NoDeviceError
             `device` names none.
+        RuntimeError
+            It is called within `gpualgo.graph`, which would not repeat it.
         MemoryError
             It does not fit there.
         """
+        refuse_in_graph("gather")
         place = self.places[0] if device is None else places_of([device], "gather", False)[0]
         if place.number == CPU and self.places[0].number != CPU:
             on_host = np.empty(self.shape, self.dtype)

@@ -68,3 +68,11 @@ def test_a_dtype_without_order_is_named_first() -> None:
     for call in (lambda: ga.argmin(x, 0), lambda: ga.top_k(x, 1, axis=0)):
         with pytest.raises(TypeError, match="complex"):
             call()
+
+
+def test_graphs_do_not_record_copies() -> None:
+    """They would be made while recording, and never again."""
+    calls: list[Callable[[], Any]] = [X.gather, lambda: ga.distribute(H, ["cpu:0"])]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="graphs are of one device"), ga.graph():
+            call()
