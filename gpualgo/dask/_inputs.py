@@ -145,19 +145,24 @@ def _aligned(arrays: list[Any], where: str, name: str) -> list[Any]:
 
 
 def cut_alike(arrays: Sequence[Any], where: str) -> list[Any]:
-    """Return arrays cut for elementwise work: along each axis as the first that has its extent."""
+    """Return arrays cut for elementwise work: along each axis as the first that has its extent.
+
+    Those that are broadcast along it have one chunk there.
+    """
     ndim = max(x.ndim for x in arrays)
     lead: list[Any] = [None] * ndim
     for x in arrays:
         for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if lead[axis] is None and sum(sizes) != 1:
+            if lead[axis] is None or (sum(lead[axis]) == 1 and sum(sizes) != 1):
                 lead[axis] = sizes
     found = []
     for x in arrays:
         own = {}
         for axis, sizes in enumerate(x.chunks):
             wanted = lead[axis + ndim - x.ndim]
-            if wanted is None or sum(sizes) == 1 or _same((sizes,), (wanted,)):
+            if sum(sizes) == 1 and sum(wanted) != 1:
+                wanted = (1,)  # of chunks such as (0, 1), too: each is read by all
+            if _same((sizes,), (wanted,)):
                 continue
             if sum(sizes) != sum(wanted):
                 shapes = ", ".join(str(each.shape) for each in arrays)
@@ -173,7 +178,7 @@ def broadcast_chunks(arrays: Sequence[Any]) -> Chunks:
     found: list[Any] = [(1,)] * ndim
     for x in arrays:
         for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if sum(sizes) != 1 and sum(found[axis]) == 1:
+            if sizes != (1,) and sum(found[axis]) == 1:
                 found[axis] = sizes
     return tuple(found)
 

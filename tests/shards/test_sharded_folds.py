@@ -140,6 +140,15 @@ def test_histogram(backend: Backend, count: int) -> None:
         ga.histogram(x, 7, (0, 1), dtype=np.uint8)  # one shard's count would fit
 
 
+def test_edges_that_are_not_in_host_memory(backend: Backend) -> None:
+    h = RNG.integers(0, 9, 100)
+    x, edges = cut(backend, h, 2), np.array([0, 3, 4, 9])
+    lazy = ga.lazy.transform(lambda a: a * a, ga.lazy.arange(4))
+    check(ga.histogram(x, lazy), ga.histogram(h, np.arange(4) ** 2))
+    both = backend.to_device(edges), 3
+    check(ga.histogram((x, x), both), ga.histogram((h, h), (edges, 3)))
+
+
 def test_histograms_of_rows(backend: Backend) -> None:
     h = RNG.integers(0, 9, (6, 10))
     for axis in (0, 1):
