@@ -13,6 +13,7 @@ from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
 from gpualgo._arrays.forms import Form, is_tuple, taken_apart
+from gpualgo._base import recording
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Index
@@ -98,6 +99,11 @@ def is_dask(x: Any) -> bool:
 
 def taken(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
     """Return an argument; `like` has the chunks that arrays of the host are cut to."""
+    if recording.active and recording.current() is not None:
+        raise TypeError(
+            f"{where}: {name} is a dask array, which prepare, explain and graphs do not take; pass "
+            "arrays in memory"
+        )
     form: Form | None = None
     leaves: list[tuple[Any, str]] = [(x, name)]
     if is_tuple(x) and not isinstance(x, np.ndarray):
