@@ -128,9 +128,11 @@ def _as_dask(x: Any, where: str, like: Any) -> Any:
     if isinstance(x, (bool, int, float, complex, np.generic)):
         x = np.asarray(x)
     if not (isinstance(x, np.ndarray) or library_of(x) == "cupy"):
+        name = type(x).__name__
+        cure = "wrap it with dask.array.from_array(x)"
         raise TypeError(
-            f"{where} must be a dask array, or one of NumPy or CuPy beside one, got "
-            f"{type(x).__name__}; wrap it with dask.array.from_array(x)"
+            f"{where} must be a dask array, or one of NumPy or CuPy beside one, got {name}; "
+            f"{'pass x.gather()' if name == 'ShardedArray' else cure}"
         )
     chunks = like.chunks if like is not None and like.shape == x.shape else -1
     return da.from_array(x, chunks=chunks, asarray=False)

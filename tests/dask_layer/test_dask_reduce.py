@@ -149,3 +149,5 @@ def test_no_dimension_and_no_recording() -> None:
         ga.graph(),
     ):
         ga.inclusive_scan(cut(np.arange(4), (2, 2)))
+    with pytest.raises(TypeError, match=r"got ShardedArray; pass x.gather\(\)"):
+        ga.transform(lambda a, b: a, cut(np.arange(4), (2, 2)), ga.distribute(np.arange(4), "cpu"))
