@@ -152,7 +152,7 @@ def test_messages_are_those_of_the_sources() -> None:
 
 
 def test_pictures_are_as_they_are_drawn() -> None:
-    """docs/pictures/draw.py was run since it, or the figures of docs/gpu-tested.md, changed."""
+    """docs/pictures/draw.py was run since it, or the stored results, changed."""
     folder = REPOSITORY / "docs/pictures"
     drawn = runpy.run_path(str(folder / "draw.py"))["pictures"]()
     assert {path.name for path in folder.glob("*.svg")} == drawn.keys()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,6 +88,26 @@ def test_an_operator_that_changes_with_each_call_is_told_of_once(
     (warned,) = [r.getMessage() for r in told.records if r.levelno == logging.WARNING]
     assert Path(__file__).name in warned
     assert "capture what changes as a number" in warned
+
+
+def test_expressions_that_differ_are_not_one_operator(
+    told: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recompiled, "MOST_CODES", 2)
+    monkeypatch.setattr(recompiled, "_codes", {})
+    x = ga.lazy.asarray(np.arange(4.0))
+
+    def offset(which: str) -> Any:
+        return ga.lazy.transform(lambda a: a + len(which), x)
+
+    with ga.default_device("cpu"):
+        for expression in (-x, x * x, abs(x)):
+            assert ga.reduce(expression) == ga.copy(expression).sum()
+        assert not [r for r in told.records if r.levelno == logging.WARNING]
+        for n in range(2):
+            assert ga.reduce(offset("x" * n)) == 6 + 4 * n
+    (warned,) = [r.getMessage() for r in told.records if r.levelno == logging.WARNING]
+    assert Path(__file__).name in warned
 
 
 def test_what_fails_is_not_told_as_made(told: pytest.LogCaptureFixture) -> None:

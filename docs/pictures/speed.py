@@ -1,16 +1,14 @@
-"""Bars of measured speed, from the tables of docs/gpu-tested.md."""
+"""Bars of measured speed, from the stored results of a run on a GPU."""
 
 from __future__ import annotations
 
-import re
+import json
 from pathlib import Path
 
 from svg import Picture
 
-PAGE = Path(__file__).parents[1] / "gpu-tested.md"
-UNITS = {"µs": 1.0, "ms": 1000.0, "s": 1e6}
-TIME = re.compile(r"([\d.]+) (µs|ms|s)\b")
-PEER = re.compile(r"(CUB|CuPy|torch)(, [a-z ]+)? ([\d.]+ (?:µs|ms|s))\b")
+STORED = Path(__file__).parents[2] / "bench" / "results" / "h200.json"
+WHO = ("gpualgo", "CUB", "CuPy", "torch")
 # Work of 2^28 elements, as the tables name it, and as the picture does.
 WORK = {
     "reduce sum f32": "sum",
@@ -29,35 +27,14 @@ WORK = {
 BEST, SECOND = "s", "p"
 
 
-def _seconds(text: str) -> float | None:
-    found = TIME.search(text)
-    return float(found[1]) * UNITS[found[2]] if found else None
-
-
 def rows() -> dict[str, dict[str, float]]:
     """Return the times in µs of each work at 2^28, by who did it."""
-    found: dict[str, dict[str, float]] = {}
-    head: list[str] = []
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| work"):
-            head = cells
-        if not line.startswith("|") or cells[0] not in WORK or cells[0] in found:
-            continue
-        row = dict(zip(head, cells, strict=True))
-        if "gpualgo" in row and row["n"] == "2^28":
-            times = {
-                who: _seconds(row[who]) for who in ("gpualgo", "CUB", "CuPy", "torch") if who in row
-            }
-        elif "2^28" in row:
-            times = {"gpualgo": _seconds(row["2^28"])}
-            for who, how, time in PEER.findall(row["peers at 2^28"]):
-                if not how:  # a peer that goes another way is none
-                    times[who] = _seconds(time)
-        else:
-            continue
-        found[cells[0]] = {who: time for who, time in times.items() if time}
-    return found
+    stored = json.loads(STORED.read_text(encoding="utf-8"))["rows"]
+    return {
+        row["name"]: {who: 1e6 * row["times"][who]["median"] for who in WHO if who in row["times"]}
+        for row in stored
+        if row["name"] in WORK and (row["n"], row["clock"]) == (1 << 28, "device")
+    }
 
 
 def speed() -> Picture:

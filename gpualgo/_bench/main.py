@@ -13,6 +13,7 @@ from gpualgo._bench import (
     catalog,
     compare,
     environment,
+    merge,
     notes,
     places,
     progress,
@@ -39,6 +40,8 @@ def main(given: argparse.Namespace) -> int:
         if given.compare:
             first, second = given.compare
             return _compare(first, second, given.floor)
+        if given.merge:
+            return _merge(*given.merge)
         if given.show:
             _print(results.read(given.show))
             return 0
@@ -71,6 +74,14 @@ def _compare(first: Path, second: Path, floor: float | None) -> int:
         table.show(f"{environment.title(before.environment)} → {second.name}", shown)
     print(compare.summary(found, before, after))
     return int(any(each.verdict == "slower" for each in found))
+
+
+def _merge(into: Path, other: Path) -> int:
+    """Add the rows of one file to another's, which keeps all of its own but those of both."""
+    report = merge.merged(results.read(into), results.read(other))
+    results.write(report, into)
+    print(f"written: {into}, {len(report.rows)} rows", file=sys.stderr)
+    return 0
 
 
 def _choice(given: argparse.Namespace) -> Choice:

@@ -60,6 +60,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--compare", nargs=2, type=Path, metavar=("A.json", "B.json"), help="say what got slower"
     )
     other.add_argument("--floor", type=float, help="a change below this share is none (0.03)")
+    other.add_argument(
+        "--merge", nargs=2, type=Path, metavar=("A.json", "B.json"),
+        help="add to A the rows of B, a run of the same machine, software and commit",
+    )  # fmt: skip
     other.add_argument("--show", type=Path, metavar="A.json", help="print a file's tables")
     other.add_argument(
         "--write-docs", action="store_true", help="write the figures of a checkout's pages anew"

@@ -11,10 +11,13 @@ FILE is in bench/results/. What stands between the marks is made anew by `gpualg
   without that column;
 - ``summary``: the table that ``of=`` names in bench/results/summaries.json: a line for a few rows
   each, our times beside those of the best peer;
-- ``table name="…"``: a table of a page of old, as it was imported;
+- ``not_met``: the targets that were missed, with the keys of ``rows``;
 - ``environment``: machine, software, commit and date;
 - within a line, ``time``, ``ratio``, ``peer`` or ``rate`` with ``row="…" n=2^20 clock=cpu``: one
-  figure; ``median`` with the keys of ``rows``: the median ratio.
+  figure, ``of="…"`` that of another contender; with the keys of ``rows`` ``median``, the median
+  ratio, ``ahead``, in how many rows of those with a peer we took less time, ``met``, in how many
+  of those with a target it is met, ``count``, how many rows there are, and ``behind``, the names
+  and ratios of those above ``over=`` (1 without it); ``left_out``: what the run has no times of.
 """
 
 from __future__ import annotations
@@ -28,9 +31,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gpualgo as ga
-from gpualgo._bench import results, table
+from gpualgo._bench import results, table, targets
 from gpualgo._bench.results import Measured, Report
-from gpualgo._bench.sizes import size_of
+from gpualgo._bench.sizes import size_of, size_text
 from gpualgo._bench.support import OURS, PEERS
 
 ROOT = Path(ga.__file__).resolve().parents[1]
@@ -127,21 +130,64 @@ def _rows(report: Report, keys: Keys) -> str:
     return table.markdown(lines)
 
 
-def _imported(report: Report, keys: Keys) -> str:
-    head, rule, *lines = report.tables[keys["name"]]
-    return "".join(f"{'|'.join(['', *line, ''])}\n" for line in (head, rule, *lines))
+def _ratios(report: Report, keys: Keys) -> list[tuple[Measured, float]]:
+    """Return the chosen rows that have a peer, with our time over it."""
+    among = keys["of"].split(",") if "of" in keys else ()
+    found = [(row, row.ratio(among)) for row in _chosen(report, keys)]
+    return [(row, ratio) for row, ratio in found if ratio is not None]
 
 
 def _median(report: Report, keys: Keys) -> str:
-    ratios = [ratio for row in _chosen(report, keys) if (ratio := row.ratio()) is not None]
-    return table.ratio_text(statistics.median(ratios))
+    return table.ratio_text(statistics.median(ratio for _, ratio in _ratios(report, keys)))
+
+
+def _ahead(report: Report, keys: Keys) -> str:
+    ratios = [ratio for _, ratio in _ratios(report, keys)]
+    return f"{sum(ratio < 1 for ratio in ratios)} of {len(ratios)}"
+
+
+def _verdicts(report: Report, keys: Keys) -> dict[targets.Key, str]:
+    asked, goals = _chosen(report, keys), targets.table()
+    return {row.key: goals[row.key].verdict(row) for row in asked if row.key in goals}
+
+
+def _met(report: Report, keys: Keys) -> str:
+    verdicts = list(_verdicts(report, keys).values())
+    return f"{verdicts.count('met')} of {len(verdicts)}"
+
+
+def _not_met(report: Report, keys: Keys) -> str:
+    missed = [key for key, verdict in _verdicts(report, keys).items() if verdict == "not met"]
+    return table.markdown([line[:-1] for line in table.of_targets(report, missed)])
+
+
+def _left_out(report: Report, keys: Keys) -> str:
+    """Return the names of the rows that have no times of ours, each once."""
+    names = [note["row"].rsplit(", n=", 1)[0] for note in report.left_out if note["who"] == OURS]
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(names)) or "nothing"
+
+
+def _behind(report: Report, keys: Keys) -> str:
+    found = [pair for pair in _ratios(report, keys) if pair[1] > float(keys.get("over", "1"))]
+    texts = []
+    for row, ratio in sorted(found, key=lambda pair: -pair[1]):
+        size = "" if "n" in keys else f" of {size_text(row.n)}"
+        texts.append(f"`{row.name}`{size} {table.ratio_text(ratio)}")
+    return ", ".join(texts) or "none"
 
 
 def _ratio(report: Report, keys: Keys) -> str:
-    ratio = _one(report, keys).ratio()
+    ratio = _one(report, keys).ratio(keys["of"].split(",") if "of" in keys else ())
     if ratio is None:
-        raise ValueError("the row has no peer")
+        raise ValueError("the row has no such peer")
     return table.ratio_text(ratio)
+
+
+def _time(report: Report, keys: Keys) -> str:
+    times, who = _one(report, keys).times, keys.get("of", OURS)
+    if who not in times:
+        raise ValueError(f"the row has no {who}; it has {', '.join(times)}")
+    return table.time_text(times[who].median)
 
 
 def _rate(report: Report, keys: Keys) -> str:
@@ -188,13 +234,18 @@ def _best(row: Measured) -> str:
 
 KINDS: dict[str, Callable[[Report, Keys], str]] = {
     "rows": _rows,
-    "table": _imported,
     "environment": _environment,
     "summary": _summary,
     "median": _median,
+    "ahead": _ahead,
+    "met": _met,
+    "not_met": _not_met,
+    "left_out": _left_out,
+    "behind": _behind,
+    "count": lambda report, keys: str(len(_chosen(report, keys))),
     "ratio": _ratio,
     "rate": _rate,
-    "time": lambda report, keys: table.time_text(_one(report, keys).times[OURS].median),
+    "time": _time,
     "peer": lambda report, keys: _best(_one(report, keys)),
 }
-BLOCKS = ("rows", "table", "environment", "summary")
+BLOCKS = ("rows", "environment", "not_met", "summary")

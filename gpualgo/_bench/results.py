@@ -100,7 +100,6 @@ class Report:
     environment: dict[str, Any]
     rows: tuple[Measured, ...]
     left_out: tuple[dict[str, str], ...] = ()
-    tables: dict[str, list[list[str]]] = field(default_factory=dict)  # of pages, as they stood
 
     @property
     def by_key(self) -> dict[tuple[str, int, str], Measured]:
@@ -114,8 +113,6 @@ def to_text(report: Report) -> str:
     rows = [json.dumps(asdict(row), ensure_ascii=False) for row in report.rows]
     parts.append('"rows": [\n' + ",\n".join(rows) + "\n]")
     parts.append(f'"left_out": {_lines(report.left_out)}')
-    named = [f"{json.dumps(name)}: {_lines(table)}" for name, table in report.tables.items()]
-    parts.append('"tables": {' + ",\n".join(named) + "}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
@@ -136,8 +133,7 @@ def read(path: Path) -> Report:
         if found["format"] != FORMAT:
             raise ValueError(f"its format is {found['format']}, known here is {FORMAT}")
         rows = tuple(_measured(row) for row in found["rows"])
-        tables, left_out = found["tables"], tuple(found["left_out"])
-        return Report(found["environment"], rows, left_out, tables)
+        return Report(found["environment"], rows, tuple(found["left_out"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} holds no results of gpualgo bench: {error}") from error
 

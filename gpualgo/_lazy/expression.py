@@ -13,6 +13,7 @@ import numpy as np
 
 from gpualgo._base.memo import Memo
 from gpualgo._operators.key import python_function
+from gpualgo._operators.recompiled import ELEMENT
 
 
 class Leaf:
@@ -257,8 +258,8 @@ def _written(root: Node, num_leaves: int) -> tuple[str, list[Any]]:
     body = "".join(f"        {line}\n" for line in lines)
     outer = ", ".join(name for name, _ in captured.values())
     text = (
-        f"def bind({outer}):\n    def element({parameters}):\n{body}        return "
-        f"{names[id(root)]}\n    return element\n"
+        f"def bind({outer}):\n    def {ELEMENT}({parameters}):\n{body}        return "
+        f"{names[id(root)]}\n    return {ELEMENT}\n"
     )
     return text, [value for _, value in captured.values()]
 

@@ -11,8 +11,9 @@ from gpualgo._operators.operator import Operator
 
 MOST_CODES = 16  # of one place in a program, before it is said
 _MOST_PLACES = 1024
+ELEMENT = "element"  # what the function of a lazy array's element is called, wherever it is written
 
-_codes: dict[tuple[str, int, str], set[str]] = {}  # digests, by where an operator is written
+_codes: dict[tuple[object, ...], set[str]] = {}  # digests, by where an operator is written
 _lock = threading.Lock()
 
 
@@ -30,12 +31,26 @@ def place_of(fn: Any) -> str:
     return f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
 
 
+def _origin(fn: Any, code: Any) -> tuple[object, ...]:
+    """Return what tells operators apart by their source.
+
+    Expressions over lazy arrays have one place, or that of a function of the caller's which they
+    call: they are told apart by their form and by all functions that they call.
+    """
+    place = code.co_filename, code.co_firstlineno, code.co_name
+    if code.co_name != ELEMENT:
+        return place
+    held = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
+    return *place, code.co_code, *(place_of(each) for each in held if callable(each))
+
+
 def noted(op: Operator) -> None:
     """Take down that an operator has been compiled or looked for on disk: its code was new here."""
-    code = getattr(python_function(op.shown) or op.shown, "__code__", None)
+    fn = python_function(op.shown) or op.shown
+    code = getattr(fn, "__code__", None)
     if code is None:
         return
-    place, digest = (code.co_filename, code.co_firstlineno, code.co_name), op.digest
+    place, digest = _origin(fn, code), op.digest
     with _lock:
         if place not in _codes and len(_codes) >= _MOST_PLACES:
             return

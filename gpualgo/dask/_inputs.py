@@ -13,6 +13,7 @@ from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
 from gpualgo._arrays.forms import Form, is_tuple, taken_apart
+from gpualgo._base import recording
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Index
@@ -98,6 +99,11 @@ def is_dask(x: Any) -> bool:
 
 def taken(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
     """Return an argument; `like` has the chunks that arrays of the host are cut to."""
+    if recording.active and recording.current() is not None:
+        raise TypeError(
+            f"{where}: {name} is a dask array, which prepare, explain and graphs do not take; pass "
+            "arrays in memory"
+        )
     form: Form | None = None
     leaves: list[tuple[Any, str]] = [(x, name)]
     if is_tuple(x) and not isinstance(x, np.ndarray):
@@ -122,9 +128,11 @@ def _as_dask(x: Any, where: str, like: Any) -> Any:
     if isinstance(x, (bool, int, float, complex, np.generic)):
         x = np.asarray(x)
     if not (isinstance(x, np.ndarray) or library_of(x) == "cupy"):
+        name = type(x).__name__
+        cure = "wrap it with dask.array.from_array(x)"
         raise TypeError(
-            f"{where} must be a dask array, or one of NumPy or CuPy beside one, got "
-            f"{type(x).__name__}; wrap it with dask.array.from_array(x)"
+            f"{where} must be a dask array, or one of NumPy or CuPy beside one, got {name}; "
+            f"{'pass x.gather()' if name == 'ShardedArray' else cure}"
         )
     chunks = like.chunks if like is not None and like.shape == x.shape else -1
     return da.from_array(x, chunks=chunks, asarray=False)
@@ -145,19 +153,24 @@ def _aligned(arrays: list[Any], where: str, name: str) -> list[Any]:
 
 
 def cut_alike(arrays: Sequence[Any], where: str) -> list[Any]:
-    """Return arrays cut for elementwise work: along each axis as the first that has its extent."""
+    """Return arrays cut for elementwise work: along each axis as the first that has its extent.
+
+    Those that are broadcast along it have one chunk there.
+    """
     ndim = max(x.ndim for x in arrays)
     lead: list[Any] = [None] * ndim
     for x in arrays:
         for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if lead[axis] is None and sum(sizes) != 1:
+            if lead[axis] is None or (sum(lead[axis]) == 1 and sum(sizes) != 1):
                 lead[axis] = sizes
     found = []
     for x in arrays:
         own = {}
         for axis, sizes in enumerate(x.chunks):
             wanted = lead[axis + ndim - x.ndim]
-            if wanted is None or sum(sizes) == 1 or _same((sizes,), (wanted,)):
+            if sum(sizes) == 1 and sum(wanted) != 1:
+                wanted = (1,)  # of chunks such as (0, 1), too: each is read by all
+            if _same((sizes,), (wanted,)):
                 continue
             if sum(sizes) != sum(wanted):
                 shapes = ", ".join(str(each.shape) for each in arrays)
@@ -173,7 +186,7 @@ def broadcast_chunks(arrays: Sequence[Any]) -> Chunks:
     found: list[Any] = [(1,)] * ndim
     for x in arrays:
         for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if sum(sizes) != 1 and sum(found[axis]) == 1:
+            if sizes != (1,) and sum(found[axis]) == 1:
                 found[axis] = sizes
     return tuple(found)
 

@@ -62,11 +62,14 @@ def broadcast(x: Any, shape: tuple[Any, ...], chunks: Chunks) -> Any:
 
 
 def reshaped(x: Any, chunks: Chunks) -> Any:
-    """Return a dask array of one dimension in blocks of as many elements, in order."""
+    """Return a dask array of one dimension in blocks of these extents, which take it in order."""
+    wanted = tuple(map(math.prod, product(*chunks)))
+    if x.size and x.chunks[0] != wanted:  # as where blocks without elements are between others
+        x = x.rechunk((wanted,))
     graph = Graph("reshape", x.name, chunks)
     for number, index in enumerate(product(*map(range, map(len, chunks)))):
         shape = tuple(sizes[i] for sizes, i in zip(chunks, index, strict=True))
-        graph.add("", index, shaped, TaskRef((x.name, number)), shape)
+        graph.add("", index, shaped, TaskRef((x.name, number if x.size else 0)), shape)
     return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
 
 

@@ -18,6 +18,7 @@ from gpualgo.dask._grouping import together
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._neighbours import Runs
 from gpualgo.dask._order import Plain
+from gpualgo.dask._shapes import reshaped
 from gpualgo.dask._values import (
     Parts,
     Source,
@@ -109,7 +110,10 @@ def _ranks(graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], 
         before = own.add("count", (i,), counted, output, before)
     meta = meta_like(x.first, 1, np.int64)
     found = own.array("", flat.first.chunks, meta, [*flat.arrays, made])
-    return found if x.first.ndim == 1 else found.reshape(x.first.shape)
+    shape = x.first.shape
+    if 0 in shape and len(shape) > 1:  # which dask's does not do
+        return reshaped(found, tuple((n,) for n in shape))
+    return found if len(shape) == 1 else found.reshape(shape)
 
 
 # --- within tasks -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._arrays.view import NumPy, View, is_contiguous, view_of
+from gpualgo._base import recording
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 
@@ -49,7 +50,10 @@ class Host(Place):
         self.name = f"cpu:{index}"
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], library: Any) -> Any:
-        return np.empty(shape, dtype)
+        try:
+            return np.empty(shape, dtype)
+        except MemoryError as error:
+            raise MemoryError(f"no memory for a shard on {self.name}: {error}") from error
 
     def running(self) -> AbstractContextManager[None]:
         return default_device.fixed(CPU, "its shards lie on the CPU")
@@ -69,6 +73,15 @@ class GPU(Place):
 
     def running(self) -> AbstractContextManager[None]:
         return contextlib.nullcontext()
+
+
+def refuse_in_graph(where: str) -> None:
+    """Raise RuntimeError in a graph: what is copied here would not be copied again."""
+    if recording.active and recording.is_in_graph():
+        raise RuntimeError(
+            f"{where}: graphs are of one device, and would not repeat this; call it outside of the "
+            "graph"
+        )
 
 
 Write = tuple[Place, Any, Any]
@@ -236,14 +249,11 @@ def places_of(devices: Any, where: str, is_host: bool) -> tuple[Place, ...]:
     if devices is None:
         return _all_places(is_host)
     given = [devices] if isinstance(devices, (str, int)) else devices
-    try:
-        found = tuple(_place(device, where) for device in given)
-    except TypeError:
-        if isinstance(given, (list, tuple)):
-            raise
+    if not isinstance(given, (list, tuple, range, np.ndarray)):  # a set has no order
         raise TypeError(
             f"{where}: devices must be a list such as ['cuda:0', 'cuda:1'], got {devices!r}"
-        ) from None
+        )
+    found = tuple(_place(device, where) for device in given)
     if not found:
         raise ValueError(f"{where}: devices is empty; name at least one")
     if len({place.number == CPU for place in found}) > 1:
@@ -263,7 +273,7 @@ def _all_places(is_host: bool) -> tuple[Place, ...]:
 
 def _place(device: Any, where: str) -> Place:
     if isinstance(device, str):
-        match = re.fullmatch(r"cpu(?::(\d+))?", device)
+        match = re.fullmatch(r"cpu(?::([0-9]+))?", device)
         if match:
             return Host(int(match.group(1) or 0))
         return GPU(default_device.parse(device, where, "'cuda:0', an int, or 'cpu:0'"))

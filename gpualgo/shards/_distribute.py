@@ -8,7 +8,7 @@ from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
-from gpualgo.shards._devices import places_of
+from gpualgo.shards._devices import places_of, refuse_in_graph
 from gpualgo.shards._shards import ShardedArray, check_dtype, plain
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def distribute(
     ValueError
         `x` has no dimension, no device is named, GPUs and the CPU are named together, or a name is
         unknown.
+    RuntimeError
+        It is called within `gpualgo.graph`, which would not repeat it.
     NoDeviceError
         A GPU is named that is not there.
     numpy.exceptions.AxisError
@@ -80,6 +82,7 @@ def distribute(
     >>> ga.reduce(x, None, max, axis=1)
     array([ 3,  7, 11])
     """
+    refuse_in_graph(_WHERE)
     if isinstance(x, ShardedArray):
         pieces, old, library, is_host = x.shards, x.axis, x.library, x.places[0].number == CPU
         shape = x.shape

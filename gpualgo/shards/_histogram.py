@@ -50,8 +50,7 @@ def histogram(
     first, places = source.first, source.places
     beside = weights if weights is None or is_scalar(weights) else _weights(weights, source)
     axes = checks.axes_of(checks.plain_axes(axis, _WHERE), first.ndim, _WHERE)
-    if hasattr(bins, "__cuda_array_interface__"):
-        bins = on_host(bins)
+    bins = _edges(bins)
     ranges = _ranges(source, bins, range)
 
     def options(seat: int) -> dict[str, Any]:
@@ -92,6 +91,15 @@ def _sum_of(*given: Any) -> Any:
 
 
 _summed = Kept(_sum_of)
+
+
+def _edges(bins: Any) -> Any:
+    """Return bins whose edges, if any, can be read by every device."""
+    if isinstance(bins, tuple):
+        return tuple(map(_edges, bins))
+    if isinstance(bins, ga.lazy.LazyArray):
+        bins = ga.copy(bins)
+    return on_host(bins) if hasattr(bins, "__cuda_array_interface__") else bins
 
 
 def _weights(weights: Any, source: Argument) -> Argument:

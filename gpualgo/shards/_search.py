@@ -12,6 +12,7 @@ from gpualgo._operators.predicates import is_function
 from gpualgo._pipeline import checks
 from gpualgo.shards._arguments import (
     Argument,
+    asked,
     built,
     on_each,
     refuse,
@@ -53,6 +54,8 @@ def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
     if line != source.first.axis:
         own = source.first.axis
         return built(parts, source.places, own - (line < own))
+    if len(parts) == 1:
+        return parts[0]
     starts = source.first.starts
     parts = on_each(source.places, source.seats, lambda seat: _found(parts[seat], starts[seat]))
     return _folded(source, parts, _first_found)
@@ -159,6 +162,8 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
         )  # fmt: skip
         return built(parts, source.places, first.axis - (line < first.axis and not keepdims))
     if first.ndim > 1:
+        seat = (source.full or [0])[0]
+        asked(function, source.places[seat], source.on(seat), line, keepdims=keepdims)
         refuse(
             where, f"the rows along axis {line} are cut, in shape {first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",

@@ -14,7 +14,7 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
-from gpualgo.shards._devices import GPU, Host, Place, all_on_host, places_of
+from gpualgo.shards._devices import GPU, Host, Place, all_on_host, places_of, refuse_in_graph
 
 
 class ShardedArray:
@@ -48,14 +48,23 @@ class ShardedArray:
     """
 
     __slots__ = ("__weakref__", "axis", "dtype", "places", "shape", "shards")
+    shards: tuple[Any, ...]
+    places: tuple[Place, ...]
+    axis: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
 
     def __init__(self, shards: Iterable[Any], places: Iterable[Place], axis: int) -> None:
         """Of arrays that are known to fit; others come by `from_shards`."""
-        self.shards, self.places, self.axis = tuple(shards), tuple(places), axis
-        first = view_of(self.shards[0], "a shard")
-        self.dtype = first.dtype
-        lengths = [shard.shape[axis] for shard in self.shards]
-        self.shape = (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 :])
+        own = tuple(shards)
+        first = view_of(own[0], "a shard")
+        lengths = [shard.shape[axis] for shard in own]
+        shape = (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 :])
+        _set_shards(self, own)
+        _set_places(self, tuple(places))
+        _set_axis(self, axis)
+        _set_dtype(self, first.dtype)
+        _set_shape(self, shape)
 
     @classmethod
     def from_shards(cls, shards: Sequence[Any], axis: int = 0) -> ShardedArray:
@@ -172,9 +181,12 @@ class ShardedArray:
         ------
         TypeError, ValueError, NoDeviceError
             `device` names none.
+        RuntimeError
+            It is called within `gpualgo.graph`, which would not repeat it.
         MemoryError
             It does not fit there.
         """
+        refuse_in_graph("gather")
         place = self.places[0] if device is None else places_of([device], "gather", False)[0]
         if place.number == CPU and self.places[0].number != CPU:
             on_host = np.empty(self.shape, self.dtype)
@@ -186,6 +198,28 @@ class ShardedArray:
             self.shards, self.axis, [place], [self.shape[self.axis]], self.axis, self.library
         )
         return whole
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"a ShardedArray's {name} cannot be set; gpualgo.distribute cuts it anew, and "
+            "ShardedArray.from_shards makes one of other shards"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.shards, self.places, self.axis)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "a ShardedArray is neither true nor false; use len(x), or gpualgo.reduce(x, None, op)"
+        )
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise TypeError(
+            "a ShardedArray is not compared by == or !=; use gpualgo.transform(lambda a, b: "
+            "a == b, x, y), or `is` to know whether it is the same object"
+        )
+
+    __hash__ = object.__hash__
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(
@@ -199,6 +233,12 @@ class ShardedArray:
             for place, length in zip(self.places, self.lengths, strict=True)
         )
         return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, axis={self.axis}, {places})"
+
+
+# Attributes are set here and nowhere else: of another shape it would be read past its end.
+_set_shards, _set_places, _set_axis, _set_dtype, _set_shape = (
+    ShardedArray.__dict__[name].__set__ for name in ("shards", "places", "axis", "dtype", "shape")
+)
 
 
 def _others(shape: tuple[int, ...], axis: int) -> tuple[int, tuple[int, ...]]:

@@ -35,17 +35,17 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
         found = on_each(places, source.seats, lambda seat: ga.top_k(source.on(seat), k, **options))
         return built(found, places, first.axis)
     length = first.shape[line]
-    if first.ndim > 1:
-        refuse(
-            _WHERE, f"the rows along axis {line} are cut, in shape {first.shape}",
-            "pass gpualgo.distribute(x, axis=…) with another axis",
-        )  # fmt: skip
+    asked(ga.top_k, places[0], source.on(0), max(0, min(k, first.lengths[0])), **options)
     if not 0 <= k <= length:
         raise ValueError(
             f"{_WHERE}: k is {k}, and there are {length} elements to choose from; pass 0 to "
             f"{length}"
         )
-    asked(ga.top_k, places[0], source.on(0), min(k, first.lengths[0]), **options)
+    if first.ndim > 1:
+        refuse(
+            _WHERE, f"the rows along axis {line} are cut, in shape {first.shape}",
+            "pass gpualgo.distribute(x, axis=…) with another axis",
+        )  # fmt: skip
     if len(places) == 1:
         with places[0].running():
             return ga.top_k(source.on(0), k, **options)

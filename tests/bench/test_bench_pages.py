@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from support import REPOSITORY
 
 from gpualgo._bench import pages, results
+from gpualgo._bench.results import Measured, Report, Times
+from gpualgo._bench.support import OURS
 
 PAGES = pages.all_pages()
 STORED = sorted(pages.stored().glob("*.json"))
@@ -55,7 +58,7 @@ def test_a_changed_figure_is_seen() -> None:
 
 
 def test_examples_stay_as_they_are() -> None:
-    mark = "<!-- bench: h200-imported.json rows clock=host -->{}<!-- /bench -->"
+    mark = "<!-- bench: h200.json rows clock=host -->{}<!-- /bench -->"
     text = f"```\n{mark.format('…')}\n```\n"
     assert pages.rewritten(text) == text
     assert "reduce" in pages.rewritten(f"{text}{mark.format('')}")
@@ -64,9 +67,11 @@ def test_examples_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("mark", "told"),
     [
-        ("h200-imported.json nothing", "no such kind"),
-        ('h200-imported.json time row="no row" n=2^20 clock=cpu', "no row"),
-        ("h200-imported.json rows clock=none", "no row is like that"),
+        ("h200.json nothing", "no such kind"),
+        ('h200.json time row="no row" n=2^20 clock=cpu', "no row"),
+        ("h200.json rows clock=none", "no row is like that"),
+        ('h200.json time row="copy f32" n=2^28 clock=device of=CUB', "has no CUB; it has gpualgo"),
+        ('h200.json ratio row="copy f32" n=2^28 clock=device of=CUB', "no such peer"),
     ],
 )
 def test_marks_that_name_nothing_are_told(mark: str, told: str) -> None:
@@ -75,10 +80,48 @@ def test_marks_that_name_nothing_are_told(mark: str, told: str) -> None:
 
 
 def test_a_figure_within_a_line() -> None:
-    mark = '<!-- bench: h200-imported.json {} row="reduce sum f32" n=2^28 clock=device -->'
+    mark = '<!-- bench: h200.json {} row="reduce sum f32" n=2^28 clock=device -->'
     texts = [
         pages.rewritten(f"it takes {mark.format(kind)}?<!-- /bench -->.")
         for kind in ("time", "ratio", "peer", "rate")
     ]
     figures = [pages.MARK.search(text)[3] for text in texts]  # type: ignore[index]
-    assert figures == ["236 µs", "0.99", "238 µs (CUB)", "4550 GB/s"]
+    forms = (r"\d+ µs", r"\d\.\d\d", r"\d+ µs \(\w+\)", r"\d+ GB/s")
+    assert [bool(re.fullmatch(form, text)) for form, text in zip(forms, figures, strict=True)] == (
+        [True] * 4
+    )
+    assert pages.rewritten(texts[0]) == texts[0]
+
+
+def _measured(name: str, ours: float | None, **peers: float) -> Measured:
+    medians = ({} if ours is None else {OURS: ours}) | peers
+    times = {who: Times(each, each, each, 1) for who, each in medians.items()}
+    return Measured(name, 1 << 28, "device", "reduce", times=times)
+
+
+def test_what_is_said_of_many_rows() -> None:
+    rows = (
+        _measured("reduce sum f32", 0.5, CUB=1.0, CuPy=0.4),  # of CUB, as wanted; behind CuPy
+        _measured("reduce sum f64", 3.0, CUB=1.0),
+        _measured("reduce sum i8", 1.0, CUB=2.0),
+        _measured("no peer", 1.0),
+    )
+    notes = tuple(
+        {"row": f"{name}, n={n}, device", "who": who, "reason": "late"}
+        for name, n, who in [("a, b", "2^20", OURS), ("a, b", "2^28", OURS), ("c", "2^20", "CUB")]
+    )
+    report = Report({}, rows, notes)
+    keys = {"clock": "device"}
+    assert pages.KINDS["count"](report, keys) == "4"
+    assert pages.KINDS["ahead"](report, keys) == "1 of 3"
+    assert pages.KINDS["ahead"](report, keys | {"of": "CUB"}) == "2 of 3"
+    assert pages.KINDS["median"](report, keys | {"of": "CUB"}) == "0.50"
+    assert pages.KINDS["behind"](report, keys | {"over": "1.3"}) == "`reduce sum f64` of 2^28 3.00"
+    behind = pages.KINDS["behind"](report, keys | {"n": "2^28"})
+    assert behind == "`reduce sum f64` 3.00, `reduce sum f32` 1.25"
+    assert pages.KINDS["behind"](report, keys | {"over": "4"}) == "none"
+    assert pages.KINDS["left_out"](report, keys) == "`a, b`"
+    met, asked = map(int, pages.KINDS["met"](report, keys).split(" of "))
+    missed = pages.KINDS["not_met"](report, keys).splitlines()[2:]
+    assert len(missed) == asked - met >= 1
+    assert [line for line in missed if line.startswith("| reduce sum f64 | 2^28 | device | 3.00")]

@@ -83,6 +83,9 @@ def test_tuples_and_shapes() -> None:
     m = a.reshape(15, 20)
     got = built(ga.unique, cut(m, (10, 5), (7, 13)), return_inverse=True, return_index=True)
     check(got, ga.unique(m, return_inverse=True, return_index=True))
+    none = np.zeros((0, 5, 5))
+    got = built(ga.unique, cut(none, (0,), (3, 2), (5,)), return_inverse=True)
+    check(got, ga.unique(none, return_inverse=True))
     with pytest.raises(ValueError, match="keys have shape"):
         built(gd.reduce_by_key, x, a[1:])
 

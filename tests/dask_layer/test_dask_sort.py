@@ -53,6 +53,14 @@ def test_any_chunks(parts: list[list[int]], descending: bool) -> None:
     check(built(gd.argsort, x, descending=descending), ga.argsort(keys, descending=descending))
 
 
+@pytest.mark.parametrize("chunks", [((1, 0), (0, 2, 1)), ((0, 1, 0), (1, 0, 2))])
+def test_one_row_between_empty_chunks(chunks: Any) -> None:
+    keys = np.array([[3, 1, 2]])
+    got = built(ga.argsort, cut(keys, *chunks), axis=1)
+    assert got.chunks == chunks
+    check(got, ga.argsort(keys, axis=1))
+
+
 @pytest.mark.parametrize("kind", ["random", "few", "rising", "falling"])
 def test_more_chunks_than_go_directly(kind: str) -> None:
     x = cut(KEYS[kind], [4] * 90 + [40])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from chunked import built, check, cut
+from chunked import built, check, cut, last
 
 import gpualgo as ga
 import gpualgo.dask as gd
@@ -73,3 +73,18 @@ def test_unknown_sizes_and_no_dimensions() -> None:
     some = X[X > 0.5]
     check(built(ga.transform, lambda a, b: a + b, some, some), H[H > 0.5] * 2)
     check(gd.transform(lambda a: a + 1, X[0, 0]), np.asarray(H[0, 0] + np.float32(1)))
+
+
+@pytest.mark.parametrize("chunks", [(0, 1), (1, 0), (0, 1, 0, 0)])
+def test_one_element_between_empty_chunks(chunks: Any) -> None:
+    """It is no chunk that is read for all: the first has nothing."""
+    one, row = np.array([7]), np.arange(3)
+    x, rows = cut(one, chunks), cut(row, (2, 1))
+    got = built(ga.transform, lambda a: a + 1, x)
+    assert got.chunks == x.chunks
+    check(got, one + 1)
+    check(built(ga.transform, lambda a, b: a - b, rows, x), row - one)
+    check(built(ga.reduce, (x, cut(one * 2, (1,))), None, last), (np.int64(7), np.int64(14)))
+    column = cut(row[:, None], (1, 2), chunks)
+    check(built(ga.transform, lambda a, b: a - b, column, x), row[:, None] - one)
+    check(built(ga.transform, lambda a, b: a - b, rows, column), row - row[:, None])

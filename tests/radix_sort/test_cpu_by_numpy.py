@@ -24,6 +24,7 @@ LONG = 100_003  # shared by threads here
 def by_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sort by NumPy wherever it can be, whatever this processor is."""
     monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_ways, "_has_narrow_vectors", lambda: True)
     monkeypatch.setattr(cpu_ways, "SHARED_BYTES", 1 << 18)
     monkeypatch.setattr(cpu_ways, "_RUN_BYTES", 1 << 16)
     Sort.problems.clear()
@@ -55,7 +56,7 @@ def _keys(dtype: str, shape: Any, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [*DTYPES, "int16", "uint16"])
 def test_bits_of_the_stable_sort(dtype: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     _use(monkeypatch, count)
     for n, descending in itertools.product(SIZES, (False, True)):
@@ -138,7 +139,7 @@ def test_what_numpy_does_not_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_bits(some, keys[stable_order(keys >> 8)])
     assert_bits(ga.radix_sort(keys, np.arange(3000))[1], stable_order(keys))
     assert_bits(ga.argsort(keys), stable_order(keys))
-    assert_bits(ga.radix_sort(keys.astype(np.int16)), np.sort(keys.astype(np.int16)))
+    assert_bits(ga.radix_sort(keys.astype(np.int8)), np.sort(keys.astype(np.int8)))
 
 
 def test_a_fixed_table_says_in_how_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,6 +175,23 @@ def test_which_processors_sort_by_numpy(
     assert cpu_ways.is_by_numpy(np.dtype("f4"), 512, 1) is has_any
     assert cpu_ways.is_by_numpy(np.dtype("f4"), 512, 2) is expected
     assert cpu_ways.is_by_numpy(np.dtype("f4"), 513, 1) is expected
+
+
+@pytest.mark.parametrize("has_them", [False, True])
+def test_which_processors_sort_narrow_keys(has_them: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    holder = type("Module", (), {"__cpu_features__": {"AVX512_ICL": has_them}})
+    monkeypatch.setattr(cpu_ways, "import_module", lambda _: holder)
+    monkeypatch.setattr(cpu_ways, "_has_narrow_vectors", cpu_ways._has_narrow_vectors.__wrapped__)
+    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: True)
+    dtype = np.dtype(np.uint16)
+    for count, most in ((1, 1 << 20), (2, 1 << 19), (16, 1 << 16), (64, 1 << 16)):
+        _use(monkeypatch, count)
+        assert cpu_ways.is_by_numpy(dtype, most, 1) is has_them
+        assert not cpu_ways.is_by_numpy(dtype, most + 1, 1)
+    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: False)
+    assert not cpu_ways.is_by_numpy(dtype, 9, 1)
+    assert not cpu_ways.is_by_numpy(np.dtype(np.int8), 9, 1)
 
 
 @pytest.mark.parametrize("runs", [2, 4, 8])

@@ -37,6 +37,18 @@ def test_reduce_and_scans(backend: Backend, n: int, op: str) -> None:
                     check(ga.exclusive_scan(x, *args, reverse=reverse), want)
 
 
+@pytest.mark.parametrize(
+    "op", scaled((operator.add, operator.mul, operator.xor), emulated=(operator.xor,))
+)
+def test_identities_of_bool(backend: Backend, op: Any) -> None:
+    """Known as 0 and 1, which are no bool."""
+    h = np.array([True, False, True, True, False])
+    x = cut(backend, h, 3)
+    for reverse in (False, True):
+        want = ga.exclusive_scan(h, None, op, reverse=reverse)
+        check(ga.exclusive_scan(x, None, op, reverse=reverse), want)
+
+
 @pytest.mark.parametrize("count", scaled((2, 3, 8), emulated=(2,)))
 def test_tuples(backend: Backend, count: int) -> None:
     h = RNG.integers(1, 97, 23), RNG.integers(0, 97, 23)
@@ -138,6 +150,15 @@ def test_histogram(backend: Backend, count: int) -> None:
     check(ga.histogram(x, 7, dtype=np.uint16), ga.histogram(h, 7, dtype=np.uint16))
     with pytest.raises(ValueError, match="hold"):
         ga.histogram(x, 7, (0, 1), dtype=np.uint8)  # one shard's count would fit
+
+
+def test_edges_that_are_not_in_host_memory(backend: Backend) -> None:
+    h = RNG.integers(0, 9, 100)
+    x, edges = cut(backend, h, 2), np.array([0, 3, 4, 9])
+    lazy = ga.lazy.transform(lambda a: a * a, ga.lazy.arange(4))
+    check(ga.histogram(x, lazy), ga.histogram(h, np.arange(4) ** 2))
+    both = backend.to_device(edges), 3
+    check(ga.histogram((x, x), both), ga.histogram((h, h), (edges, 3)))
 
 
 def test_histograms_of_rows(backend: Backend) -> None:
