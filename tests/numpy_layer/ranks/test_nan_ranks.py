@@ -91,6 +91,7 @@ def test_nanpercentile(backend: Backend, data: Any) -> None:
     check_same(backend, "nanpercentile", x, q, method=method, **kwargs)
 
 
+@since_numpy("2.4")
 def test_long_rows(backend: Backend) -> None:
     x = filled(scaled((3, 5000), emulated=(2, 60)), "f4")
     x[:, 0] = 3  # or NumPy's result has the dtype of x
