@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpualgo._bench import clocks, notes, plots, reading, results, runner, startup, support
+from gpualgo._bench import clocks, notes, plots, reading, results, runner, startup, support, table
 from gpualgo._bench.results import Measured, Report, Times
 from gpualgo._bench.sizes import size_of
 from gpualgo._bench.support import OURS
@@ -168,3 +168,15 @@ def test_an_algorithm_named_twice_runs_once(capsys: pytest.CaptureFixture[str]) 
     assert main(["bench", "copy", "copy", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(set(lines)) > 0
+
+
+@pytest.mark.parametrize("width", [30, 60, 120])
+def test_narrow_terminals_lose_no_figure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    console = pytest.importorskip("rich.console").Console(width=width)
+    monkeypatch.setattr(table, "_console", lambda: console)
+    table.show("A title", [["work", *map(str, range(6))], ["a row", *["123.5 ms"] * 6]])
+    out = capsys.readouterr().out
+    assert out.count("123.5 ms") == 6
+    assert ("| ---" in out) == (width < 120)
