@@ -1,0 +1,185 @@
+"""Threads that stand by: every task is run once, by whoever, and nobody outlives a call or all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from support import run_python
+
+import gpualgo as ga
+from gpualgo._base import threads
+from gpualgo._cpu import team
+from gpualgo._cpu.address import address
+from gpualgo._cpu.kernels import Kernel, get_kernel, unchecked
+from gpualgo._cpu.launch import Pace
+from gpualgo._cpu.memory import MEMORY_BYTES, Memory, lent
+from gpualgo._cpu.parameters import JOB_INSIDE
+from gpualgo._cpu.team import Team
+
+FAILS = 77  # the word of a task that fails
+
+
+def _write() -> Callable[..., None]:
+    from numba import types
+
+    from gpualgo._cpu.pointers import load, pointer_to, store
+
+    words = pointer_to(types.intp)
+
+    def counted(table: int, scratch: int, first: int, last: int) -> None:
+        p, own = words(table), words(scratch)
+        for i in range(first, last):
+            store(own, 0, load(p, i))
+            if load(own, 0) == FAILS:
+                raise ValueError
+            store(p, i, load(own, 0) + 1)
+
+    return counted
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return get_kernel(("tests", "counted"), _write)
+
+
+@pytest.fixture
+def leader() -> Iterator[Team]:
+    made = Team()
+    yield made
+    made.stop()
+    assert not any(member.thread.is_alive() for member in made._members)
+
+
+def _run(leader: Team, kernel: Any, table: Any, most: int = 4) -> int:
+    memory, entry = Memory(MEMORY_BYTES), kernel.loaded.address
+    return leader.run(entry, address(table), memory.address, len(table), 1e-3, most)
+
+
+def test_every_task_is_run_once(
+    leader: Team, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(team, "SPINS", 300)  # so that some sleep before the next one
+    for most in (2, 3, 5):
+        for size in rng.integers(2, 300, 400):
+            table = np.zeros(size, np.int64)
+            assert _run(leader, kernel, table, most) == min(most, size)
+            assert (table == 1).all()
+    assert len(leader._members) == 4
+
+
+def test_a_task_that_fails(leader: Team, kernel: Kernel) -> None:
+    for at in (0, 5, 299):
+        table = np.zeros(300, np.int64)
+        table[at] = FAILS
+        assert _run(leader, kernel, table) == -4
+        assert table[at] == FAILS
+        assert set(np.delete(table, at)) <= {0, 1}
+    assert _run(leader, kernel, np.zeros(300, np.int64)) == 4
+
+
+def test_one_leads_at_a_time(leader: Team, kernel: Kernel) -> None:
+    with leader._lock:
+        assert _run(leader, kernel, np.zeros(9, np.int64)) == 0
+    assert _run(leader, kernel, np.zeros(9, np.int64)) == 4
+
+
+def test_nobody_is_inside_when_an_interrupt_is_raised(
+    leader: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, looks = leader.job.words, []
+
+    def sleep(_seconds: float) -> None:
+        looks.append(words[JOB_INSIDE])
+        if len(looks) == 3:
+            words[JOB_INSIDE] = 0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(team.time, "sleep", sleep)
+    words[JOB_INSIDE] = 1
+    with pytest.raises(KeyboardInterrupt):
+        leader._settle()
+    assert looks == [1, 1, 1]
+
+
+def test_who_runs_light_work(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    led: list[int] = []
+
+    def run(*args: Any) -> int:
+        led.append(args[-1])
+        return 0  # another thread leads: it is run here
+
+    monkeypatch.setattr(Team, "run", lambda self, *args: run(*args))
+    code, table, memory = unchecked(kernel), np.zeros(100, np.int64), lent(64)
+    given = code, kernel.loaded.address, address(table)
+
+    def light(seconds: float, tasks: int = 100, scratch: Memory = memory) -> None:
+        pace = Pace()
+        pace.seconds = seconds
+        pace.run(*given, scratch, tasks)
+        assert pace.seconds < seconds
+
+    for count, want in ((4, [4]), (1, [])):
+        monkeypatch.setattr(threads, "num_threads", lambda count=count: count)
+        led.clear()
+        light(1e-3)
+        assert led == want
+    monkeypatch.setattr(threads, "num_threads", lambda: 4)
+    led.clear()
+    light(team.LEAST_SECONDS / 2)
+    light(1e-3, tasks=1)
+    light(1e-3, scratch=Memory(2 * MEMORY_BYTES))
+    assert led == []
+    assert table.tolist() == [5, *[4] * 99]
+
+
+def test_several_threads_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "num_threads", lambda: 3)
+    monkeypatch.setattr(team, "LEAST_SECONDS", 0.0)
+    x = np.arange(1 << 17, dtype=np.float64)
+    with ga.default_device("cpu"):
+        want = ga.reduce(x), ga.transform(lambda a: a * 2 + 1, x)
+
+        def calls(seed: int) -> bool:
+            with ga.default_device("cpu"):
+                return all(
+                    ga.reduce(x) == want[0]
+                    and np.array_equal(ga.transform(lambda a: a * 2 + 1, x), want[1])
+                    for _ in range(60)
+                )
+
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(calls, range(4)))
+
+
+AT_THE_END = """
+import os, sys
+import numpy as np
+import gpualgo as ga
+from gpualgo._base import threads
+from gpualgo._cpu import team
+threads._num_cores = lambda: 3
+team.LEAST_SECONDS = 0.0
+ga.default_device("cpu").__enter__()
+x = np.arange(1 << 17, dtype=np.float64)
+want = ga.reduce(x)
+assert all(ga.reduce(x) == want for _ in range(50))
+assert team._team is not None and team._team._members
+if hasattr(os, "fork"):
+    child = os.fork()
+    assert all(ga.reduce(x) == want for _ in range(50))
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+print("done")
+"""
+
+
+def test_processes_end_and_fork() -> None:
+    done = run_python(AT_THE_END, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) == {"done"}
+    assert done.stderr == "" or "DeprecationWarning" in done.stderr  # fork() of several threads
