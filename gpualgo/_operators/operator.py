@@ -163,7 +163,8 @@ class Operator:
             return self.identity
         if self.name == "bitwise_and" and dtype.kind in "bu":
             return dtype.type(True) if dtype.kind == "b" else np.iinfo(dtype).max
-        return recognised.IDENTITIES.get(self.name)
+        known = recognised.IDENTITIES.get(self.name)
+        return known if known is None or dtype.kind != "b" else dtype.type(known)
 
     def __repr__(self) -> str:
         fn = self.name or getattr(self.fn, "__qualname__", repr(self.fn))

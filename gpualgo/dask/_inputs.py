@@ -13,6 +13,7 @@ from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
 from gpualgo._arrays.forms import Form, is_tuple, taken_apart
+from gpualgo._base import recording
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Index
@@ -98,6 +99,11 @@ def is_dask(x: Any) -> bool:
 
 def taken(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
     """Return an argument; `like` has the chunks that arrays of the host are cut to."""
+    if recording.active and recording.current() is not None:
+        raise TypeError(
+            f"{where}: {name} is a dask array, which prepare, explain and graphs do not take; pass "
+            "arrays in memory"
+        )
     form: Form | None = None
     leaves: list[tuple[Any, str]] = [(x, name)]
     if is_tuple(x) and not isinstance(x, np.ndarray):
@@ -122,9 +128,11 @@ def _as_dask(x: Any, where: str, like: Any) -> Any:
     if isinstance(x, (bool, int, float, complex, np.generic)):
         x = np.asarray(x)
     if not (isinstance(x, np.ndarray) or library_of(x) == "cupy"):
+        name = type(x).__name__
+        cure = "wrap it with dask.array.from_array(x)"
         raise TypeError(
-            f"{where} must be a dask array, or one of NumPy or CuPy beside one, got "
-            f"{type(x).__name__}; wrap it with dask.array.from_array(x)"
+            f"{where} must be a dask array, or one of NumPy or CuPy beside one, got {name}; "
+            f"{'pass x.gather()' if name == 'ShardedArray' else cure}"
         )
     chunks = like.chunks if like is not None and like.shape == x.shape else -1
     return da.from_array(x, chunks=chunks, asarray=False)

@@ -6,6 +6,7 @@ import operator
 from itertools import product
 from typing import Any
 
+import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
@@ -121,7 +122,9 @@ def folded(parts: Parts, op: Any, axes: tuple[int, ...], init: Any, folding: Fol
     """Return what parts come to along axes that they keep."""
     _, dtypes, pattern = folding
     x, dtype = packed(pattern, parts), packed(pattern, dtypes)
-    return parts_of(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
+    found = parts_of(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
+    # Of no dimension NumPy's are numbers, and this may be folded once more.
+    return tuple(np.asarray(part) if isinstance(part, np.generic) else part for part in found)
 
 
 def chunk(chunks: list[Any], source: Source, index: Index, op: Frozen, folding: Folding) -> Parts:

@@ -136,3 +136,18 @@ def test_wrong_arguments_are_told_at_the_call() -> None:
         built(gd.reduce, x, None, lambda a, b: a.nothing)
     with pytest.raises(TypeError, match="out= was given with a dask array"):
         ga.reduce(x, out=np.zeros(()))
+
+
+def test_no_dimension_and_no_recording() -> None:
+    x = da.from_array(np.array(3.5), chunks=())
+    for args in ((), (2.0,)):
+        check(built(ga.reduce, x, *args), ga.reduce(np.array(3.5), *args))
+    with pytest.raises(TypeError, match="dask array, which prepare, explain and graphs"):
+        ga.prepare(ga.reduce, x)
+    with (
+        pytest.raises(TypeError, match="dask array, which prepare, explain and graphs"),
+        ga.graph(),
+    ):
+        ga.inclusive_scan(cut(np.arange(4), (2, 2)))
+    with pytest.raises(TypeError, match=r"got ShardedArray; pass x.gather\(\)"):
+        ga.transform(lambda a, b: a, cut(np.arange(4), (2, 2)), ga.distribute(np.arange(4), "cpu"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import dask.array as da
@@ -106,3 +107,10 @@ def test_unknown_sizes() -> None:
 def test_no_identity_is_told_at_the_call() -> None:
     with pytest.raises(ValueError, match="identity"):
         built(gd.exclusive_scan, cut(H, *CHUNKS[0]), None, max, axis=0)
+
+
+def test_identities_of_bool() -> None:
+    h = np.array([True, False, True, True, False])
+    for op in (operator.add, operator.mul, operator.xor):
+        got = built(ga.exclusive_scan, cut(h, (2, 1, 2)), None, op)
+        check(got, ga.exclusive_scan(h, None, op))

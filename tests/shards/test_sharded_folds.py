@@ -37,6 +37,18 @@ def test_reduce_and_scans(backend: Backend, n: int, op: str) -> None:
                     check(ga.exclusive_scan(x, *args, reverse=reverse), want)
 
 
+@pytest.mark.parametrize(
+    "op", scaled((operator.add, operator.mul, operator.xor), emulated=(operator.xor,))
+)
+def test_identities_of_bool(backend: Backend, op: Any) -> None:
+    """Known as 0 and 1, which are no bool."""
+    h = np.array([True, False, True, True, False])
+    x = cut(backend, h, 3)
+    for reverse in (False, True):
+        want = ga.exclusive_scan(h, None, op, reverse=reverse)
+        check(ga.exclusive_scan(x, None, op, reverse=reverse), want)
+
+
 @pytest.mark.parametrize("count", scaled((2, 3, 8), emulated=(2,)))
 def test_tuples(backend: Backend, count: int) -> None:
     h = RNG.integers(1, 97, 23), RNG.integers(0, 97, 23)
