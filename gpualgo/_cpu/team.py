@@ -8,11 +8,11 @@ task never changes what it computes. Longer work goes by `threads.run`. See ADR 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import threading
-import time
 from collections.abc import Callable
 
-from gpualgo._base import forks
+from gpualgo._base import forks, log
 from gpualgo._cpu.kernels import Kernel, get_kernel, unchecked
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory
 from gpualgo._cpu.parameters import (
@@ -36,18 +36,22 @@ _PIECES_PER_MEMBER = 8
 
 
 class _Member:
-    """A thread, and whether it looks for jobs."""
+    """A thread, which looks for jobs after each time that it finds its gate open."""
 
     def __init__(self, team: Team, number: int) -> None:
-        self.is_awake, self.gate = False, threading.Semaphore(0)
+        self.is_awake, self.gate = False, threading.Lock()
+        self.gate.acquire()
         self.thread = threading.Thread(
             target=self._run, args=(team, number), name=f"gpualgo-{number}", daemon=True
         )
         self.thread.start()
 
     def wake(self) -> None:
-        if not self.is_awake:
-            self.is_awake = True
+        """Open the gate of one that sleeps; by one thread at a time.
+
+        That is one step: no signal's handler comes between a gate and what is known of it.
+        """
+        if not self.is_awake and self.gate.locked():
             self.gate.release()
 
     def _run(self, team: Team, number: int) -> None:
@@ -56,6 +60,7 @@ class _Member:
             self.gate.acquire()
             if team.is_stopped:
                 return
+            self.is_awake = True
             team.serve(team.job.address, memory.address, number, SPINS)
             self.is_awake = False
 
@@ -69,7 +74,7 @@ class Team:
         self._kernels = _kernel("lead"), _kernel("serve")
         self._lead, self.serve = map(unchecked, self._kernels)
         self._members: list[_Member] = []
-        self._lock = threading.Lock()
+        self._calls: set[object] = set()  # that are under way: whoever is alone here leads
 
     def run(
         self, entry: int, table: int, scratch: int, tasks: int, seconds: float, most: int
@@ -79,33 +84,21 @@ class Team:
         Returns by how many threads it was, `most` at most, negative if the kernel has failed; 0:
         another thread leads, and nothing was run.
         """
-        if not self._lock.acquire(blocking=False):
-            return 0
-        try:
+        call = object()
+        try:  # not a lock, which a signal's handler that raises could leave held
+            self._calls.add(call)
+            if len(self._calls) > 1:
+                return 0
             members = min(most, 1 + int((seconds / MEMBER_SECONDS) ** 0.5), tasks)
             self._wake(members - 1)
             words = self.job.words
             words[JOB_ENTRY], words[JOB_TABLE], words[JOB_TASKS] = entry, table, tasks
             words[JOB_PIECE] = max(1, tasks // (members * _PIECES_PER_MEMBER))
             words[JOB_MEMBERS], words[JOB_NEXT], words[JOB_FAILED] = members, 0, 0
-            try:
-                self._lead(self.job.address, scratch, SPINS, 0)
-            finally:
-                self._settle()
+            self._lead(self.job.address, scratch, SPINS, _GIVE_WAY)
             return -members if words[JOB_FAILED] else members
         finally:
-            self._lock.release()
-
-    def _settle(self) -> None:
-        """Wait until nobody is inside, whatever a signal's handler raises: they use its arrays."""
-        interrupt: BaseException | None = None
-        while self.job.words[JOB_INSIDE]:
-            try:
-                time.sleep(0)  # a member's core may be ours
-            except BaseException as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+            self._calls.discard(call)
 
     def _wake(self, count: int) -> None:
         while len(self._members) < count:
@@ -121,25 +114,40 @@ class Team:
         self.is_stopped = True
         self.job.words[JOB_STOPPED] = 1
         for member in self._members:
-            member.gate.release()
+            if member.gate.locked():
+                member.gate.release()
         for member in self._members:
             member.thread.join(1)
 
 
+def _address_of_yield() -> int:
+    """Return where the C library has the function by which a thread gives way; 0: nowhere."""
+    try:
+        return ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0
+    except (AttributeError, OSError, TypeError):  # Windows
+        return 0
+
+
+_GIVE_WAY = _address_of_yield()
 _team: Team | None = None
-_making = threading.Lock()
+_is_refused = False  # nothing can be compiled here
+_making = threading.RLock()  # a signal's handler or a finalizer may come by while it is held
 
 
-def current() -> Team:
-    """Return the team of this process."""
-    global _team
-    if _team is None:
+def current() -> Team | None:
+    """Return the team of this process, None where its kernels can be neither found nor made."""
+    global _team, _is_refused
+    if _team is None and not _is_refused:
         with _making:
+            try:
+                made = Team() if _team is None else _team
+            except RuntimeError as error:
+                log.tell(log.INFO, "no threads stand by for light work: %s", error)
+                _is_refused = True
+                return None
             if _team is None:
-                made = Team()
                 atexit.register(made.stop)
                 _team = made
-            return _team
     return _team
 
 
@@ -149,7 +157,8 @@ def _forget() -> None:
     global _team, _making
     if _team is not None:
         atexit.unregister(_team.stop)
-    _team, _making = None, threading.Lock()
+        _team.job.words[JOB_INSIDE] = 0  # if this was forked by a handler while it leads
+    _team, _making = None, threading.RLock()
 
 
 def _kernel(name: str) -> Kernel:

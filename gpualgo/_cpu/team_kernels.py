@@ -89,13 +89,24 @@ def _status(_typing: Any, function: Any, args: Any) -> Any:
     return types.intp(types.intp, types.UniTuple(types.intp, len(args))), generate
 
 
+def _give_way(_typing: Any, function: Any) -> Any:
+    """Call a C function of no arguments by its address."""
+
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(builder.inttoptr(values[0], kind.as_pointer()), [])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), generate
+
+
 def _inline(function: Callable[..., None]) -> Any:
     """Compile what kernels call, when they are."""
     return numba.njit(error_model="numpy")(function)
 
 
 read, write, add = map(intrinsic, (_read, _write, _add))
-pause, status = map(intrinsic, (_pause, _status))
+pause, status, give_way = map(intrinsic, (_pause, _status, _give_way))
 
 
 @_inline
@@ -113,16 +124,23 @@ def _share(job: int, scratch: int) -> None:
             return
 
 
-def lead(job: int, scratch: int, spins: int, _last: int) -> None:
-    """Open the job, share it, close it, and wait for who is inside, for so many looks."""
+def lead(job: int, scratch: int, spins: int, yields: int) -> None:
+    """Open the job, share it, close it, and wait until nobody is inside.
+
+    No signal's handler ends that: who is inside uses what the caller lends. After so many looks
+    the thread gives way at each, by the function at `yields`: a member's core may be its own.
+    """
     now = read(job, JOB_SEQUENCE)
     write(job, JOB_SEQUENCE, now + 1)
     _share(job, scratch)
     write(job, JOB_SEQUENCE, now + 2)
     left = spins
-    while left > 0 and read(job, JOB_INSIDE) != 0:
-        pause()
-        left -= 1
+    while read(job, JOB_INSIDE) != 0:
+        if left > 0 or yields == 0:
+            pause()
+            left -= 1
+        else:
+            give_way(yields)
 
 
 def serve(job: int, scratch: int, number: int, spins: int) -> None:

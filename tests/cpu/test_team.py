@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -83,27 +85,32 @@ def test_a_task_that_fails(leader: Team, kernel: Kernel) -> None:
 
 
 def test_one_leads_at_a_time(leader: Team, kernel: Kernel) -> None:
-    with leader._lock:
-        assert _run(leader, kernel, np.zeros(9, np.int64)) == 0
+    leader._calls.add("another")
+    assert _run(leader, kernel, np.zeros(9, np.int64)) == 0
+    leader._calls.discard("another")
     assert _run(leader, kernel, np.zeros(9, np.int64)) == 4
 
 
-def test_nobody_is_inside_when_an_interrupt_is_raised(
-    leader: Team, monkeypatch: pytest.MonkeyPatch
+def test_the_leader_waits_for_who_is_inside(
+    leader: Team, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words, looks = leader.job.words, []
-
-    def sleep(_seconds: float) -> None:
-        looks.append(words[JOB_INSIDE])
-        if len(looks) == 3:
-            words[JOB_INSIDE] = 0
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(team.time, "sleep", sleep)
+    words, done = leader.job.words, threading.Event()
+    monkeypatch.setattr(team, "SPINS", 100)
     words[JOB_INSIDE] = 1
-    with pytest.raises(KeyboardInterrupt):
-        leader._settle()
-    assert looks == [1, 1, 1]
+    table = np.zeros(20, np.int64)
+
+    def call() -> None:
+        _run(leader, kernel, table, 1)
+        done.set()
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    while not (table == 1).all():
+        time.sleep(0)
+    assert not done.wait(0.02)
+    words[JOB_INSIDE] = 0
+    caller.join(10)
+    assert done.is_set()
 
 
 def test_who_runs_light_work(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
