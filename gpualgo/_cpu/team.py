@@ -8,6 +8,7 @@ task never changes what it computes. Longer work goes by `threads.run`. See ADR 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import threading
 from collections.abc import Callable
@@ -41,27 +42,29 @@ class _Member:
     def __init__(self, team: Team, number: int) -> None:
         self.is_awake, self.gate = False, threading.Lock()
         self.gate.acquire()
+        scratch = Memory(MEMORY_BYTES)
         self.thread = threading.Thread(
-            target=self._run, args=(team, number), name=f"gpualgo-{number}", daemon=True
+            target=self._run, args=(team, scratch, number), name=f"gpualgo-{number}", daemon=True
         )
         self.thread.start()
 
     def wake(self) -> None:
-        """Open the gate of one that sleeps; by one thread at a time.
-
-        That is one step: no signal's handler comes between a gate and what is known of it.
-        """
+        """Open the gate of one that sleeps: at most, it looks once more than it would have."""
         if not self.is_awake and self.gate.locked():
+            self.open()
+
+    def open(self) -> None:
+        """Open the gate, in one step: no signal's handler comes between it and what is known."""
+        with contextlib.suppress(RuntimeError):  # it is open
             self.gate.release()
 
-    def _run(self, team: Team, number: int) -> None:
-        memory = Memory(MEMORY_BYTES)
+    def _run(self, team: Team, scratch: Memory, number: int) -> None:
         while True:
             self.gate.acquire()
             if team.is_stopped:
                 return
             self.is_awake = True
-            team.serve(team.job.address, memory.address, number, SPINS)
+            team.serve(team.job.address, scratch.address, number, SPINS)
             self.is_awake = False
 
 
@@ -104,7 +107,7 @@ class Team:
         while len(self._members) < count:
             try:
                 self._members.append(_Member(self, len(self._members) + 1))
-            except RuntimeError:  # no thread can be started: fewer do it
+            except (RuntimeError, MemoryError):  # no thread can be started: fewer do it
                 break
         for member in self._members[:count]:
             member.wake()
@@ -114,8 +117,7 @@ class Team:
         self.is_stopped = True
         self.job.words[JOB_STOPPED] = 1
         for member in self._members:
-            if member.gate.locked():
-                member.gate.release()
+            member.open()
         for member in self._members:
             member.thread.join(1)
 

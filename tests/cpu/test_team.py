@@ -14,7 +14,7 @@ from support import run_python
 
 import gpualgo as ga
 from gpualgo._base import threads
-from gpualgo._cpu import team
+from gpualgo._cpu import launch, team
 from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import Kernel, get_kernel, unchecked
 from gpualgo._cpu.launch import Pace
@@ -113,6 +113,73 @@ def test_the_leader_waits_for_who_is_inside(
     assert done.is_set()
 
 
+def test_a_call_that_is_interrupted_leaves_nothing(
+    leader: Team, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("_wake", "_lead"):
+        with monkeypatch.context() as patch:
+            patch.setattr(leader, name, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                _run(leader, kernel, np.zeros(9, np.int64))
+        assert _run(leader, kernel, np.zeros(9, np.int64)) == 4
+    for _ in range(3):  # an open gate stays open
+        leader._members[0].open()
+    assert _run(leader, kernel, np.zeros(9, np.int64)) == 4
+
+
+def test_no_thread_can_be_started(
+    leader: Team, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    table = np.zeros(100, np.int64)
+    assert _run(leader, kernel, table) == 4
+    assert (table == 1).all()
+    assert leader._members == []
+
+
+def test_where_nothing_can_be_compiled_each_thread_works_alone(
+    kernel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_name: str) -> Kernel:
+        raise ga.CompileError("no")
+
+    monkeypatch.setattr(team, "_kernel", refuse)
+    monkeypatch.setattr(team, "_team", None)
+    monkeypatch.setattr(team, "_is_refused", False)
+    monkeypatch.setattr(threads, "num_threads", lambda: 4)
+    table, pace = np.zeros(100, np.int64), Pace()
+    pace.seconds = 1e-3
+    pace.run(unchecked(kernel), kernel.loaded.address, address(table), lent(64), 100)
+    assert (table == 1).all()
+    assert team.current() is None
+
+
+def test_estimates_rise_and_fall(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(launch, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(threads, "num_threads", lambda: 4)
+
+    def run(*_: Any) -> int:
+        clock[0] += seconds.pop(0)
+        return 2
+
+    monkeypatch.setattr(Team, "run", run)
+    table, pace = np.zeros(9, np.int64), Pace()
+    pace.seconds = 1e-3
+    given = unchecked(kernel), kernel.loaded.address, address(table), lent(64), 9
+    seconds = [0.75e-3, 0.25e-3, 0.75e-3, 1.0]
+    for want in (1e-3, 0.5e-3, 0.75e-3, 1.0):
+        pace.run(*given)
+        assert pace.seconds == pytest.approx(want)
+    assert not pace.is_light
+
+
 def test_who_runs_light_work(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     led: list[int] = []
 
@@ -168,7 +235,7 @@ import os, sys
 import numpy as np
 import gpualgo as ga
 from gpualgo._base import threads
-from gpualgo._cpu import team
+from gpualgo._cpu import launch, team
 threads._num_cores = lambda: 3
 team.LEAST_SECONDS = 0.0
 ga.default_device("cpu").__enter__()
