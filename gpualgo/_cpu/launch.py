@@ -19,15 +19,17 @@ from gpualgo._cpu.memory import MEMORY_BYTES, Memory, give_back, lent
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
 
 UNKNOWN = float("inf")
+_MOST_LOSSES = 6
 
 
 class Pace:
     """What one thread takes for some work, as far as is known, and by whom it is run so."""
 
-    __slots__ = ("seconds",)
+    __slots__ = ("_alone", "_losses", "seconds")
 
     def __init__(self) -> None:
         self.seconds = UNKNOWN
+        self._alone, self._losses = 0, 0  # calls to be one thread's, and why
 
     @property
     def is_light(self) -> bool:
@@ -43,7 +45,9 @@ class Pace:
         `kernel` returns a status, `entry` is the address of its code.
         """
         seconds, members, leader = self.seconds, 0, None
-        if seconds >= team.LEAST_SECONDS and tasks > 1 and scratch.num_bytes <= MEMORY_BYTES:
+        if self._alone > 0:
+            self._alone -= 1
+        elif seconds >= team.LEAST_SECONDS and tasks > 1 and scratch.num_bytes <= MEMORY_BYTES:
             most = threads.num_threads()
             if most > 1:
                 leader = team.current()
@@ -55,9 +59,19 @@ class Pace:
             self.seconds = perf_counter() - start
         else:
             check(members < 0)
-            taken = perf_counter() - start
-            # Between these two; what several threads needed longer for has become more.
-            self.seconds = min(max(seconds, taken), taken * members)
+            self._shared(perf_counter() - start, members)
+
+    def _shared(self, taken: float, members: int) -> None:
+        """Learn from a call by so many threads: if one is as fast, the next ones are one's.
+
+        Other processes use the cores then, or the work has become more: that one's time tells.
+        """
+        if taken > self.seconds:
+            self._losses = min(self._losses + 1, _MOST_LOSSES)
+            self._alone = (1 << self._losses) - 1
+        else:
+            self._losses = max(self._losses - 1, 0)
+            self.seconds = min(self.seconds, taken * members)
 
     def run_any(
         self, kernel: Callable[[int, int, int, int], int], entry: int, table: int,

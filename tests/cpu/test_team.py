@@ -160,23 +160,45 @@ def test_where_nothing_can_be_compiled_each_thread_works_alone(
     assert team.current() is None
 
 
-def test_estimates_rise_and_fall(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
+def test_where_threads_do_not_help_one_does_it(
+    kernel: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, alone, shared = [0.0], [0], [0]
     monkeypatch.setattr(launch, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(threads, "num_threads", lambda: 4)
+    seconds = {"alone": 1e-3, "shared": 0.4e-3}
 
     def run(*_: Any) -> int:
-        clock[0] += seconds.pop(0)
+        clock[0] += seconds["shared"]
+        shared[0] += 1
         return 2
 
+    def code(*_: int) -> int:
+        clock[0] += seconds["alone"]
+        alone[0] += 1
+        return 0
+
     monkeypatch.setattr(Team, "run", run)
-    table, pace = np.zeros(9, np.int64), Pace()
+    memory, pace = lent(64), Pace()
+
+    def calls(count: int) -> tuple[int, int]:
+        alone[0] = shared[0] = 0
+        for _ in range(count):
+            pace.run(code, 0, 0, memory, 9)
+        return alone[0], shared[0]
+
     pace.seconds = 1e-3
-    given = unchecked(kernel), kernel.loaded.address, address(table), lent(64), 9
-    seconds = [0.75e-3, 0.25e-3, 0.75e-3, 1.0]
-    for want in (1e-3, 0.5e-3, 0.75e-3, 1.0):
-        pace.run(*given)
-        assert pace.seconds == pytest.approx(want)
+    assert calls(20) == (0, 20)
+    assert pace.seconds == pytest.approx(0.8e-3)
+    seconds["shared"] = 1.5e-3  # the cores have become busy
+    assert calls(200) == (192, 8)
+    assert pace.seconds == pytest.approx(1e-3)
+    seconds["shared"] = 0.4e-3
+    assert calls(100)[0] <= 63
+    assert calls(100) == (0, 100)
+    seconds.update(alone=1.0, shared=0.6)  # another array's numbers take longer
+    assert calls(2) == (1, 1)
+    assert pace.seconds == pytest.approx(1.0)
     assert not pace.is_light
 
 
