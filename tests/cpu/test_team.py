@@ -210,6 +210,7 @@ def test_who_runs_light_work(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> No
         return 0  # another thread leads: it is run here
 
     monkeypatch.setattr(Team, "run", lambda self, *args: run(*args))
+    monkeypatch.setattr(launch, "perf_counter", lambda: 0.0)
     code, table, memory = unchecked(kernel), np.zeros(100, np.int64), lent(64)
     given = code, kernel.loaded.address, address(table)
 
