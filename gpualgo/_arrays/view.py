@@ -231,7 +231,7 @@ def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def address_of(view: View) -> int:
-    """Return where a view's first element lies; 0 where there is no memory, as of an empty tensor."""
+    """Return where a view's first element lies; 0 without memory, as an empty tensor may be."""
     if view.device != CPU or view.ptr:
         return view.ptr
     if 0 in view.shape and not hasattr(view.owner, "__array_interface__"):
