@@ -50,6 +50,12 @@ def scaled(usual: T, *, emulated: T) -> T:
     return emulated if is_emulated else usual
 
 
+def since_numpy(version: str) -> Any:
+    """Return the mark of a test of what NumPy does from a version on: an older one does another."""
+    is_older = np.lib.NumpyVersion(np.__version__) < f"{version}.0"
+    return pytest.mark.skipif(is_older, reason=f"as NumPy {version} does it")
+
+
 @dataclass(frozen=True)
 class Backend:
     """One of gpualgo's backends, and the library whose arrays the tests give to it."""

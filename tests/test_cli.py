@@ -7,6 +7,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import fake_driver
@@ -241,6 +242,17 @@ def test_cache_info_and_clear(
     assert json.loads(capsys.readouterr().out) == held
     assert main(["cache", "clear"]) == 0
     assert capsys.readouterr().out == "removed 3 entries\n"
+
+
+def test_cache_clear_tells_what_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    (tmp_path / "a.gpualgo").mkdir()
+    (tmp_path / "b.gpualgo").touch()
+    assert main(["cache", "clear"]) == 1
+    assert "remove the folder by hand" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["a.gpualgo"]
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,13 @@ def told(
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
     with caplog.at_level(logging.INFO, "gpualgo"):
         yield caplog
+
+
+def test_nobody_listens_while_another_thread_loads_logging(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "logging", ModuleType("logging"))
+    assert not log.is_on(log.WARNING)
 
 
 def test_what_is_compiled_is_told_once(told: pytest.LogCaptureFixture, backend: Backend) -> None:

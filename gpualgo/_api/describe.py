@@ -12,7 +12,7 @@ from gpualgo._base.errors import CompileError
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import CapturesChanged
-from gpualgo._pipeline import outputs, refusals, settled
+from gpualgo._pipeline import checks, outputs, refusals, settled
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Request
 
@@ -37,10 +37,29 @@ def describe(
     """
     if function not in ALGORITHMS:
         name = getattr(function, "__name__", repr(function))
+        if str(getattr(function, "__module__", "")).startswith("gpualgo."):
+            raise TypeError(
+                f"{where}: {name} makes other calls, or none, by what it is given; pass one of the "
+                "algorithms that it is made of"
+            )
         raise TypeError(f"{where}: function must be an algorithm of gpualgo, got {name}")
     with recording.recording(_Describer(is_rough)):
         found: Request = function(*args, **kwargs)
     return found
+
+
+def checked_on_cpu(request: Request) -> Request:
+    """Raise what a call of the CPU's would raise before it runs; return it, its operator compiled.
+
+    What elements decide is not looked at: offsets that fall, outputs too short for what is found.
+    """
+    problem, views, _, init, out, stream = request
+    if problem.device != CPU:
+        return request
+    checks.no_stream(stream, problem.where)
+    if out is not None:
+        outputs.check(problem, views, init, out)
+    return compiled_on_cpu(request)
 
 
 def compiled_on_cpu(request: Request) -> Request:

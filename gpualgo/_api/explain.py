@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpualgo._api import explain_steps as told
-from gpualgo._api.describe import cuda_plan, describe
+from gpualgo._api.describe import checked_on_cpu, cuda_plan, describe
 from gpualgo._api.explanation import Explanation as Explanation
 from gpualgo._api.explanation import Step
 from gpualgo._cuda.launch import Launch
@@ -37,15 +37,15 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     Raises
     ------
     TypeError, ValueError, CompileError
-        As the call itself would raise.
+        As the call itself would raise, but for what elements decide: offsets that fall, say.
 
     Notes
     -----
     Runs and launches nothing, and reads no element (but for offsets, and a histogram without
     `range`). For arrays on a GPU the kernels are compiled, as by the call; for arrays of the host
-    none is. A sort of lazy arrays makes them real first; what is told is of the sort. Where
-    elements decide what a sort of segments or a selection by rank does on the CPU, the usual steps
-    are told. See docs/devices.md for the table of ``"auto"``.
+    the operator alone. A sort of lazy arrays makes them real first; what is told is of the sort.
+    Where elements decide what a sort of segments or a selection by rank does on the CPU, the usual
+    steps are told. See docs/devices.md for the table of ``"auto"``.
 
     Examples
     --------
@@ -65,6 +65,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     if request.problem.views_on_host and request.stream is not None:
         problem = request.problem.on_gpu(request.views, request.op, request.init)
         request = request._replace(problem=problem)
+    request = checked_on_cpu(request)
     problem = request.problem
     storage: int | None = 0
     launches: int | None = 0

@@ -84,11 +84,17 @@ class Graph:
 
         Raises
         ------
+        TypeError
+            A pair is none, or holds what is no array.
         ValueError
             The graph does not touch an old array, or a successor does not fit; the graph stays as
             it was.
         """
         executable = self._finished("update")
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+            raise TypeError(
+                "Graph.update: takes pairs, each a tuple of an old array and its successor"
+            )
         successors = dict(self._successor(old, new) for old, new in pairs)
         recording = _new_recording(self._device)
         calls = []

@@ -58,6 +58,8 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
     from gpualgo._driver import device as gpu
     from gpualgo._driver import driver
 
+    if not (resource is None or isinstance(resource, str)):
+        _check(resource, device)
     if device is not None or not (resource is None or isinstance(resource, str)):
         driver.require_device(0 if device is None else device)
     if resource is None or isinstance(resource, str):
@@ -67,7 +69,6 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
         for number in range(driver.device_count()) if device is None else (device,):
             gpu.get(number).pool.set_resource(_adapter(resource, number))
         return
-    _check(resource, device)
     gpu.get(int(resource.device_id)).pool.set_resource(resource)
 
 

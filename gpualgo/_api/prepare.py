@@ -260,7 +260,7 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
         One of this package's algorithms: `gpualgo.reduce`, say.
     *args, **kwargs
         What it would be called with: arrays that stand for those to come, and all else as it is to
-        be. ``out`` and ``stream`` are given to the plan's calls instead.
+        be. ``out``, ``out_count`` and ``stream`` are given to the plan's calls instead.
 
     Returns
     -------
@@ -286,6 +286,9 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     6.0
     """
     request = describe("prepare", function, args, kwargs)
+    for name in ("out", "out_count", "stream"):
+        if kwargs.get(name) is not None:
+            raise TypeError(f"prepare: {name} is an argument of the plan's calls; pass it to them")
     return Plan(request, relook_of(function, args, kwargs, request.problem))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpualgo._api.describe import cuda_plan, describe
+from gpualgo._api.describe import checked_on_cpu, cuda_plan, describe
 from gpualgo._driver.default_device import CPU
 
 
@@ -37,7 +37,8 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
 
     Notes
     -----
-    Compiles the kernel for a GPU, as the call would. Launches nothing.
+    Compiles the kernel for a GPU, as the call would, and on the CPU the operator. Launches nothing,
+    and raises nothing that elements decide, such as offsets that fall.
 
     Examples
     --------
@@ -56,5 +57,5 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
             f"temp_storage_bytes: the arrays of {function.__name__} travel to a GPU; pass arrays "
             "that are there, or name the CPU by default_device"
         )
-    plan = cuda_plan(request)
+    plan = cuda_plan(checked_on_cpu(request))
     return 0 if plan is None else plan.temp_storage_bytes

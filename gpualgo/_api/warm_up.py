@@ -67,6 +67,7 @@ def _on_cpu(recipes: Sequence[Recipe]) -> Report:
     written = {key for key in seen.written if key.startswith(disk_cache.FOR_CPU)}
     read = {key for key in seen.read if key.startswith(disk_cache.FOR_CPU)}
     report.compiled, report.found = len(written), len(read - written)
+    report.failures += seen.lost
     return report
 
 
@@ -96,7 +97,7 @@ def _make(recipes: Sequence[Recipe], report: Report) -> None:
                 refused[recipe.name] = str(error)
             else:
                 report.failures.append(f"{recipe.name}: {error}")
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # the other recipes are worth having
             report.failures.append(f"{recipe.name}: {type(error).__name__}: {error}")
     report.refused += refused
     for name, message in refused.items():

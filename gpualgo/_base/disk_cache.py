@@ -26,11 +26,12 @@ _num_written = 0
 
 
 class Seen:
-    """The keys of entries that were read, and of those that were written."""
+    """The keys of entries that were read, and of those that were written or could not be."""
 
     def __init__(self) -> None:
         self.read: set[str] = set()
         self.written: set[str] = set()
+        self.lost: list[str] = []  # why entries were not kept, each reason once
 
 
 _seen: list[Seen] = []  # by those who watch
@@ -124,8 +125,12 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
         if _num_written % _PRUNED_EACH == 1:
             _prune(path)
     except OSError as error:
-        _warn(f"compiled kernels are not kept on disk: {error}; set GPUALGO_CACHE_DIR to a folder "
-              "of your own")  # fmt: skip
+        message = (f"compiled kernels are not kept on disk: {error}; set GPUALGO_CACHE_DIR to a "
+                   "folder of your own")  # fmt: skip
+        for seen in _seen:
+            if message not in seen.lost:
+                seen.lost.append(message)
+        _warn(message)
 
 
 def _is_private(path: Path) -> bool:
@@ -192,12 +197,22 @@ def _content_of(file: Path) -> bytes:
 
 
 def clear() -> int:
-    """Delete every entry and leftover; return how many entries there were."""
+    """Delete every entry and leftover; return how many entries there were.
+
+    What cannot be deleted is an OSError, once the others are gone.
+    """
     path = folder()
     count = 0
+    failed: OSError | None = None
     if path.is_dir():
         for file in [*path.glob("*" + _SUFFIX), *path.glob("*.part")]:
-            with contextlib.suppress(OSError):
+            try:
                 file.unlink()
                 count += file.suffix == _SUFFIX
+            except FileNotFoundError:  # another process was faster
+                continue
+            except OSError as error:
+                failed = error
+    if failed is not None:
+        raise failed
     return count

@@ -44,8 +44,9 @@ def _loaded() -> Any:
 
 def is_on(level: int) -> bool:
     """Return whether anybody listens at a level."""
-    logging = sys.modules.get("logging")
-    return logging is not None and bool(logging.getLogger("gpualgo").isEnabledFor(level))
+    # None, too, while another thread is about to load it: nobody listens yet.
+    find = getattr(sys.modules.get("logging"), "getLogger", None)
+    return find is not None and bool(find("gpualgo").isEnabledFor(level))
 
 
 def tell(level: int, text: str, *args: Any) -> None:

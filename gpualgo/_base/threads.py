@@ -76,17 +76,17 @@ def _num_cores() -> int:
     return os.cpu_count() or 1
 
 
-def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> bool:
+def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int:
     """Call body(first, last) over ranges that cover num_tasks tasks; num_bytes is all their work.
 
-    Returns whether this thread did it all, as it is too little to wake another. It returns, or
+    Returns how many threads it was for: 1 if it was too little to wake another. It returns, or
     raises, only when no thread runs body any longer.
     """
     if not num_tasks:
-        return True
+        return 1
     if num_bytes <= SMALL_BYTES:
         body(0, num_tasks)
-        return True
+        return 1
     probe, left = 0, num_bytes * BYTE_SECONDS
     if num_bytes < LARGE_BYTES:
         # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
@@ -97,7 +97,7 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> boo
         if left <= WAKE_SECONDS:
             if probe < num_tasks:
                 body(probe, num_tasks)
-            return True
+            return 1
     threads = worth(left)
     pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
     queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe), threads)
@@ -114,7 +114,7 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> boo
     for helper in queue.helpers:
         if not helper.cancelled():
             helper.result()
-    return False
+    return threads
 
 
 def side_by_side(*makes: Callable[[], Any]) -> list[Any]:

@@ -16,7 +16,9 @@ from gpualgo._bench import (
     merge,
     notes,
     places,
+    plots,
     progress,
+    reading,
     results,
     runner,
     startup,
@@ -26,12 +28,13 @@ from gpualgo._bench import (
 )
 from gpualgo._bench.catalog import Choice
 from gpualgo._bench.peers import cub
-from gpualgo._bench.results import Report
+from gpualgo._bench.results import Measured, Report
 from gpualgo._bench.runner import Effort
-from gpualgo._bench.support import Row
+from gpualgo._bench.support import OURS, Row
 
 CLOCKS_OF = {"cpu": ("cpu",), "cuda": ("device", "host", "wall")}
 STARTUP = "startup"
+INTERRUPTED = 130  # as shells have it
 
 
 def main(given: argparse.Namespace) -> int:
@@ -43,7 +46,7 @@ def main(given: argparse.Namespace) -> int:
         if given.merge:
             return _merge(*given.merge)
         if given.show:
-            _print(results.read(given.show))
+            _print(reading.read(given.show))
             return 0
         if given.write_docs:
             return _write_docs()
@@ -65,7 +68,7 @@ def _write_docs() -> int:
 
 
 def _compare(first: Path, second: Path, floor: float | None) -> int:
-    before, after = results.read(first), results.read(second)
+    before, after = reading.read(first), reading.read(second)
     found = compare.changes(before, after, floor)
     if not found:
         raise ValueError(f"{first} and {second} have no row in common")
@@ -78,14 +81,14 @@ def _compare(first: Path, second: Path, floor: float | None) -> int:
 
 def _merge(into: Path, other: Path) -> int:
     """Add the rows of one file to another's, which keeps all of its own but those of both."""
-    report = merge.merged(results.read(into), results.read(other))
+    report = merge.merged(reading.read(into), reading.read(other))
     results.write(report, into)
     print(f"written: {into}, {len(report.rows)} rows", file=sys.stderr)
     return 0
 
 
 def _choice(given: argparse.Namespace) -> Choice:
-    names = [name for name in given.algorithms if name != STARTUP]
+    names = dict.fromkeys(name for name in given.algorithms if name != STARTUP)
     unknown = [name for name in names if name not in catalog.algorithms()]
     if unknown:
         known = ", ".join([*catalog.algorithms(), STARTUP])
@@ -124,20 +127,27 @@ def _run(given: argparse.Namespace) -> int:
     if given.list:
         print("\n".join(map(str, [*rows, *started])))
         return 0
-    report, failed = _measure(given, rows, groups)
+    path = None if given.no_write else given.json or places.results()
+    places.check(path, is_file=bool(given.json))
+    if given.plots:
+        plots.check(given.plots)
+    report, code = _measure(given, rows, groups)
+    _keep(given, report)  # first: who reads the tables may leave early
     _print(report)
     if given.targets:
         keys = {row.key for row in [*rows, *started]}
         asked = [key for key in targets.table() if key in keys]
         table.show("Targets", table.of_targets(report, asked))
-    _keep(given, report)
-    return int(failed)
+    return code
 
 
 def _measure(
     given: argparse.Namespace, rows: list[Row], groups: list[startup.Group]
-) -> tuple[Report, bool]:
-    """Run what this machine can run, peers compiled beforehand and side by side."""
+) -> tuple[Report, int]:
+    """Run what this machine can run, peers compiled beforehand and side by side.
+
+    Also returns the exit code. Ctrl-C ends the run: what was measured before is worth keeping.
+    """
     until = time.perf_counter() + given.seconds
     has_gpu = support.gpu() is not None
     rows = [row for row in rows if has_gpu or row.clock == "cpu"]
@@ -148,13 +158,21 @@ def _measure(
     if has_gpu:
         cub.build(catalog.cub_sources(rows))
     effort = Effort(2, 0.5, until) if given.quick else Effort(until=until)
-    with progress.shown(len(rows) + len(groups)) as step:
-        # Processes of their own come first: they would wait for nothing that rows left behind.
-        found, failed = startup.results(groups, 1 if given.quick else 5, step)
-        measured, wrong = runner.run_all(rows, effort, step)
+    started: list[Measured] = []
+    measured: list[Measured] = []
+    try:
+        with progress.shown(len(rows) + len(groups)) as step:
+            # Processes of their own come first: they would wait for nothing that rows left behind.
+            failed = startup.run_all(groups, 1 if given.quick else 5, started, step)
+            code = int(runner.run_all(rows, effort, measured, step) or failed)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+        there = {row.key for row in started + measured}
+        for row in [*(row for group in groups for row in group.rows), *rows]:
+            if row.key not in there:
+                notes.add(str(row), OURS, "not measured: the run was interrupted")
     command = {"load_after": environment.load(), "quick": given.quick, "rounds": effort.rounds}
-    report = Report({**told_of, **command}, tuple(measured + found), tuple(notes.taken()))
-    return report, failed or wrong
+    return Report(told_of | command, tuple(measured + started), tuple(notes.taken())), code
 
 
 def _roofline(rows: list[Row]) -> list[Row]:
@@ -177,16 +195,13 @@ def _print(report: Report) -> None:
 
 def _keep(given: argparse.Namespace, report: Report) -> None:
     """Write the results where they were asked for, else to the user's folder."""
+    if not given.no_write:
+        path = given.json or places.results() / f"{_file_name(report)}.json"
+        results.write(report, path)
+        print(f"written: {path}", file=sys.stderr)
     if given.plots:
-        from gpualgo._bench import plots
-
-        for path in plots.draw(report, given.plots):
-            print(f"drawn: {path}", file=sys.stderr)
-    if given.no_write:
-        return
-    path = given.json or places.results() / f"{_file_name(report)}.json"
-    results.write(report, path)
-    print(f"written: {path}", file=sys.stderr)
+        for drawn in plots.draw(report, given.plots):
+            print(f"drawn: {drawn}", file=sys.stderr)
 
 
 def _file_name(report: Report) -> str:

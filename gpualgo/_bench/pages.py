@@ -31,7 +31,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gpualgo as ga
-from gpualgo._bench import results, table, targets
+from gpualgo._bench import reading, table, targets
 from gpualgo._bench.results import Measured, Report
 from gpualgo._bench.sizes import size_of, size_text
 from gpualgo._bench.support import OURS, PEERS
@@ -94,7 +94,7 @@ def _made(mark: str) -> str:
 
 @functools.lru_cache(8)
 def _read(path: Path, changed: int) -> Report:
-    return results.read(path)
+    return reading.read(path)
 
 
 def _report(file: str) -> Report:

@@ -10,7 +10,8 @@ def _folder(kind: str, variable: str, fallback: str) -> Path:
     try:
         import platformdirs
     except ImportError:
-        base = Path(os.environ.get(variable) or Path.home() / fallback) / "gpualgo"
+        given = os.environ.get(variable)
+        base = Path(given or os.path.join(os.path.expanduser("~"), fallback)) / "gpualgo"
     else:
         base = Path(getattr(platformdirs, f"user_{kind}_dir")("gpualgo", appauthor=False))
     return base / "bench"
@@ -19,6 +20,21 @@ def _folder(kind: str, variable: str, fallback: str) -> Path:
 def results() -> Path:
     """Return the folder of results."""
     return _folder("data", "XDG_DATA_HOME", ".local/share")
+
+
+def check(path: Path | None, is_file: bool = False) -> None:
+    """Refuse a file or folder that cannot be written, before anything was measured for it."""
+    if path is None or (is_file and path.exists() and not (path.is_dir() or path.is_file())):
+        return  # nothing is kept, or it goes to a pipe or terminal
+    if is_file and path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it")
+    nearest = path.parent if is_file else path
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {nearest} is no folder")
+    if not os.access(nearest, os.W_OK):
+        raise PermissionError(f"{path} cannot be written: {nearest} is not ours to write in")
 
 
 def built() -> Path:

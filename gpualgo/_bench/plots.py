@@ -5,12 +5,13 @@ The ground is left open and all colours stand out on white as on black.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpualgo._bench import environment, targets
+from gpualgo._bench import environment, places, targets
 from gpualgo._bench.results import Measured, Report
 from gpualgo._bench.sizes import size_text
 from gpualgo._bench.support import OURS
@@ -24,12 +25,18 @@ COLOURS = {
 BARS = 40  # in one picture at most
 
 
+def check(folder: Path) -> None:
+    """Refuse what would only show after a long run: no matplotlib, a folder that is none."""
+    places.check(folder)
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("plots need matplotlib: pip install 'gpualgo[bench]'")
+
+
 def draw(report: Report, folder: Path) -> list[Path]:
-    """Write all pictures that a report has figures for; ImportError without matplotlib."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ValueError("plots need matplotlib: pip install 'gpualgo[bench]'") from error
+    """Write all pictures that a report has figures for."""
+    check(folder)
+    import matplotlib
+
     matplotlib.use("svg")
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(_style()):

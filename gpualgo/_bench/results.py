@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -122,26 +123,14 @@ def _lines(values: Iterable[Any]) -> str:
 
 
 def write(report: Report, path: Path) -> None:
+    """Write a report's file in one step: what was there stays until the new one is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(to_text(report), encoding="utf-8")
-
-
-def read(path: Path) -> Report:
-    """Return the report of a file; ValueError if it is none of this format."""
+    if path.exists() and not path.is_file():  # a pipe, a terminal
+        path.write_text(to_text(report), encoding="utf-8")
+        return
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["format"] != FORMAT:
-            raise ValueError(f"its format is {found['format']}, known here is {FORMAT}")
-        rows = tuple(_measured(row) for row in found["rows"])
-        return Report(found["environment"], rows, tuple(found["left_out"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} holds no results of gpualgo bench: {error}") from error
-
-
-def _measured(row: dict[str, Any]) -> Measured:
-    given = {each.name: row[each.name] for each in fields(Measured) if each.name != "times"}
-    times = {
-        who: Times(**{**told, "rounds": tuple(told["rounds"])})
-        for who, told in row["times"].items()
-    }
-    return Measured(**given, times=times)
+        part.write_text(to_text(report), encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -65,10 +65,10 @@ def _memory(row: Row, who: str, work: Work) -> int | None:
 
 
 def run_all(
-    rows: Iterable[Row], effort: Effort, told: Callable[[Row], None] = lambda row: None
-) -> tuple[list[Measured], bool]:
-    """Run rows in turn; return what was measured, and whether one of ours failed."""
-    found: list[Measured] = []
+    rows: Iterable[Row], effort: Effort, found: list[Measured],
+    told: Callable[[Row], None] = lambda row: None,
+) -> bool:  # fmt: skip
+    """Run rows in turn, add what was measured, and return whether one of ours failed."""
     failed = False
     for row in rows:
         if time.perf_counter() > effort.until:
@@ -82,4 +82,4 @@ def run_all(
             notes.add(str(row), OURS, f"FAILED: {type(error).__name__}: {error}")
         gc.collect()
         free_memory()
-    return found, failed
+    return failed

@@ -218,11 +218,11 @@ def groups() -> list[Group]:
     ]
 
 
-def results(
-    wanted: Iterable[Group], repeats: int, told: Callable[[Row], None] = lambda row: None
-) -> tuple[list[Measured], bool]:
-    """Return what the groups tell, and whether one of ours failed."""
-    found: list[Measured] = []
+def run_all(
+    wanted: Iterable[Group], repeats: int, found: list[Measured],
+    told: Callable[[Row], None] = lambda row: None,
+) -> bool:  # fmt: skip
+    """Run the groups, add what they tell, and return whether one of ours failed."""
     failed = False
     for group in wanted:
         told(group.rows[0])
@@ -231,4 +231,4 @@ def results(
         except RuntimeError as error:
             failed = True
             notes.add("start-up", OURS, f"FAILED: {error}")
-    return found, failed
+    return failed

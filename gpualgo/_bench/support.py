@@ -15,6 +15,7 @@ from gpualgo._bench.sizes import size_text
 Contender = Callable[[], Any]
 OURS = "gpualgo"
 PEERS = ("CUB", "cuda.compute", "CuPy", "torch", "JAX", "NumPy", "numba", "polars")
+NO_PEER = "none"  # beside no library at all
 _DTYPE = re.compile(r"\b(float|int|uint|bool|f|i|u)(8|16|32|64|)\b")
 
 

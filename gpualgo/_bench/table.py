@@ -19,6 +19,7 @@ TITLES = {
     "wall": "NumPy arrays beside a GPU, time to the result",
     "start": "Start-up",
 }
+WORK_WIDTH = 20  # of the column that tells what was done, at least
 Cells = list[str]
 
 
@@ -128,21 +129,36 @@ def _console() -> Any:
 
 
 def show(title: str, lines: Sequence[Sequence[str]]) -> None:
-    """Print a table; a verdict has its colour where there are colours."""
+    """Print a table; a verdict has its colour where there are colours, and room for all columns."""
     console = _console()
-    if console is None:
+    if console is None or _width(lines) > console.width:  # the terminal breaks plain lines
         print(f"\n## {title}\n\n{markdown(lines)}", end="")
-        return
+    else:
+        console.print(_coloured(title, lines))
+
+
+def _width(lines: Sequence[Sequence[str]]) -> int:
+    """Return how wide a table is at least, if the first column alone is broken."""
+    columns = list(zip(*lines, strict=True))
+    return WORK_WIDTH + sum(max(map(len, column)) for column in columns[1:]) + 3 * len(columns)
+
+
+def _coloured(title: str, lines: Sequence[Sequence[str]]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     made = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
     for i, name in enumerate(lines[0]):
-        made.add_column(name, justify="right" if i else "left", min_width=0 if i else 20)
+        made.add_column(
+            name,
+            justify="right" if i else "left",
+            no_wrap=bool(i),
+            min_width=0 if i else WORK_WIDTH,
+        )
     for line in lines[1:]:
         made.add_row(*(Text(cell, style=_style(cell)) for cell in line))
-    console.print(made)
+    return made
 
 
 def _style(cell: str) -> str:

@@ -82,9 +82,10 @@ def _loaded(name: str) -> Any:
         found: Any = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"warmup: {name} cannot be imported ({error})") from error
-    if not callable(found) and not hasattr(found, "fn"):
+    except (Exception, SystemExit) as error:  # a module may do anything when it is imported
+        told = str(error) if isinstance(error, ImportError | AttributeError) else repr(error)
+        raise ValueError(f"warmup: {name} cannot be imported ({told})") from error
+    if isinstance(found, type) or not (callable(found) or hasattr(found, "fn")):
         raise ValueError(f"warmup: {name} is {type(found).__name__}; name a function or Operator")
     return found
 

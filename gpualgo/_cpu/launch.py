@@ -7,41 +7,98 @@ looked at again, no memory asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from gpualgo._base import threads
-from gpualgo._cpu.address import address
+from gpualgo._cpu import team
 from gpualgo._cpu.kernels import Kernel, check, get_kernel, unchecked
+from gpualgo._cpu.memory import MEMORY_BYTES, Memory, give_back, lent
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
 
-_MEMORY_BYTES = 1 << 17  # of scratch memory that is kept
+UNKNOWN = float("inf")
+_MOST_LOSSES = 6
 
 
-class _Memory:
-    """Memory that begins at a cache line, with its address."""
+class Pace:
+    """What one thread takes for some work, as far as is known, and by whom it is run so."""
 
-    __slots__ = ("address", "array", "num_bytes", "words")
+    __slots__ = ("_alone", "_losses", "seconds")
 
-    def __init__(self, num_bytes: int) -> None:
-        self.num_bytes = num_bytes
-        self.array = np.empty(num_bytes + 64, np.uint8)
-        start = -address(self.array) % 64
-        self.address = address(self.array) + start
-        self.words = self.array[start:][: num_bytes // 8 * 8].data.cast("q")
+    def __init__(self) -> None:
+        self.seconds = UNKNOWN
+        self._alone, self._losses = 0, 0  # calls to be one thread's, and why
 
+    @property
+    def is_light(self) -> bool:
+        """Whether no sleeping thread has to be woken for it."""
+        return self.seconds < team.MOST_SECONDS
 
-_free: list[_Memory] = []  # as many as calls were under way at once
+    def run(
+        self, kernel: Callable[[int, int, int, int], int], entry: int, table: int, scratch: Memory,
+        tasks: int,
+    ) -> None:  # fmt: skip
+        """Run light work, with the threads that stand by where there is enough for them.
+
+        `kernel` returns a status, `entry` is the address of its code.
+        """
+        seconds, members, leader = self.seconds, 0, None
+        if self._alone > 0:
+            self._alone -= 1
+        elif seconds >= team.LEAST_SECONDS and tasks > 1 and scratch.num_bytes <= MEMORY_BYTES:
+            most = threads.num_threads()
+            if most > 1:
+                leader = team.current()
+        start = perf_counter()
+        if leader is not None:
+            members = leader.run(entry, table, scratch.address, tasks, seconds, most)
+        if members == 0:
+            check(kernel(table, scratch.address, 0, tasks))
+            self.seconds = perf_counter() - start
+        else:
+            check(members < 0)
+            self._shared(perf_counter() - start, members)
+
+    def _shared(self, taken: float, members: int) -> None:
+        """Learn from a call by so many threads: if one is as fast, the next ones are one's.
+
+        Other processes use the cores then, or the work has become more: that one's time tells.
+        """
+        if taken > self.seconds:
+            self._losses = min(self._losses + 1, _MOST_LOSSES)
+            self._alone = (1 << self._losses) - 1
+        else:
+            self._losses = max(self._losses - 1, 0)
+            self.seconds = min(self.seconds, taken * members)
+
+    def run_any(
+        self, kernel: Callable[[int, int, int, int], int], entry: int, table: int,
+        scratch_bytes: int, tasks: int, work: int,
+    ) -> None:  # fmt: skip
+        """Run work that may be light; `work`: as of `threads.run`."""
+        if self.is_light:
+            memory = lent(scratch_bytes)
+            self.run(kernel, entry, table, memory, tasks)
+            give_back(memory)
+            return
+
+        def body(first: int, last: int) -> None:
+            memory = lent(scratch_bytes)
+            check(kernel(table, memory.address, first, last))
+            give_back(memory)
+
+        start = perf_counter()
+        count = threads.run(body, tasks, work)
+        self.seconds = (perf_counter() - start) * count
 
 
 class Launch:
     """A kernel and its table of arguments but for some words, which each call brings."""
 
     __slots__ = (
-        "_held", "_is_light", "_kernel", "_run_kernel", "_tables", "places", "scratch_bytes",
+        "_held", "_kernel", "_run_kernel", "_tables", "entry", "pace", "places", "scratch_bytes",
         "table", "tasks", "work",
     )  # fmt: skip
 
@@ -57,20 +114,15 @@ class Launch:
         self._run_kernel = unchecked(kernel)
         self.places, self.scratch_bytes = tuple(places), scratch_bytes
         self.tasks, self.work = tasks, work
-        self._tables: list[_Memory] = []  # as many as calls of it were under way at once
-        self._is_light = False  # the last call was over before another thread would have helped
+        self._tables: list[Memory] = []  # as many as calls of it were under way at once
+        self.pace = Pace()
+        loaded: Any = kernel
+        self.entry = int(loaded.loaded.address)  # of the kernel's code
 
     @property
     def is_alone(self) -> bool:
-        """Whether the next call is one thread's, as far as is known."""
-        work = self.work
-        return work <= threads.SMALL_BYTES or (self._is_light and work < threads.LARGE_BYTES)
-
-    @property
-    def entry(self) -> int:
-        """The address of the kernel's code."""
-        loaded: Any = self._kernel
-        return int(loaded.loaded.address)
+        """Whether no thread has to be woken for the next call, as far as is known."""
+        return self.work <= threads.SMALL_BYTES or self.pace.is_light
 
     def __call__(self, words: Sequence[int]) -> None:
         """Run the kernel with these words in their places."""
@@ -78,34 +130,28 @@ class Launch:
             table = self._tables.pop()
         except IndexError:
             table = self.filled()
-        at, values, work = table.address, table.words, self.work
+        at, values = table.address, table.words
         for place, word in zip(self.places, words, strict=True):
             values[place] = word
-        if work <= threads.SMALL_BYTES:
-            self._run(at, 0, self.tasks)
-        elif self._is_light and work < threads.LARGE_BYTES:
-            start = perf_counter()
-            self._run(at, 0, self.tasks)
-            self.has_taken(perf_counter() - start)
+        if self.work <= threads.SMALL_BYTES:
+            memory = lent(self.scratch_bytes)
+            if self._run_kernel(at, memory.address, 0, self.tasks):
+                check(1)
+            give_back(memory)
         else:
-            self._is_light = threads.run(partial(self._run, at), self.tasks, work)
+            run, entry = self._run_kernel, self.entry
+            self.pace.run_any(run, entry, at, self.scratch_bytes, self.tasks, self.work)
         self._tables.append(table)
 
-    def has_taken(self, seconds: float) -> None:
-        """Remember whether a call by one thread was over before another would have helped."""
-        self._is_light = seconds < 2 * threads.WAKE_SECONDS
+    def run_light(self, table: int, scratch: Memory) -> None:
+        """Run all tasks of a table, in memory that is there."""
+        self.pace.run(self._run_kernel, self.entry, table, scratch, self.tasks)
 
-    def filled(self) -> _Memory:
+    def filled(self) -> Memory:
         """Return memory that holds the table."""
-        memory = _Memory(self.table.nbytes)
+        memory = Memory(self.table.nbytes)
         memory.words[:] = memoryview(self.table.tobytes()).cast("q")
         return memory
-
-    def _run(self, at: int, first: int, last: int) -> None:
-        memory = lent(self.scratch_bytes)
-        if self._run_kernel(at, memory.address, first, last):
-            check(1)
-        give_back(memory)
 
 
 class Steps:
@@ -150,11 +196,12 @@ class Steps:
         words[last[0]] = word
         for place, at in zip(last[-len(outs) :], outs, strict=True):
             words[place] = at
-        memory = lent(self._scratch_bytes)
-        start = perf_counter()
-        if self._run_kernel(made.address, memory.address, 0, len(self._launches)):
+        memory, first = lent(self._scratch_bytes), 0
+        if self._first.work > threads.SMALL_BYTES:
+            self._first.run_light(made.first_table, memory)
+            first = 1
+        if self._run_kernel(made.address, memory.address, first, len(self._launches)):
             check(1)
-        self._first.has_taken(perf_counter() - start)
         give_back(memory)
         self._made.append(made)
 
@@ -162,23 +209,23 @@ class Steps:
 class _Memories:
     """What the kernel of steps reads: each launch's code, table and tasks; what lies between."""
 
-    __slots__ = ("address", "first", "held", "last")
+    __slots__ = ("address", "first", "first_table", "held", "last")
 
     def __init__(self, launches: Sequence[Launch], sizes: Sequence[Sequence[int]]) -> None:
         tables = [launch.filled() for launch in launches]
-        between = [[_Memory(size) for size in each] for each in sizes]
+        between = [[Memory(size) for size in each] for each in sizes]
         for i, each in enumerate(between):
             for k, memory in enumerate(each):
                 writes, reads = launches[i].places, launches[i + 1].places
                 tables[i].words[writes[k - len(each)]] = memory.address
                 tables[i + 1].words[reads[1 + k]] = memory.address
-        head = _Memory(8 * STEP * len(launches))
+        head = Memory(8 * STEP * len(launches))
         for i, (launch, table) in enumerate(zip(launches, tables, strict=True)):
             head.words[STEP * i + ENTRY] = launch.entry
             head.words[STEP * i + TABLE] = table.address
             head.words[STEP * i + TASKS] = launch.tasks
         self.address, self.first, self.last = head.address, tables[0].words, tables[-1].words
-        self.held = head, tables, between
+        self.first_table, self.held = tables[0].address, (head, tables, between)
 
 
 def _run_all() -> Kernel:
@@ -188,19 +235,3 @@ def _run_all() -> Kernel:
         return run_all
 
     return get_kernel(("sequence",), write)
-
-
-def lent(num_bytes: int) -> _Memory:
-    """Return scratch memory."""
-    if num_bytes <= _MEMORY_BYTES:
-        try:
-            return _free.pop()
-        except IndexError:
-            pass
-    return _Memory(max(num_bytes, _MEMORY_BYTES))
-
-
-def give_back(memory: _Memory) -> None:
-    """End a loan."""
-    if memory.num_bytes == _MEMORY_BYTES:
-        _free.append(memory)

@@ -10,3 +10,9 @@ START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)
 
 # Launches that follow one another: of each the code's address, its table's, and how many tasks.
 ENTRY, TABLE, TASKS, STEP = range(4)
+
+# A job that threads share (team_kernels.py): words that are written while it runs lie in a cache
+# line of their own each, those that are only read together.
+JOB_SEQUENCE, JOB_NEXT, JOB_INSIDE, JOB_FAILED, JOB_STOPPED, JOB_ENTRY = range(0, 48, 8)
+JOB_TABLE, JOB_TASKS, JOB_PIECE, JOB_MEMBERS = range(JOB_ENTRY + 1, JOB_ENTRY + 5)
+JOB_WORDS = JOB_ENTRY + 8

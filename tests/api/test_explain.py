@@ -191,3 +191,43 @@ def test_captured_arrays(cuda: Backend) -> None:
     (step,) = found.steps
     assert step.num_bytes == math.prod(x.shape) * 8
     assert step.registers is None or step.registers > 0
+
+
+def _unknown(a: Any, b: Any) -> Any:
+    return open(a)
+
+
+@pytest.mark.parametrize("tool", [ga.explain, ga.temp_storage_bytes, ga.prepare])
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ((None, _unknown), {}),
+        ((None, lambda a, b: (a, b)), {}),
+        ((None, lambda a: a), {}),
+        ((), {"axis": 5}),
+        ((), {"nonsense": 1}),
+        ((), {"out": np.zeros(3)}),
+        ((), {"out": 3}),
+        ((), {"stream": 0}),
+    ],
+)
+def test_refuses_what_the_call_refuses(
+    tool: Any, given: tuple[Any, ...], options: dict[str, Any]
+) -> None:
+    x = np.arange(10.0)
+    with ga.default_device("cpu"):
+        with pytest.raises((TypeError, ValueError, ga.CompileError)) as of_call:
+            ga.reduce(x, *given, **options)
+        with pytest.raises((TypeError, ValueError, ga.CompileError)) as of_tool:
+            tool(ga.reduce, x, *given, **options)
+    if tool is ga.prepare and options.keys() & {"out", "stream"}:
+        assert "is an argument of the plan's calls; pass it to them" in str(of_tool.value)
+    else:
+        assert (of_tool.type, str(of_tool.value)) == (of_call.type, str(of_call.value))
+
+
+def test_what_makes_several_calls_is_told() -> None:
+    with pytest.raises(TypeError, match="explain: unique makes other calls, or none"):
+        ga.explain(ga.unique, np.arange(3))
+    with pytest.raises(TypeError, match="must be an algorithm of gpualgo, got sum"):
+        ga.explain(np.sum, np.arange(3))

@@ -219,3 +219,11 @@ def test_numbers_that_code_needs_as_constants() -> None:
     g.update()
     g.launch()
     assert y.tolist() == [0, 1, 8, 27]
+
+
+@pytest.mark.parametrize("pairs", [((1,),), (np.arange(2.0),), ((1, 2, 3),), ([1, 2],)])
+def test_update_takes_pairs(pairs: Any) -> None:
+    with ga.graph("cpu") as g:
+        ga.reduce(np.arange(2.0))
+    with pytest.raises(TypeError, match=r"Graph\.update: takes pairs"):
+        g.update(*pairs)

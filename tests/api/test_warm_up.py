@@ -70,6 +70,7 @@ def _on_device(x: np.ndarray[Any, Any]) -> FakeArray:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_asks_for_what_calls_ask_for(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    pytest.importorskip("numba_cuda")
     keys, call = _Keys(monkeypatch), CALLS[name]
     capability = ARCHS[len(name) % 2]
     fake_driver.gpu(0).become(capability)
@@ -112,6 +113,12 @@ def wrong():
 
 def listed(a, b):
     return [a, b]
+
+def leaves():
+    raise SystemExit(3)
+
+class Kind:
+    pass
 
 number = 3
 """
@@ -180,12 +187,17 @@ def test_what_is_compiled_is_there_for_calls(
         (["--ops", "warm_ops:none"], 2, "warm_ops:none cannot be imported"),
         (["--ops", "warm_ops:number"], 2, "warm_ops:number is int; name a function"),
         (["--ops", "warm_ops:wrong"], 1, "failed: warm_ops:wrong: KeyError: 'nothing'"),
+        (["--ops", "warm_ops:leaves"], 1, "failed: warm_ops:leaves: SystemExit: 3"),
+        (["--ops", "warm_ops:Kind"], 2, "warm_ops:Kind is type; name a function"),
+        (["--ops", "broken:f"], 2, "broken:f cannot be imported (RuntimeError('at import'))"),
+        (["--ops", ".warm_ops:f"], 2, ".warm_ops:f cannot be imported (TypeError"),
         (["--ops", "warm_ops:listed"], 1, "failed: warm_ops:listed of float32"),
     ],
 )
 def test_what_is_wrong_is_told(
     capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, told: str
 ) -> None:
+    Path("broken.py").write_text("raise RuntimeError('at import')")
     assert main(["warmup", *arguments]) == code
     assert told in capsys.readouterr().err
 
@@ -197,6 +209,20 @@ def test_a_cache_that_keeps_nothing(
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(ops / "file"))
     assert main(["warmup", "--ops", "warm_ops:sums"]) == 1
     assert "nothing would be kept in" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("ops")
+def test_a_cache_that_is_full(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk_cache.os, "replace", full)
+    monkeypatch.setattr(disk_cache, "_warned", True)
+    assert main(["warmup", "--ops", "warm_ops:sums"]) == 1
+    err = capsys.readouterr().err
+    assert err.count("failed: compiled kernels are not kept on disk: [Errno 28] No space left") == 1
 
 
 @pytest.mark.usefixtures("ops")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from gpualgo._bench import checks, environment, notes, places, runner, support
-from gpualgo._bench.results import read
+from gpualgo._bench.reading import read
+from gpualgo._bench.results import Measured
 from gpualgo._bench.support import OURS, Row, Work
 from gpualgo._cli import main
 
@@ -137,8 +138,9 @@ def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
 @pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], ValueError("no")])
 def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
     row = _row(_work(gpualgo=wrong, right=[1, 2]))
-    measured, failed = runner.run_all([row, _row(_work(gpualgo=[1, 2]))], runner.Effort(1, 0.001))
-    assert failed
+    measured: list[Measured] = []
+    rows = [row, _row(_work(gpualgo=[1, 2]))]
+    assert runner.run_all(rows, runner.Effort(1, 0.001), measured)
     assert len(measured) == 1, "the other rows are measured"
     assert notes.taken()[0]["reason"].startswith("FAILED")
 

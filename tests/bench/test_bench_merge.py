@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpualgo._bench import results
+from gpualgo._bench import reading, results
 from gpualgo._bench.merge import merged
 from gpualgo._bench.results import Measured, Report, Times
 from gpualgo._bench.support import OURS
@@ -70,9 +70,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results.write(run("1", 0, "a"), files[0])
     results.write(run("2", 0, "b"), files[1])
     assert main(["bench", "--merge", *map(str, files)]) == 0
-    assert [row.name for row in results.read(files[0]).rows] == ["a", "b"]
-    assert len(results.read(files[1]).rows) == 1
+    assert [row.name for row in reading.read(files[0]).rows] == ["a", "b"]
+    assert len(reading.read(files[1]).rows) == 1
     results.write(run("2", 0, "b", commit="def"), files[1])
     assert main(["bench", "--merge", *map(str, files)]) == 2
     assert "commit abc and def" in capsys.readouterr().err
-    assert [row.name for row in results.read(files[0]).rows] == ["a", "b"]
+    assert [row.name for row in reading.read(files[0]).rows] == ["a", "b"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import REPOSITORY
 
-from gpualgo._bench import pages, results
+from gpualgo._bench import pages, reading
 from gpualgo._bench.results import Measured, Report, Times
 from gpualgo._bench.support import OURS
 
@@ -34,7 +34,7 @@ def test_readme_has_no_figure_of_its_own() -> None:
 def test_stored_results_say_where_they_are_from(path: Path) -> None:
     if path.name == "summaries.json":
         return
-    told = results.read(path).environment
+    told = reading.read(path).environment
     assert told["date"]
     assert told["commit"]
     assert told["gpu"] or told["cpu"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpualgo._bench import compare, results, table
+from gpualgo._bench import compare, reading, results, table
 from gpualgo._bench.results import Measured, Report, Times
 from gpualgo._bench.support import OURS, Row, refuse_to_build
 
@@ -45,8 +45,8 @@ def test_file_gives_the_same_report(tmp_path: Path) -> None:
     made = Report(made.environment, made.rows, ({"row": "", "who": "JAX", "reason": "µ"},))
     path = tmp_path / "new" / "a.json"
     results.write(made, path)
-    assert results.read(path) == made
-    assert path.read_text(encoding="utf-8") == results.to_text(results.read(path))
+    assert reading.read(path) == made
+    assert path.read_text(encoding="utf-8") == results.to_text(reading.read(path))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "rows": []}'])
@@ -54,7 +54,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"other\.json holds no results of gpualgo bench"):
-        results.read(path)
+        reading.read(path)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import support
 from numpy import where
-from support import BFLOAT16, Backend, assert_same
+from support import BFLOAT16, Backend, assert_same, since_numpy
 
 import gpualgo as ga
 
@@ -210,6 +210,7 @@ class _Step(enum.IntEnum):
     DOWN = -4
 
 
+@since_numpy("2.1")
 def test_members_of_an_integer_enumeration(backend: Backend) -> None:
     """They are int64 beside an array's numbers, and Python's with each other, as in NumPy."""
     x = np.array([1, 3, -4], np.int8)

@@ -16,11 +16,12 @@ import numpy as np
 from gpualgo._algorithms.reduce import cpu_numpy
 from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of, step_of
-from gpualgo._base import records, threads
+from gpualgo._base import records
 from gpualgo._base.extents import dense_strides
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.interleaved import offsets_of, together
-from gpualgo._cpu.kernels import Kernel, computing, get_kernel, scratch
+from gpualgo._cpu.kernels import Kernel, computing, get_kernel, unchecked
+from gpualgo._cpu.launch import Pace
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
@@ -175,13 +176,16 @@ def _run(
     outs = outs + [0] * (len(arguments[which.outs]) - len(outs))
     arguments[rk.INIT], arguments[which.starts], arguments[which.outs] = init, starts, outs
     arguments[rk.COMPUTE] = compute
-    at, num_bytes = address(arguments), which.num_bytes
+    loaded: Any = kernel
+    entry, tasks = int(loaded.loaded.address), which.num_tasks
+    pace = _pace_of(entry, tasks, which.work, compute)
+    pace.run_any(unchecked(kernel), entry, address(arguments), which.num_bytes, tasks, which.work)
 
-    def body(first: int, last: int) -> None:
-        memory = scratch(num_bytes)
-        kernel(at, address(memory), first, last)
 
-    threads.run(body, which.num_tasks, which.work)
+@lru_cache(1024)
+def _pace_of(entry: int, tasks: int, work: int, compute: int) -> Pace:
+    """Return what is known of passes of one size by some code."""
+    return Pace()
 
 
 @lru_cache(256)

@@ -17,6 +17,7 @@ from gpualgo.numpy._call.arguments import AS_THEY_ARE, NotTaken, array_of
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_BOOL = np.dtype(np.bool_)
 FEW = 1 << 12  # host arrays of fewer elements are NumPy's own to work on, see ADR 26
 
 
@@ -35,8 +36,9 @@ TABLE: dict[str, Entry] = {}
 
 
 def numpys(
-    passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW, differs: str = "",
-    refuses: dict[str, tuple[Any, ...]] | None = None, native: Callable[..., Any] | None = None,
+    passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW, few_bools: int = 0,
+    differs: str = "", refuses: dict[str, tuple[Any, ...]] | None = None,
+    native: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Make a function NumPy's: its name, its docstring, and NumPy itself for few elements.
 
@@ -51,6 +53,8 @@ def numpys(
         Python's numbers stay as they are in the first place, too.
     few
         Host arrays of fewer elements in all go to NumPy's function, unless a GPU is named; 0: none.
+    few_bools
+        The same of an array of bools alone: it is all there is to the call.
     differs
         What is known to differ from NumPy.
     refuses
@@ -90,8 +94,10 @@ def numpys(
                         is_host = False
                         continue
                 size += x.size
-            if arrays and is_host and theirs is not None and is_few(size, few):
-                return theirs(*given, **kwargs)
+            if arrays and is_host and theirs is not None:
+                is_bool = size < few_bools and len(given) == 1 and given[0].dtype == _BOOL
+                if is_few(size, few_bools if is_bool and not kwargs else few):
+                    return theirs(*given, **kwargs)
             if place_of_out is not None:
                 out = given[place_of_out] if place_of_out < len(given) else kwargs.get("out")
                 if is_swapped(out):

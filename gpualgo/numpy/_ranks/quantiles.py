@@ -59,7 +59,7 @@ def fractions_of(q: Any, percent: bool, where: str) -> Any:
     if q.dtype.kind not in "biuf":
         raise TypeError(f"{where}: q must be real numbers, got dtype {q.dtype}")
     if percent:
-        q = np.true_divide(q, 100, out=...)
+        q = np.asarray(np.true_divide(q, 100))  # out=... is newer than the oldest NumPy allowed
     if not np.all((q >= 0) & (q <= 1)):
         most = 100 if percent else 1
         raise ValueError(f"{where}: q must be in the range [0, {most}], got {q * most}")

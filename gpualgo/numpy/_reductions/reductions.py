@@ -12,6 +12,8 @@ from gpualgo.numpy._call import results
 from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._folds.reducing import BOOL, UNSET, arrayed, axis_of, flag_of, reduced
 
+MANY_BOOLS = 1 << 22  # that NumPy's loops, or the first of them, answer sooner than two threads
+
 _QUIET = "overflow and NaN are not warned of"
 
 
@@ -47,7 +49,7 @@ def prod(
     return reduced(np.multiply, a, axis, dtype, out, keepdims, initial, where, "prod")
 
 
-@numpys("One reduction")
+@numpys("One reduction", few_bools=MANY_BOOLS)
 def any(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, *, where: Any = UNSET
 ) -> Any:
@@ -62,7 +64,7 @@ def any(
     return reduced(np.logical_or, a, axis, None, out, keepdims, UNSET, where, "any")
 
 
-@numpys("One reduction")
+@numpys("One reduction", few_bools=MANY_BOOLS)
 def all(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, *, where: Any = UNSET
 ) -> Any:
@@ -81,7 +83,7 @@ def _is_true(x: Any) -> Any:
     return x != 0
 
 
-@numpys("One reduction", few=1 << 13)
+@numpys("One reduction", few=1 << 13, few_bools=MANY_BOOLS)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Count the elements over axes that are not zero.
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 from numpys_own import check_same, examples
-from support import BFLOAT16, LAYOUTS, Backend, scaled
+from support import BFLOAT16, LAYOUTS, Backend, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -166,7 +166,7 @@ def test_bincount_is_numpys_for_many(backend: Backend) -> None:
     "args",
     [
         ([-1],), ([1.5] * 2 + [0.5],), ([[1]],), (3,), ([1], [1, 2]), ([1], [1j]), ([1], None, -1),
-        ([1], None, 2.5), ([1], None, None),
+        ([1], None, 2.5), pytest.param(([1], None, None), marks=since_numpy("2.4")),
     ],
 )  # fmt: skip
 def test_bincount_refuses(backend: Backend, args: Any) -> None:
@@ -185,7 +185,8 @@ def test_bincount_of_nothing(backend: Backend) -> None:
         (([np.nan],), {}), (([1.0],), {"range": (2, 1)}), (([1.0],), {"range": (0, np.inf)}),
         (([1.0], 1.5), {}), (([1.0], "none"), {}), (([1.0], [[1, 2]]), {}), (([1.0], 0), {}),
         (([1.0],), {"weights": [1, 2]}), (([1.0],), {"range": 3}), (([1.0],), {"range": (1, 2, 3)}),
-        (([1.0], [3, 1]), {}), (([1.0], "auto"), {"weights": [1]}), (([1, 2], 1 << 20), {}),
+        (([1.0], [3, 1]), {}), (([1.0], "auto"), {"weights": [1]}),
+        pytest.param(([1, 2], 1 << 20), {}, marks=since_numpy("2.4")),
         (([0, 1.0], [0, 1]), {"weights": [True, False]}),
     ],
 )  # fmt: skip
@@ -299,7 +300,9 @@ def test_few_and_many_are_the_same() -> None:
                 assert one.dtype == other.dtype
 
 
-@pytest.mark.parametrize("minlength", [None, True, 2.0, "3"])
+@pytest.mark.parametrize(
+    "minlength", [pytest.param(None, marks=since_numpy("2.4")), True, 2.0, "3"]
+)
 def test_a_length_is_an_int(minlength: Any) -> None:
     for fn in (np.bincount, gnp.bincount):
         with pytest.raises(TypeError):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpys_own import DTYPES, arrays, assert_same, check_same, examples
-from support import Backend
+from support import Backend, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -22,6 +22,7 @@ SOME = [np.dtype(n) for n in ("bool", "int8", "uint64", "float16", "float32", "c
 REAL = SOME[:-1]
 
 
+@since_numpy("2.1")
 @SMALL
 @given(st.data())
 def test_clip(backend: Backend, data: Any) -> None:
@@ -33,6 +34,7 @@ def test_clip(backend: Backend, data: Any) -> None:
     check_same(backend, "clip", x, data.draw(limits), data.draw(limits))
 
 
+@since_numpy("2.1")
 def test_clip_options(backend: Backend) -> None:
     x = np.array([1, -5, 100], np.int8)
     for args, kwargs in (
@@ -88,7 +90,13 @@ def test_nan_to_num_refuses(backend: Backend) -> None:
         gnp.nan_to_num(np.float32(1), copy=False)
 
 
-@pytest.mark.parametrize("name", ["fix", "isposinf", "isneginf", "real", "imag", "angle", "sinc"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fix", "isposinf", "isneginf", "real", "imag", "angle",
+        pytest.param("sinc", marks=since_numpy("2.4")),
+    ],
+)  # fmt: skip
 @SMALL
 @given(st.data())
 def test_unary(backend: Backend, name: str, data: Any) -> None:

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpys_own import DTYPES, arrays, assert_same, axes, check_same, examples, outcome
-from support import BFLOAT16, Backend
+from support import BFLOAT16, Backend, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -338,6 +338,7 @@ def test_where_takes_lists_of_numbers() -> None:
         gnp.add([1.0, 2.0], 1, out=out, where=np.array([1, 0]))
 
 
+@since_numpy("2.1")
 @pytest.mark.few
 def test_numbers_by_equivalent_casting() -> None:
     """NumPy's resolve_dtypes crashes of these: in a process of its own."""

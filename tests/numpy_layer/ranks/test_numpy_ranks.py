@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import DTYPES, arrays, assert_same, axes, check_same, examples
-from support import BFLOAT16, Backend, scaled
+from support import BFLOAT16, Backend, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -88,6 +88,7 @@ def test_percentile_of_integers(backend: Backend, data: Any) -> None:
     check_same(backend, "percentile", x, q, axis=axis, method=method)
 
 
+@since_numpy("2.4")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_long_rows(backend: Backend, dtype: str) -> None:
     random = np.random.default_rng(0)
@@ -120,6 +121,7 @@ def test_integers_whose_difference_overflows(backend: Backend) -> None:
             assert abs(got - want) <= abs(np.spacing(float(info.max)))
 
 
+@since_numpy("2.4")
 def test_bfloat16(backend: Backend) -> None:
     x = np.array([1, 2, 4, 3], BFLOAT16)
     for name, args in (("median", ()), ("quantile", (0.4,)), ("quantile", ([0.4, 0.6],))):
@@ -132,6 +134,7 @@ def test_bfloat16(backend: Backend) -> None:
     assert np.isnan(np.asarray(got).astype(float))
 
 
+@since_numpy("2.4")
 def test_special_cases(backend: Backend) -> None:
     f, none = np.array([1, 2, 3], np.float32), np.zeros((0, 3))
     for x in (none, none.astype(int), none.T, np.zeros(0)):
@@ -215,6 +218,7 @@ def test_few_elements(backend: Backend) -> None:
     check_same(backend, "percentile", np.array([1, 3]), 50, method="lower")
 
 
+@since_numpy("2.4")
 @pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
 def test_weights(backend: Backend, name: str) -> None:
     random = np.random.default_rng(0)
@@ -241,6 +245,7 @@ def test_weights(backend: Backend, name: str) -> None:
         check_same(backend, name, x, 0.4, weights=both, axis=(1, 0), method="inverted_cdf")
 
 
+@since_numpy("2.4")
 def test_what_weights_may_not_be(backend: Backend) -> None:
     x, w = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
     options: dict[str, Any] = {"method": "inverted_cdf"}

@@ -130,7 +130,8 @@ def test_warnings_of_empty_slices(name: str, kwargs: Any) -> None:
         warnings.simplefilter("always")
         got = getattr(gnp, name)(x, **kwargs)
     np.testing.assert_array_equal(got, want)
-    assert str(ours[0].message) == str(theirs[0].message)
+    # Older NumPys end the mean's with a full stop.
+    assert str(ours[0].message).rstrip(".") == str(theirs[0].message).rstrip(".")
     assert ours[0].category is RuntimeWarning
     assert ours[0].filename == __file__
 

@@ -79,9 +79,12 @@ EXTREMES = {
 
 
 PAIRS = [
-    ("int64", "uint64"), ("uint64", "int64"), ("uint64", "int8"), ("int8", "uint64"),
-    ("int8", "uint8"), ("uint8", "int64"), ("int64", "int64"), ("uint64", "uint64"),
+    ("int64", "uint64"), ("uint64", "int8"), ("int8", "uint8"), ("uint8", "int64"),
     ("bool", "int8"), ("uint64", "bool"),
+    *(
+        pytest.param(*pair, marks=pytest.mark.exhaustive)  # of signs that those above have
+        for pair in (("uint64", "int64"), ("int8", "uint64"), ("int64",) * 2, ("uint64",) * 2)
+    ),
 ]  # fmt: skip
 
 

@@ -1,0 +1,182 @@
+"""What may go wrong around a run: files that are none, places, Ctrl-C, words that mean nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpualgo._bench import clocks, notes, plots, reading, results, runner, startup, support, table
+from gpualgo._bench.results import Measured, Report, Times
+from gpualgo._bench.sizes import size_of
+from gpualgo._bench.support import OURS
+from gpualgo._cli import main
+
+COPY = ["bench", "copy", "--device", "cpu", "--quick", "--peers", "none"]
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    notes.taken()
+    yield
+    support.want([])
+    notes.taken()
+
+
+def _file(path: Path) -> dict[str, Any]:
+    times = {OURS: Times(1e-3, 1e-3, 1e-3, 5, (1e-3,))}
+    told = {"versions": {"numpy": "2"}, "cores": 2, "load": None}
+    rows = (Measured("copy f32", 1024, "cpu", times=times),)
+    results.write(Report(told, rows, ({"row": "", "who": "JAX", "reason": "absent"},)), path)
+    return dict(json.loads(path.read_text()))
+
+
+def _row(found: dict[str, Any]) -> Any:
+    return found["rows"][0]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda found: found.update(environment=[]),
+        lambda found: found.update(environment={}),
+        lambda found: found["environment"].update(load="much"),
+        lambda found: found.update(rows=["a"]),
+        lambda found: found.update(left_out=["a"]),
+        lambda found: found.update(left_out=[{"row": ""}]),
+        lambda found: found["rows"].append(found["rows"][0]),
+        lambda found: _row(found).update(clock="moon"),
+        lambda found: _row(found).update(n=-5),
+        lambda found: _row(found).update(n="5"),
+        lambda found: _row(found).update(times=[1]),
+        lambda found: _row(found).update(times={OURS: 1}),
+        lambda found: _row(found)["times"][OURS].update(median=0.0),
+        lambda found: _row(found)["times"][OURS].update(median=float("nan")),
+        lambda found: _row(found)["times"][OURS].update(median="1"),
+        lambda found: _row(found)["times"][OURS].update(rounds=["1"]),
+        lambda found: _row(found)["times"][OURS].update(rounds=3),
+        lambda found: _row(found)["times"][OURS].update(new=1),
+        lambda found: _row(found)["times"][OURS].pop("low"),
+        lambda found: _row(found).pop("beside"),
+    ],
+)
+def test_spoiled_files_are_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: Callable[[dict[str, Any]], Any]
+) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    found = _file(good)
+    spoil(found)
+    bad.write_text(json.dumps(found))
+    for line in (["--show", bad], ["--compare", good, bad], ["--merge", good, bad]):
+        assert main(["bench", *map(str, line)]) == 2
+        assert "bad.json holds no results of gpualgo bench: " in capsys.readouterr().err
+    assert main(["bench", "--compare", str(good), str(good)]) == 0
+
+
+def test_a_file_stays_whole_where_writing_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json"
+    _file(path)
+    before = path.read_text()
+
+    def full(self: Path, text: str, encoding: str) -> int:
+        raise OSError("no space")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="no space"):
+        results.write(Report({"versions": {}}, ()), path)
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_was_measured_before_ctrl_c_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, begun = runner.run, []
+
+    def run(row: support.Row, effort: runner.Effort) -> Measured:
+        begun.append(row)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return real(row, runner.Effort(1, 0.001))
+
+    monkeypatch.setattr(runner, "run", run)
+    monkeypatch.setattr(startup, "run_all", lambda *given: False)
+    path = tmp_path / "a.json"
+    line = [*COPY, "--cold", "--sizes", "2^4,2^5,2^6", "--json", str(path)]
+    assert main(line) == 130
+    report = reading.read(path)
+    assert [row.n for row in report.rows] == [16]
+    assert {note["reason"] for note in report.left_out} == {"not measured: the run was interrupted"}
+    assert len([note for note in report.left_out if note["row"].startswith("copy")]) == 2
+    assert "left out: copy f32, n=2^6, cpu" in capsys.readouterr().err
+
+
+def test_places_are_tried_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(*given: Any) -> Any:
+        raise AssertionError("nothing is to be measured")
+
+    monkeypatch.setattr(clocks, "measure", measured)
+    file = tmp_path / "file"
+    file.touch()
+    for line, told in (
+        (["--json", str(tmp_path)], "is a folder; name a file in it"),
+        (["--json", str(file / "a.json")], "is no folder"),
+        (["--plots", str(file)], "is no folder"),
+    ):
+        assert main([*COPY, *line]) == 2
+        assert told in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ValueError, match=r"pip install 'gpualgo\[bench\]'"):
+        plots.check(tmp_path / "plots")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (["--sizes", ","], "',' is no list of sizes"),
+        (["--dtypes", ""], "'' is no list of names"),
+        (["--peers", "Foo"], "'Foo' is no list of peers, which are CUB, cuda.compute, CuPy"),
+        (["--seconds", "nan"], "'nan' is no number of 0 or more"),
+        (["--floor", "-1"], "'-1' is no number of 0 or more"),
+        (["--show", "a", "--merge", "a", "b"], "not allowed with argument"),
+    ],
+)
+def test_words_that_mean_nothing(
+    line: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["bench", *line])
+    assert left.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["2^64", "2^9999999999", "2^-1", "0", "10^30", "1.5"])
+def test_sizes_beyond_any_array(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        size_of(text)
+
+
+def test_an_algorithm_named_twice_runs_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "copy", "copy", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(set(lines)) > 0
+
+
+@pytest.mark.parametrize("width", [30, 60, 120])
+def test_narrow_terminals_lose_no_figure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
+) -> None:
+    console = pytest.importorskip("rich.console").Console(width=width)
+    monkeypatch.setattr(table, "_console", lambda: console)
+    table.show("A title", [["work", *map(str, range(6))], ["a row", *["123.5 ms"] * 6]])
+    out = capsys.readouterr().out
+    assert out.count("123.5 ms") == 6
+    assert ("| ---" in out) == (width < 120)
