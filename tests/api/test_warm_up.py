@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +13,9 @@ from typing import Any
 import fake_driver
 import numpy as np
 import pytest
+import support
 from fake_driver import FakeArray
+from support import run_python
 
 import gpualgo as ga
 from gpualgo._api import recipes, stand_in, warm_up
@@ -175,6 +179,37 @@ def test_what_is_compiled_is_there_for_calls(
         ga.reduce(x, None, warm_ops.larger)
     assert seen.read
     assert not seen.written
+
+
+A_CALL = """
+import cupy, warm_ops
+import gpualgo as ga
+found = ga.reduce(cupy.arange(1000, dtype=cupy.float32), None, warm_ops.larger)
+assert float(found) == 999
+"""
+
+
+@pytest.mark.usefixtures("cuda")
+def test_a_gpu_finds_what_was_compiled_without_one(ops: Path) -> None:
+    """By processes of their own: the first sees no GPU, the second one compiles nothing."""
+    if support.is_emulated:
+        pytest.skip("the emulated GPU has a compiler of its own")
+    arch = build.arch_of(device.get(0).capability)
+    environment = {
+        "GPUALGO_CACHE_DIR": str(ops / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(ops), str(support.REPOSITORY), *filter(None, sys.path)]),
+    }
+    command = [sys.executable, "-m", "gpualgo", "warmup", "--ops", "warm_ops:sums", "--arch", arch]
+    compiled = subprocess.run(
+        command, env={**os.environ, **environment, "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert compiled.returncode == 0, compiled.stderr
+    assert f"{arch}: 2 kernels compiled, 0 found" in compiled.stdout
+    found = run_python(A_CALL, GPUALGO_LOG="info", **environment)
+    assert found.returncode == 0, found.stderr
+    assert "found on disk" in found.stderr
+    assert "compiled" not in found.stderr
 
 
 @pytest.mark.usefixtures("ops")

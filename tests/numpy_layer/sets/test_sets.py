@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, check_same, examples
-from support import Backend
+from support import Backend, since_numpy
 
 import gpualgo.numpy as gnp
 from gpualgo import lazy
@@ -108,6 +108,7 @@ def test_nan_is_in_nothing(backend: Backend) -> None:
             check_same(backend, name, x + 1j, others + 1j)
 
 
+@since_numpy("2.4")
 def test_lists_and_numbers(backend: Backend) -> None:
     x = backend.to_device(np.array([[1, 2], [3, 4]], np.float32))
     assert backend.to_host(gnp.isin(x, [4, 1])).tolist() == [[True, False], [False, True]]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import DTYPES, arrays, check_same, examples
-from support import BFLOAT16, Backend, scaled
+from support import BFLOAT16, Backend, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -68,6 +68,7 @@ def test_numbers(backend: Backend) -> None:
     check_same(backend, "searchsorted", a, np.array(3))
 
 
+@since_numpy("2.4")
 def test_what_is_not_taken(backend: Backend) -> None:
     a = np.array([1, 3, 3, 7])
     for side in ("middle", "LEFT", 1):
