@@ -47,9 +47,16 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         importlib.import_module(f"gpualgo._algorithms.{name}.cpu")
     loaded = types.SimpleNamespace(address=1)
     monkeypatch.setattr(kernels, "_load", lambda *_: loaded)
-    monkeypatch.setattr(kernels, "_callable", lambda _: lambda *arguments: None)
-    for module in (launch, importlib.import_module("gpualgo._algorithms.radix_sort.cpu_numpy")):
+
+    def nothing(*_: Any) -> None:
+        """Stand in for a kernel."""
+
+    nothing.loaded = loaded  # type: ignore[attr-defined]
+    monkeypatch.setattr(kernels, "_callable", lambda _: nothing)
+    for name in ("radix_sort.cpu_numpy", "reduce.cpu"):
+        module = importlib.import_module(f"gpualgo._algorithms.{name}")
         monkeypatch.setattr(module, "unchecked", lambda kernel: kernel)
+    monkeypatch.setattr(launch, "unchecked", lambda kernel: kernel)
     monkeypatch.setattr(
         operator, "_read_or_compile",
         lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arguments[0]),

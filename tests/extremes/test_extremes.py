@@ -185,9 +185,10 @@ def test_no_thread_speaks_of_nan(shape: tuple[int, ...], monkeypatch: pytest.Mon
     """NumPy's warnings are off for one thread at a time; of bfloat16 its NaN raises one."""
     from gpualgo._algorithms.extremes import cpu
 
-    def elsewhere(body: Callable[[int, int], None], num_tasks: int, work: int) -> None:
+    def elsewhere(body: Callable[[int, int], None], num_tasks: int, work: int) -> int:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(body, 0, num_tasks).result()
+        return 1
 
     monkeypatch.setattr(threads, "run", elsewhere)
     monkeypatch.setattr(cpu, "_LARGE_BYTES", 0)

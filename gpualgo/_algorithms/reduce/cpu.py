@@ -18,6 +18,7 @@ from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of, step_of
 from gpualgo._base import records
 from gpualgo._base.extents import dense_strides
+from gpualgo._base.memo import Memo
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.interleaved import offsets_of, together
 from gpualgo._cpu.kernels import Kernel, computing, get_kernel, unchecked
@@ -32,6 +33,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
 Element: TypeAlias = records.Element
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
+
+_paces: Memo[Pace] = Memo(1 << 10)  # by code, and how much there is to do
 
 
 class Pass(NamedTuple):
@@ -178,14 +181,8 @@ def _run(
     arguments[rk.COMPUTE] = compute
     loaded: Any = kernel
     entry, tasks = int(loaded.loaded.address), which.num_tasks
-    pace = _pace_of(entry, tasks, which.work, compute)
+    pace = _paces.made((entry, tasks, which.work, compute), Pace)
     pace.run_any(unchecked(kernel), entry, address(arguments), which.num_bytes, tasks, which.work)
-
-
-@lru_cache(1024)
-def _pace_of(entry: int, tasks: int, work: int, compute: int) -> Pace:
-    """Return what is known of passes of one size by some code."""
-    return Pace()
 
 
 @lru_cache(256)
