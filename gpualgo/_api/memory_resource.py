@@ -59,7 +59,7 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
     from gpualgo._driver import driver
 
     if not (resource is None or isinstance(resource, str)):
-        _check(resource, device)
+        _check(resource)
     if device is not None or not (resource is None or isinstance(resource, str)):
         driver.require_device(0 if device is None else device)
     if resource is None or isinstance(resource, str):
@@ -69,6 +69,11 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
         for number in range(driver.device_count()) if device is None else (device,):
             gpu.get(number).pool.set_resource(_adapter(resource, number))
         return
+    if device is not None and int(resource.device_id) != device:
+        raise ValueError(
+            f"{_WHERE}: the resource is of cuda:{resource.device_id}, not of cuda:{device}; "
+            "make one there"
+        )
     gpu.get(int(resource.device_id)).pool.set_resource(resource)
 
 
@@ -89,7 +94,7 @@ def _adapter(name: str | None, device: int) -> Any:
     return resources.ADAPTERS[name](device)
 
 
-def _check(resource: Any, device: int | None) -> None:
+def _check(resource: Any) -> None:
     """Raise unless a resource lends memory that a device can use."""
     missing = [
         name
@@ -103,8 +108,3 @@ def _check(resource: Any, device: int | None) -> None:
         )
     if not resource.is_device_accessible:
         raise ValueError(f"{_WHERE}: a GPU cannot use the memory of {type(resource).__name__}")
-    if device is not None and int(resource.device_id) != device:
-        raise ValueError(
-            f"{_WHERE}: the resource is of cuda:{resource.device_id}, not of cuda:{device}; "
-            "make one there"
-        )
