@@ -232,10 +232,8 @@ def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def address_of(view: View) -> int:
     """Return where a view's first element lies; 0 without memory, as an empty tensor may be."""
-    if view.device != CPU or view.ptr:
+    if view.device != CPU or view.ptr or not hasattr(view.owner, "__array_interface__"):
         return view.ptr
-    if 0 in view.shape and not hasattr(view.owner, "__array_interface__"):
-        return 0
     return int(view.owner.__array_interface__["data"][0])
 
 

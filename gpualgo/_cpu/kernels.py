@@ -90,7 +90,7 @@ def unchecked(kernel: Kernel) -> Callable[[int, int, int, int], int]:
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
 
 
-def check(status: int, *_: Any) -> None:
+def check(status: int | None, *_: Any) -> None:
     """Raise unless a kernel's status is 0."""
     if status:
         raise RuntimeError("op raised an error while it ran, which a kernel has nobody to tell")

@@ -37,12 +37,12 @@ class Pace:
         return self.seconds < team.MOST_SECONDS
 
     def run(
-        self, kernel: Callable[[int, int, int, int], int], entry: int, table: int, scratch: Memory,
-        tasks: int,
+        self, kernel: Callable[[int, int, int, int], int | None], entry: int, table: int,
+        scratch: Memory, tasks: int,
     ) -> None:  # fmt: skip
         """Run light work, with the threads that stand by where there is enough for them.
 
-        `kernel` returns a status, `entry` is the address of its code.
+        `kernel` returns a status, or raises; `entry` is the address of its code.
         """
         seconds, members, leader = self.seconds, 0, None
         if self._alone > 0:
@@ -74,7 +74,7 @@ class Pace:
             self.seconds = min(self.seconds, taken * members)
 
     def run_any(
-        self, kernel: Callable[[int, int, int, int], int], entry: int, table: int,
+        self, kernel: Callable[[int, int, int, int], int | None], entry: int, table: int,
         scratch_bytes: int, tasks: int, work: int,
     ) -> None:  # fmt: skip
         """Run work that may be light; `work`: as of `threads.run`."""

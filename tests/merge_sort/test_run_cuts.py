@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, scaled
+from support import Backend, sampled, scaled
 
 import gpualgo as ga
 from gpualgo._algorithms.merge_sort.run_cuts import run_cuts
+from gpualgo._base import dtypes
 
 LENGTHS: list[tuple[int, ...]] = scaled(
     [(0, 0), (1, 0), (0, 1), (5, 7), (3000, 1, 0, 2047), (70_000, 70_001), (9, 0, 40_000, 1, 3, 8),
      tuple(range(900, 916))],
     emulated=[(0, 0), (5, 7), (3000, 1, 0, 2047)],
 )  # fmt: skip
+KEYS = [name for name in dtypes.NAMES if not name.startswith("complex")]
 KINDS = ("wide", "ties", "equal", "zeros")
 
 
@@ -76,3 +78,16 @@ def test_tuples_in_several_ways(cuda: Backend) -> None:
         pair = rng.integers(0, 3, n).astype(np.int16), rng.integers(0, 9, n).astype(np.float32)
         parts.append(ga.radix_sort(pair, descending=(True, False)))
     check(cuda, parts, (True, False))
+
+
+@pytest.mark.parametrize("name", sampled(KEYS, ["bool", "float16", "bfloat16"]))
+@pytest.mark.parametrize("descending", [False, True])
+def test_every_dtype(cuda: Backend, name: str, descending: bool) -> None:
+    rng, dtype = np.random.default_rng(6), dtypes.as_dtype(name, "a key")
+    few = rng.integers(0, 200, 3000)
+    whole = (few % 2 if name == "bool" else few).astype(np.float32).astype(dtype)
+    if name.startswith(("float", "bfloat")):
+        whole[::7], whole[::11] = np.nan, -0.0
+    ends = ((0, 1200), (1200, 1201), (1201, 3000))
+    parts = [(ga.radix_sort(whole[slice(*end)], descending=descending),) for end in ends]
+    check(cuda, parts, descending)

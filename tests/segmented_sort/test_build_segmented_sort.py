@@ -51,7 +51,7 @@ def check(
 @pytest.mark.parametrize(
     ("element", "values"),
     [
-        (FLOAT32, []),
+        pytest.param(FLOAT32, [], marks=pytest.mark.exhaustive),
         (FLOAT32, [4]),
         (PAIR, [8]),
         pytest.param(INT8, [], marks=pytest.mark.exhaustive),

@@ -81,7 +81,7 @@ def run_cuts(
     Parameters
     ----------
     runs : sequence of arrays, or of tuples of arrays
-        Each in order by value, as `merge_sort` leaves it; one of 16 at most may be empty, or all.
+        At most 16, each in order by value, as `merge_sort` leaves it; any of them may be empty.
     ranks : sequence of int
         At most 64: how many elements of all runs come before the cuts.
     descending : bool, or tuple of bools

@@ -21,7 +21,7 @@ from gpualgo._base.extents import dense_strides
 from gpualgo._base.memo import Memo
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.interleaved import offsets_of, together
-from gpualgo._cpu.kernels import Kernel, computing, get_kernel, unchecked
+from gpualgo._cpu.kernels import Kernel, computing, get_kernel
 from gpualgo._cpu.launch import Pace
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
@@ -182,7 +182,7 @@ def _run(
     loaded: Any = kernel
     entry, tasks = int(loaded.loaded.address), which.num_tasks
     pace = _paces.made((entry, tasks, which.work, compute), Pace)
-    pace.run_any(unchecked(kernel), entry, address(arguments), which.num_bytes, tasks, which.work)
+    pace.run_any(kernel, entry, address(arguments), which.num_bytes, tasks, which.work)
 
 
 @lru_cache(256)

@@ -62,7 +62,13 @@ def test_nanquantile(backend: Backend, method: str) -> None:
                 assert_same(backend, got, want, 0, f"{dtype} {q} {axis}")
 
 
-@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=since_numpy("2.4")), "float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param("float32", marks=since_numpy("2.4")),
+        pytest.param("float64", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_many_rows(backend: Backend, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(computed, "_SMALL", 0)  # as if there were many
     x = filled((4, 9, 3), dtype)

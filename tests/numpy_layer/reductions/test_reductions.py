@@ -14,6 +14,8 @@ from support import Backend
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
+from gpualgo.numpy._call import function
+from gpualgo.numpy._reductions.reductions import MANY_BOOLS
 
 SMALL = settings(
     max_examples=examples(60, emulated=3), deadline=None, database=None, derandomize=True
@@ -163,3 +165,23 @@ def test_truth_of_nan_and_zeros(name: str) -> None:
 def test_few_are_numpys() -> None:
     assert gnp.sum([1, 2]) == 3
     assert gnp.count_nonzero([[1, 0], [1, 1]], axis=0).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["any", "all", "count_nonzero"])
+def test_bools_alone_are_numpys_up_to_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def is_few(size: int, few: int) -> bool:
+        asked.append(few)
+        return size < few
+
+    monkeypatch.setattr(function, "is_few", is_few)
+    x = np.arange(6000).reshape(60, 100) % 7 > 0
+    ours, theirs = getattr(gnp, name), getattr(np, name)
+    calls: list[dict[str, Any]] = [{}, {"axis": 1}, {"keepdims": True}]
+    with ga.default_device("cpu"):
+        for given, options in [(x, {}), (x.astype(int), {}), *((x, one) for one in calls)]:
+            got, want = ours(given, **options), theirs(given, **options)
+            assert type(got) is type(want)
+            np.testing.assert_array_equal(got, want)
+    assert [few == MANY_BOOLS for few in asked] == [True, False, True, False, False]

@@ -157,7 +157,9 @@ def _at_odd_addresses(x: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("dtype", ["int32", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("int32", marks=pytest.mark.exhaustive), "complex64"]
+)
 def test_arrays_at_odd_addresses(dtype: str) -> None:
     x = np.random.default_rng(3).integers(0, 3, (40, 12)).astype(dtype)
     odd, flat, order = _at_odd_addresses(x), np.ravel(x), np.argsort(x[:, 0], kind="stable")
