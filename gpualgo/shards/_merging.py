@@ -10,14 +10,13 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.merge_sort.parameters import MAX_RANKS
-from gpualgo._arrays.view import view_of
 from gpualgo.shards._arguments import Argument, leaves_of
-from gpualgo.shards._devices import Place, copying, moved_all
+from gpualgo.shards._devices import copying, moved_all
 from gpualgo.shards._moving import Piece, cut
 
-# Of what arrives at a device: chunks of so many bytes, at most so many. The host needs as long for
-# the merges of one, for two GPUs, as so many bytes take between GPUs.
-CHUNK_BYTES, MAX_CHUNKS = 1 << 28, 8
+# Of what arrives at a device: chunks of so many bytes times devices, at most so many. The host
+# queues the merges of one, on all devices, in half of the time that its bytes take between GPUs.
+CHUNK_BYTES, MAX_CHUNKS = 1 << 26, 8
 
 Pieces = list[list[Piece]]
 """Of each chunk of each device, its pieces in the order of the runs."""
@@ -28,8 +27,8 @@ def chunk_ends(keys: Argument, values: Argument | None) -> list[int]:
     first, count = keys.first, len(keys.places)
     item = sum(x.dtype.itemsize for some in (keys, values) if some is not None for x in some.arrays)
     arriving_bytes = item * max(first.lengths) * (count - 1) // count
-    chunks = min(-(-arriving_bytes // CHUNK_BYTES), MAX_CHUNKS, (MAX_RANKS + 1) // count)
-    chunks = max(1, chunks)
+    wanted = -(-arriving_bytes // (CHUNK_BYTES * count))
+    chunks = max(1, min(wanted, MAX_CHUNKS, (MAX_RANKS + 1) // count))
     return [
         start + length * (chunk + 1) // chunks
         for start, length in zip(first.starts, first.lengths, strict=True)
@@ -78,35 +77,33 @@ def exchanged(keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]) 
 
 @contextmanager
 def arriving(
-    keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]
+    keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any], rooms: list[Piece]
 ) -> Iterator[tuple[Pieces, Callable[[int], None]]]:
     """Give pieces as they will be on their devices, and what to call before a chunk's are read.
 
-    Every device takes from those behind it first, as above. Runs are used until this ends.
+    Every device takes from those behind it first, as above, into its room: as long as what it has
+    of the sorted row, and free by now. Runs are used until this ends.
     """
-    count, places, library = len(runs), keys.places, keys.first.library
+    count, places = len(runs), keys.places
     chunks, pieces = (len(borders) - 1) // count, pieces_of(keys, runs, borders)
     groups: list[list[tuple[Any, Any]]] = [[] for _ in range(chunks)]
+    taken = [0] * count
     for step in range(1, count):
         for seat, place in enumerate(places):
             source = (seat + step) % count
             if places[source].number == place.number:
                 continue
             rows = range(seat * chunks, (seat + 1) * chunks)
-            begins = borders[rows.start : rows.stop + 1, source] - borders[rows.start, source]
-            here = [[_empty(place, x, begins[-1], library) for x in part] for part in runs[source]]
+            shift = taken[seat] - int(borders[rows.start, source])
+            taken[seat] = shift + int(borders[rows.stop, source])
             for chunk, row in enumerate(rows):
-                low, high = int(begins[chunk]), int(begins[chunk + 1])
-                own, more = ([cut(x, 0, low, high) for x in part] for part in here)
+                low, high = (shift + int(at) for at in borders[row : row + 2, source])
+                own, more = ([cut(x, 0, low, high) for x in part] for part in rooms[seat])
                 there = pieces[row][source]
                 groups[chunk] += zip([*own, *more], [*there[0], *there[1]], strict=True)
                 pieces[row][source] = own, more
     with copying(groups) as wait:
         yield pieces, wait
-
-
-def _empty(place: Place, like: Any, length: int, library: Any) -> Any:
-    return place.empty((int(length),), view_of(like, "a run").dtype, library)
 
 
 def merge_into(

@@ -145,10 +145,17 @@ def long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piec
             lambda seat: _sorted_again(pieces[seat], keys, values, order, keys.places[seat]),
         )  # fmt: skip
     ends, starts = chunk_ends(keys, values), keys.first.starts
-    borders = cut_runs(keys, runs, order, ends[:-1])
+    # Memory is asked for before the host waits for cuts: all GPUs stand still afterwards.
     room = on_each(keys.places, keys.seats, lambda seat: room_at(keys, values, seat))
+    is_apart = len({place.number for place in keys.places}) > 1
+    beside = (
+        on_each(keys.places, keys.seats, lambda seat: room_at(keys, values, seat))
+        if is_apart
+        else []
+    )
+    borders = cut_runs(keys, runs, order, ends[:-1])
     chunks = len(ends) // len(runs)
-    with arriving(keys, runs, borders) as (pieces, wait):
+    with arriving(keys, runs, borders, beside) as (pieces, wait):
         for chunk in range(chunks):
             wait(chunk)
 

@@ -92,10 +92,14 @@ def test_sorts_merge_what_has_arrived_while_more_arrives(
     fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The host waits for one kernel's cuts; copies run on streams of their own, before merges."""
-    monkeypatch.setattr(
-        _sort, "on_host", lambda cuts: np.array([[125, 125], [250, 250], [400, 350]])
-    )
-    monkeypatch.setattr(_merging, "CHUNK_BYTES", (4 + 8) * 125)
+    waited: list[int] = []
+
+    def cuts(_: Any) -> Any:
+        waited.append(len(fake.calls))
+        return np.array([[125, 125], [250, 250], [400, 350]])
+
+    monkeypatch.setattr(_sort, "on_host", cuts)
+    monkeypatch.setattr(_merging, "CHUNK_BYTES", (4 + 8) * 125 // 2)
     keys, values = on_two(np.zeros(N, np.int32)), on_two(np.zeros(N))
     where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))
     assert where[:3] == [0, 1, 0]  # sorts, cuts
@@ -114,6 +118,8 @@ def test_sorts_merge_what_has_arrived_while_more_arrives(
     ]
     assert not set(names) & set(WAITS)
     launches = [i for i, name in enumerate(names) if name == "cuLaunchKernelEx"]
+    first_copy = [call[0] for call in fake.calls].index("cuMemcpyPeerAsync")
+    assert not any("Alloc" in call[0] for call in fake.calls[waited[0] : first_copy])
     last_copy = max(i for i, name in enumerate(names) if name == "cuMemcpyPeerAsync")
     assert launches[2] < last_copy < launches[3]
     assert names[launches[3] - 2 : launches[3]] == 2 * ["cuStreamWaitEvent"]  # of both GPUs
