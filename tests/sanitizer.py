@@ -404,6 +404,41 @@ def merges(n: int) -> None:
     same(merged, np.sort(np.append(a, b)))
 
 
+def cuts(n: int) -> None:
+    """Where several sorted runs are cut: of one leaf and of two, of few elements and of none."""
+    from gpualgo._algorithms.merge_sort.run_cuts import run_cuts
+
+    lengths = (n, n // 3, 0, n // 2 + 1)
+    runs = [np.sort(RNG.integers(0, 50, m).astype(np.int16)) for m in lengths]
+    ranks = [0, 1, sum(lengths) // 2, sum(lengths)]
+    order = np.argsort(np.concatenate(runs), kind="stable")
+    numbers = np.repeat(np.arange(4), lengths)[order]
+    want = np.array([np.bincount(numbers[:rank], minlength=4) for rank in ranks])
+    there = [xp.asarray(run) for run in runs]
+    same(run_cuts(there, ranks, False), want)
+    zeros = [xp.zeros(m) for m in lengths]
+    same(run_cuts(list(zip(zeros, there, strict=True)), ranks, False), want)
+
+
+def views(n: int) -> None:
+    """What lies in two dimensions, in few columns, or begins anywhere."""
+    for dtype in (np.int8, np.int16, np.int32, np.float64, np.complex128):
+        h = RNG.integers(-9, 9, (n, 5)).astype(dtype)
+        x = xp.asarray(h)
+        for part in (np.s_[:, ::2], np.s_[::-2, 1:4], np.s_[::3, ::-3]):
+            same(ga.reduce(x[part], dtype=dtype), h[part].sum(dtype=dtype))
+            same(ga.reduce(x[part], None, last), h[part].reshape(-1)[-1])
+        for columns in (1, 2, 3, 5):
+            part = np.ascontiguousarray(h[:, :columns])
+            same(ga.inclusive_scan(xp.asarray(part), axis=0, dtype=dtype), part.cumsum(0, dtype))
+        flat, y = h.reshape(-1), x.reshape(-1)
+        for begin in (1, 2, 3):
+            rest, end = flat[begin:], flat[: flat.size - begin]
+            same(ga.transform(lambda a, b: a - b, y[begin:], y[: y.size - begin]), rest - end)
+            if begin < 3:
+                same(ga.transform(lambda a: a, y[begin:], out=y.copy()[begin:]), rest)
+
+
 def searches(n: int) -> None:
     """Few and many queries, by value, by a function, of pairs."""
     h, q = np.sort(RNG.integers(0, 9000, n).astype(np.int32)), RNG.integers(-5, 9005, n // 2 + 1)
@@ -504,8 +539,10 @@ for n in (1, 33, 4097, 50_000):
     run(searches, n)
 for n in (1, 33, 4097, 50_000, 300_001):
     run(ranked, n)
+for n in (1, 33, 4097, 50_000):
+    run(views, n)
 if xp is not np:
     for n in (1, 4097, 900_001):
-        for checks in (counted, long_lines, surroundings):
+        for checks in (counted, long_lines, surroundings, cuts):
             run(checks, n)
 print("checked", checked)
