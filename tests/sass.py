@@ -197,7 +197,7 @@ def reduce_cases(
     cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
     widest = rows.column_items(source, acc, MANY_ROWS)
     items = widest if aligned else 1
-    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items, rows.packed_size(source))
+    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items, *(2 * [rows.packed_size(source)]))
     is_wide: bool | None = items * records.alignment_of(source) == templates.VECTOR_BYTES
     if leaves > 1 and not is_wide:
         is_wide = None  # whole records are, as partials

@@ -138,8 +138,8 @@ def test_cut_columns_covers_everything(
     assert items == 1 or alignment % (items * source.itemsize) == 0
     assert num_columns % items == 0
     widest = rows.column_items(source, acc, num_columns)
-    cut = rows.cut_columns(batches, num_rows, num_columns, widest, items, source.itemsize)
-    best = rows.cut_columns(batches, num_rows, num_columns, widest, widest, source.itemsize)
+    cut = rows.cut_columns(batches, num_rows, num_columns, widest, items, source.itemsize, 4)
+    best = rows.cut_columns(batches, num_rows, num_columns, widest, widest, source.itemsize, 4)
     # Were these to depend on alignment, so would the association.
     assert (cut.width, cut.rows_per_block) == (best.width, best.rows_per_block)
     assert cut.items == items
@@ -163,7 +163,7 @@ def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         for num_rows, num_items in ((1, 1 << 30), (1 << 20, 100), (300, 1 << 20)):
             rows.cut_rows(ORDERED, num_rows, num_items, dtype)
             widest = rows.column_items(dtype, dtype, num_items)
-            rows.cut_columns(1, num_rows, num_items, widest, widest, dtype.itemsize)
+            rows.cut_columns(1, num_rows, num_items, widest, widest, dtype.itemsize, dtype.itemsize)
 
 
 @given(st.lists(dtypes, min_size=2, max_size=9), alignments)

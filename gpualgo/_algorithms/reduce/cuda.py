@@ -211,7 +211,8 @@ def _columns(case: _Case) -> Plan:
     widest = policy.column_items(source, acc, num_columns)
     size = max(policy.packed_size(source), acc.itemsize // 2)
     is_even = len(reduced) == 1
-    cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size)
+    read = policy.bytes_read(source)
+    cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size, read)
     spec = policy.columns_spec(case.op, source, acc, cut, is_even)
     packed = spec.parameters.pack(
         num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,

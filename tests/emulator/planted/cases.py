@@ -65,7 +65,7 @@ class Case:
 
 _REDUCE = (
     (reduce, "SMALLEST", reduce.Policy(64, 2, 4)),
-    (reduce, "MIN_BLOCKS", 3),
+    (reduce, "MOST_BLOCKS", 5),
     (reduce, "COLUMNS", reduce.Policy(64, 2, 1)),
 )
 _WAVE = ((scan, "WAVES", {1 << 30: scan.WavePolicy(64, 2, 1)}),)
