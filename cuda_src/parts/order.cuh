@@ -3,6 +3,7 @@
 #define GPUALGO_PARTS_ORDER_CUH
 
 #include "parts/convert.cuh"
+#include "parts/intrinsics.cuh"
 #include "parts/leaves.cuh"
 #include "parts/operator.cuh"
 #include "parts/types.cuh"
@@ -59,6 +60,21 @@ struct ByValue {
     }
   }
 };
+
+// Whether rank_of gives elements ints that are as they are before one another: one instruction
+// compares them, where two float32 of which either may be NaN take three.
+template <class Order, class T>
+inline constexpr bool has_ranks = false;
+template <int falling>
+inline constexpr bool has_ranks<ByValue<falling>, float> = true;
+
+template <class Order>
+__device__ inline int32 rank_of(float x) {
+  // The sum makes every NaN the canonical one, which is last either way, and -0 the same as +0.
+  const float canonical = ptx::add_f32(Order::ways & 1 ? -x : x, 0.0f);
+  const int32 bits = bit_cast<int32>(canonical);
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
 
 // Where the leaves of elements lie, from what a kernel is given.
 template <class T, int count>

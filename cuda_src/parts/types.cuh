@@ -112,7 +112,20 @@ struct UintOf<true> {
   using type = uint64;
 };
 
+template <bool is_first, class First, class Second>
+struct Choice {
+  using type = First;
+};
+template <class First, class Second>
+struct Choice<false, First, Second> {
+  using type = Second;
+};
+
 }  // namespace detail
+
+// The first of two types where something holds, else the second.
+template <bool is_first, class First, class Second>
+using Either = typename detail::Choice<is_first, First, Second>::type;
 
 // A word of so many bits at least, 64 at most.
 template <int bits>

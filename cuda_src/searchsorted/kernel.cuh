@@ -4,8 +4,8 @@
 // Algorithm  A block keeps a sample of the sorted array in shared memory: the top of a search tree,
 //            level by level (the layout of Eytzinger, after Khuong and Morin 2017,
 //            doi:10.1145/3053370), where the nodes of a level are neighbours: threads that have
-//            parted meet in few banks, as they would not in sorted order. A query goes down the
-//            tree, and then by halves through the stretch of the sorted array between two nodes;
+//            parted meet in few banks, as they would not in sorted order. Of float32 it holds ints
+//            in the same order (rank_of). A query goes down the tree, and then by halves through the stretch of the sorted array between two nodes;
 //            where queries are many, through samples of it (samples.cuh) first, each some times as
 //            dense as the one before, of which it loads a sector in each (after Rao and Ross 2000,
 //            doi:10.1145/342009.335449). All have as many steps for every query and no branch, and
@@ -68,9 +68,12 @@ struct Search {
   static constexpr int node_bits = Policy::node_bits, node_items = 1 << node_bits;
   using Params = SearchParams<leaves, Places>;
   using Node = Pack<T, node_items>;
+  static constexpr bool is_ranked = has_ranks<Order, T>;
+  using InTree = Either<is_ranked, int32, T>;
+  static constexpr bool is_even = is_same<Places, EvenLayout<1 + leaves>>;
 
   struct Shared {
-    alignas(16) T nodes[1 << Policy::levels];  // the first one is not used
+    alignas(16) InTree nodes[1 << Policy::levels];  // the first one is not used
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
@@ -81,7 +84,7 @@ struct Search {
   struct Queries {
     T values[items];
     int64 places[items];
-    int64 outputs[items];  // offsets
+    int64 outputs[is_even ? 1 : items];  // offsets
     bool is_there[items];
   };
 
@@ -100,6 +103,23 @@ struct Search {
     }
   }
 
+  // The same for what is in the tree.
+  __device__ static bool goes_behind(const InTree& query, const InTree& node) {
+    if constexpr (is_ranked) {
+      return is_right ? query >= node : query > node;
+    } else {
+      return is_behind(query, node);
+    }
+  }
+
+  __device__ static decltype(auto) in_tree(const T& element) {
+    if constexpr (is_ranked) {
+      return rank_of<Order>(element);
+    } else {
+      return (element);
+    }
+  }
+
   __device__ void fill() {
     const int levels = int(params.num_levels), bits = int(params.stretch_bits);
     const int64 num_nodes = params.num_sorted >> bits;
@@ -111,46 +131,75 @@ struct Search {
       // What is behind the last node is as that one is: queries behind it go on to the end.
       const int64 i = in_order < num_nodes ? in_order : num_nodes - 1;
       if constexpr (node_bits > 0) {
-        shared.nodes[node] = samples()[params.sample_begins[params.num_samples] + i];
+        shared.nodes[node] = in_tree(samples()[params.sample_begins[params.num_samples] + i]);
       } else {
-        assign(shared.nodes[node], sorted_at(((i + 1) << bits) - 1));
+        assign(shared.nodes[node], in_tree(sorted_at(((i + 1) << bits) - 1)));
       }
     }
   }
 
+  // A tile's queries of a thread are `threads` apart, and where they lie in one dimension, so are
+  // their offsets, which then take an addition each.
   __device__ void load(Queries& own, int64 tile) const {
     const auto all = sources_of<V>(params.queries);
+    const int64 first = tile * (items * threads) + threadIdx.x;
+    int64 offsets[1 + leaves], steps[1 + leaves];
+    if constexpr (is_even) {
+      params.places.offsets(first, offsets);
+      params.places.offsets(threads, steps);
+      own.outputs[0] = offsets[0];
+    }
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      const int64 i = (tile * items + k) * threads + threadIdx.x;
+      const int64 i = first + k * threads;
       own.is_there[k] = i < params.num_queries;
       if (!own.is_there[k]) continue;
-      int64 offsets[1 + leaves];
-      params.places.offsets(i, offsets);
-      own.outputs[k] = offsets[0];
-      own.values[k] = convert<T>(load_element<V>(
-          moved(all, [&](auto leaf) { return offsets[1 + decltype(leaf)::value]; })));
+      if constexpr (!is_even) {
+        params.places.offsets(i, offsets);
+        own.outputs[k] = offsets[0];
+      }
+      own.values[k] = convert<T>(load_element<V>(moved(all, [&](auto leaf) {
+        const int64 offset = offsets[1 + decltype(leaf)::value];
+        return is_even ? offset + k * steps[1 + decltype(leaf)::value] : offset;
+      })));
     }
   }
 
   // Goes down the tree: places are then those of stretches.
   __device__ void descend(Queries& own) const {
-    const int levels = int(params.num_levels);
-    int nodes[items];
+    if constexpr (is_ranked) {
+      int32 ranks[items];
 #pragma unroll
-    for (int k = 0; k < items; ++k) nodes[k] = 1;
+      for (int k = 0; k < items; ++k) ranks[k] = own.is_there[k] ? in_tree(own.values[k]) : 0;
+      go_down(own, ranks);
+    } else {
+      go_down(own, own.values);
+    }
+  }
+
+  // Nodes are known by their bytes: of the numbers of a node's children the first is twice its own.
+  __device__ void go_down(Queries& own, const InTree (&queries)[items]) const {
+    constexpr int size = sizeof(InTree);
+    const int levels = int(params.num_levels);
+    const auto* nodes = reinterpret_cast<const unsigned char*>(shared.nodes);
+    uint32 at[items];
+#pragma unroll
+    for (int k = 0; k < items; ++k) at[k] = size;
 #pragma unroll 1
     for (int level = 0; level < levels; ++level) {
 #pragma unroll
       for (int k = 0; k < items; ++k) {
-        if (own.is_there[k])
-          nodes[k] = 2 * nodes[k] + is_behind(own.values[k], shared.nodes[nodes[k]]);
+        if (!is_ranked && !own.is_there[k]) continue;  // nothing to compare
+        const auto& node = *reinterpret_cast<const InTree*>(nodes + at[k]);
+        at[k] *= 2;
+        if (goes_behind(queries[k], node)) at[k] += size;
       }
     }
-    const int64 num_nodes = params.num_sorted >> params.stretch_bits;
+    const int num_nodes = int(params.num_sorted >> params.stretch_bits);  // fewer than 2^levels
 #pragma unroll
     for (int k = 0; k < items; ++k) {
-      const int64 place = own.is_there[k] ? nodes[k] - (1 << levels) : 0;
+      const bool has_gone = is_ranked || own.is_there[k];
+      const int place = has_gone ? int(at[k] / size) - (1 << levels) : 0;
       own.places[k] = place < num_nodes ? place : num_nodes;
     }
   }
@@ -240,10 +289,13 @@ struct Search {
   }
 
   __device__ void store(const Queries& own) const {
+    int64 steps[1 + leaves];
+    if constexpr (is_even) params.places.offsets(threads, steps);
 #pragma unroll
     for (int k = 0; k < items; ++k) {
       if (!own.is_there[k]) continue;
-      *reinterpret_cast<Index*>(params.output + own.outputs[k]) = Index(own.places[k]);
+      const int64 offset = is_even ? own.outputs[0] + k * steps[0] : own.outputs[k];
+      *reinterpret_cast<Index*>(params.output + offset) = Index(own.places[k]);
     }
   }
 
@@ -262,9 +314,11 @@ struct Search {
           narrow_down(own, node_bits);
         }
       } else {
+        if (params.stretch_bits > 0) {
 #pragma unroll
-        for (int k = 0; k < items; ++k) own.places[k] <<= params.stretch_bits;
-        narrow_down(own, params.stretch_bits);
+          for (int k = 0; k < items; ++k) own.places[k] <<= params.stretch_bits;
+          narrow_down(own, params.stretch_bits);
+        }
       }
       store(own);
     }
