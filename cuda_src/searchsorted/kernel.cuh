@@ -15,6 +15,8 @@
 //            step below the tree, or below the last sample and one for each of the samples, which
 //            neighbouring queries share if they are close. Launches: one, or with samples two;
 //            temporary storage: that of the samples.
+// Falling    with `may_fall` the array may be in the opposite order: where its last element comes
+//            before its first it is read from the end, and a place is how many are left behind it.
 // In place   safe where output and queries are the same elements: a thread loads before it stores.
 // Operator   a strict weak order, asked of elements of the input alone. Results do not depend on
 //            the cut where the array is in that order; where it is not they are places within it
@@ -31,7 +33,7 @@
 namespace gpualgo {
 
 template <int block_threads_, int items_, int levels_, int min_blocks_, int shared_bytes_,
-          int node_bits_, bool in_packs_>
+          int node_bits_, bool in_packs_, bool may_fall_>
 struct SearchPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // queries per thread
@@ -40,6 +42,8 @@ struct SearchPolicy {
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr int node_bits = node_bits_;  // of samples: log2 of a node's elements; 0: none
   static constexpr bool in_packs = in_packs_;   // the sorted array lies as its samples do
+  static constexpr bool may_fall = may_fall_;   // it may be in the opposite order; has no samples
+  static_assert(!may_fall || node_bits == 0);
 };
 
 // Places: those of the output and of the queries' leaves.
@@ -79,6 +83,7 @@ struct Search {
 
   const Params& params;
   Shared& shared;
+  bool falls = false;
 
   // The queries of a thread, and where they are on their way.
   struct Queries {
@@ -89,6 +94,7 @@ struct Search {
   };
 
   __device__ T sorted_at(int64 i) const {
+    if (Policy::may_fall && falls) i = params.num_sorted - 1 - i;
     const auto all = sources_of<A>(params.sorted);
     return convert<T>(load_element<A>(
         moved(all, [&](auto leaf) { return i * params.steps[decltype(leaf)::value]; })));
@@ -295,11 +301,16 @@ struct Search {
     for (int k = 0; k < items; ++k) {
       if (!own.is_there[k]) continue;
       const int64 offset = is_even ? own.outputs[0] + k * steps[0] : own.outputs[k];
-      *reinterpret_cast<Index*>(params.output + offset) = Index(own.places[k]);
+      int64 place = own.places[k];
+      if (Policy::may_fall && falls) place = params.num_sorted - place;
+      *reinterpret_cast<Index*>(params.output + offset) = Index(place);
     }
   }
 
   __device__ void run() {
+    if constexpr (Policy::may_fall) {
+      falls = Order::before(sorted_at(params.num_sorted - 1), sorted_at(0));
+    }
     fill();
     ptx::syncthreads();
     for (int64 tile = blockIdx.x; tile < params.num_tiles; tile += gridDim.x) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpualgo._algorithms.merge_sort.comparison import Comparison
@@ -34,6 +35,7 @@ def plan_of(
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     found = gpu.get(device)
     kind = policy.policy_of(order.element, found.shared_limit)
+    kind = replace(kind, may_fall=problem.may_fall)
     num_queries = math.prod(shape)
     alignment = _alignment(problem, order, views[0])
     kind = policy.with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)

@@ -40,6 +40,7 @@ class Policy:
     levels: int  # of the tree, at most
     node_bits: int = 0  # of the samples, if there are any
     in_packs: bool = False  # the sorted array lies as the samples do
+    may_fall: bool = False  # it may be in the opposite order; then there are no samples
 
     @property
     def tile_items(self) -> int:
@@ -68,6 +69,8 @@ def with_samples(
     bits = next((bits for most, bits in NODE_BITS.items() if element.itemsize <= most), 0)
     in_packs = alignment >= min(VECTOR_BYTES, element.itemsize << bits)
     if len(records.leaves(element)) > 1 or num_queries * ITEMS_PER_QUERY < num_sorted:
+        return policy
+    if policy.may_fall:
         return policy
     if not 0 < bits < num_sorted.bit_length() - policy.levels:
         return policy
@@ -129,7 +132,7 @@ def spec(
     leaves = len(records.leaves(element))
     sizes = (
         BLOCK_THREADS, policy.items, policy.levels, BLOCKS_PER_SM, policy.shared_bytes(element),
-        policy.node_bits, str(policy.in_packs).lower(),
+        policy.node_bits, str(policy.in_packs).lower(), str(policy.may_fall).lower(),
     )  # fmt: skip
     types = (
         f"gpualgo::SearchPolicy<{', '.join(map(str, sizes))}>", order_name(order),

@@ -37,7 +37,7 @@ class Search(Problem):
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        ways, self.is_right, index, self.num_leaves, self.forms = rest
+        ways, self.is_right, index, self.num_leaves, self.forms, self.may_fall = rest
         count = self.num_leaves
         a, v, form = views[:count], views[count:], self.forms[0]
         names = [*inputs.names(a, form, "a"), *inputs.names(v, form, "v")]

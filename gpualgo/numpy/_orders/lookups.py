@@ -1,4 +1,4 @@
-"""Operators that look elements up in a short array of a GPU: places and members, in one pass.
+"""Operators that look elements up in a short array of a GPU: members, in one pass.
 
 The array is captured: its elements come from the caches, and no places are stored to be read again.
 """
@@ -22,38 +22,6 @@ def is_short_on_gpu(x: Any, where: str) -> bool:
     if type(x) is np.ndarray or is_lazy(x) or len(x.shape) != 1:
         return False
     return 0 < x.shape[0] <= MOST and view_of(x, where).device != CPU
-
-
-def _is_less(a: Any, b: Any) -> Any:
-    """Return whether a number comes before another, NaN last."""
-    return a < b or (b != b and a == a)
-
-
-def _stays_behind(x: Any, a: Any) -> Any:
-    return not _is_less(x, a)
-
-
-def _stays_before(x: Any, a: Any) -> Any:
-    return _is_less(a, x)
-
-
-def _binned(x: Any, bins: Any, is_before: Any) -> Any:
-    """Return how many bins come first, rising or falling, that are all on one side of x."""
-    falls = bins[len(bins) - 1] < bins[0]
-    place, count = np.int64(0), np.int64(len(bins))
-    while count > 1:
-        half = count // 2
-        if is_before(x, bins[place + half - 1]) != falls:
-            place += half
-        count -= half
-    return place + np.int64(is_before(x, bins[place]) != falls)
-
-
-def binning(bins: Any, is_right: bool) -> Callable[[Any], Any]:
-    """Return what gives the bin of a number of the same dtype, of bins that rise or fall."""
-    if is_right:
-        return lambda x: _binned(x, bins, _stays_before)
-    return lambda x: _binned(x, bins, _stays_behind)
 
 
 def _holds(keys: Any, x: Any) -> Any:

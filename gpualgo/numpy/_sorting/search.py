@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo import lazy
+from gpualgo._algorithms.searchsorted import binned
 from gpualgo._algorithms.searchsorted import searchsorted as places_of
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
@@ -153,11 +154,7 @@ def _digitized(x: Any, bins: Any, side: str) -> Any:
     if length < 2:
         return places_of(bins, x, side=side)
     if lookups.is_short_on_gpu(bins, where):
-        own, other = results.dtype_of(bins, where), results.dtype_of(x, where)
-        common = np.result_type(own, other)
-        bins = bins if own == common else copy(lazy.asarray(bins).astype(common))
-        x = x if other == common else lazy.asarray(x).astype(common)
-        return transform(lookups.binning(bins, side == "left"), x)
+        return binned(bins, x, side, where)
     whole = lazy.asarray(bins)
     first, last = whole[0], whole[-1]
     rising = copy(lazy.transform(_risen, whole, whole[::-1], first, last))
