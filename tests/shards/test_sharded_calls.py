@@ -175,6 +175,14 @@ def known_before_launches(fake: FakeDriver) -> tuple[list[set[Any]], dict[int, s
     return found, done
 
 
+def on_streams(dtype: Any) -> Any:
+    """Return an array whose shards are each used on a stream of OWN."""
+    return ga.ShardedArray.from_shards([
+        device_array.empty((N // 2,), np.dtype(dtype), number, own)
+        for number, own in enumerate(OWN)
+    ])  # fmt: skip
+
+
 @pytest.mark.parametrize(("are_peers", "dtype"), [(True, "uint16"), (False, "uint8")])
 @pytest.mark.parametrize("name", ["reduce", "histogram", "radix_sort"])
 def test_shards_that_are_used_on_streams_of_their_own(
@@ -190,14 +198,19 @@ def test_shards_that_are_used_on_streams_of_their_own(
     }  # fmt: skip
     if are_peers:
         monkeypatch.setattr(_sort, "on_host", lambda _: np.array([[N // 4, N // 4]]))
-    shards = [
-        device_array.empty((N // 2,), np.dtype(dtype), number, own)
-        for number, own in enumerate(OWN)
-    ]
-    x = ga.ShardedArray.from_shards(shards)
+    x = on_streams(dtype)
     where, _ = launched(fake, lambda: calls[name](x))
     assert where[:2] == [0, 1]
     found, done = known_before_launches(fake)
     for number, own in enumerate(OWN):
         assert own in found[number]
         assert number in done[own]
+
+
+def test_what_is_kept_of_shards_that_are_used_on_streams_of_their_own(fake: FakeDriver) -> None:
+    fake.device_of_stream = dict(zip(OWN, (0, 1), strict=True))
+    x = on_streams(bool)
+    launched(fake, lambda: ga.select(x, x))
+    found, _ = known_before_launches(fake)
+    assert all(own in found[number] for number, own in enumerate(OWN))
+    assert len(fake.named("cuStreamSynchronize")) == 2  # nothing reads shards afterwards
