@@ -56,8 +56,10 @@ def at_home(place: Place, arrays: Sequence[Any], library: Any) -> Iterator[int |
     if place.number == CPU or not library.has_producers:
         yield None
         return
-    with reading([place], arrays, library):
-        yield stream_at(place, library)
+    stream = stream_at(place, library)
+    apart = [x for x in arrays if memory_of(view_of(x, "a shard")).stream != stream]
+    with reading([place] if apart else [], apart, library):
+        yield stream
 
 
 def as_at(x: Any, place: Place, library: Any) -> Any:
