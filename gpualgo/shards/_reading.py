@@ -46,6 +46,22 @@ def reading(places: Sequence[Place], arrays: Sequence[Any], library: Any) -> Ite
         yield
 
 
+@contextmanager
+def at_home(place: Place, arrays: Sequence[Any], library: Any) -> Iterator[int | None]:
+    """Let a call read arrays that lie at its place, and give its stream=.
+
+    Arrays that each have a stream of their own are read on `stream_at` in the order of both: what
+    a sharded call makes is used there. Of other libraries that is where calls run by themselves.
+    """
+    if place.number == CPU or not library.has_producers:
+        yield None
+        return
+    stream = stream_at(place, library)
+    apart = [x for x in arrays if memory_of(view_of(x, "a shard")).stream != stream]
+    with reading([place] if apart else [], apart, library):
+        yield stream
+
+
 def as_at(x: Any, place: Place, library: Any) -> Any:
     """Return an array as a place's own, which reads it where it lies, on `stream_at` alone.
 

@@ -20,7 +20,7 @@ from gpualgo.shards._arguments import (
     together,
 )
 from gpualgo.shards._devices import Place
-from gpualgo.shards._reading import as_at, can_read, reading, stream_at
+from gpualgo.shards._reading import as_at, at_home, can_read, reading, stream_at
 
 _WHERE = "reduce"
 
@@ -90,16 +90,14 @@ def aggregates_at(
         return together(aggregates(source, seats, op, axes, dtypes), place, library)
 
     def written(seat: int) -> None:
-        own = source.places[seat]
+        own, stream = source.places[seat], stream_at(source.places[seat], library)
+        shards = [x.shards[seat] for x in source.arrays]
         x, out = (
             source.packed([as_at(part, own, library) for part in parts])
-            for parts in (
-                [x.shards[seat] for x in source.arrays],
-                [x[seats.index(seat)] for x in whole],
-            )
+            for parts in (shards, [x[seats.index(seat)] for x in whole])
         )
-        stream = stream_at(own, library)
-        ga.reduce(x, None, op, axis=axes, dtype=acc, out=out, stream=stream)
+        with at_home(own, shards, library):
+            ga.reduce(x, None, op, axis=axes, dtype=acc, out=out, stream=stream)
 
     with reading(others, whole, library):
         on_each(source.places, seats, written)

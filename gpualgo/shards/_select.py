@@ -13,6 +13,7 @@ from gpualgo.shards import _moving
 from gpualgo.shards._arguments import Argument, Dtypes, asked, leaves_of, on_each, taken
 from gpualgo.shards._devices import all_on_host
 from gpualgo.shards._moving import cut
+from gpualgo.shards._reading import at_home
 from gpualgo.shards._shards import ShardedArray
 
 _WHERE = "select"
@@ -68,7 +69,9 @@ def counted(
         place, length = first.places[seat], first.lengths[seat]
         outs = [place.empty((length,), dtype, first.library) for dtype in dtypes]
         count = place.empty((), _COUNT, first.library)
-        function(*arguments(seat), out=packed(outs), out_count=count, **options)
+        with at_home(place, (), first.library) as stream:  # all has been read once count is known
+            given = {"out": packed(outs), "out_count": count, "stream": stream}
+            function(*arguments(seat), **given, **options)
         return [*outs, count]
 
     made = on_each(first.places, seats, queued)

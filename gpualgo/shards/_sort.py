@@ -24,7 +24,7 @@ from gpualgo.shards._arguments import (
 from gpualgo.shards._devices import Place, on_host
 from gpualgo.shards._merging import arriving, chunk_ends, exchanged, merge_into, room_at
 from gpualgo.shards._moving import Piece, cut, joined
-from gpualgo.shards._reading import as_at, can_read, reading, stream_at
+from gpualgo.shards._reading import as_at, at_home, can_read, reading, stream_at
 from gpualgo.shards._shards import ShardedArray
 
 
@@ -184,12 +184,16 @@ def _sorted_again(
 
 def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
     """Return each shard sorted."""
+    arrays = keys.arrays if values is None else (*keys.arrays, *values.arrays)
 
     def call(seat: int) -> Piece:
-        if values is None:
-            return leaves_of(ga.radix_sort(keys.on(seat), **order.options))[0], []
-        found = ga.radix_sort(keys.on(seat), values.on(seat), **order.options)
-        return leaves_of(found[0])[0], leaves_of(found[1])[0]
+        shards = [x.shards[seat] for x in arrays]
+        with at_home(keys.places[seat], shards, keys.first.library) as stream:
+            if values is None:
+                found = ga.radix_sort(keys.on(seat), **order.options, stream=stream)
+                return leaves_of(found)[0], []
+            found = ga.radix_sort(keys.on(seat), values.on(seat), **order.options, stream=stream)
+            return leaves_of(found[0])[0], leaves_of(found[1])[0]
 
     return on_each(keys.places, keys.seats, call)
 

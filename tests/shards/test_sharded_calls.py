@@ -13,8 +13,9 @@ from fake_driver import FakeDriver
 from sharded import leaves
 
 import gpualgo as ga
+from gpualgo._arrays import device_array
 from gpualgo._driver import addresses, driver, peers
-from gpualgo.shards import _merging, _sort
+from gpualgo.shards import _merging, _sort, _splitters
 
 N = 1000
 WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH")
@@ -23,6 +24,7 @@ WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMem
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     monkeypatch.setattr(peers, "_opened", set())
+    monkeypatch.setattr(peers, "_beside", {})  # which a real driver would not know
     made = fake_driver.install(monkeypatch)
     fake_driver.stub_kernels(monkeypatch)
     monkeypatch.setattr(driver, "is_simple", False)
@@ -147,3 +149,68 @@ def test_select_waits_once_for_both_lengths(fake: FakeDriver) -> None:
     names = [call[0] for call in fake.named("cuLaunchKernelEx", "cuLaunchKernel", *WAITS)]
     first_wait = next(i for i, name in enumerate(names) if name in WAITS)
     assert len(names[:first_wait]) == len(where) >= 2
+
+
+OWN = (0x70, 0x80)  # streams that shards are used on
+
+
+def known_before_launches(fake: FakeDriver) -> tuple[list[set[Any]], dict[int, set[Any]]]:
+    """Return what each launch comes behind, and what is queued on streams in the end.
+
+    Of launches their numbers; of each stream in OWN that itself, as what is queued there at first.
+    """
+    done: dict[int, set[Any]] = {own: {own} for own in OWN}
+    events: dict[Any, set[Any]] = {}
+    found: list[set[Any]] = []
+    for name, *args in fake.calls:
+        if name == "cuEventRecord":
+            events[args[0]] = set(done.get(args[1], ()))
+        elif name == "cuStreamWaitEvent":
+            done.setdefault(args[0], set()).update(events[args[1]])
+        elif name in ("cuLaunchKernelEx", "cuLaunchKernel"):
+            stream = args[0].hStream if name.endswith("Ex") else args[8]
+            queued = done.setdefault(stream, set())
+            found.append(set(queued))
+            queued.add(len(found) - 1)
+    return found, done
+
+
+def on_streams(dtype: Any) -> Any:
+    """Return an array whose shards are each used on a stream of OWN."""
+    return ga.ShardedArray.from_shards([
+        device_array.empty((N // 2,), np.dtype(dtype), number, own)
+        for number, own in enumerate(OWN)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(("are_peers", "dtype"), [(True, "uint16"), (False, "uint8")])
+@pytest.mark.parametrize("name", ["reduce", "histogram", "radix_sort"])
+def test_shards_that_are_used_on_streams_of_their_own(
+    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, name: str, are_peers: bool, dtype: str
+) -> None:
+    """They are read behind what is queued there, and what is queued there later comes behind."""
+    fake.are_peers = are_peers
+    fake.device_of_stream = dict(zip(OWN, (0, 1), strict=True))
+    monkeypatch.setattr(_splitters, "FEW", N // 4)
+    calls: dict[str, Callable[[Any], Any]] = {
+        "reduce": lambda x: ga.reduce(x), "histogram": lambda x: ga.histogram(x, 7, (0, 1)),
+        "radix_sort": lambda x: ga.radix_sort(x),
+    }  # fmt: skip
+    if are_peers:
+        monkeypatch.setattr(_sort, "on_host", lambda _: np.array([[N // 4, N // 4]]))
+    x = on_streams(dtype)
+    where, _ = launched(fake, lambda: calls[name](x))
+    assert where[:2] == [0, 1]
+    found, done = known_before_launches(fake)
+    for number, own in enumerate(OWN):
+        assert own in found[number]
+        assert number in done[own]
+
+
+def test_what_is_kept_of_shards_that_are_used_on_streams_of_their_own(fake: FakeDriver) -> None:
+    fake.device_of_stream = dict(zip(OWN, (0, 1), strict=True))
+    x = on_streams(bool)
+    launched(fake, lambda: ga.select(x, x))
+    found, _ = known_before_launches(fake)
+    assert all(own in found[number] for number, own in enumerate(OWN))
+    assert len(fake.named("cuStreamSynchronize")) == 2  # nothing reads shards afterwards
