@@ -19,6 +19,7 @@ import numpy as np
 from support import count_gpus
 
 import gpualgo as ga
+import gpualgo.numpy as gnp
 
 if count_gpus():
     import cupy as xp
@@ -450,6 +451,14 @@ def searches(n: int) -> None:
     coarse = ga.searchsorted(a, few.astype(np.int32), less=lambda x, y: x // step < y // step)
     same(coarse, np.searchsorted(h // 10, q[:5] // 10))
     same(ga.searchsorted((a, a), (few, few)), np.searchsorted(h, q[:5]))
+    numbers, edges = RNG.random(n).astype(np.float32), np.linspace(0, 1, 257).astype(np.float32)
+    x = xp.asarray(numbers)
+    for bins in (edges, edges[::-1]):
+        same(gnp.digitize(x, xp.asarray(bins)), np.digitize(numbers, bins))
+    same(ga.searchsorted(x[:0], x), np.zeros(n, np.int64))
+    same(
+        ga.searchsorted(xp.asarray(np.sort(numbers)), x), np.searchsorted(np.sort(numbers), numbers)
+    )
 
 
 def counted(n: int) -> None:
