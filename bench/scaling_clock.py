@@ -11,6 +11,8 @@ from typing import Any
 from gpualgo._bench.clocks import _spin
 from gpualgo._bench.support import gpu
 
+WARM_SECONDS = 0.2  # in which GPUs that stood still raise their clocks
+
 
 def synchronize(count: int) -> None:
     for number in range(count if gpu() is not None else 0):
@@ -64,7 +66,9 @@ def seconds(call: Callable[[], Any], count: int, rounds: int) -> list[float]:
             call()
             found.append(time.perf_counter() - start)
         return found
-    clock = Clock(count)
+    clock, until = Clock(count), time.perf_counter() + WARM_SECONDS
+    while time.perf_counter() < until:
+        clock.seconds(call)
     return [clock.seconds(call) for _ in range(rounds)]
 
 

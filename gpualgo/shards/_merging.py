@@ -14,8 +14,9 @@ from gpualgo.shards._arguments import Argument, leaves_of
 from gpualgo.shards._devices import copying, moved_all
 from gpualgo.shards._moving import Piece, cut
 
-# Of what arrives at a device: chunks of so many bytes times devices, at most so many. The host
-# queues the merges of one, on all devices, in half of the time that its bytes take between GPUs.
+# Of what arrives at a device: chunks of so many bytes times devices times arrays, at most so many.
+# The host queues the merges of one in less time than its bytes take between GPUs: with half of it
+# argsort of 2^28 float32 on each of two GPUs takes 15.6 ms, was 13.4.
 CHUNK_BYTES, MAX_CHUNKS = 1 << 26, 8
 
 Pieces = list[list[Piece]]
@@ -25,9 +26,10 @@ Pieces = list[list[Piece]]
 def chunk_ends(keys: Argument, values: Argument | None) -> list[int]:
     """Return where the chunks of each device end in the sorted row, as many for each."""
     first, count = keys.first, len(keys.places)
-    item = sum(x.dtype.itemsize for some in (keys, values) if some is not None for x in some.arrays)
+    arrays = [x for some in (keys, values) if some is not None for x in some.arrays]
+    item = sum(x.dtype.itemsize for x in arrays)
     arriving_bytes = item * max(first.lengths) * (count - 1) // count
-    wanted = -(-arriving_bytes // (CHUNK_BYTES * count))
+    wanted = -(-arriving_bytes // (CHUNK_BYTES * count * len(arrays)))
     chunks = max(1, min(wanted, MAX_CHUNKS, (MAX_RANKS + 1) // count))
     return [
         start + length * (chunk + 1) // chunks

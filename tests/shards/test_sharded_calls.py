@@ -101,7 +101,7 @@ def test_sorts_merge_what_has_arrived_while_more_arrives(
         return np.array([[125, 125], [250, 250], [400, 350]])
 
     monkeypatch.setattr(_sort, "on_host", cuts)
-    monkeypatch.setattr(_merging, "CHUNK_BYTES", (4 + 8) * 125 // 2)
+    monkeypatch.setattr(_merging, "CHUNK_BYTES", (4 + 8) * 125 // 4)
     keys, values = on_two(np.zeros(N, np.int32)), on_two(np.zeros(N))
     where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))
     assert where[:3] == [0, 1, 0]  # sorts, cuts

@@ -122,17 +122,12 @@ def packed_size(dtype: Element) -> int:
     return dtype.itemsize
 
 
-def _computed_bytes(dtype: Element) -> int:
-    """Return what an element that is computed counts for: half of what it would if it were read."""
-    return dtype.itemsize // 2 if isinstance(dtype, records.Computed) else 0
-
-
 def _for_records(policy: Policy, dtype: Element) -> Policy:
     """Return a policy whose threads have about as many bytes in flight where elements are records.
 
     A wide one takes many registers and much of a block's shared memory besides.
     """
-    vector = row_items(dtype) * max(bytes_read(dtype), _computed_bytes(dtype))
+    vector = row_items(dtype) * bytes_read(dtype)  # what is computed is so only then
     if vector <= VECTOR_BYTES:
         # Beside what is counted or computed, longer chunks: argmax of 2^28 float32 4080 GB/s, 3870
         # without.
