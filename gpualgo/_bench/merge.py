@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from gpualgo._bench.results import Measured, Report
@@ -20,8 +21,13 @@ def merged(first: Report, second: Report) -> Report:
     if unlike:
         differences = "; ".join(f"{name} {told.get(name)} and {other.get(name)}" for name in unlike)
         raise ValueError(f"runs that differ are not merged: {differences}; keep a file for each")
+    return replace(over(first, second), environment=_environment(told, other))
+
+
+def over(first: Report, second: Report) -> Report:
+    """Return the first report with the rows of a later one, in place of its own of the same."""
     rows = first.by_key | second.by_key
-    return Report(_environment(told, other), tuple(rows.values()), _left_out(first, second))
+    return Report(first.environment, tuple(rows.values()), _left_out(first, second))
 
 
 def _environment(told: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,9 @@
     …
     <!-- /bench -->
 
-FILE is in bench/results/. What stands between the marks is made anew by `gpualgo bench
---write-docs`, and a test sees that it agrees. Kinds:
+FILE is in bench/results/; of several, joined by +, rows of later ones stand in place of the same
+rows of earlier ones, for runs whose commits differ. What stands between the marks is made anew by
+`gpualgo bench --write-docs`, and a test sees that it agrees. Kinds:
 
 - ``rows``: the table of the rows that the keys choose (clock, algorithm, text, n), ``memory=no``
   without that column;
@@ -32,6 +33,7 @@ from pathlib import Path
 
 import gpualgo as ga
 from gpualgo._bench import reading, table, targets
+from gpualgo._bench.merge import over
 from gpualgo._bench.results import Measured, Report
 from gpualgo._bench.sizes import size_of, size_text
 from gpualgo._bench.support import OURS, PEERS
@@ -97,9 +99,9 @@ def _read(path: Path, changed: int) -> Report:
     return reading.read(path)
 
 
-def _report(file: str) -> Report:
-    path = stored() / file
-    return _read(path, path.stat().st_mtime_ns)
+def _report(files: str) -> Report:
+    paths = [stored() / file for file in files.split("+")]
+    return functools.reduce(over, (_read(path, path.stat().st_mtime_ns) for path in paths))
 
 
 def _chosen(report: Report, keys: Keys) -> list[Measured]:
@@ -198,6 +200,8 @@ def _rate(report: Report, keys: Keys) -> str:
 
 
 def _environment(report: Report, keys: Keys) -> str:
+    if "+" in keys["file"]:
+        raise ValueError("an environment is that of one file")
     told = report.environment
     versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
     kept = {

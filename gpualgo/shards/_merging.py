@@ -16,7 +16,7 @@ from gpualgo.shards._moving import Piece, cut
 
 # Of what arrives at a device: chunks of so many bytes times devices times arrays, at most so many.
 # The host queues the merges of one in less time than its bytes take between GPUs: with half of it
-# argsort of 2^28 float32 on each of two GPUs takes 15.6 ms, was 13.4.
+# argsort of 2^28 float32 on each of two GPUs takes 15.6 ms instead of 12.6.
 CHUNK_BYTES, MAX_CHUNKS = 1 << 26, 8
 
 Pieces = list[list[Piece]]

@@ -93,6 +93,19 @@ def test_a_figure_within_a_line() -> None:
     assert pages.rewritten(texts[0]) == texts[0]
 
 
+def test_rows_of_a_later_file_stand_in_place_of_those_before() -> None:
+    row = 'row="gnp.var" n=2^28 clock=device'
+    first, later, both = (
+        pages.rewritten(f"<!-- bench: {files} time {row} --><!-- /bench -->").split("-->")[1]
+        for files in (
+            "h200-numpy.json", "h200-numpy-later.json", "h200-numpy.json+h200-numpy-later.json",
+        )
+    )  # fmt: skip
+    assert first != later == both
+    with pytest.raises(ValueError, match="that of one file"):
+        pages.rewritten("<!-- bench: h200.json+h200-numpy.json environment --><!-- /bench -->")
+
+
 def _measured(name: str, ours: float | None, **peers: float) -> Measured:
     medians = ({} if ours is None else {OURS: ours}) | peers
     times = {who: Times(each, each, each, 1) for who, each in medians.items()}
