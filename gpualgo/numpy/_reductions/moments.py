@@ -59,7 +59,7 @@ def mean_of(
     else:
         a, _ = real_of(a, own, kind)
         count, total = moments.counted_sums(a, mask, axis, acc, keepdims)
-    if is_there(count) and not np.all(count):
+    if is_there(count) and not (count if mask is None else np.all(count)):
         warn("Mean of empty slice", True)
     return divided(total, count, kind, out, name)
 
