@@ -49,3 +49,19 @@ def test_threads_share_a_new_operator(backend: Backend) -> None:
     with ThreadPoolExecutor(8) as pool:
         for result in pool.map(call, range(scaled(32, emulated=8))):
             assert_same(result, want)
+
+
+def test_alignment_does_not_group_partials(backend: Backend) -> None:
+    """Columns of computed tuples, of which more are read at once where they are aligned."""
+    x = random_array(1 + 1024 * 68, np.dtype(np.float32), seed=0)
+    x[~(abs(x) < 100)] = 0.1
+    whole, shifted = backend.to_device(x[1:].copy()), backend.to_device(x)[1:]
+    sums = [
+        ga.reduce(
+            ga.lazy.transform(lambda v: (v, v * v, v * 3), a.reshape(1024, 68)), None,
+            lambda p, q: (p[0] + q[0], p[1] + q[1], p[2] + q[2]), axis=0,
+        )
+        for a in (whole, shifted)
+    ]  # fmt: skip
+    for one, other in zip(*sums, strict=True):
+        assert_same(backend.to_host(one), backend.to_host(other))

@@ -17,7 +17,7 @@ from support import DTYPES
 
 from gpualgo._algorithms.reduce import policy as rows
 from gpualgo._algorithms.transform import policy as elements
-from gpualgo._base import extents
+from gpualgo._base import extents, records
 from gpualgo._cuda import layout, templates
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import driver, staging
@@ -127,6 +127,19 @@ def test_cut_rows_covers_everything(
     tiles, rest = divmod(cut.chunk_items, tile * cut.policy.warps)
     assert rest == 0
     assert tiles <= cut.policy.max_tiles
+
+
+@given(
+    operators, _sizes(38), st.lists(dtypes, min_size=1, max_size=8),
+    st.lists(dtypes, min_size=2, max_size=8),
+)  # fmt: skip
+def test_slots_of_computed_records_fit(
+    op: Operator, num_items: int, numbers: list[np.dtype[Any]], fields: list[np.dtype[Any]]
+) -> None:
+    result = records.record(map(str, range(len(fields))), fields)
+    policy = rows.cut_rows(op, 1, num_items, records.Computed(tuple(numbers), result)).policy
+    tiles = policy.warps * (2 if op.commutative else policy.max_tiles)
+    assert (tiles + policy.warps) * result.itemsize <= 48 << 10  # BlocksShared, of any GPU
 
 
 @given(_sizes(16), _sizes(31), _sizes(24), dtypes, dtypes, alignments)

@@ -67,7 +67,8 @@ __device__ inline void append_tree(A (&totals)[items], const Pack<T, items> (&pa
 
 // Reduces this thread's columns over its slot's share of rows [begin, end); `load(row)` gives
 // `items` elements. Returns the share: slot s has a value if s * share < end - begin.
-template <int slots, int loads, class Op, class A, int items, class Load>
+// Without trees the grouping does not depend on `loads`.
+template <int slots, int loads, bool in_trees, class Op, class A, int items, class Load>
 __device__ inline int64 reduce_slot(int64 begin, int64 end, Load load, A (&totals)[items]) {
   const int slot = threadIdx.x / (blockDim.x / slots);
   const int64 count = end - begin;
@@ -80,7 +81,7 @@ __device__ inline int64 reduce_slot(int64 begin, int64 end, Load load, A (&total
     decltype(load(row)) packs[loads];
 #pragma unroll
     for (int k = 0; k < loads; ++k) packs[k] = load(row + k * step);
-    if constexpr (num_leaves<A> > 1 && !has_append<Op, A>) {
+    if constexpr (in_trees && num_leaves<A> > 1 && !has_append<Op, A>) {
       append_tree<Op>(totals, packs, row == first);
     } else {
 #pragma unroll
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
     return load_leaves<T, items, true>(
         moved(input, [&](auto leaf) { return to_row[decltype(leaf)::value]; }));
   };
-  int64 share = reduce_slot<slots, loads, Op>(begin, end, load, totals);
+  int64 share = reduce_slot<slots, loads, true, Op>(begin, end, load, totals);
   join_slots<slots, Op>(end - begin, share, totals, shared.values);
 
   auto store = [&] {
@@ -194,7 +195,8 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   const int64 num_partials = is_inside ? num_blocks : 0;
   constexpr int whole = loads * items * int(sizeof(A));  // bytes, if as many were loaded at once
   constexpr int partial_loads = whole <= max_partial_bytes ? loads : 1;
-  share = reduce_slot<slots, partial_loads, Op>(0, num_partials, load_partial, totals);
+  // How many are loaded at once depends on items, and these on alignment, as no grouping may.
+  share = reduce_slot<slots, partial_loads, false, Op>(0, num_partials, load_partial, totals);
   join_slots<slots, Op>(num_partials, share, totals, shared.values);
   store();
   if (threadIdx.x == 0) params.common.tickets[tile] = 0;

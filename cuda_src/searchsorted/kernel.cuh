@@ -5,18 +5,19 @@
 //            level by level (the layout of Eytzinger, after Khuong and Morin 2017,
 //            doi:10.1145/3053370), where the nodes of a level are neighbours: threads that have
 //            parted meet in few banks, as they would not in sorted order. Of float32 it holds ints
-//            in the same order (rank_of). A query goes down the tree, and then by halves through the stretch of the sorted array between two nodes;
-//            where queries are many, through samples of it (samples.cuh) first, each some times as
-//            dense as the one before, of which it loads a sector in each (after Rao and Ross 2000,
-//            doi:10.1145/342009.335449). All have as many steps for every query and no branch, and
-//            a thread takes `items` queries down at once, so that their loads are under way
-//            together.
+//            in the same order (rank_of). A query goes down the tree, and then by halves through the
+//            stretch of the sorted array between two nodes; where queries are many, through samples
+//            of it (samples.cuh) first, each some times as dense as the one before, of which it
+//            loads a sector in each (after Rao and Ross 2000, doi:10.1145/342009.335449). All have
+//            as many steps for every query and no branch, and a thread takes `items` queries down
+//            at once, so that their loads are under way together.
 // Bytes      a query and its result each once; of the sorted array a sector of 32 bytes for each
 //            step below the tree, or below the last sample and one for each of the samples, which
 //            neighbouring queries share if they are close. Launches: one, or with samples two;
 //            temporary storage: that of the samples.
 // Falling    with `may_fall` the array may be in the opposite order: where its last element comes
-//            before its first it is read from the end, and a place is how many are left behind it.
+//            before its first, or that is NaN, it is read from the end, and a place is how many are
+//            left behind it.
 // In place   safe where output and queries are the same elements: a thread loads before it stores.
 // Operator   a strict weak order, asked of elements of the input alone. Results do not depend on
 //            the cut where the array is in that order; where it is not they are places within it
@@ -309,7 +310,9 @@ struct Search {
 
   __device__ void run() {
     if constexpr (Policy::may_fall) {
-      falls = Order::before(sorted_at(params.num_sorted - 1), sorted_at(0));
+      const T first = sorted_at(0);
+      const auto number = Order::number(first);
+      falls = Order::before(sorted_at(params.num_sorted - 1), first) || number != number;
     }
     fill();
     ptx::syncthreads();

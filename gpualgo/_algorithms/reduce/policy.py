@@ -125,9 +125,11 @@ def packed_size(dtype: Element) -> int:
 def _for_records(policy: Policy, dtype: Element) -> Policy:
     """Return a policy whose threads have about as many bytes in flight where elements are records.
 
-    A wide one takes many registers and much of a block's shared memory besides.
+    A wide one takes many registers and much of a block's shared memory besides, also if it is
+    computed, which it is only when it is combined: then it counts half.
     """
-    vector = row_items(dtype) * bytes_read(dtype)  # what is computed is so only then
+    is_wide = isinstance(dtype, records.Computed) and dtype.itemsize > WIDE_RECORD
+    vector = row_items(dtype) * max(bytes_read(dtype), dtype.itemsize // 2 if is_wide else 0)
     if vector <= VECTOR_BYTES:
         # Beside what is counted or computed, longer chunks: argmax of 2^28 float32 4080 GB/s, 3870
         # without.

@@ -98,7 +98,7 @@ def _beside(a: Any, v: Any, where: str) -> Any:
     "One search; of more than 1024 bins that lie on a GPU a pass over them before it, and one over "
     "the results", arrays=2,
     differs="bins on a GPU are not looked at on the host, so that such as neither rise nor fall "
-    "raise nothing",
+    "raise nothing, and one number before nothing but NaN rises, where NumPy takes it to fall",
 )  # fmt: skip
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     """Return the number of the bin that each element is in: bins[i-1] <= x < bins[i].
@@ -162,9 +162,14 @@ def _digitized(x: Any, bins: Any, side: str) -> Any:
     return transform(_counted, found, first, last, np.int64(length))
 
 
+def _is_falling(first: Any, last: Any) -> Any:
+    """Return whether bins with these ends fall: NaN is last in order."""
+    return last < first or first != first
+
+
 def _risen(a: Any, b: Any, first: Any, last: Any) -> Any:
-    return np.where(last < first, b, a)
+    return np.where(_is_falling(first, last), b, a)
 
 
 def _counted(found: Any, first: Any, last: Any, length: Any) -> Any:
-    return np.where(last < first, length - found, found)
+    return np.where(_is_falling(first, last), length - found, found)

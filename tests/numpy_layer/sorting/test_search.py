@@ -132,7 +132,8 @@ def test_bins_of_which_nobody_looked(
     """Few bins on a GPU are searched as elements are read, many by a search: the same places."""
     monkeypatch.setattr(lookups, "MOST", most)
     x = np.array([[np.nan, -1.0, 0.0], [0.5, 2.0, 7.0]])
-    for bins in ([-1, 0.5, 0.5, 2], [2, 0.5, 0.5, -1], [0.0, 2.0, np.nan], [3, 3], [5, 1, 0]):
+    ends = [0.0, 2.0, np.nan], [np.nan, 2.0, 0.0], [np.nan, np.nan]
+    for bins in ([-1, 0.5, 0.5, 2], [2, 0.5, 0.5, -1], [3, 3], [5, 1, 0], *ends):
         for right in (False, True):
             check_same(backend, "digitize", x, np.array(bins), right=right)
             check_same(backend, "digitize", x.astype("f4"), np.array(bins, "f4"), right=right)
