@@ -5,12 +5,12 @@
 //            level by level (the layout of Eytzinger, after Khuong and Morin 2017,
 //            doi:10.1145/3053370), where the nodes of a level are neighbours: threads that have
 //            parted meet in few banks, as they would not in sorted order. Of float32 it holds ints
-//            in the same order (rank_of). A query goes down the tree, and then by halves through the
-//            stretch of the sorted array between two nodes; where queries are many, through samples
-//            of it (samples.cuh) first, each some times as dense as the one before, of which it
-//            loads a sector in each (after Rao and Ross 2000, doi:10.1145/342009.335449). All have
-//            as many steps for every query and no branch, and a thread takes `items` queries down
-//            at once, so that their loads are under way together.
+//            in the same order (rank_of). A query goes down the tree, and then by halves through
+//            the stretch of the sorted array between two nodes; where queries are many, through
+//            samples of it (samples.cuh) first, each some times as dense as the one before, of
+//            which it loads a sector in each (after Rao and Ross 2000, doi:10.1145/342009.335449).
+//            All have as many steps for every query and no branch, and a thread takes `items`
+//            queries down at once, so that their loads are under way together.
 // Bytes      a query and its result each once; of the sorted array a sector of 32 bytes for each
 //            step below the tree, or below the last sample and one for each of the samples, which
 //            neighbouring queries share if they are close. Launches: one, or with samples two;

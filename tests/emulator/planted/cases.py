@@ -78,8 +78,10 @@ _RECORD_TILES = (*_TILES, (scan, "WAVE_BYTES", 0), (scan, "STAGE_BYTES", 12 << 1
 _COLUMNS = (
     (lines, "COLUMNS_THREADS", 64),
     (lines, "ROW_BYTES", 32),
+    (lines, "FEW_ROW_BYTES", 32),
     (lines, "SEGMENT_BYTES", 16),
 )
+_SHORT_SEGMENTS = (*_COLUMNS[:-1], (lines, "SEGMENT_BYTES", 12))
 _SELECT = (
     (select, "BLOCK_THREADS", 64),
     (select, "THREAD_BYTES", 32),
@@ -196,9 +198,9 @@ CASES = {
     "scan long rows in reverse": Case(
         scans((3, 2500), reverse=True, times=1), ((lines, "ROWS_PER_WARP", 2),)
     ),
-    "scan columns": Case(scans((300, 14), axis=0), _COLUMNS),
+    "scan columns": Case(scans((700, 14), axis=0), _COLUMNS),
     "scan narrow columns": Case(scans((300, 3), axis=0), _COLUMNS),
-    "scan one chunk": Case(scans((30, 16), axis=0), _COLUMNS),
+    "scan one chunk": Case(scans((24, 16), axis=0), _SHORT_SEGMENTS),
     "first elements": Case(firsts((2, 1100), 40)),
     "first elements that are equal": Case(firsts((1, 1100), 40, spread=0)),
     "all elements": Case(firsts((1, 1030), 1030)),
