@@ -205,8 +205,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "transform: a pack next to its place",
         _TRANSFORM,
-        "held.packs[load] = load_leaves<T, items, in_packs>(advanced(Sources<T>{input}, first));",
-        "held.packs[load] = load_leaves<T, items, in_packs>(advanced(Sources<T>{input}, first + 1));",
+        "load_leaves<T, items, in_packs>(advanced(Sources<T>{input}, first));",
+        "load_leaves<T, items, in_packs>(advanced(Sources<T>{input}, first + 1));",
         "transform",
         "MISALIGNED",
         "UNDEFINED",
