@@ -79,6 +79,10 @@ def is_capsule(x: Any) -> bool:
     return type(x).__name__ == "PyCapsule"
 
 
+# Whether NumPy, by whose capsules arrays are exported, makes those that say what is read-only.
+KNOWS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+
+
 def ask(producer: Any, **stream: int) -> Any:
     """Return a producer's capsule; one that does not know versions is asked again without."""
     try:
@@ -187,11 +191,11 @@ def as_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 def export(tensor: Tensor, max_version: Any) -> Any:
     """Return a capsule for memory of any device; it holds the owner."""
-    is_versioned = max_version is not None and max_version[0] >= 1
+    is_versioned = KNOWS_VERSIONS and max_version is not None and max_version[0] >= 1
     if tensor.readonly and not is_versioned:
+        cure = "pass max_version=(1, 0)" if KNOWS_VERSIONS else "that takes NumPy 2.1 or newer"
         raise BufferError(
-            "__dlpack__: a read-only array can be exported to consumers of DLPack 1.0 only; "
-            "pass max_version=(1, 0)"
+            f"__dlpack__: a read-only array can be exported to consumers of DLPack 1.0 only; {cure}"
         )
     is_bfloat = dtypes.name_of(tensor.dtype) == "bfloat16"
     array = np.asarray(_Holder(tensor, "<u2" if is_bfloat else tensor.dtype.str))

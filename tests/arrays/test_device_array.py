@@ -13,7 +13,7 @@ from fake_driver import FakeDriver, install
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
-from support import DTYPES, assert_same, random_array
+from support import DTYPES, assert_same, random_array, since_numpy
 
 from gpualgo._arrays import fill
 from gpualgo._arrays.device_array import DeviceArray
@@ -65,6 +65,7 @@ def test_indexing_is_that_of_numpy(data: st.DataObject, shape: tuple[int, ...]) 
         assert_like(got, want)
 
 
+@since_numpy("2.1")
 @given(st.data(), SHAPES)
 @FUZZ
 def test_reshaping_is_that_of_numpy(data: st.DataObject, shape: tuple[int, ...]) -> None:

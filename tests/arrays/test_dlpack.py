@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, assert_same, random_array
+from support import BFLOAT16, DTYPES, assert_same, random_array, since_numpy
 
 import gpualgo as ga
 from gpualgo._arrays import dlpack
@@ -38,7 +38,7 @@ class New(Old):
     def __dlpack__(self, *, stream: None = None, max_version: Any = None) -> Any:  # type: ignore[override]
         assert stream is None
         assert max_version >= (1, 0)
-        return self._array.__dlpack__(max_version=max_version)
+        return versioned(self._array)
 
 
 class Elsewhere(Old):
@@ -48,12 +48,17 @@ class Elsewhere(Old):
         return 10, 0
 
 
+def versioned(array: Host) -> Any:
+    """Return a capsule with a version, where this NumPy makes one."""
+    options = {"max_version": (1, 0)} if dlpack.KNOWS_VERSIONS else {}
+    return array.__dlpack__(**options)
+
+
 def capsules(array: Host) -> list[Any]:
     """Return every form in which an array comes by DLPack."""
-    versioned = array.__dlpack__(max_version=(1, 0))
     if not array.flags.writeable:
-        return [versioned, New(array)]
-    return [versioned, array.__dlpack__(), New(array), Old(array)]
+        return [versioned(array), New(array)] if dlpack.KNOWS_VERSIONS else []
+    return [versioned(array), array.__dlpack__(), New(array), Old(array)]
 
 
 def fields_of(capsule: Any) -> Any:
@@ -111,6 +116,7 @@ def test_byte_offset_and_no_strides(offset: int) -> None:
     assert_same(as_view(capsule, "x").owner, x)
 
 
+@since_numpy("2.1")
 def test_readonly() -> None:
     x = np.arange(5)
     x.flags.writeable = False
@@ -180,13 +186,13 @@ class Consumed:
     ],
 )
 def test_what_is_refused(field: str, value: Any, error: type[Exception], match: str) -> None:
-    for versioned in ({}, {"max_version": (1, 0)}):
-        capsule = np.arange(6).__dlpack__(**versioned)
+    for capsule in (np.arange(6).__dlpack__(), versioned(np.arange(6))):
         setattr(fields_of(capsule), field, value)
         with pytest.raises(error, match=match):
             ga.reduce(capsule)
 
 
+@since_numpy("2.1")
 def test_a_version_too_new() -> None:
     capsule = np.arange(6).__dlpack__(max_version=(1, 0))
     address = dlpack._pointer_of(capsule, b"dltensor_versioned")
@@ -235,6 +241,7 @@ def test_export_of_every_layout(layout: str) -> None:
     assert not x.size or all(n == 1 or got == want for n, got, want in pairs)
 
 
+@since_numpy("2.1")
 def test_export_read_only() -> None:
     x = exported(np.arange(3), readonly=True)
     assert dlpack.read(x.__dlpack__(stream=-1, max_version=(1, 1))).readonly
@@ -243,6 +250,16 @@ def test_export_read_only() -> None:
     ).readonly
     with pytest.raises(BufferError, match="read-only"):
         x.__dlpack__(stream=-1)
+
+
+def test_export_where_numpy_knows_no_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dlpack, "KNOWS_VERSIONS", False)
+    x = np.arange(3)
+    capsule = exported(x).__dlpack__(stream=-1, max_version=(1, 0))
+    assert dlpack._name_of(capsule) == b"dltensor"
+    assert dlpack.read(capsule).ptr == x.ctypes.data
+    with pytest.raises(BufferError, match=r"NumPy 2\.1"):
+        exported(x, readonly=True).__dlpack__(stream=-1, max_version=(1, 0))
 
 
 def test_export_refuses() -> None:

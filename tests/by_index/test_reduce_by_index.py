@@ -43,7 +43,7 @@ def test_sums(backend: Backend, size: int) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64"])
 def test_indices(backend: Backend, dtype: str) -> None:
     indices, x = np.array([[3, 0, 3], [100, 5, 0]], dtype), np.arange(6).reshape(2, 3)
-    want = np.bincount(indices.ravel(), x.ravel(), 101).astype(np.int64)
+    want = np.bincount(indices.ravel().astype(np.intp), x.ravel(), 101).astype(np.int64)
     given = backend.to_device(indices), backend.to_device(x)
     same_bits(backend, ga.reduce_by_index(*given, 101), want)
     same_bits(backend, ga.reduce_by_index(lazy.asarray(given[0]) + 1, given[1], 102)[1:], want)

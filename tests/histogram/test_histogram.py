@@ -114,6 +114,13 @@ RANGES: list[Any] = [
 ]
 
 
+def told_apart(edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return edges; ValueError where some are equal, as NumPy raises from 2.2 on."""
+    if np.isfinite(edges).all() and not (edges[:-1] < edges[1:]).all():
+        raise ValueError("some edges are equal")
+    return edges
+
+
 @pytest.mark.parametrize("number", [1, 3, 49, 256, 1000])
 @pytest.mark.parametrize("ends", RANGES, ids=str)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -121,7 +128,7 @@ def test_samples_at_edges(backend: Backend, dtype: str, ends: Any, number: int) 
     """On the edges and one step to either side, where a rounded bin would be wrong."""
     with np.errstate(all="ignore"):
         try:
-            edges = np.histogram_bin_edges(np.empty(0, dtype), number, tuple(ends))
+            edges = told_apart(np.histogram_bin_edges(np.empty(0, dtype), number, tuple(ends)))
         except ValueError:
             with pytest.raises(ValueError, match=r"^histogram: .*fewer bins"):
                 ga.histogram(backend.to_device(np.zeros(3, dtype)), number, ends)
@@ -277,7 +284,7 @@ def test_fuzz(backend: Backend, data: st.DataObject, dtype: np.dtype[Any]) -> No
     bound = 1e4 if dtype.kind == "f" else 2.0**65
     ends = sorted(data.draw(st.floats(-bound, bound, width=min(width, 64))) for _ in range(2))
     try:
-        edges = np.histogram_bin_edges(np.empty(0, dtype), number, tuple(ends))
+        edges = told_apart(np.histogram_bin_edges(np.empty(0, dtype), number, tuple(ends)))
     except ValueError:
         edges = None
     if edges is not None:

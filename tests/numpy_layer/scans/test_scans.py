@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpys_own import DTYPES, arrays, assert_same, axes, check_same, examples, outcome
-from support import BFLOAT16, Backend, scaled
+from support import BFLOAT16, Backend, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -59,6 +59,7 @@ def _ulps(x: np.ndarray[Any, Any]) -> int:
     return 400 if x.dtype == np.float16 else 64
 
 
+@since_numpy("2.1")
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 @SMALL
 @given(st.data())
@@ -92,6 +93,7 @@ def test_out(backend: Backend, data: Any) -> None:
         assert_same(backend, ours, theirs, _ulps(theirs), f"{x!r}, {axis}, {kind}")
 
 
+@since_numpy("2.1")
 def test_out_of_itself(backend: Backend) -> None:
     x = backend.to_device(np.arange(100.0))
     gnp.cumsum(x, out=x)
@@ -119,6 +121,7 @@ def test_float16_does_not_stop(backend: Backend) -> None:
         assert float(found[-1]) == float(np.float64(n).astype(kind))
 
 
+@since_numpy("2.1")
 def test_numbers_and_lists(backend: Backend) -> None:
     for name in ("cumsum", "cumprod", "cumulative_sum"):
         for x in (3, 2.5, True, [1, 2], [[1, 2]], np.float32(2)):

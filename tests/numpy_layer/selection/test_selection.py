@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, axes, check_same, examples
-from support import Backend
+from support import Backend, since_numpy
 
 import gpualgo.numpy as gnp
 from gpualgo import lazy
@@ -22,6 +22,7 @@ SMALL = settings(
 BOOL = [np.dtype(bool)]
 
 
+@since_numpy("2.1")
 @pytest.mark.parametrize("name", ["nonzero", "flatnonzero", "argwhere", "where"])
 @SMALL
 @given(st.data())
@@ -63,6 +64,7 @@ def test_where(backend: Backend, data: Any) -> None:
     check_same(backend, "where", *given)
 
 
+@since_numpy("2.1")
 def test_named_cases(backend: Backend) -> None:
     nan, x = float("nan"), np.array([[0.0, -0.0, 2.0], [np.nan, 0.0, -1.0]])
     for name in ("nonzero", "flatnonzero", "argwhere", "where"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import DTYPES, arrays, axes, check_same, examples
-from support import BFLOAT16, Backend, scaled
+from support import BFLOAT16, Backend, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -182,6 +182,7 @@ def test_partitions(backend: Backend, data: Any) -> None:
     check_parted(np.take_along_axis(flat, order, along), kth, along)
 
 
+@since_numpy("2.3")
 def test_what_partitions_do_not_take(backend: Backend) -> None:
     x = np.array([3, 1, 2])
     for name in ("partition", "argpartition"):
