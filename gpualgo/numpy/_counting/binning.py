@@ -262,8 +262,8 @@ RULES: dict[str, Callable[[_Samples, Any], Any]] = {
 
 
 def dtype_of(x: Any, name: str) -> np.dtype[Any]:
-    """Return the dtype of samples; raise TypeError for those that have no order."""
+    """Return the dtype of samples; raise NotTaken for those that have no order."""
     kind = x.dtype if is_lazy(x) else view_of(x, name).dtype
     if dtypes.kind(kind) == "c":
-        raise TypeError(f"{name}: samples of dtype {kind} have no order; pass numpy.abs(x)")
+        raise NotTaken(f"{name}: samples of dtype {kind} have no order; pass numpy.abs(x)")
     return np.dtype(np.uint8) if kind.kind == "b" else kind

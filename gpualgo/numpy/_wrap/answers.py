@@ -36,7 +36,8 @@ class Answer:
         self._is_numpys = _root(name_of(over._namespace)) in _NUMPYS
         self.__wrapped__ = ours
         self.__signature__ = _signature_of(ours, self._theirs(()) if self._is_numpys else None)
-        self.__name__ = self.__qualname__ = name
+        self.__name__ = getattr(ours, "__name__", name)  # of np.abs it is "absolute"
+        self.__qualname__ = self.__name__
         self.__doc__ = ours.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -29,10 +29,22 @@ def test_names_of_ours_are_answered_here() -> None:
             assert getattr(xp, name).__wrapped__ is entry.function
     assert xp.sum is xp.sum
     assert xp.sum.__name__ == "sum"
+    assert xp.abs.__name__ == np.abs.__name__ == "absolute"
     assert xp.sum.__doc__ == gnp.sum.__doc__
     assert inspect.signature(xp.sum) == inspect.signature(np.sum)
     shown = inspect.signature(gnp.wrap(types.SimpleNamespace()).sum)
     assert str(shown).startswith("(a, axis=None, dtype=None, out=None")
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_histograms_of_complex_numbers_are_handed_on() -> None:
+    x = np.arange(20) * (1 + 1j)
+    for got, expected in zip(xp.histogram(x, 4), np.histogram(x, 4), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    edges = np.histogram_bin_edges(x, 4)
+    np.testing.assert_array_equal(xp.histogram_bin_edges(x, 4), edges)
+    with pytest.raises(NotTaken, match="no order"):
+        gnp.histogram(x, 4)
 
 
 def test_all_else_is_the_namespaces() -> None:
