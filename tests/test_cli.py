@@ -1,4 +1,7 @@
-"""The commands: what they print, what they return, and what they do where something is missing."""
+"""The commands: what they print, what they return, and what they do where something is missing.
+
+One file of more than 300 lines: all of it calls one function with other words.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@
 //            takes several tiles, 8 bytes for each 32 bits of a tile's row, and 256.
 // Operator   As scan/tiles.cuh. A column past the last one repeats the last one's elements.
 // Bits       Aggregates are folded strictly from left to right; shape and types alone make the cut.
+// Length     More than 300 lines: all are steps of one tile, in the shared memory that they divide.
 #ifndef GPUALGO_SCAN_COLUMNS_CUH
 #define GPUALGO_SCAN_COLUMNS_CUH
 

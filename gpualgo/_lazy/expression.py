@@ -1,4 +1,7 @@
-"""How an element of a lazy array is computed, as a graph of calls; and one function of it all."""
+"""How an element of a lazy array is computed, as a graph of calls; and one function of it all.
+
+One file of more than 300 lines: the graph's nodes and the function made of them are read together.
+"""
 
 from __future__ import annotations
 

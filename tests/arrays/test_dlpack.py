@@ -50,8 +50,7 @@ class Elsewhere(Old):
 
 def versioned(array: Host) -> Any:
     """Return a capsule with a version, where this NumPy makes one."""
-    options = {"max_version": (1, 0)} if dlpack.KNOWS_VERSIONS else {}
-    return array.__dlpack__(**options)
+    return array.__dlpack__(**({"max_version": (1, 0)} if dlpack.KNOWS_VERSIONS else {}))
 
 
 def capsules(array: Host) -> list[Any]:

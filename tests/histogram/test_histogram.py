@@ -1,4 +1,7 @@
-"""histogram over whole arrays, against np.histogram and an exact count in Python."""
+"""histogram over whole arrays, against np.histogram and an exact count in Python.
+
+One file of more than 300 lines: its tests share the exact count and the ways to put samples.
+"""
 
 from __future__ import annotations
 

@@ -295,7 +295,6 @@ def _column_units(case: Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, 
             else:
                 units[side] = case.unit(side, offsets)
         else:
-            strip = cut.width * cut.items * itemsize
-            unit = case.unit(side, [*offsets, step, size, strip])
+            unit = case.unit(side, [*offsets, step, size, cut.width * cut.items * itemsize])
             units[side] = unit if unit >= cut.items * itemsize else 0
     return (units[0], units[1]), bool(is_flipped)

@@ -70,9 +70,7 @@ def with_samples(
     in_packs = alignment >= min(VECTOR_BYTES, element.itemsize << bits)
     if len(records.leaves(element)) > 1 or num_queries * ITEMS_PER_QUERY < num_sorted:
         return policy
-    if policy.may_fall:
-        return policy
-    if not 0 < bits < num_sorted.bit_length() - policy.levels:
+    if policy.may_fall or not 0 < bits < num_sorted.bit_length() - policy.levels:
         return policy
     return replace(policy, node_bits=bits, in_packs=in_packs)
 

@@ -83,12 +83,15 @@ def _found(a: Any, v: Any, side: Any, where: str) -> Any:
     return places_of(a, v, side=side, less=of_complex.less)
 
 
-def _beside(a: Any, v: Any, where: str) -> Any:
+def _beside(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> Any:
     """Return v where a lies: numbers go there with the kernel that reads them."""
     if is_host(a) or not is_host(v):
         return v
     if v.ndim:
-        raise NotTaken(f"{where}: v is in host memory, and a is not; move them to one side first")
+        raise NotTaken(
+            f"{where}: {names[1]} is in host memory, and {names[0]} is not; move them to one side "
+            "first"
+        )
     if a.shape[0]:
         return copy(lazy.transform(second, lazy.asarray(a)[0], v[()]))
     return results.beside(a, v, where)
@@ -121,7 +124,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
         raise ValueError(f"{where}: bins must have one dimension, not {len(bins.shape)}")
     side = "left" if right else "right"
     if not is_host(bins):
-        return _digitized(_beside(bins, x, where), bins, side)
+        return _digitized(_beside(bins, x, where, ("bins", "x")), bins, side)
     falls = _falls(bins)
     if falls:
         bins = bins[::-1]
