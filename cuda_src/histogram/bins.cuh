@@ -2,6 +2,7 @@
 // closed; NaN and what lies outside is in none.
 //
 // ByteBins    8-bit samples: their 256 values are counted, and values become bins at the end.
+// UnitBins    8-bit samples and bins of one value each.
 // EvenBins    even edges: a fixed-point position, and where that is too near an edge to tell, the
 //             edge itself, computed as numpy.linspace does.
 // SearchBins  any edges: a table of cells narrows a binary search to a step or two.
@@ -87,11 +88,27 @@ __device__ inline bool is_at_least(const T& x, E edge) {
 // 8-bit samples; the kernel counts bit patterns.
 struct ByteBins {
   static constexpr bool counts_values = true;
+  static constexpr bool shares_bins = true;  // a bin may have several values
 
   int32 bins[256];  // of each value in ascending order; -1: none
   uint64 flip;      // a value's place in that order ^ its bit pattern
 
   __device__ const ByteBins& open(uint32*) const { return *this; }
+
+  // Of a bit pattern; none is beyond all bins.
+  __device__ uint32 bin_of(uint32 pattern) const { return uint32(bins[pattern ^ uint32(flip)]); }
+};
+
+// The same where values follow each other as bins do.
+struct UnitBins {
+  static constexpr bool counts_values = true;
+  static constexpr bool shares_bins = false;
+
+  uint32 first;  // the place in ascending order of the value of bin 0
+  uint32 flip;   // a value's place in that order ^ its bit pattern
+
+  __device__ const UnitBins& open(uint32*) const { return *this; }
+  __device__ uint32 bin_of(uint32 pattern) const { return (pattern ^ flip) - first; }
 };
 
 // Even bins. F: what positions are computed in. W, E: what edges are computed in and rounded to.
@@ -99,6 +116,7 @@ struct ByteBins {
 template <class T, class F, class W, class E, int fraction_bits>
 struct EvenBins {
   static constexpr bool counts_values = false;
+  static constexpr bool shares_bins = false;
   static constexpr bool is_integer = !is_float<T>;
   using Distance = typename detail::UnsignedOf<sizeof(T)>::type;
   using Fixed = typename detail::UnsignedOf<sizeof(F)>::type;
@@ -172,6 +190,7 @@ struct EvenBins {
 template <class T, bool in_shared>
 struct SearchBins {
   static constexpr bool counts_values = false;
+  static constexpr bool shares_bins = false;
   using Key = typename detail::KeyOf<T, is_narrow<T>>::type;
   using Distance = typename detail::UnsignedOf<sizeof(Key)>::type;
   using Place = Position<uint32>;

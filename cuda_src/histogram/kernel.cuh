@@ -15,6 +15,7 @@
 #define GPUALGO_HISTOGRAM_KERNEL_CUH
 
 #include "histogram/count.cuh"
+#include "histogram/result.cuh"
 #include "parts/ptx.cuh"
 
 namespace gpualgo {
@@ -58,16 +59,7 @@ __device__ inline void write_count(const HistogramCommon& common, int64 place, i
                                    uint64 count) {
   int64 offsets[2];
   common.kept.offsets(place, offsets);
-  unsigned char* address = common.output + offsets[1] + bin * common.bin_stride;
-  if (common.output_bytes == 8) {
-    *reinterpret_cast<uint64*>(address) = count;
-  } else if (common.output_bytes == 4) {
-    *reinterpret_cast<uint32*>(address) = uint32(count);
-  } else if (common.output_bytes == 2) {
-    *reinterpret_cast<uint16*>(address) = uint16(count);
-  } else {
-    *address = uint8(count);
-  }
+  store_count(common.output + offsets[1] + bin * common.bin_stride, common.output_bytes, count);
 }
 
 // What becomes of a block's count of a bin: it is a result, or added to the joint counter.
@@ -116,6 +108,18 @@ __device__ inline void put_counts(const HistogramCommon& common, const ByteBins&
       sum += table.kept_total(channel * values + (i ^ uint32(bins.flip)));
     }
     put_count(common, first_place + channel, bin, sum);
+  }
+}
+
+// Values that are bins.
+__device__ inline void put_counts(const HistogramCommon& common, const UnitBins& bins,
+                                  ReplicatedTable& table, int64 first_place, uint32 channels) {
+  constexpr uint32 values = 256;
+  for (uint32 slot = threadIdx.x; slot < channels * values; slot += blockDim.x) {
+    const uint32 bin = bins.bin_of(slot % values);
+    if (bin < uint32(common.num_bins)) {
+      put_count(common, first_place + slot / values, bin, table.total(slot));
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "parts/intrinsics.cuh"
 #include "parts/ptx.cuh"
+#include "parts/tile_io.cuh"
 #include "parts/warp.cuh"
 
 namespace gpualgo {
@@ -112,6 +113,43 @@ struct ReplicatedTable {
   }
 
   __device__ void end_tile() const {}
+};
+
+// The same with a number of replicas that is known in advance, cleared by the kernel.
+template <int replicas>
+struct FixedTable {
+  using Base = uint32;
+  static constexpr bool suffers_from_skew = false;
+  static constexpr int max_tile = 0;  // any
+
+  unsigned char* counters;
+
+  __device__ explicit FixedTable(uint32* words)
+      : counters(reinterpret_cast<unsigned char*>(words)) {}
+
+  __device__ Base base(uint32 first) const {
+    return (first * replicas + threadIdx.x % replicas) * 4;
+  }
+
+  __device__ void add(Base base, uint32 bin, uint32 count) {
+    ptx::atom_add_relaxed_cta(reinterpret_cast<uint32*>(counters + (base + bin * (replicas * 4))),
+                              count);
+  }
+
+  __device__ uint32 total(uint32 slot) const {
+    constexpr int width = replicas < 4 ? replicas : 4, packs = replicas / width;
+    const unsigned char* row = counters + slot * (replicas * 4);
+    uint32 sum = 0;
+#pragma unroll
+    for (int i = 0; i < packs; ++i) {
+      // Neighbouring threads start at different packs, in different banks.
+      const uint32 pack = (i + threadIdx.x * packs / 8) % packs;
+      const auto held = load_pack<uint32, width>(row + pack * (width * 4));
+#pragma unroll
+      for (int k = 0; k < width; ++k) sum += held.items[k];
+    }
+    return sum;
+  }
 };
 
 // 16-bit counters in shared memory, two to a word. The thread whose addition takes a counter to

@@ -99,6 +99,22 @@ __device__ inline void st_relaxed_gpu(uint64* address, uint64 value) {
                : "memory");
 }
 
+__device__ inline uint32 ld_relaxed_gpu(const uint32* address) {
+  uint32 value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(__cvta_generic_to_global(address))
+               : "memory");
+  return value;
+}
+
+__device__ inline void st_relaxed_gpu(uint32* address, uint32 value) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;"
+               :
+               : "l"(__cvta_generic_to_global(address)), "r"(value)
+               : "memory");
+}
+
 // Adds to a counter in global memory and returns what it was. Cheaper than fences around a relaxed
 // addition.
 template <int value>
@@ -171,6 +187,27 @@ __device__ inline void griddepcontrol_wait() {
 // Lets the next kernel's blocks come as soon as all of this one's have begun.
 __device__ inline void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}
+
+// --- clusters of blocks (sm_90 and later) ----------------------------------------------------
+
+// A barrier of all threads of the cluster, in two steps: to arrive releases, to wait acquires.
+__device__ inline void barrier_cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.aligned;" : : : "memory");
+}
+__device__ inline void barrier_cluster_wait() {
+  asm volatile("barrier.cluster.wait.aligned;" : : : "memory");
+}
+
+// Adds to the word that the cluster's block `rank` has at an address of this block's shared memory.
+__device__ inline void red_add_relaxed_cluster(uint32* shared, uint32 rank, uint32 value) {
+  asm volatile(
+      "{\n .reg .b32 remote;\n"
+      " mapa.shared::cluster.u32 remote, %0, %1;\n"
+      " red.relaxed.cluster.shared::cluster.add.u32 [remote], %2;\n}"
+      :
+      : "r"(cvta_to_shared(shared)), "r"(rank), "r"(value)
+      : "memory");
 }
 
 // --- copies to shared memory by each thread (sm_80 and later) --------------------------------

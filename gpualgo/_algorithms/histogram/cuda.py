@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import policy
+from gpualgo._algorithms.histogram import policy, small_policy
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins, device_bins
 from gpualgo._arrays.view import NumPy, View
 from gpualgo._base.extents import Dims, merge
@@ -53,6 +53,10 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
     start, samples, kept = _canonical(problem, view, target.strides)
     machine = machine_of(device)
     bins = device_bins(problem.bins, machine.capability)
+    if not kept and _flat_channels(samples, kept, view.dtype.itemsize):
+        small = small_policy.cut(machine, bins, problem.num_samples, view.dtype.itemsize)
+        if small is not None:
+            return _small(problem, view, target, start, bins, small)
     cut, spec, fixed = _cut(machine, bins, view.dtype, samples, kept)
     joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target)
     kernel = build.kernel(spec, device)
@@ -70,6 +74,31 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
         takes={"common": common}, shared_bytes=cut.shared_bytes(bins),
     )  # fmt: skip
     return Plan(device, [*joint.clears, launch], joint.pieces, table)
+
+
+def _small(
+    problem: Histogram, view: View, target: View, start: int, bins: DeviceBins,
+    cut: small_policy.SmallCut,
+) -> Plan:  # fmt: skip
+    """Return the plan of few samples without gaps."""
+    device = view.device
+    spec = small_policy.spec(view.dtype, bins, cut)
+    kernel = build.kernel(spec, device)
+    table = Table(bins.table, device) if bins.table else None
+    packed = spec.parameters.pack(
+        bin_stride=target.strides[-1], num_items=problem.num_samples, num_slots=cut.num_slots,
+        num_bins=problem.num_bins, output_bytes=problem.dtype.itemsize,
+        bins=bins.values(0 if table is None else table.address),
+    )  # fmt: skip
+    pieces, words = (), NONE
+    if cut.joint_bytes:
+        pieces, words = (Piece(cut.joint_bytes, TICKETS, is_zeroed=True),), _AT.piece(0)
+    launch = Launch(
+        kernel, cut.num_blocks, cut.policy.block_threads, packed, device,
+        takes={"input": (_AT.source(0), start), "output": _AT.target(0), "words": words},
+        shared_bytes=cut.shared_bytes(bins), cluster=cut.policy.cluster,
+    )  # fmt: skip
+    return Plan(device, [launch], pieces, table)
 
 
 def _cut(

@@ -39,6 +39,7 @@ class DeviceBins:
     shared_bytes: int = 0  # that a block takes for the bins
     table_bins: int = 0  # counters of a histogram in a block's table
     is_search: bool = False
+    num_sums: int = 0  # bins that several counters of a table may go to
 
 
 def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
@@ -58,8 +59,17 @@ def number_bins(bins: Bins, capability: tuple[int, int], most_shared: int) -> De
 def _byte_bins(bins: Bins) -> DeviceBins:
     flip = 0x80 if bins.sample_dtype.kind == "i" else 0
     by_value = bins.of_patterns()[np.arange(256) ^ flip].astype("<i4")
+    first, num_bins = int(np.argmax(by_value == 0)), bins.num_bins
+    expected = np.arange(-first, 256 - first)
+    expected[(expected < 0) | (expected >= num_bins)] = -1
+    if num_bins <= 256 - first and np.array_equal(by_value, expected):
+        fields = {"first": first, "flip": flip}
+        return DeviceBins("gpualgo::UnitBins", parameters.UNIT_BINS, lambda _: fields, table_bins=256)
     values = {"bins": by_value.tolist(), "flip": flip}
-    return DeviceBins("gpualgo::ByteBins", parameters.BYTE_BINS, lambda _: values, table_bins=256)
+    return DeviceBins(
+        "gpualgo::ByteBins", parameters.BYTE_BINS, lambda _: values, table_bins=256,
+        num_sums=num_bins,
+    )  # fmt: skip
 
 
 # --- even bins ----------------------------------------------------------------------------

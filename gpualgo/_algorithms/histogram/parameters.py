@@ -18,6 +18,7 @@ _COMMON = Parameters(
     blocks_per_row=DIVISOR, kept=layout(2),
 )  # fmt: skip
 BYTE_BINS = Parameters("ByteBins", bins=I32[256], flip=U64)
+UNIT_BINS = Parameters("UnitBins", first=U32, flip=U32)
 
 
 @cache
@@ -55,4 +56,14 @@ def strided(bins: Parameters) -> Parameters:
     return Parameters(
         "StridedHistogram",
         common=_COMMON, num_items=I64, num_places=I64, channels=I64, samples=layout(1), bins=bins,
+    )  # fmt: skip
+
+
+@cache
+def small(bins: Parameters) -> Parameters:
+    """Return SmallHistogram<Bins>."""
+    return Parameters(
+        "SmallHistogram",
+        input=POINTER, output=POINTER, words=POINTER, bin_stride=I64, num_items=U32, num_slots=U32,
+        num_bins=U32, output_bytes=U32, bins=bins,
     )  # fmt: skip

@@ -100,7 +100,7 @@ class Cut:
 
 def is_bytes(bins: DeviceBins) -> bool:
     """Return whether the kernel counts the values of 8-bit samples."""
-    return bins.cpp == "gpualgo::ByteBins"
+    return bins.cpp in ("gpualgo::ByteBins", "gpualgo::UnitBins")
 
 
 def _table(num_slots: int, num_samples: int, room: int) -> str:
@@ -167,7 +167,8 @@ def channels_of_block(machine: Machine, bins: DeviceBins, num_places: int) -> in
     return max(1, min(num_places, most, STRIDED.block_threads))
 
 
-def _sample(dtype: np.dtype[Any], bins: DeviceBins) -> str:
+def sample(dtype: np.dtype[Any], bins: DeviceBins) -> str:
+    """Return the C++ type that a kernel loads."""
     return "gpualgo::uint8" if is_bytes(bins) else dtypes.cpp_name(dtype)
 
 
@@ -176,7 +177,7 @@ def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: C
     return Spec(
         "histogram/kernel.cuh",
         f"gpualgo::histogram_flat_kernel<{found.policy.cpp(machine.capability)}, "
-        f"{_sample(dtype, bins)}, {bins.cpp}, {found.table}, {found.channels}>",
+        f"{sample(dtype, bins)}, {bins.cpp}, {found.table}, {found.channels}>",
         parameters.flat(bins.fields),
     )
 
@@ -186,6 +187,6 @@ def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found
     return Spec(
         "histogram/kernel.cuh",
         f"gpualgo::histogram_strided_kernel<{found.policy.cpp(machine.capability)}, "
-        f"{_sample(dtype, bins)}, {bins.cpp}, {found.table}>",
+        f"{sample(dtype, bins)}, {bins.cpp}, {found.table}>",
         parameters.strided(bins.fields),
     )

@@ -71,6 +71,12 @@ STEP uint64 ld_relaxed_gpu(const uint64* address) {
 STEP void st_relaxed_gpu(uint64* address, uint64 value) {
   detail::store(address, value, emu_device_scope);
 }
+STEP uint32 ld_relaxed_gpu(const uint32* address) {
+  return detail::load(address, emu_device_scope);
+}
+STEP void st_relaxed_gpu(uint32* address, uint32 value) {
+  detail::store(address, value, emu_device_scope);
+}
 template <int value>
 STEP uint32 atom_add_acq_rel_gpu(uint32* address) {
   return detail::change(address, uint32(value), emu_add, emu_acq_rel, emu_device_scope);
@@ -120,6 +126,9 @@ STEP void bar_sync(int barrier, int threads) {
 }
 STEP void nanosleep(uint32) { emu_sleep(); }
 // Launches follow each other here.
+STEP void barrier_cluster_arrive() { __builtin_trap(); }
+STEP void barrier_cluster_wait() { __builtin_trap(); }
+STEP void red_add_relaxed_cluster(uint32*, uint32, uint32) { __builtin_trap(); }
 STEP void griddepcontrol_wait() {}
 STEP void griddepcontrol_launch_dependents() {}
 

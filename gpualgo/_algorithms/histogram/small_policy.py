@@ -1,0 +1,96 @@
+"""Histograms of few samples: one wave of blocks (histogram/small.cuh)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.histogram import parameters, policy
+from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
+from gpualgo._cuda.build import Spec
+
+MOST_BYTES = 8 << 20  # of all samples
+MOST_SLOTS = 1 << 10  # each block adds to each of them
+COUNT_BITS = 24  # small_count_bits
+MOST_ARRIVALS = (1 << (32 - COUNT_BITS)) - 1  # of a joint word
+MOST_WORDS = 1 << 12  # of a block's table
+
+
+@dataclass(frozen=True)
+class Small:
+    """Template arguments of the kernel (SmallPolicy)."""
+
+    block_threads: int
+    loads: int  # vectors that a thread has under way
+    replicas: int  # of a block's table
+    copies: int  # of the joint words
+    cluster: int = 1  # blocks that join in shared memory first
+
+    def cpp(self) -> str:
+        """Return the C++ type."""
+        arguments = (self.block_threads, self.loads, self.replicas, self.copies, self.cluster)
+        return f"gpualgo::SmallPolicy<{', '.join(map(str, arguments))}>"
+
+
+# By the bytes of all samples, up to.
+SMALL = {
+    256 << 10: Small(128, 1, 8, 1),
+    1 << 20: Small(512, 1, 8, 2),
+    MOST_BYTES: Small(1024, 2, 8, 2),
+}
+
+
+@dataclass(frozen=True)
+class SmallCut:
+    """How many blocks there are, and what each takes."""
+
+    policy: Small
+    num_blocks: int
+    num_slots: int
+    words: int  # of shared memory
+
+    def shared_bytes(self, bins: DeviceBins) -> int:
+        """Return the dynamic shared memory of a block."""
+        return 4 * self.words + bins.shared_bytes
+
+    @property
+    def joint_bytes(self) -> int:
+        """Return the bytes of the joint words."""
+        is_alone = self.num_blocks <= self.policy.cluster
+        return 0 if is_alone else 4 * self.policy.copies * self.num_slots
+
+
+def cut(
+    machine: policy.Machine, bins: DeviceBins, num_items: int, itemsize: int
+) -> SmallCut | None:
+    """Return the cut of one row without gaps; None if it is not small."""
+    num_bytes, num_slots = num_items * itemsize, bins.table_bins
+    if num_bytes > MOST_BYTES or num_items >= 1 << COUNT_BITS:
+        return None
+    if max(num_slots, bins.num_sums) > MOST_SLOTS:
+        return None
+    if num_items < policy.BLOCK_SAMPLES_PER_SLOT * num_slots and not policy.is_bytes(bins):
+        return None
+    found = next(each for most, each in SMALL.items() if num_bytes <= most)
+    while found.replicas * num_slots > MOST_WORDS:
+        found = replace(found, replicas=found.replicas // 2)
+    tile = found.block_threads * found.loads * policy.VECTOR_BYTES // itemsize
+    blocks = min(-(-num_items // tile), machine.num_sms)
+    blocks = min(blocks, max(1, num_items // (policy.BLOCK_SAMPLES_PER_SLOT * num_slots)))
+    blocks = -(-blocks // found.cluster) * found.cluster
+    blocks = min(blocks, MOST_ARRIVALS * found.copies)
+    table = -(-num_slots * found.replicas // 4) * 4
+    sums = num_slots if found.cluster > 1 else bins.num_sums
+    return SmallCut(found, blocks, num_slots, table + -(-sums // 4) * 4)
+
+
+def spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallCut) -> Spec:
+    """Return the kernel."""
+    return Spec(
+        "histogram/small.cuh",
+        f"gpualgo::histogram_small_kernel<{found.policy.cpp()}, {policy.sample(dtype, bins)}, "
+        f"{bins.cpp}>",
+        parameters.small(bins.fields),
+    )
