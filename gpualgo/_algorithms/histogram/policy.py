@@ -120,6 +120,11 @@ def _small(num_bytes: int) -> Policy:
 def _words(table: str, num_slots: int, replicas: int) -> int:
     """Return the words of a table, a multiple of 4."""
     words = {GLOBAL: 0, PACKED: (num_slots + 1) // 2, REPLICATED: num_slots * replicas}[table]
+    return whole_words(words)
+
+
+def whole_words(words: int) -> int:
+    """Return the words of shared memory that so many take, a multiple of 4."""
     return -(-words // 4) * 4
 
 

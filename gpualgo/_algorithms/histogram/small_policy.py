@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from gpualgo._cuda.build import Spec
 
 MOST_BYTES = 8 << 20  # of all samples
 MOST_SLOTS = 1 << 10  # each block adds to each of them
+MOST_REPLICAS = 32
 COUNT_BITS = 24  # small_count_bits
 MOST_ARRIVALS = (1 << (32 - COUNT_BITS)) - 1  # of a joint word
-MOST_WORDS = 1 << 12  # of a block's table
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,23 @@ class Small:
         return f"gpualgo::SmallPolicy<{', '.join(map(str, arguments))}>"
 
 
-# By the bytes of all samples, up to.
+@dataclass(frozen=True)
+class Shape:
+    """What the template arguments are made of."""
+
+    block_threads: int
+    loads: int
+    words: int  # of a block's table, with all replicas, where they can be so many
+    copies: int
+
+
+# By the bytes of all samples, up to; the first is one block, which joins with nobody.
 SMALL = {
-    256 << 10: Small(128, 1, 8, 1),
-    1 << 20: Small(512, 1, 8, 2),
-    MOST_BYTES: Small(1024, 2, 8, 2),
+    8 << 10: Shape(512, 1, 1 << 11, 1),
+    256 << 10: Shape(128, 1, 1 << 11, 1),
+    1 << 20: Shape(512, 1, 1 << 11, 2),
+    4 << 20: Shape(1024, 2, 1 << 11, 2),
+    MOST_BYTES: Shape(1024, 4, 1 << 11, 2),
 }
 
 
@@ -71,19 +83,14 @@ def cut(
         return None
     if max(num_slots, bins.num_sums) > MOST_SLOTS:
         return None
-    if num_items < policy.BLOCK_SAMPLES_PER_SLOT * num_slots and not policy.is_bytes(bins):
-        return None
-    found = next(each for most, each in SMALL.items() if num_bytes <= most)
-    while found.replicas * num_slots > MOST_WORDS:
-        found = replace(found, replicas=found.replicas // 2)
-    tile = found.block_threads * found.loads * policy.VECTOR_BYTES // itemsize
-    blocks = min(-(-num_items // tile), machine.num_sms)
+    shape = next(each for most, each in SMALL.items() if num_bytes <= most)
+    tile = shape.block_threads * shape.loads * policy.VECTOR_BYTES // itemsize
+    blocks = min(-(-num_items // tile), machine.num_sms, MOST_ARRIVALS * shape.copies)
     blocks = min(blocks, max(1, num_items // (policy.BLOCK_SAMPLES_PER_SLOT * num_slots)))
-    blocks = -(-blocks // found.cluster) * found.cluster
-    blocks = min(blocks, MOST_ARRIVALS * found.copies)
-    table = -(-num_slots * found.replicas // 4) * 4
-    sums = num_slots if found.cluster > 1 else bins.num_sums
-    return SmallCut(found, blocks, num_slots, table + -(-sums // 4) * 4)
+    replicas = 1 << min(MOST_REPLICAS, max(1, shape.words // num_slots)).bit_length() - 1
+    table = policy.whole_words(num_slots * replicas) + policy.whole_words(bins.num_sums)
+    found = Small(shape.block_threads, shape.loads, replicas, shape.copies)
+    return SmallCut(found, blocks, num_slots, table)
 
 
 def spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallCut) -> Spec:
