@@ -1,13 +1,14 @@
-// Histogram of few samples: one row without gaps, counted in one wave of blocks.
+// Histogram of few samples: one row without gaps, counted by one wave of blocks.
 //
-// Algorithm  Latency is all: samples are asked for first; then the table is cleared and bins are
-//            opened. A block adds each of its counts, zeros too, to a joint word that also counts
-//            the blocks that have been there. The last block adds nothing: it waits for each word
-//            until all others have been there, writes the result and empties the words. So no
-//            block makes two trips to L2, and nothing orders memory but the words themselves.
+// Algorithm  Latency is all. A thread asks for its samples first; meanwhile the table is cleared
+// and
+//            bins are opened. A block adds each of its counts, zeros too, to a joint word, which
+//            also counts the blocks that have been there. The last block adds nothing: it waits
+//            for each word until all others have been there, and empties it. So no block makes two
+//            trips to L2, and nothing orders memory but the words themselves.
 //            The last block is the last to begin: all that it waits for run or have run.
-// Bytes      sizeof(T) per sample. Launches: one. Temporary storage: 4 bytes for each slot, for
-//            each copy of the joint words.
+// Bytes      sizeof(T) per sample. Launches: one. Temporary storage: 4 bytes for each counter of a
+//            block, for each copy of the joint words.
 // Bits       Integer additions commute: the same counts on every run and every GPU.
 #ifndef GPUALGO_HISTOGRAM_SMALL_CUH
 #define GPUALGO_HISTOGRAM_SMALL_CUH
@@ -18,25 +19,24 @@
 
 namespace gpualgo {
 
-// A joint word: so many bits of the count, above them how many blocks have been there.
-constexpr int small_count_bits = 24;
-
-template <int block_threads_, int loads_, int replicas_, int copies_, int cluster_>
+template <int block_threads_, int loads_, int replicas_, int copies_>
 struct SmallPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int loads = loads_;        // vectors that a thread has under way
-  static constexpr int replicas = replicas_;  // of the block's table
+  static constexpr int replicas = replicas_;  // of each counter of a block
   static constexpr int copies = copies_;      // of the joint words; blocks take them in turn
-  static constexpr int cluster = cluster_;    // blocks that join in shared memory first
+  // Slots that a thread joins at once.
+  static constexpr int batch = block_threads < 256 ? 256 / block_threads : 1;
 };
 
 template <class Bins>
 struct SmallHistogram {
   const unsigned char* input;
   unsigned char* output;
-  uint32* words;  // joint ones; all zero before and after; null: one block, or one cluster
+  uint32* words;  // joint ones; all zero before and after; none for one block
   int64 bin_stride;
-  uint32 num_items, num_slots, num_bins, output_bytes;
+  uint32 num_items, num_slots, num_bins;
+  uint32 output_bytes;  // of a count of the result: 1, 2, 4 or 8
   Bins bins;
 };
 
@@ -44,172 +44,198 @@ struct SmallShared {
   alignas(16) uint32 words[4];  // the table's, sums, then what the bins put there; more than 4
 };
 
-// Adds the words of some slots, distance apart, to their counts, and empties them. `others`: how many
-// blocks or clusters have been there or will be. All loads are under way before one is looked at.
-template <int copies, int batch>
-__device__ inline void take_words(uint32* words, uint32 num_slots, uint32 slot, uint32 distance,
-                                  uint32 last, uint32 others, uint32 (&counts)[batch]) {
-  uint32 found[batch][copies];
-  bool is_whole;
-  do {
-    is_whole = true;
-#pragma unroll
-    for (int k = 0; k < batch; ++k) {
-#pragma unroll
-      for (int i = 0; i < copies; ++i) {
-        if (slot + k * distance < last) {
-          found[k][i] = ptx::ld_relaxed_gpu(words + i * num_slots + slot + k * distance);
-        }
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < batch; ++k) {
-#pragma unroll
-      for (int i = 0; i < copies; ++i) {
-        if (slot + k * distance < last) {
-          const uint32 expected = (others + copies - 1 - i) / copies;
-          is_whole = is_whole && found[k][i] >> small_count_bits == expected;
-        }
-      }
-    }
-  } while (!is_whole);
-#pragma unroll
-  for (int k = 0; k < batch; ++k) {
-#pragma unroll
-    for (int i = 0; i < copies; ++i) {
-      if (slot + k * distance < last) {
-        counts[k] += found[k][i] & ((1u << small_count_bits) - 1);
-        ptx::st_relaxed_gpu(words + i * num_slots + slot + k * distance, 0u);
-      }
-    }
-  }
+template <class Bins>
+__device__ inline void put_small_count(const SmallHistogram<Bins>& params, uint32 bin,
+                                       uint32 count) {
+  store_count(params.output + bin * params.bin_stride, params.output_bytes, count);
 }
 
-// What a block does with the count of a slot: it is a bin's, a value's that is a bin, or a value's
-// that has a share in one, added to `sums`.
-template <class Bins>
-__device__ inline void put_small(const SmallHistogram<Bins>& params, uint32 slot, uint32 count,
-                                 uint32* sums) {
-  uint32 bin = slot;
-  if constexpr (Bins::counts_values) {
-    bin = params.bins.bin_of(slot);
-    if (bin >= params.num_bins) return;
+// A joint word: so many bits of the count, above them how many blocks have been there.
+constexpr int joint_count_bits = 24;
+constexpr uint32 joint_arrival = 1u << joint_count_bits;
+
+// The vectors of a row, and the samples before and after them.
+template <class T>
+struct AlignedRow {
+  static constexpr uint32 items = vector_bytes / sizeof(T);
+  const unsigned char* row;
+  uint32 head, num_vectors, num_edges;
+
+  __device__ AlignedRow(const unsigned char* row_, uint32 num_items) : row(row_) {
+    const uint32 gap = uint32(-reinterpret_cast<uint64>(row) % vector_bytes) / uint32(sizeof(T));
+    head = gap < num_items ? gap : num_items;
+    num_vectors = (num_items - head) / items;
+    num_edges = num_items - num_vectors * items;
+  }
+
+  __device__ Group<1> vector(uint32 i) const {
+    return load_pack<uint32, 4>(row + head * uint32(sizeof(T)) + int64(i) * vector_bytes);
+  }
+  __device__ T edge(uint32 i) const {
+    const uint32 index = i < head ? i : num_vectors * items + i;
+    return load_item<T>(row + int64(index) * int(sizeof(T)));
+  }
+};
+
+// The joint words of slots `first`, first + distance and so on.
+template <class Policy>
+struct JointWords {
+  static constexpr int copies = Policy::copies, batch = Policy::batch;
+  uint32* words;
+  uint32 num_slots, first;
+
+  __device__ uint32 slot(int k) const { return first + uint32(k * Policy::block_threads); }
+  __device__ uint32* word(int k, uint32 copy) const { return words + copy * num_slots + slot(k); }
+
+  __device__ void add(const uint32 (&counts)[batch]) const {
+#pragma unroll
+    for (int k = 0; k < batch; ++k) {
+      if (slot(k) >= num_slots) break;
+      ptx::atom_add_relaxed_gpu(word(k, blockIdx.x % copies), counts[k] + joint_arrival);
+    }
+  }
+
+  // Adds what the other blocks have counted, as soon as they all have, and empties the words.
+  __device__ void take(uint32 (&counts)[batch]) const {
+    const uint32 others = gridDim.x - 1;
+    uint32 found[batch][copies];
+    bool is_whole;
+    do {
+#pragma unroll
+      for (int k = 0; k < batch; ++k) {
+#pragma unroll
+        for (int i = 0; i < copies; ++i) {
+          found[k][i] = slot(k) < num_slots ? ptx::ld_relaxed_gpu(word(k, i)) : 0;
+        }
+      }
+      is_whole = true;
+#pragma unroll
+      for (int k = 0; k < batch; ++k) {
+#pragma unroll
+        for (int i = 0; i < copies; ++i) {
+          const uint32 awaited = (others + (copies - 1 - i)) / copies;
+          is_whole = is_whole && (found[k][i] / joint_arrival == awaited || slot(k) >= num_slots);
+        }
+      }
+    } while (!is_whole);
+#pragma unroll
+    for (int k = 0; k < batch; ++k) {
+      if (slot(k) >= num_slots) break;
+#pragma unroll
+      for (int i = 0; i < copies; ++i) {
+        counts[k] += found[k][i] % joint_arrival;
+        ptx::st_relaxed_gpu(word(k, i), 0u);
+      }
+    }
+  }
+};
+
+// Where a block keeps its counts, in words of shared memory, a multiple of 4 each.
+template <class Policy, class Bins>
+struct SmallWords {
+  static constexpr uint32 num_values = 256;  // of 8-bit samples
+  uint32 table, sums, all;
+
+  __device__ explicit SmallWords(const SmallHistogram<Bins>& params) {
+    table = (params.num_slots * Policy::replicas + 3) / 4 * 4;
+    sums = table + (Bins::shares_bins ? num_values : 0);  // before them the bin of each value
+    all = sums + (Bins::shares_bins ? (params.num_bins + 3) / 4 * 4 : 0);
+  }
+};
+
+// Joins the counts of a slot, which is a bin or a value. Several values may have one bin: their
+// counts go to `sums` first.
+template <class Policy, class Bins, class Table>
+__device__ inline void join_small_counts(const SmallHistogram<Bins>& params, const Table& table,
+                                         const uint32* bin_of_value, uint32* sums) {
+  constexpr int threads = Policy::block_threads, batch = Policy::batch;
+  const uint32 num_slots = params.num_slots;
+  const bool is_last = blockIdx.x == gridDim.x - 1;
+#pragma unroll 1
+  for (uint32 first = threadIdx.x; first < num_slots; first += threads * batch) {
+    const JointWords<Policy> joint{params.words, num_slots, first};
+    uint32 counts[batch];
+#pragma unroll
+    for (int k = 0; k < batch; ++k) {
+      counts[k] = joint.slot(k) < num_slots ? table.total(joint.slot(k)) : 0;
+    }
+    if (!is_last) {
+      joint.add(counts);
+      continue;
+    }
+    if (gridDim.x > 1) joint.take(counts);
+#pragma unroll
+    for (int k = 0; k < batch; ++k) {
+      const uint32 slot = joint.slot(k);
+      if (slot >= num_slots) break;
+      if constexpr (Bins::shares_bins) {
+        const uint32 bin = bin_of_value[slot];
+        if (bin < params.num_bins) ptx::atom_add_relaxed_cta(sums + bin, counts[k]);
+      } else if constexpr (Bins::counts_values) {
+        const uint32 bin = params.bins.bin_of(slot);
+        if (bin < params.num_bins) put_small_count(params, bin, counts[k]);
+      } else {
+        put_small_count(params, slot, counts[k]);
+      }
+    }
   }
   if constexpr (Bins::shares_bins) {
-    if (count != 0) ptx::atom_add_relaxed_cta(sums + bin, count);
-  } else {
-    store_count(params.output + bin * params.bin_stride, params.output_bytes, count);
+    if (!is_last) return;
+    ptx::syncthreads();
+    for (uint32 bin = threadIdx.x; bin < params.num_bins; bin += threads) {
+      put_small_count(params, bin, sums[bin]);
+    }
   }
 }
 
 template <class Policy, class T, class Bins>
 __global__ void __launch_bounds__(Policy::block_threads)
     histogram_small_kernel(const __grid_constant__ SmallHistogram<Bins> params) {
-  constexpr int threads = Policy::block_threads, loads = Policy::loads, cluster = Policy::cluster;
-  constexpr int items = vector_bytes / int(sizeof(T));
+  constexpr int threads = Policy::block_threads, loads = Policy::loads;
   auto& shared = ptx::dynamic_shared_memory<SmallShared>();
-  const unsigned char* row = ptx::assume_global(params.input);
-  const uint32 num_items = params.num_items;
-  const uint32 gap = uint32(-reinterpret_cast<uint64>(row) % vector_bytes) / uint32(sizeof(T));
-  const uint32 head = gap < num_items ? gap : num_items;  // before the first aligned vector
-  const uint32 num_vectors = (num_items - head) / items;
-  const unsigned char* body = row + head * uint32(sizeof(T));
-
+  const AlignedRow<T> row(ptx::assume_global(params.input), params.num_items);
   uint32 at = blockIdx.x * uint32(threads * loads) + threadIdx.x;
   Group<1> held[loads];
   const auto load = [&]() {
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
-      if (at + i * threads < num_vectors) {
-        held[i] = load_pack<uint32, 4>(body + int64(at + i * threads) * vector_bytes);
-      }
+      if (at + i * threads < row.num_vectors) held[i] = row.vector(at + i * threads);
     }
   };
   load();
 
   FixedTable<Policy::replicas> table(shared.words);
-  const uint32 num_slots = params.num_slots;
-  uint32* sums = shared.words + (num_slots * Policy::replicas + 3) / 4 * 4;
-  const uint32 num_sums = cluster > 1 ? num_slots : Bins::shares_bins ? params.num_bins : 0;
-  const uint32 clear = (num_slots * Policy::replicas + 3) / 4 * 4 + (num_sums + 3) / 4 * 4;
+  const SmallWords<Policy, Bins> words(params);
 #pragma unroll 1
-  for (uint32 i = threadIdx.x * 4; i < clear; i += threads * 4) {
+  for (uint32 i = threadIdx.x * 4; i < words.all; i += threads * 4) {
     *reinterpret_cast<uint4*>(shared.words + i) = make_uint4(0, 0, 0, 0);
   }
-  const auto& bins = params.bins.open(shared.words + clear);
+  const auto& bins = params.bins.open(shared.words + words.all);
   ptx::syncthreads();
-  if constexpr (cluster > 1) ptx::barrier_cluster_arrive();
+  if constexpr (Bins::shares_bins) {
+    if (blockIdx.x == gridDim.x - 1) {
+      for (uint32 i = threadIdx.x; i < words.num_values; i += threads) {
+        shared.words[words.table + i] = bins.bin_of(i);
+      }
+    }
+  }
 
   const typename FixedTable<Policy::replicas>::Base bases[1] = {table.base(0)};
 #pragma unroll 1
   while (true) {
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
-      if (at + i * threads < num_vectors) count_group<T, 1>(bins, table, held[i], bases);
+      if (at + i * threads < row.num_vectors) count_group<T, 1>(bins, table, held[i], bases);
     }
     at += gridDim.x * uint32(threads * loads);
-    if (at >= num_vectors) break;
+    if (at >= row.num_vectors) break;
     load();
   }
-  if (blockIdx.x == 0) {
-    const uint32 num_edges = num_items - num_vectors * items;  // fewer than two vectors hold
-    if (threadIdx.x < num_edges) {
-      const uint32 index = threadIdx.x + (threadIdx.x < head ? 0 : num_vectors * items);
-      count_one(bins, table, load_item<T>(row + int64(index) * int(sizeof(T))), bases[0]);
-    }
+  if (blockIdx.x == 0 && threadIdx.x < row.num_edges) {  // fewer than two vectors hold
+    count_one(bins, table, row.edge(threadIdx.x), bases[0]);
   }
   ptx::syncthreads();
-
-  const uint32 others = gridDim.x / cluster - 1, mine = blockIdx.x / cluster;
-  uint32 first = 0, last = num_slots;
-  if constexpr (cluster > 1) {
-    // Each block of the cluster owns as many slots.
-    const uint32 owned = (num_slots + cluster - 1) / cluster;
-    ptx::barrier_cluster_wait();
-    for (uint32 slot = threadIdx.x; slot < num_slots; slot += threads) {
-      const uint32 count = table.total(slot);
-      if (count != 0) ptx::red_add_relaxed_cluster(sums + slot, slot / owned, count);
-    }
-    ptx::barrier_cluster_arrive();
-    ptx::barrier_cluster_wait();
-    first = blockIdx.x % cluster * owned;
-    last = first + owned < num_slots ? first + owned : num_slots;
-  }
-  constexpr int batch = threads < 256 ? 256 / threads : 1;
-#pragma unroll 1
-  for (uint32 slot = first + threadIdx.x; slot < last; slot += threads * batch) {
-    uint32 counts[batch];
-#pragma unroll
-    for (int k = 0; k < batch; ++k) {
-      const uint32 each = slot + k * threads;
-      if (each < last) counts[k] = cluster > 1 ? sums[each] : table.total(each);
-    }
-    if (mine != others) {
-      uint32* words = params.words + mine % Policy::copies * num_slots;
-#pragma unroll
-      for (int k = 0; k < batch; ++k) {
-        const uint32 each = slot + k * threads;
-        if (each < last) {
-          ptx::atom_add_relaxed_gpu(words + each, counts[k] + (1u << small_count_bits));
-        }
-      }
-      continue;
-    }
-    if (others > 0) {
-      take_words<Policy::copies>(params.words, num_slots, slot, threads, last, others, counts);
-    }
-#pragma unroll
-    for (int k = 0; k < batch; ++k) {
-      if (slot + k * threads < last) put_small(params, slot + k * threads, counts[k], sums);
-    }
-  }
-  if constexpr (Bins::shares_bins) {
-    if (mine != others) return;
-    ptx::syncthreads();
-    for (uint32 bin = threadIdx.x; bin < params.num_bins; bin += threads) {
-      store_count(params.output + bin * params.bin_stride, params.output_bytes, sums[bin]);
-    }
-  }
+  join_small_counts<Policy>(params, table, shared.words + words.table, shared.words + words.sums);
 }
 
 }  // namespace gpualgo

@@ -189,27 +189,6 @@ __device__ inline void griddepcontrol_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }
 
-// --- clusters of blocks (sm_90 and later) ----------------------------------------------------
-
-// A barrier of all threads of the cluster, in two steps: to arrive releases, to wait acquires.
-__device__ inline void barrier_cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.aligned;" : : : "memory");
-}
-__device__ inline void barrier_cluster_wait() {
-  asm volatile("barrier.cluster.wait.aligned;" : : : "memory");
-}
-
-// Adds to the word that the cluster's block `rank` has at an address of this block's shared memory.
-__device__ inline void red_add_relaxed_cluster(uint32* shared, uint32 rank, uint32 value) {
-  asm volatile(
-      "{\n .reg .b32 remote;\n"
-      " mapa.shared::cluster.u32 remote, %0, %1;\n"
-      " red.relaxed.cluster.shared::cluster.add.u32 [remote], %2;\n}"
-      :
-      : "r"(cvta_to_shared(shared)), "r"(rank), "r"(value)
-      : "memory");
-}
-
 // --- copies to shared memory by each thread (sm_80 and later) --------------------------------
 
 // 16 bytes, past L1; `bytes` 4, 8 or 16. Addresses are multiples of the size.

@@ -38,24 +38,18 @@ class Launch:
     Parameter blocks are lent out and taken back (`free`), so that threads never share one.
     """
 
-    __slots__ = ("_cluster", "_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel",
+    __slots__ = ("_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel",
                  "offsets", "pack", "pick", "places", "shared_bytes", "submit",
                  "threads")  # fmt: skip
 
     def __init__(
         self, kernel: driver.Kernel, grid: int, threads: int, packed: Packed,
         device: int, takes: Mapping[str, Any], *, shared_bytes: int = 0, overlaps: bool = False,
-        cluster: int = 1,
     ) -> None:  # fmt: skip
-        """`overlaps`: start while the kernel queued before still runs; the kernel waits itself.
-
-        `cluster`: so many blocks reach each other's shared memory (sm_90 and later).
-        """
+        """`overlaps`: start while the kernel queued before still runs; the kernel waits itself."""
         self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
-        self.shared_bytes, self._overlaps, self._cluster = shared_bytes, overlaps, cluster
+        self.shared_bytes, self._overlaps = shared_bytes, overlaps
         kernel.allow_shared(shared_bytes, device)
-        if cluster > 8:
-            kernel.allow_cluster(device)
         self._head, self._tail = packed.parameters.head, packed.tail
         self.pack, self.handle = self._head.pack_into, kernel.handle
         if NUMBERS in packed.parameters.fields:
@@ -77,20 +71,11 @@ class Launch:
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid, 1, 1
         config.blockDimX, config.blockDimY, config.blockDimZ = self.threads, 1, 1
         config.sharedMemBytes = self.shared_bytes
-        attributes = []
         if self._overlaps:
             attribute, kinds = api.CUlaunchAttribute(), api.CUlaunchAttributeID
             attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
             attribute.value.programmaticStreamSerializationAllowed = 1
-            attributes.append(attribute)
-        if self._cluster > 1:
-            attribute, kinds = api.CUlaunchAttribute(), api.CUlaunchAttributeID
-            attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            dims = attribute.value.clusterDim
-            dims.x, dims.y, dims.z = self._cluster, 1, 1
-            attributes.append(attribute)
-        if attributes:
-            config.attrs, config.numAttrs = attributes, len(attributes)
+            config.attrs, config.numAttrs = [attribute], 1
         return Block(self._head.size, self._tail, config)
 
     def fill(self, block: Block, addresses: tuple[Any, ...]) -> None:

@@ -169,13 +169,6 @@ class Kernel:
             check(status, f"giving {self.name} {num_bytes} bytes of shared memory")
             self._shared[device] = num_bytes
 
-    def allow_cluster(self, device: int) -> None:
-        """Let the kernel have clusters of more than 8 blocks, where the device can."""
-        kinds = api().CUfunction_attribute
-        attribute = kinds.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-        status = api().cuKernelSetAttribute(attribute, 1, self._kernel, device)
-        check(status, f"giving {self.name} larger clusters")
-
     def resources(self, device: int) -> Resources | None:
         """Return what the kernel takes on a device; None where the driver does not tell."""
         found = []

@@ -54,7 +54,9 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
     machine = machine_of(device)
     bins = device_bins(problem.bins, machine.capability)
     if not kept and _flat_channels(samples, kept, view.dtype.itemsize):
-        small = small_policy.cut(machine, bins, problem.num_samples, view.dtype.itemsize)
+        small = small_policy.cut(
+            machine, bins, problem.num_bins, problem.num_samples, view.dtype.itemsize
+        )
         if small is not None:
             return _small(problem, view, target, start, bins, small)
     cut, spec, fixed = _cut(machine, bins, view.dtype, samples, kept)
@@ -96,7 +98,7 @@ def _small(
     launch = Launch(
         kernel, cut.num_blocks, cut.policy.block_threads, packed, device,
         takes={"input": (_AT.source(0), start), "output": _AT.target(0), "words": words},
-        shared_bytes=cut.shared_bytes(bins), cluster=cut.policy.cluster,
+        shared_bytes=cut.shared_bytes(bins),
     )  # fmt: skip
     return Plan(device, [launch], pieces, table)
 

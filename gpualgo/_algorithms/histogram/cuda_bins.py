@@ -39,7 +39,7 @@ class DeviceBins:
     shared_bytes: int = 0  # that a block takes for the bins
     table_bins: int = 0  # counters of a histogram in a block's table
     is_search: bool = False
-    num_sums: int = 0  # bins that several counters of a table may go to
+    shares_bins: bool = False  # several counters of a table may go to one bin
 
 
 def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
@@ -68,7 +68,7 @@ def _byte_bins(bins: Bins) -> DeviceBins:
     values = {"bins": by_value.tolist(), "flip": flip}
     return DeviceBins(
         "gpualgo::ByteBins", parameters.BYTE_BINS, lambda _: values, table_bins=256,
-        num_sums=num_bins,
+        shares_bins=True,
     )  # fmt: skip
 
 

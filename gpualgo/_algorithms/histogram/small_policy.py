@@ -14,7 +14,7 @@ from gpualgo._cuda.build import Spec
 MOST_BYTES = 8 << 20  # of all samples
 MOST_SLOTS = 1 << 10  # each block adds to each of them
 MOST_REPLICAS = 32
-COUNT_BITS = 24  # small_count_bits
+COUNT_BITS = 24  # joint_count_bits
 MOST_ARRIVALS = (1 << (32 - COUNT_BITS)) - 1  # of a joint word
 
 
@@ -26,11 +26,10 @@ class Small:
     loads: int  # vectors that a thread has under way
     replicas: int  # of a block's table
     copies: int  # of the joint words
-    cluster: int = 1  # blocks that join in shared memory first
 
     def cpp(self) -> str:
         """Return the C++ type."""
-        arguments = (self.block_threads, self.loads, self.replicas, self.copies, self.cluster)
+        arguments = (self.block_threads, self.loads, self.replicas, self.copies)
         return f"gpualgo::SmallPolicy<{', '.join(map(str, arguments))}>"
 
 
@@ -70,27 +69,28 @@ class SmallCut:
     @property
     def joint_bytes(self) -> int:
         """Return the bytes of the joint words."""
-        is_alone = self.num_blocks <= self.policy.cluster
-        return 0 if is_alone else 4 * self.policy.copies * self.num_slots
+        return 4 * self.policy.copies * self.num_slots if self.num_blocks > 1 else 0
 
 
 def cut(
-    machine: policy.Machine, bins: DeviceBins, num_items: int, itemsize: int
+    machine: policy.Machine, bins: DeviceBins, num_bins: int, num_items: int, itemsize: int
 ) -> SmallCut | None:
     """Return the cut of one row without gaps; None if it is not small."""
     num_bytes, num_slots = num_items * itemsize, bins.table_bins
     if num_bytes > MOST_BYTES or num_items >= 1 << COUNT_BITS:
         return None
-    if max(num_slots, bins.num_sums) > MOST_SLOTS:
+    if max(num_slots, num_bins) > MOST_SLOTS:
         return None
     shape = next(each for most, each in SMALL.items() if num_bytes <= most)
     tile = shape.block_threads * shape.loads * policy.VECTOR_BYTES // itemsize
     blocks = min(-(-num_items // tile), machine.num_sms, MOST_ARRIVALS * shape.copies)
     blocks = min(blocks, max(1, num_items // (policy.BLOCK_SAMPLES_PER_SLOT * num_slots)))
     replicas = 1 << min(MOST_REPLICAS, max(1, shape.words // num_slots)).bit_length() - 1
-    table = policy.whole_words(num_slots * replicas) + policy.whole_words(bins.num_sums)
+    words = policy.whole_words(num_slots * replicas)
+    if bins.shares_bins:
+        words += num_slots + policy.whole_words(num_bins)
     found = Small(shape.block_threads, shape.loads, replicas, shape.copies)
-    return SmallCut(found, blocks, num_slots, table)
+    return SmallCut(found, blocks, num_slots, words)
 
 
 def spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallCut) -> Spec:

@@ -126,9 +126,6 @@ STEP void bar_sync(int barrier, int threads) {
 }
 STEP void nanosleep(uint32) { emu_sleep(); }
 // Launches follow each other here.
-STEP void barrier_cluster_arrive() { __builtin_trap(); }
-STEP void barrier_cluster_wait() { __builtin_trap(); }
-STEP void red_add_relaxed_cluster(uint32*, uint32, uint32) { __builtin_trap(); }
 STEP void griddepcontrol_wait() {}
 STEP void griddepcontrol_launch_dependents() {}
 
