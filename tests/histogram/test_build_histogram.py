@@ -26,7 +26,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.parameters import Packed
 
 MAIN: Capability = (9, 0)
-MANY = 1 << 28  # samples
+MANY, FEW = 1 << 28, (1 << 10, 1 << 16, 1 << 20)  # samples
 REALS = [name for name in dtypes.NAMES if not name.startswith("complex")]
 LIBRARY = SimpleNamespace(has_producers=True)  # of arrays that nobody reads
 PARAMETERS_BEGIN = 0x210  # in the constant memory of sm_90
@@ -83,7 +83,7 @@ class Machine:
         """Assert that the kernels planned hold no fault, and load as widely as they can."""
         cases = []
         for launched in dict.fromkeys(self.launched):
-            is_flat = re.search("flat|count_kernel", launched.spec.expression)
+            is_flat = re.search("flat|small|count_kernel", launched.spec.expression)
             is_strided = "strided" in launched.spec.expression
             cases.append(
                 sass.Case(launched.spec, True if is_flat else False if is_strided else None)
@@ -108,6 +108,18 @@ NARROW, WIDE = (np.float32(0), np.float32(1)), (np.float64(0), np.float64(0.7))
 def test_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
     machine.histogram(name, 50)
     machine.histogram(name, EDGES)
+    machine.check(tmp_path)
+
+
+@needs_cuobjdump
+def test_few_samples(machine: Machine, tmp_path: Path) -> None:
+    for name in ("uint8", "int8", "bfloat16", "float32", "int64"):
+        for count in FEW:
+            machine.histogram(name, 50, (count,))
+            machine.histogram(name, EDGES, (count,))
+        machine.histogram(name, 256, (1 << 16,), ends=(-128, 128) if name == "int8" else (0, 256))
+    for launched in machine.launched:
+        assert "histogram_small_kernel" in launched.spec.expression
     machine.check(tmp_path)
 
 
@@ -173,6 +185,7 @@ def test_every_architecture(capability: Capability, machine: Machine, tmp_path: 
     machine.device.become(capability)
     machine.histogram("uint8", 50)
     machine.histogram("float32", 50)
+    machine.histogram("float32", 50, (FEW[1],))
     machine.histogram("int64", 65536, (1 << 20, 2), 0)
     machine.sort("int16", MANY)
     machine.check(tmp_path)
@@ -181,7 +194,10 @@ def test_every_architecture(capability: Capability, machine: Machine, tmp_path: 
 @needs_cuobjdump
 def test_parameters_have_the_kernels_size(machine: Machine, tmp_path: Path) -> None:
     machine.histogram("uint8", 50)
+    machine.histogram("uint8", 256, ends=(0, 256))
     machine.histogram("float32", 50)
+    machine.histogram("float32", 50, (FEW[1],))
+    machine.histogram("uint8", 50, (FEW[1],))
     machine.histogram("int64", 50, step=2)
     machine.histogram("float64", EDGES)
     machine.sort("uint8", MANY)
