@@ -207,6 +207,29 @@ def test_joint_counters_of_a_capture_are_its_own(gpu: Gpu, monkeypatch: pytest.M
     assert gpu.named("cuMemsetD8Async") == [("cuMemsetD8Async", OWN, 0, size, STREAM)]
 
 
+def test_few_samples_are_joined_in_words_of_the_tickets(
+    gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, view = problem_for((1 << 16,))
+    plan = cuda.plan_of(problem, view, target_of(problem, (-16,)))
+    queue(plan)
+    size = plan.temp_storage_bytes
+    assert gpu.launched[0][:4] == (SOURCE, TARGET, WORKSPACE, (1 << 64) - 16)
+    assert size in [50 * 4 * copies for copies in range(1, 9)]
+    monkeypatch.setattr(fake_driver.gpu(0), "kept_workspace", lambda _: 0)
+    queue(plan)
+    assert gpu.launched[1][:3] == (SOURCE, TARGET, OWN)
+    assert gpu.named("cuMemsetD8Async") == [("cuMemsetD8Async", OWN, 0, size, STREAM)]
+
+
+def test_one_block_needs_no_storage(gpu: Gpu) -> None:
+    problem, view = problem_for((1000,), strides=(-4,))
+    plan = cuda.plan_of(problem, view, target_of(problem))
+    queue(plan)
+    assert gpu.launched[0][:3] == (SOURCE - 999 * 4, TARGET, 0)
+    assert plan.temp_storage_bytes == 0
+
+
 def test_a_table_of_edges_lives_as_long_as_its_plan(
     gpu: Gpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:

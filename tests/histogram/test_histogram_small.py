@@ -140,7 +140,8 @@ def _bins(dtype: str, number: int, ends: Any = (0, 1000)) -> cuda_bins.DeviceBin
 @pytest.mark.parametrize(
     ("dtype", "number", "ends", "is_unit"),
     [
-        ("uint8", 256, (0, 256), True), ("uint8", 16, (0, 16), False), ("uint8", 16, (0, 15.5), False),
+        ("uint8", 256, (0, 256), True), ("uint8", 16, (0, 16), False),
+        ("uint8", 16, (0, 15.5), False), ("uint8", 16, (-0.5, 15.5), True),
         ("uint8", 200, (56, 256), True), ("int8", 256, (-128, 128), True),
         ("int8", 255, (-128, 127), False), ("uint8", 300, (0, 300), False),
         ("uint8", 257, (-1, 256), False), ("uint8", 1, (255, 256), True),
@@ -161,7 +162,9 @@ def test_which_values_are_bins(dtype: str, number: int, ends: Any, is_unit: bool
 
 @given(
     st.sampled_from([H200, SMALLEST]),
-    st.sampled_from([("uint8", 7), ("uint8", 1000), ("float32", 1), ("float32", 1024), ("int64", 50)]),
+    st.sampled_from(
+        [("uint8", 7), ("uint8", 1000), ("float32", 1), ("float32", 1024), ("int64", 50)]
+    ),
     st.integers(0, 26).flatmap(lambda bits: st.integers(1, 1 << bits)),
 )  # fmt: skip
 def test_cut_fits(machine: policy.Machine, kind: tuple[str, int], num_items: int) -> None:
@@ -182,7 +185,12 @@ def test_cut_fits(machine: policy.Machine, kind: tuple[str, int], num_items: int
 
 @pytest.mark.parametrize(
     ("dtype", "number", "num_items"),
-    [("float32", 1025, 4096), ("uint8", 1025, 4096), ("uint8", 9, 1 << 24), ("float64", 9, 1 << 21)],
+    [
+        ("float32", 1025, 4096),
+        ("uint8", 1025, 4096),
+        ("uint8", 9, 1 << 24),
+        ("float64", 9, 1 << 21),
+    ],
 )
 def test_what_is_not_small(dtype: str, number: int, num_items: int) -> None:
     itemsize = np.dtype(dtype).itemsize

@@ -92,12 +92,13 @@ def _small(
         num_bins=problem.num_bins, output_bytes=problem.dtype.itemsize,
         bins=bins.values(0 if table is None else table.address),
     )  # fmt: skip
-    pieces, words = (), NONE
+    pieces: tuple[Piece, ...] = ()
     if cut.joint_bytes:
-        pieces, words = (Piece(cut.joint_bytes, TICKETS, is_zeroed=True),), _AT.piece(0)
+        pieces = (Piece(cut.joint_bytes, TICKETS, is_zeroed=True),)
     launch = Launch(
         kernel, cut.num_blocks, cut.policy.block_threads, packed, device,
-        takes={"input": (_AT.source(0), start), "output": _AT.target(0), "words": words},
+        takes={"input": (_AT.source(0), start), "output": _AT.target(0),
+               "words": _AT.piece(0) if pieces else NONE},
         shared_bytes=cut.shared_bytes(bins),
     )  # fmt: skip
     return Plan(device, [launch], pieces, table)

@@ -64,7 +64,9 @@ def _byte_bins(bins: Bins) -> DeviceBins:
     expected[(expected < 0) | (expected >= num_bins)] = -1
     if num_bins <= 256 - first and np.array_equal(by_value, expected):
         fields = {"first": first, "flip": flip}
-        return DeviceBins("gpualgo::UnitBins", parameters.UNIT_BINS, lambda _: fields, table_bins=256)
+        return DeviceBins(
+            "gpualgo::UnitBins", parameters.UNIT_BINS, lambda _: fields, table_bins=256
+        )
     values = {"bins": by_value.tolist(), "flip": flip}
     return DeviceBins(
         "gpualgo::ByteBins", parameters.BYTE_BINS, lambda _: values, table_bins=256,

@@ -1,4 +1,4 @@
-"""What the kernels of a histogram take (histogram/kernel.cuh, histogram/bins.cuh)."""
+"""What the kernels of a histogram take (kernel.cuh, small.cuh and bins.cuh of histogram/)."""
 
 from __future__ import annotations
 

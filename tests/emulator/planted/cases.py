@@ -41,6 +41,7 @@ from gpualgo._algorithms.by_index import policy as indexed
 from gpualgo._algorithms.by_key import policy as by_key
 from gpualgo._algorithms.histogram import joint_policy as joint
 from gpualgo._algorithms.histogram import policy as histogram
+from gpualgo._algorithms.histogram import small_policy as small
 from gpualgo._algorithms.merge_sort import policy as merge_sort
 from gpualgo._algorithms.radix_sort import cuda_builder, cuda_counting
 from gpualgo._algorithms.radix_sort import policy as radix_sort
@@ -117,6 +118,7 @@ _SEGMENTS = (
 )
 _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
+    (small, "MOST_BYTES", 0),
     (histogram, "SMALL", {}),
     *((histogram, name, _SMALL) for name in ("SMALL_OF_MANY", "ROOMY", "ROOMIEST", "LARGE")),
     (histogram, "STRIDED", histogram.Policy(64, 4, 2)),
@@ -131,6 +133,7 @@ _COUNTING = (
     (radix_sort, "MAX_ROW_WARPS", 1),
     (cuda_counting, "_FEW_KEYS", {1: 0}),
 )
+_FEW_SAMPLES = ((small, "SMALL", {1 << 30: small.Shape(64, 1, 1 << 7, 2)}),)
 _PACKED = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.PACKED))
 _GLOBAL = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL))
 
@@ -229,6 +232,11 @@ CASES = {
     "histogram edges": Case(
         histograms(2001, np.float32, np.array([-90, -20, -5, 0, 1, 30, 31, 200.0])), _HISTOGRAM
     ),
+    "histogram small": Case(histograms(3001, np.float32, 12, (-200, 200)), _FEW_SAMPLES),
+    "histogram small bytes": Case(
+        histograms(6001, np.int8, 10, (-128, 127), scale=60), _FEW_SAMPLES
+    ),
+    "histogram small values": Case(histograms(6001, np.uint8, 100, (20, 119.5)), _FEW_SAMPLES),
     "histogram packed": Case(histograms(3001, np.float32, 12, (-200, 200)), _PACKED),
     "histogram packed constant": Case(
         histograms(70_000, np.float32, 2, (-1, 2), scale=0, times=1),

@@ -1,0 +1,163 @@
+"""Bugs of the histogram of few samples."""
+
+from __future__ import annotations
+
+from emulator.planted.bug import WRONG, Bug, bug
+
+_SMALL = "histogram/small.cuh"
+_TABLES = "histogram/tables.cuh"
+_BINS = "histogram/bins.cuh"
+
+BUGS: tuple[Bug, ...] = (
+    bug(
+        "small: no barrier after the table is cleared",
+        _SMALL,
+        "words.all);\n  ptx::syncthreads();",
+        "words.all);",
+        "histogram small",
+        "RACE",
+    ),
+    bug(
+        "small: no barrier before the counts leave",
+        _SMALL,
+        "  ptx::syncthreads();\n  join_small_counts<Policy>(",
+        "  join_small_counts<Policy>(",
+        "histogram small",
+        "RACE",
+    ),
+    bug(
+        "small: no barrier before sums are read",
+        _SMALL,
+        "if (!is_last) return;\n    ptx::syncthreads();",
+        "if (!is_last) return;",
+        "histogram small bytes",
+        "RACE",
+    ),
+    bug(
+        "small: joint words of the block alone",
+        _SMALL,
+        "ptx::atom_add_relaxed_gpu(word(k, blockIdx.x % copies)",
+        "ptx::atom_add_relaxed_cta(word(k, blockIdx.x % copies)",
+        "histogram small",
+        "RACE",
+    ),
+    bug(
+        "small: a block stays away where it has counted nothing",
+        _SMALL,
+        "if (slot(k) >= num_slots) break;\n      ptx::atom",
+        "if (slot(k) >= num_slots || counts[k] == 0) break;\n      ptx::atom",
+        "histogram small bytes",
+        "LIVELOCK",
+    ),
+    bug(
+        "small: all blocks add to one copy",
+        _SMALL,
+        "word(k, blockIdx.x % copies), counts",
+        "word(k, 0), counts",
+        "histogram small",
+        "LIVELOCK",
+    ),
+    bug(
+        "small: the last block does not wait",
+        _SMALL,
+        "while (!is_whole);",
+        "while (false);",
+        "histogram small",
+        WRONG,
+        "LIVELOCK",
+    ),
+    bug(
+        "small: a copy is not waited for",
+        _SMALL,
+        "is_whole = is_whole && (",
+        "is_whole = (",
+        "histogram small",
+        WRONG,
+        "LIVELOCK",
+    ),
+    bug(
+        "small: joint words stay for the next call",
+        _SMALL,
+        "        ptx::st_relaxed_gpu(word(k, i), 0u);\n",
+        "",
+        "histogram small",
+        "LIVELOCK",
+        WRONG,
+    ),
+    bug(
+        "small: the number of blocks is counted too",
+        _SMALL,
+        "counts[k] += found[k][i] % joint_arrival;",
+        "counts[k] += found[k][i];",
+        "histogram small",
+        WRONG,
+    ),
+    bug(
+        "small: a vector past the last",
+        _SMALL,
+        "num_vectors = (num_items - head) / items;",
+        "num_vectors = (num_items - head + items - 1) / items;",
+        "histogram small",
+        "OUT OF BOUNDS",
+    ),
+    bug(
+        "small: a sample past the last",
+        _SMALL,
+        "threadIdx.x < row.num_edges",
+        "threadIdx.x <= row.num_edges",
+        "histogram small",
+        "OUT OF BOUNDS",
+        WRONG,
+    ),
+    bug(
+        "small: vectors that are not aligned",
+        _SMALL,
+        "load_pack<uint32, 4>(row + head * uint32(sizeof(T)) +",
+        "load_pack<uint32, 4>(row + 4 + head * uint32(sizeof(T)) +",
+        "histogram small",
+        "MISALIGNED",
+        "UNDEFINED",
+    ),
+    bug(
+        "small: one round of tiles",
+        _SMALL,
+        "if (at >= row.num_vectors) break;",
+        "break;",
+        "histogram small",
+        WRONG,
+    ),
+    bug(
+        "small: the last words are not cleared",
+        _SMALL,
+        "i < words.all; i += threads * 4",
+        "i + 4 < words.all; i += threads * 4",
+        "histogram small",
+        WRONG,
+        "UNINITIALISED",
+        "LIVELOCK",  # as counts run into the number of blocks
+    ),
+    bug(
+        "small: values keep their own bins",
+        _SMALL,
+        "const uint32 bin = bin_of_value[slot];",
+        "const uint32 bin = slot;",
+        "histogram small bytes",
+        WRONG,
+    ),
+    bug(
+        "tables: some replicas too few",
+        _TABLES,
+        "for (int i = 0; i < packs; ++i)",
+        "for (int i = 1; i < packs; ++i)",
+        "histogram small",
+        WRONG,
+    ),
+    bug(
+        "bins: values from the first on",
+        _BINS,
+        "return (pattern ^ flip) - first;",
+        "return (pattern ^ flip);",
+        "histogram small values",
+        WRONG,
+    ),
+)
