@@ -112,12 +112,13 @@ def test_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
 
 
 @needs_cuobjdump
-def test_few_samples(machine: Machine, tmp_path: Path) -> None:
-    for name in ("uint8", "int8", "bfloat16", "float32", "int64"):
-        for count in FEW:
-            machine.histogram(name, 50, (count,))
-            machine.histogram(name, EDGES, (count,))
-        machine.histogram(name, 256, (1 << 16,), ends=(-128, 128) if name == "int8" else (0, 256))
+@pytest.mark.parametrize("name", sampled(REALS))
+def test_few_samples(name: str, machine: Machine, tmp_path: Path) -> None:
+    for count in FEW:
+        machine.histogram(name, 50, (count,))
+        machine.histogram(name, EDGES, (count,))
+        machine.histogram(name, 1000, (count,), ends=(np.float64(0), np.float64(1000)))
+    machine.histogram(name, 256, (1 << 16,), ends=(-128, 128) if name == "int8" else (0, 256))
     for launched in machine.launched:
         assert "histogram_small_kernel" in launched.spec.expression
     machine.check(tmp_path)

@@ -36,6 +36,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         monkeypatch.setattr(small_policy, "MOST_BYTES", 0)
     else:
         monkeypatch.setattr(small_policy, "SMALL", shapes)
+        monkeypatch.setattr(small_policy, "MOST_ROUNDS", 1 << 30)
+        monkeypatch.setattr(small_policy, "SM_THREADS", 128)
     Histogram.__init_subclass__()
     yield
     Histogram.__init_subclass__()
@@ -141,7 +143,7 @@ def _bins(dtype: str, number: int, ends: Any = (0, 1000)) -> cuda_bins.DeviceBin
     ("dtype", "number", "ends", "is_unit"),
     [
         ("uint8", 256, (0, 256), True), ("uint8", 16, (0, 16), False),
-        ("uint8", 16, (0, 15.5), False), ("uint8", 16, (-0.5, 15.5), True),
+        ("uint8", 16, (0, 15.5), True), ("uint8", 16, (-0.5, 15.5), True),
         ("uint8", 200, (56, 256), True), ("int8", 256, (-128, 128), True),
         ("int8", 255, (-128, 127), False), ("uint8", 300, (0, 300), False),
         ("uint8", 257, (-1, 256), False), ("uint8", 1, (255, 256), True),
@@ -171,16 +173,23 @@ def test_cut_fits(machine: policy.Machine, kind: tuple[str, int], num_items: int
     bins, itemsize = _bins(*kind), np.dtype(kind[0]).itemsize
     cut = small_policy.cut(machine, bins, kind[1], num_items, itemsize)
     is_small = num_items * itemsize <= small_policy.MOST_BYTES
-    assert (cut is not None) == (is_small and num_items < 1 << small_policy.COUNT_BITS)
+    is_small = is_small and num_items < 1 << small_policy.COUNT_BITS
     if cut is None:
+        assert not is_small or machine is SMALLEST
         return
-    assert 1 <= cut.num_blocks <= machine.num_sms  # all at once: the last one waits for the others
+    assert is_small
+    threads = cut.num_blocks * cut.policy.block_threads
+    assert cut.num_blocks >= 1
+    assert threads <= machine.num_sms * 1024  # all at once: the last one waits for the others
     assert (cut.num_blocks - 1) <= small_policy.MOST_ARRIVALS * cut.policy.copies
     assert cut.joint_bytes <= 64 << 10
     assert cut.shared_bytes(bins) <= 48 << 10
     sums = 256 + kind[1] if bins.shares_bins else 0
     assert cut.words >= cut.num_slots * cut.policy.replicas + sums
     assert cut.words % 4 == 0
+    tile = cut.policy.block_threads * cut.policy.loads * 16 // itemsize
+    most_blocks = max(1, num_items // (2 * cut.num_slots))
+    assert cut.num_blocks == most_blocks or cut.num_blocks * tile * 2 >= num_items
 
 
 @pytest.mark.parametrize(

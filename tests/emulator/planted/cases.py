@@ -133,7 +133,11 @@ _COUNTING = (
     (radix_sort, "MAX_ROW_WARPS", 1),
     (cuda_counting, "_FEW_KEYS", {1: 0}),
 )
-_FEW_SAMPLES = ((small, "SMALL", {1 << 30: small.Shape(64, 1, 1 << 7, 2)}),)
+_FEW_SAMPLES = (
+    (small, "SMALL", {1 << 30: small.Shape(64, 1, 1 << 7, 2)}),
+    (small, "SM_THREADS", 64),
+    (small, "MOST_ROUNDS", 3),
+)
 _PACKED = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.PACKED))
 _GLOBAL = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL))
 
