@@ -31,16 +31,25 @@ LENGTHS = (1, 15, 63, 1024, 4097, 9001)
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Count in one way, and let no plan outlive the test."""
-    shapes = WAYS[request.param]
+    shapes, cut = WAYS[request.param], small_policy.cut
     if shapes is None:
         monkeypatch.setattr(small_policy, "MOST_BYTES", 0)
     else:
         monkeypatch.setattr(small_policy, "SMALL", shapes)
-        monkeypatch.setattr(small_policy, "MOST_ROUNDS", 1 << 30)
-        monkeypatch.setattr(small_policy, "SM_THREADS", 128)
+        for name, value in (("SLOT_THREADS", 1), ("SM_THREADS", 128), ("MOST_ROUNDS", 1 << 30)):
+            monkeypatch.setattr(small_policy, name, value)
+    found: list[Any] = []
+
+    def noted(*args: Any) -> Any:
+        found.append(cut(*args))
+        return found[-1]
+
+    monkeypatch.setattr(small_policy, "cut", noted)
     Histogram.__init_subclass__()
     yield
     Histogram.__init_subclass__()
+    assert found
+    assert all((each is None) == (shapes is None) for each in found)
 
 
 def _check(cuda: Backend, x: np.ndarray[Any, Any], bins: Any, ends: Any = None, **how: Any) -> None:

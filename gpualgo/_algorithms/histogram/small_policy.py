@@ -60,7 +60,8 @@ SMALL = {
 MANY_SAMPLES = 1 << 21
 # Beyond so many counters blocks have as many threads, up to 512, and copies pay only for more
 # blocks than these: 2^16 float32 in 1024 bins take 4.5 µs, by 256 threads 5.3, with two copies 4.9.
-FEW_SLOTS, FEW_BLOCKS, MOST_THREADS = 256, 64, 512
+FEW_SLOTS, FEW_BLOCKS, SLOT_THREADS = 256, 64, 512
+SEARCH_THREADS = 512  # more have too few registers
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,11 @@ def cut(
     if max(num_slots, num_bins) > MOST_SLOTS:
         return None
     shape = next(each for most, each in SMALL.items() if num_bytes <= most)
-    threads = max(shape.block_threads, min(MOST_THREADS, num_slots // FEW_SLOTS * FEW_SLOTS))
-    if bins.is_search:  # which takes registers
-        threads = min(threads, MOST_THREADS)
+    threads = max(shape.block_threads, min(SLOT_THREADS, num_slots // FEW_SLOTS * FEW_SLOTS))
+    if bins.is_search:
+        threads = min(threads, SEARCH_THREADS)
     tile = threads * shape.loads * policy.VECTOR_BYTES // itemsize
-    tiles, places = -(-num_items // tile), machine.num_sms * (SM_THREADS // threads)
+    tiles, places = -(-num_items // tile), machine.num_sms * max(1, SM_THREADS // threads)
     if tiles > MOST_ROUNDS * places:
         return None
     blocks = min(tiles, places, MOST_ARRIVALS * shape.copies)

@@ -135,8 +135,9 @@ _COUNTING = (
 )
 _FEW_SAMPLES = (
     (small, "SMALL", {1 << 30: small.Shape(64, 1, 1 << 7, 2)}),
+    (small, "SLOT_THREADS", 1),
     (small, "SM_THREADS", 64),
-    (small, "MOST_ROUNDS", 3),
+    (small, "MOST_ROUNDS", 9),
 )
 _PACKED = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.PACKED))
 _GLOBAL = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL))
