@@ -127,6 +127,12 @@ __device__ inline int64 opaque_shr(int64 x) {
   return result;
 }
 
+// A number that the compiler computes where this stands, not where it is wanted.
+__device__ inline uint32 computed_now(uint32 x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 // Between float and the bits of a float16, rounded to nearest even.
 __device__ inline float cvt_f32_f16(uint16 bits) {
   float result;

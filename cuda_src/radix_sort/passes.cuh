@@ -22,13 +22,14 @@
 namespace gpualgo {
 
 template <int block_threads_, int items_, int min_blocks_, int window_, int shared_bytes_,
-          bool overlaps_>
+          bool values_follow_, bool overlaps_>
 struct RadixPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // keys per thread
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
   static constexpr int window = window_;          // tile states that a thread reads at once
   static constexpr int shared_bytes = shared_bytes_;
+  static constexpr bool values_follow = values_follow_;  // through where the keys were
   static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
 };
 
@@ -54,6 +55,48 @@ struct RadixPassParams {
   uint64 padding;  // a key that no key's digit lies behind
 };
 
+namespace detail {
+
+// What a tile moves, in order: side by side, or values once the keys are written.
+template <class Key, class Value, int items, bool is_in_turn>
+struct MovedItems {
+  alignas(16) Key keys[items];
+  alignas(16) Value values[is_same<Value, NoValue> ? 1 : items];
+};
+template <class Key, class Value, int items>
+struct MovedItems<Key, Value, items, true> {
+  union {
+    alignas(16) Key keys[items];
+    alignas(16) Value values[items];
+  };
+};
+
+// Numbers of 8 or 16 bits, several in a register.
+template <int count, int bits>
+struct PackedNumbers {
+  static constexpr int bytes = bits / 8;
+  static constexpr int per_word = 4 / bytes;
+  static_assert(bytes == 1 || bytes == 2);
+  uint32 words[(count + per_word - 1) / per_word];
+
+  // In order, as the first of a word takes all of it. Packed here and now: the compiler would
+  // rather keep the numbers in registers of their own until they are wanted.
+  __device__ void append(int i, uint32 number) {
+    uint32& word = words[i / per_word];
+    const uint32 byte = i % per_word * bytes;  // of the word, the number's lowest
+    const uint32 taken = (bytes == 1 ? 0xfu : 0xffu) << 4 * byte;
+    const uint32 bytes_of_number = (bytes == 1 ? 0x4u : 0x54u) << 4 * byte;
+    const uint32 selector = (0x3210u & ~taken) | bytes_of_number;
+    word = ptx::computed_now(byte == 0 ? number : ptx::byte_perm(word, number, selector));
+  }
+  __device__ uint32 operator[](int i) const {
+    const uint32 byte = i % per_word * bytes;
+    return ptx::byte_perm(words[i / per_word], 0, bytes == 1 ? 0x4440 + byte : 0x4410 + 0x11 * byte);
+  }
+};
+
+}  // namespace detail
+
 template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
 struct RadixPass {
   static constexpr int items = Policy::items;
@@ -61,15 +104,18 @@ struct RadixPass {
   static constexpr int warps = threads / warp_threads;
   static constexpr int tile_items = threads * items;
   static constexpr bool has_values = !is_same<Value, NoValue>;
+  static constexpr bool values_follow = has_values && Policy::values_follow;
   using Key = typename Order::Key;
   using Rank = Ranking<warps>;
+  using Positions = detail::PackedNumbers<items, 16>;  // in the tile
+  using Digits = detail::PackedNumbers<items, digit_bits>;
+  static_assert(tile_items <= 1 << 16);
 
   struct Shared {
     RankTables<warps> tables;
     // Where the digit's keys go, less their position in the tile: the low and high words.
     uint32 targets[sizeof(Index) / 4][num_digits];
-    alignas(16) Key keys[tile_items];
-    alignas(16) Value values[has_values ? tile_items : 1];
+    detail::MovedItems<Key, Value, tile_items, values_follow> moved;
     RankSums sums;
     uint32 next_tile;
   };
@@ -151,7 +197,12 @@ struct RadixPass {
     }
   }
   __device__ void load_keys(uint32 index) {
-    if (is_tile(index)) load(input_keys, tile_at(index), Key(params.padding), keys);
+    if (is_tile(index)) {
+      load(input_keys, tile_at(index), Key(params.padding), keys);
+    } else {  // lest the compiler keep the keys of the last tile
+#pragma unroll
+      for (int i = 0; i < items; ++i) keys[i] = Key{};
+    }
   }
   __device__ void load_values(const Tile& tile, Value (&values)[items]) {
     if constexpr (has_values) {
@@ -169,8 +220,7 @@ struct RadixPass {
     shared.targets[0][digit] = uint32(target);
     if constexpr (sizeof(Index) == 8) shared.targets[1][digit] = uint32(target >> 32);
   }
-  __device__ Index target_of(Key key) const {
-    const uint32 address = targets.address(Order::ordered(key));
+  __device__ Index target_at(uint32 address) const {
     Index target = DigitTable::word(address);
     if constexpr (sizeof(Index) == 8) {
       target |= Index(DigitTable::word(address + sizeof(shared.targets[0]))) << 32;
@@ -214,8 +264,27 @@ struct RadixPass {
     }
   }
 
+  // The place of the tile's item at `position`.
   template <bool is_full>
-  __device__ void write(const Tile& tile) const {
+  __device__ bool is_item(const Tile& tile, int position) const {
+    return is_full || position < tile.count;
+  }
+  __device__ static int slot(int i) { return i * threads + int(threadIdx.x); }
+
+  __device__ void write_value(Value* to_values, Result* to_results, Index target,
+                              const Value& value) const {
+    if constexpr (is_same<Value, Result>) {
+      to_values[target] = value;
+    } else if (action & pass_is_last) {
+      to_results[target] = Result(value);
+    } else {
+      to_values[target] = value;
+    }
+  }
+
+  // Writes keys, and values that lie beside them; else says which digits the keys had.
+  template <bool is_full>
+  __device__ void write_keys(const Tile& tile, Digits& digits) const {
     Key* const to_keys = ptx::opaque_global(output_keys + tile.row_begin);
     Value* const to_values = ptx::opaque_global(output_values + tile.row_begin);
     Result* const to_results =
@@ -225,34 +294,82 @@ struct RadixPass {
 #pragma unroll
     for (int first = 0; first < items; first += batch) {
       Key sorted[batch];
-      Index targets[batch];
+      Index to[batch];
 #pragma unroll
       for (int k = 0; k < batch && first + k < items; ++k) {
-        sorted[k] = shared.keys[(first + k) * threads + threadIdx.x];
+        sorted[k] = shared.moved.keys[slot(first + k)];
       }
 #pragma unroll
       for (int k = 0; k < batch && first + k < items; ++k) {
-        targets[k] = target_of(sorted[k]) + (first + k) * threads + threadIdx.x;
+        const uint32 address = targets.address(Order::ordered(sorted[k]));
+        if constexpr (values_follow) {
+          digits.append(first + k, address / sizeof(uint32) % num_digits);
+        }
+        to[k] = target_at(address) + slot(first + k);
       }
       Value values[batch];
-      if constexpr (has_values) {
+      if constexpr (has_values && !values_follow) {
 #pragma unroll
         for (int k = 0; k < batch && first + k < items; ++k) {
-          values[k] = shared.values[(first + k) * threads + threadIdx.x];
+          values[k] = shared.moved.values[slot(first + k)];
         }
       }
 #pragma unroll
       for (int k = 0; k < batch && first + k < items; ++k) {
-        if (!is_full && (first + k) * threads + int(threadIdx.x) >= tile.count) break;
-        if (!has_values || output_keys) to_keys[targets[k]] = sorted[k];
-        if constexpr (is_same<Value, Result>) {
-          if (has_values) to_values[targets[k]] = values[k];
-        } else if (action & pass_is_last) {
-          to_results[targets[k]] = Result(values[k]);
-        } else {
-          to_values[targets[k]] = values[k];
+        if (!is_item<is_full>(tile, slot(first + k))) break;
+        if (!has_values || output_keys) to_keys[to[k]] = sorted[k];
+        if constexpr (has_values && !values_follow) {
+          write_value(to_values, to_results, to[k], values[k]);
         }
       }
+    }
+  }
+
+  // Writes values that lie where the keys were.
+  template <bool is_full>
+  __device__ void write_values(const Tile& tile, const Digits& digits) const {
+    Value* const to_values = ptx::opaque_global(output_values + tile.row_begin);
+    Result* const to_results =
+        ptx::opaque_global(reinterpret_cast<Result*>(output_values) + tile.row_begin);
+    const uint32 table = ptx::cvta_to_shared(shared.targets[0]);
+    constexpr int batch = sizeof(Value) > 8 ? 2 : 4;
+#pragma unroll
+    for (int first = 0; first < items; first += batch) {
+      Value values[batch];
+      Index to[batch];
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        values[k] = shared.moved.values[slot(first + k)];
+      }
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        to[k] = target_at(table + digits[first + k] * sizeof(uint32)) + slot(first + k);
+      }
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        if (!is_item<is_full>(tile, slot(first + k))) break;
+        write_value(to_values, to_results, to[k], values[k]);
+      }
+    }
+  }
+
+  // Writes a tile that lies in order, and loads the keys of the next one.
+  template <bool is_full>
+  __device__ void write(const Tile& tile, uint32 next, const Positions& positions) {
+    Digits digits;
+    if constexpr (values_follow) {
+      Value values[items];
+      load_values(tile, values);
+      write_keys<is_full>(tile, digits);
+      ptx::syncthreads();
+#pragma unroll
+      for (int i = 0; i < items; ++i) shared.moved.values[positions[i]] = values[i];
+      ptx::syncthreads();
+      load_keys(next);
+      write_values<is_full>(tile, digits);
+    } else {
+      load_keys(next);
+      write_keys<is_full>(tile, digits);
     }
   }
 
@@ -260,8 +377,8 @@ struct RadixPass {
   __device__ uint32 sort_tile(const Tile& tile) {
 #pragma unroll
     for (int i = 0; i < items; ++i) ranking.count(counters.address(Order::ordered(keys[i])));
-    Value values[items];
-    load_values(tile, values);
+    Value values[values_follow ? 1 : items];
+    if constexpr (!values_follow) load_values(tile, values);
     if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
     ptx::syncthreads();
     uint32 counts[Rank::digits], starts[Rank::digits], sum = 0;
@@ -273,22 +390,26 @@ struct RadixPass {
     if (ranking.has_digits()) place_tile(tile, counts, starts, before);
     uint32 next = 0;
     if (threadIdx.x == 0) next = ring.states.take();  // used only after the ranking
+    Positions positions;
 #pragma unroll
     for (int i = 0; i < items; ++i) {
       const uint32 position = ranking.rank(counters.address(Order::ordered(keys[i])));
-      shared.keys[position] = keys[i];
-      if constexpr (has_values) shared.values[position] = values[i];
+      shared.moved.keys[position] = keys[i];
+      if constexpr (values_follow) {
+        positions.append(i, position);
+      } else if constexpr (has_values) {
+        shared.moved.values[position] = values[i];
+      }
     }
     ranking.clear();
     if (threadIdx.x == 0) shared.next_tile = next;
     ptx::syncthreads();
     next = shared.next_tile;
     if (threadIdx.x == 0) ring.done(tile.index);
-    load_keys(next);
     if (tile.count == tile_items) {
-      write<true>(tile);
+      write<true>(tile, next, positions);
     } else {
-      write<false>(tile);
+      write<false>(tile, next, positions);
     }
     return next;
   }

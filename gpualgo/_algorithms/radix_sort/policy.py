@@ -24,6 +24,7 @@ class Policy:
     items: int  # keys per thread
     blocks_per_sm: int
     window: int = 8  # tile states that a thread reads at once
+    values_follow: bool = False  # through the shared memory where the keys were, not beside them
 
     @property
     def tile_items(self) -> int:
@@ -33,7 +34,9 @@ class Policy:
     def shared_bytes(self, key_bytes: int, value_bytes: int, index_bytes: int = 8) -> int:
         """Return the size of RadixPass::Shared, which checks it."""
         tables = (self.block_threads // WARP + index_bytes // 4) * TABLE_BYTES
-        moved = self.tile_items * (key_bytes + value_bytes)
+        in_turn = self.values_follow and value_bytes > 0
+        moved = max(key_bytes, value_bytes) if in_turn else key_bytes + value_bytes
+        moved *= self.tile_items
         return tables + -(-(moved + 112) // TABLE_BYTES) * TABLE_BYTES
 
 
@@ -192,7 +195,7 @@ def pass_spec(
     shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
     arguments = (
         policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared,
-        str(overlaps).lower(),
+        str(policy.values_follow).lower(), str(overlaps).lower(),
     )  # fmt: skip
     keys = order(dtype, descending)
     return Spec(

@@ -111,6 +111,7 @@ template <int count>
 STEP int64 opaque_shr(int64 x) {
   return x >> count;
 }
+STEP uint32 computed_now(uint32 x) { return x; }
 
 STEP float cvt_f32_f16(uint16 bits) {
   const uint32 sign = uint32(bits & 0x8000u) << 16, exponent = bits >> 10 & 31;
