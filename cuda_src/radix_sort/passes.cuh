@@ -22,7 +22,7 @@
 namespace gpualgo {
 
 template <int block_threads_, int items_, int min_blocks_, int window_, int shared_bytes_,
-          bool values_follow_, bool overlaps_>
+          bool values_follow_, bool prefetches_, bool overlaps_>
 struct RadixPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // keys per thread
@@ -30,7 +30,8 @@ struct RadixPolicy {
   static constexpr int window = window_;          // tile states that a thread reads at once
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr bool values_follow = values_follow_;  // through where the keys were
-  static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
+  static constexpr bool prefetches = prefetches_;  // the next tile's keys, to L2 (sm_90 and later)
+  static constexpr bool overlaps = overlaps_;      // launched while the kernel before still runs
 };
 
 // Keys and their values; values may be missing, keys where only indices are wanted.
@@ -91,7 +92,8 @@ struct PackedNumbers {
   }
   __device__ uint32 operator[](int i) const {
     const uint32 byte = i % per_word * bytes;
-    return ptx::byte_perm(words[i / per_word], 0, bytes == 1 ? 0x4440 + byte : 0x4410 + 0x11 * byte);
+    return ptx::byte_perm(words[i / per_word], 0,
+                          bytes == 1 ? 0x4440 + byte : 0x4410 + 0x11 * byte);
   }
 };
 
@@ -110,6 +112,8 @@ struct RadixPass {
   using Positions = detail::PackedNumbers<items, 16>;  // in the tile
   using Digits = detail::PackedNumbers<items, digit_bits>;
   static_assert(tile_items <= 1 << 16);
+  // The thread that takes tiles: of a warp that has no digits to look back for, if there is one.
+  static constexpr int fetcher = threads - warp_threads;
 
   struct Shared {
     RankTables<warps> tables;
@@ -204,9 +208,10 @@ struct RadixPass {
       for (int i = 0; i < items; ++i) keys[i] = Key{};
     }
   }
+  __device__ bool makes_values() const { return params.makes_values && action & pass_is_first; }
   __device__ void load_values(const Tile& tile, Value (&values)[items]) {
     if constexpr (has_values) {
-      if (!params.makes_values || !(action & pass_is_first)) {
+      if (!makes_values()) {
         load(input_values, tile, Value{}, values);
       } else if constexpr (is_same<Value, uint32> || is_same<Value, uint64>) {
 #pragma unroll
@@ -226,6 +231,19 @@ struct RadixPass {
       target |= Index(DigitTable::word(address + sizeof(shared.targets[0]))) << 32;
     }
     return target;
+  }
+
+  // Brings a tile's keys to L2, as whole words of 16 bytes; called by one thread.
+  __device__ void prefetch_keys(uint32 index) const {
+    if constexpr (Policy::prefetches) {
+      if (!is_tile(index)) return;
+      const Tile tile = tile_at(index);
+      const uint64 begin = reinterpret_cast<uint64>(input_keys + tile.row_begin + tile.begin());
+      const uint64 end = begin + tile.count * sizeof(Key);
+      const uint64 first = (begin + 15) / 16 * 16, last = end / 16 * 16;
+      if (first >= last) return;
+      ptx::cp_async_bulk_prefetch_l2(reinterpret_cast<const void*>(first), uint32(last - first));
+    }
   }
 
   // Publishes the tile's counts and begins to make the counters ready for ranking.
@@ -269,6 +287,10 @@ struct RadixPass {
   __device__ bool is_item(const Tile& tile, int position) const {
     return is_full || position < tile.count;
   }
+  // How many items of so many bytes a thread has under way while it writes them.
+  __device__ static constexpr int write_batch(int bytes) {
+    return bytes > 8 ? 2 : bytes > 4 || threads > 512 ? 4 : 8;
+  }
   __device__ static int slot(int i) { return i * threads + int(threadIdx.x); }
 
   __device__ void write_value(Value* to_values, Result* to_results, Index target,
@@ -284,13 +306,13 @@ struct RadixPass {
 
   // Writes keys, and values that lie beside them; else says which digits the keys had.
   template <bool is_full>
-  __device__ void write_keys(const Tile& tile, Digits& digits) const {
+  __device__ void write_keys(const Tile& tile, Digits& digits) {
     Key* const to_keys = ptx::opaque_global(output_keys + tile.row_begin);
     Value* const to_values = ptx::opaque_global(output_values + tile.row_begin);
     Result* const to_results =
         ptx::opaque_global(reinterpret_cast<Result*>(output_values) + tile.row_begin);
     // A few at a time: the next loads from shared memory wait for stores to global memory.
-    constexpr int batch = sizeof(Key) + sizeof(Value) > 8 ? 2 : 4;
+    constexpr int batch = write_batch(sizeof(Key) + sizeof(Value));
 #pragma unroll
     for (int first = 0; first < items; first += batch) {
       Key sorted[batch];
@@ -327,12 +349,12 @@ struct RadixPass {
 
   // Writes values that lie where the keys were.
   template <bool is_full>
-  __device__ void write_values(const Tile& tile, const Digits& digits) const {
+  __device__ void write_values(const Tile& tile, const Digits& digits) {
     Value* const to_values = ptx::opaque_global(output_values + tile.row_begin);
     Result* const to_results =
         ptx::opaque_global(reinterpret_cast<Result*>(output_values) + tile.row_begin);
     const uint32 table = ptx::cvta_to_shared(shared.targets[0]);
-    constexpr int batch = sizeof(Value) > 8 ? 2 : 4;
+    constexpr int batch = write_batch(sizeof(Value));
 #pragma unroll
     for (int first = 0; first < items; first += batch) {
       Value values[batch];
@@ -380,6 +402,8 @@ struct RadixPass {
     Value values[values_follow ? 1 : items];
     if constexpr (!values_follow) load_values(tile, values);
     if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
+    uint32 next = 0;
+    if (threadIdx.x == fetcher) next = ring.states.take();
     ptx::syncthreads();
     uint32 counts[Rank::digits], starts[Rank::digits], sum = 0;
     Index before[Rank::digits];
@@ -388,8 +412,7 @@ struct RadixPass {
     if (ranking.has_digits()) ranking.place(counts, sum, starts);
     ptx::syncthreads();
     if (ranking.has_digits()) place_tile(tile, counts, starts, before);
-    uint32 next = 0;
-    if (threadIdx.x == 0) next = ring.states.take();  // used only after the ranking
+    if (threadIdx.x == fetcher) prefetch_keys(next);
     Positions positions;
 #pragma unroll
     for (int i = 0; i < items; ++i) {
@@ -402,7 +425,7 @@ struct RadixPass {
       }
     }
     ranking.clear();
-    if (threadIdx.x == 0) shared.next_tile = next;
+    if (threadIdx.x == fetcher) shared.next_tile = next;
     ptx::syncthreads();
     next = shared.next_tile;
     if (threadIdx.x == 0) ring.done(tile.index);

@@ -52,8 +52,9 @@ STEP uint32 match_any_sync(uint32 lanes, uint32 value) {
   return emu_warp_step(emu_match, lanes, value, 0, 32);
 }
 
+STEP uint32 opaque_ones() { return 0xffffffffu; }
 template <uint32 bit>
-STEP uint32 ballot_agreeing(uint32 x) {
+STEP uint32 ballot_agreeing(uint32 x, uint32) {
   const uint32 lanes = ballot_sync(0xffffffffu, x & bit);
   return x & bit ? lanes : ~lanes;
 }
