@@ -14,7 +14,8 @@ import numpy as np
 
 from gpualgo._base import threads
 from gpualgo._cpu import team
-from gpualgo._cpu.kernels import Kernel, check, get_kernel, unchecked
+from gpualgo._cpu.direct import unchecked
+from gpualgo._cpu.kernels import Kernel, check, get_kernel
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory, give_back, lent
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
 

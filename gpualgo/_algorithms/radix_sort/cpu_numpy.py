@@ -15,7 +15,8 @@ from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.kernels import Kernel, unchecked
+from gpualgo._cpu.direct import of_rows, unchecked
+from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._pipeline.routines import Routine, compiled, of_numpy
 
@@ -111,10 +112,13 @@ class _Settle:
         self.length = length
         self.mend: Kernel | None = None  # it is called by its code alone
         self.run_mend: Callable[[int, int, int, int], int] | None = None
+        self.mend_short: Callable[[Array, Array], int] | None = None  # of a row, which is all
         self.turn: Launch | None = None
         if dtype.kind == "f":
             self.mend = kernel("mend", dtype.itemsize)
             self.run_mend = unchecked(self.mend)
+            if length < LOOK and not descending:
+                self.mend_short = of_rows(self.mend)
         if descending:
             pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
             table, options = _table(length, pieces=pieces), (dtype.itemsize,)
@@ -122,7 +126,9 @@ class _Settle:
 
     def __call__(self, keys: Array, out: Array) -> None:
         length = self.length
-        if self.run_mend is not None and self.turn is None:
+        if self.mend_short is not None:
+            self.mend_short(keys, out)
+        elif self.run_mend is not None and self.turn is None:
             self.run_mend(address(keys), address(out), length, 0)
         elif self.run_mend is not None:
             numbers = np.empty(1, np.int64)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu, cpu_numpy
+from gpualgo._algorithms.radix_sort import cpu, cpu_again, cpu_numpy
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
+from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._cpu.address import address
+from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
@@ -28,7 +30,11 @@ def prepared(
     if out_keys is not None and out_values is None and cpu_numpy.takes(keys, out_keys, axis, order):
         if keys.ndim > 1:
             return None
-        by_numpy = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending).fresh
+        sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
+        is_always = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
+        if is_always and not (order.descending or HAS_RANGES):
+            cpu_again.add(keys.dtype, sort.settle.mend)
+        by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
     if keys.shape[axis] >= cpu.LONG_ROW:
         return None
