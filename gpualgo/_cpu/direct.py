@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,10 @@ from gpualgo._cpu.address import OFFSET, address, has_fields
 from gpualgo._cpu.kernels import Kernel, by_ctypes, get_code
 
 _METH_FASTCALL = 0x80
+_MOST_WORDS = 512  # of a table on a stack
 _IS_KNOWN = sys.implementation.name == "cpython" and struct.calcsize("P") == 8
+
+Array = np.ndarray[Any, Any]
 
 _made: list[Any] = []  # what functions refer to for good
 
@@ -55,6 +58,27 @@ def of_rows(kernel: Kernel) -> Callable[[Any, Any], int]:
         return lambda keys, row: run(address(keys), address(row), len(row), 0)
     code: Any = kernel
     found: Callable[[Any, Any], int] = _function(method, int(code.loaded.address))
+    return found
+
+
+def launcher(
+    kernel: Kernel, table: Array, places: Sequence[int], tasks: int
+) -> Callable[..., int] | None:
+    """Return f(scratch, *words): the status of a kernel for a table with these words in places.
+
+    Words are ints, or NumPy's arrays, whose addresses they are then. None: there is no such way, or
+    the table is too long for a stack.
+    """
+    if not has_fields or len(table) > _MOST_WORDS:
+        return None
+    method = _method("launch", OFFSET, _MOST_WORDS)
+    if method is None:
+        return None
+    code: Any = kernel
+    head = [int(code.loaded.address), tasks, len(table), address(table), len(places), *places]
+    block = np.array(head, np.int64)
+    held = address(block), np.ndarray, block, table, kernel
+    found: Callable[..., int] = _function(method, held)
     return found
 
 

@@ -10,10 +10,19 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gpualgo._cpu.address import ALIGNED, AXES, CONTIGUOUS, DTYPE, EXTENTS, FLAGS
-from gpualgo._cpu.pointers import load, pointer_to
+from gpualgo._cpu.parameters import (
+    LAUNCH_BRINGS,
+    LAUNCH_ENTRY,
+    LAUNCH_PLACES,
+    LAUNCH_TABLE,
+    LAUNCH_TASKS,
+    LAUNCH_WORDS,
+)
+from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
 
 _WORD, _STATUS = ir.IntType(64), ir.IntType(32)
 _words = pointer_to(types.intp)
@@ -41,6 +50,18 @@ def _run(_typing: Any, kernel: Any, args: Any) -> Any:
 
 
 _status_of = intrinsic(_run)
+
+
+def _stack(count: int) -> Any:
+    """Return an intrinsic that gives the address of so many words of the caller's stack."""
+
+    def words(_typing: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+            return builder.ptrtoint(cgutils.alloca_once(builder, _WORD, count), _WORD)
+
+        return types.intp(), generate
+
+    return intrinsic(words)
 
 
 def call_kernel() -> Callable[[int, int, int], int]:
@@ -103,5 +124,39 @@ def look_kernel(offset: int, most: int, others: int) -> Callable[[int, int, int]
             return _truth(0)  # type: ignore[no-any-return]
         _keep(found)
         return found  # type: ignore[no-any-return]
+
+    return call
+
+
+def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
+    """Write f(scratch, *words): the status of a launch whose table has these words in its places.
+
+    `self` is (the address of what LAUNCH_... name, numpy.ndarray). A word is an int, or an array,
+    whose address it is then. The table is the call's own; the interpreter's lock is let go of.
+    """
+    room = _stack(most_words)
+
+    def call(held: int, args: int, count: int) -> int:
+        block, array = _item(held, 0), _item(held, 1)
+        integer, given = load(_words(block + offset), -1), _words(args)
+        head, table = _words(_number(block)), room()
+        if count != 1 + load(head, LAUNCH_BRINGS):
+            return _object(2)  # type: ignore[no-any-return]
+        copy_bytes(table, load(head, LAUNCH_TABLE), 8 * load(head, LAUNCH_WORDS))
+        for i in range(count - 1):
+            word = load(given, 1 + i)
+            fields, place = _words(word + offset), load(head, LAUNCH_PLACES + i)
+            if load(fields, -1) == integer:
+                store(_words(table), place, _number(word))
+            elif load(fields, -1) == array:
+                store(_words(table), place, load(fields, 0))
+            else:
+                return _object(2)  # type: ignore[no-any-return]
+        scratch = _number(load(given, 0))
+        code, tasks = load(head, LAUNCH_ENTRY), load(head, LAUNCH_TASKS)
+        thread = _let_go()
+        status = _status_of(code, (table, scratch, 0, tasks))
+        _take(thread)
+        return _object(status)  # type: ignore[no-any-return]
 
     return call

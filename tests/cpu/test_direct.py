@@ -86,3 +86,38 @@ def test_fields_stand_where_numpy_tells() -> None:
     x = np.arange(40.0)
     for array in (x, x[3:], x[::-2], x.reshape(5, 8).T, x[:0], np.array(3)):
         assert fields._is_as_told(array)
+
+
+def _summing() -> Any:
+    from numba import types
+
+    from gpualgo._cpu.pointers import load, pointer_to, store
+
+    words = pointer_to(types.intp)
+
+    def kernel(table: int, scratch: int, first: int, last: int) -> None:
+        p = words(table)
+        out = words(load(p, 2))
+        store(out, 0, load(p, 0) + load(p, 1))
+        store(out, 1, last)
+        store(out, 2, scratch)
+        store(p, 1, 99)  # the table is the call's own
+
+    return kernel
+
+
+def test_launcher() -> None:
+    kernel: Any = get_kernel(("test of launches",), _summing)
+    table, out = np.array([40, 0, 0], np.int64), np.zeros(3, np.int64)
+    run: Any = direct.launcher(kernel, table, (1, 2), 7)
+    if not fields.has_fields:
+        pytest.skip("another Python's arrays")
+    for out_word in (out, address(out)):
+        for number in (-3, 1 << 40):
+            assert run(5, number, out_word) == 0
+            assert out.tolist() == [40 + number, 7, 5]
+    assert table.tolist() == [40, 0, 0]
+    assert run(5, 1) == 2
+    assert run(5, 1, "out") == 2
+    assert run(5, 1, out, 3) == 2
+    assert direct.launcher(kernel, np.zeros(1 << 10, np.int64), (1, 2), 7) is None

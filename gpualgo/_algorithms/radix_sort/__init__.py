@@ -12,7 +12,7 @@ import numpy as np
 from gpualgo._algorithms.radix_sort import cpu_again
 from gpualgo._algorithms.radix_sort.cpu_again import is_for_cpu
 from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._arrays.view import View, as_view, view_of
+from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
 from gpualgo._driver import default_device
@@ -24,6 +24,8 @@ from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
+
+ndarray = np.ndarray
 
 
 @overload
@@ -183,11 +185,14 @@ def sort_problem(
     out: Any, stream: Any,
 ) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
     """Return the problem of a sort by value, its views, and out."""
-    if is_lazy(keys) or is_lazy(values):
-        keys, values, out = made_real(keys, values, axis, out, stream, where)
     views: tuple[View, ...] = ()
-    if not (isinstance(keys, tuple) or isinstance(values, tuple)):
-        views = (view_of(keys, f"{where}: keys"),)
+    if type(keys) is ndarray and (values is None or type(values) is ndarray):
+        views = (NumPy.view(keys),)
+    else:
+        if is_lazy(keys) or is_lazy(values):
+            keys, values, out = made_real(keys, values, axis, out, stream, where)
+        if not (isinstance(keys, tuple) or isinstance(values, tuple)):
+            views = (view_of(keys, f"{where}: keys"),)
     if not views or views[0].dtype.names is not None:
         problem, views = _tuples(where, keys, values, descending, bits, axis, None)
         return problem, views, out
@@ -305,7 +310,7 @@ def argsort(
     >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
     array([3, 1, 2, 0])
     """
-    if is_lazy(keys):
+    if type(keys) is not ndarray and is_lazy(keys):
         keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
     views: tuple[View, ...]
     try:

@@ -10,7 +10,6 @@ from gpualgo._algorithms.radix_sort import cpu, cpu_again, cpu_numpy
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
 from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
-from gpualgo._cpu.address import address
 from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
@@ -44,10 +43,10 @@ def prepared(
     moved = [a if a is None else np.moveaxis(cpu.as_bytes(a), axis, -1) for a in given]
     launch = rows.launch(moved, order.numbers())
     if out_keys is None:  # an order
-        return lambda arrays, results, _: launch((address(arrays[0]), 0, 0, address(results[0])))
+        return lambda arrays, results, _: launch((arrays[0], 0, 0, results[0]))
     if values is None:
-        return lambda arrays, results, _: launch((address(arrays[0]), 0, address(results[0]), 0))
-    return lambda arrays, results, _: launch([address(array) for array in (*arrays, *results)])
+        return lambda arrays, results, _: launch((arrays[0], 0, results[0], 0))
+    return lambda arrays, results, _: launch((*arrays, *results))
 
 
 def _row(array: Array) -> Array:
