@@ -168,6 +168,12 @@ def radix_sort(
         if mend is not True:
             mend(keys, found)
         return found
+    if not mend and default_device.current() == CPU and cpu_again.is_known(
+        keys, values, descending, begin_bit, end_bit, axis, out, stream, recording.active
+    ):  # fmt: skip
+        found = cpu_again.sort(keys)
+        if found is not None:
+            return found
     where, bits = "radix_sort", (begin_bit, end_bit)
     try:
         asked = sort_problem(where, keys, values, descending, bits, axis, out, stream)
@@ -310,6 +316,10 @@ def argsort(
     >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
     array([3, 1, 2, 0])
     """
+    most = cpu_again.most_ordered(keys, descending, axis, dtype, out, stream, recording.active)
+    is_few = most and len(keys) <= most
+    if is_few and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
+        return keys.argsort(kind="stable")
     if type(keys) is not ndarray and is_lazy(keys):
         keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
     views: tuple[View, ...]

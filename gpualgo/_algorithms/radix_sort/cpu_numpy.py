@@ -38,6 +38,19 @@ def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
     return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
 
 
+def orders(keys: Array, out: Array | None, descending: bool) -> bool:
+    """Return whether NumPy finds the stable order of such keys: of a short row, smallest first."""
+    if descending or keys.ndim != 1 or len(keys) > ways.most_ordered(keys.dtype):
+        return False
+    flags = keys.flags
+    return flags.c_contiguous and flags.aligned and out is not None and out.dtype == np.intp
+
+
+def order(keys: Array, out: Array) -> None:
+    """Write the stable order of keys to out."""
+    out[...] = keys.argsort(kind="stable")
+
+
 def routines(keys: Array) -> list[Routine]:
     """Return what `sort` would run: rows by NumPy, or runs of a long one, which are merged."""
     *outer, length = keys.shape
@@ -189,6 +202,16 @@ class _RowSort:
 
 
 row_sort = lru_cache(256)(_RowSort)
+
+
+def sorted_row(keys: Array) -> Array | None:
+    """Return a row that lies in C order sorted, smallest first; None: digits are the faster way."""
+    length, dtype = len(keys), keys.dtype
+    if not ways.is_by_numpy(dtype, length, 1):
+        return None
+    out = np.empty(length, dtype)
+    row_sort(length, dtype, False).fresh(keys, out)
+    return out
 
 
 def _sort_runs(source: Array, out: Array, runs: int) -> None:

@@ -32,9 +32,14 @@ def prepared(
         sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
         is_always = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
         if is_always and not (order.descending or HAS_RANGES):
-            cpu_again.add(keys.dtype, sort.settle.mend)
+            cpu_again.add(keys.dtype, sort.settle.mend, cpu_numpy.sorted_row)
         by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
+    is_order = out_keys is None and out_values is not None
+    if is_order and cpu_numpy.orders(keys, out_values, order.descending):
+        if not HAS_RANGES:
+            cpu_again.add_order(keys.dtype, ways.most_ordered(keys.dtype))
+        return lambda arrays, results, _: cpu_numpy.order(_row(arrays[0]), results[0])
     if keys.shape[axis] >= cpu.LONG_ROW:
         return None
     if out_values is not None and out_values.itemsize not in cpu.WORD_SIZES:
