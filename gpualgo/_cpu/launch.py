@@ -146,7 +146,7 @@ class Launch:
             table = self.filled()
         at, values = table.address, table.words
         for place, word in zip(self.places, words, strict=True):
-            values[place] = word if type(word) is int else address(word)
+            values[place] = address(word) if isinstance(word, np.ndarray) else word
         if self.work <= threads.SMALL_BYTES:
             memory = lent(self.scratch_bytes)
             if self._run_kernel(at, memory.address, 0, self.tasks):
