@@ -114,6 +114,70 @@ def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> Non
     assert_bits(keys, before)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_outputs(dtype: str) -> None:
+    for n in (0, 1, 500, cpu_again.MOST_KEYS + 3):
+        keys = _keys(dtype, n)
+        want, before, count = keys[stable_order(keys)], keys.copy(), len(Sort.problems)
+        memory = np.zeros(2 * n, dtype)
+        memory[:n] = keys
+        assert ga.radix_sort(keys, out=memory[n:]).base is memory  # side by side
+        assert_bits(memory[n:], want)
+        assert_bits(ga.radix_sort(memory[:n], out=memory[n:]), want)
+        assert n > cpu_again.MOST_KEYS or len(Sort.problems) == count
+        assert_bits(memory[:n], before)
+        out = np.zeros(n, dtype)
+        assert ga.radix_sort(keys, out=out) is out
+        assert_bits(out, want)
+        assert ga.radix_sort(keys, out=keys) is keys
+        assert_bits(keys, want)
+        assert_bits(ga.radix_sort(memory[:n], out=memory[:n]), want)
+
+
+def test_outputs_that_do_not_fit() -> None:
+    keys, memory = _keys("float32"), np.zeros(1500, np.float32)
+    memory[:1000] = keys
+    fixed = np.zeros(1000, np.float32)
+    fixed.flags.writeable = False
+    want = keys[stable_order(keys)]
+    for source, out, error in (
+        (memory[:1000], memory[1:1001], ValueError), (memory[:1000], memory[500:], ValueError),
+        (keys, fixed, ValueError), (keys, np.zeros(999, np.float32), ValueError),
+        (keys, np.zeros(1000, np.int32), TypeError), (keys, np.zeros(1000), TypeError),
+        (keys, list(keys), TypeError), (keys, (memory[:1000],), TypeError),
+    ):  # fmt: skip
+        with pytest.raises(error, match="radix_sort: out"):
+            ga.radix_sort(source, out=out)
+        assert_bits(memory[:1000], keys)
+    gaps = np.zeros(2000, np.float32)[::2]
+    assert_bits(ga.radix_sort(keys, out=gaps), want)
+    assert_bits(np.asarray(ga.radix_sort(keys, out=np.zeros(1000, np.float32).view(Own))), want)
+
+
+def test_orders() -> None:
+    assert set(map(np.dtype, ("?", "i1", "u2", "f4", "i8"))) <= set(cpu_ways._ORDER_KEYS)
+    rows = {row.name: row for row in auto.TABLE}
+    for dtype, most in cpu_ways._ORDER_KEYS.items():
+        assert most < cpu_again.MOST_ORDERED
+        row = rows["order"]
+        assert row.least_keys is not None
+        assert dtype.itemsize < row.least_key_bytes or most < row.least_keys  # no GPU takes it
+        for n in (0, 1, most, most + 1):
+            keys = _keys(dtype.str, n)
+            want = np.argsort(keys, kind="stable")
+            for _ in range(2):
+                assert_bits(ga.argsort(keys), want)
+            assert_bits(ga.argsort(keys, dtype=np.int32), want.astype(np.int32))
+            assert_bits(ga.argsort(keys, descending=True), stable_order(keys, True))
+            out = np.zeros(n, np.int64)
+            assert ga.argsort(keys, out=out) is out
+            assert_bits(out, want)
+            with pytest.raises(TypeError, match="argsort: axis"):
+                ga.argsort(keys, axis=True)
+        assert cpu_again.most_ordered(keys[:1].copy(), False, -1, None, None, None, 0) == most
+        assert not cpu_again.most_ordered(keys[:1].copy(), True, -1, None, None, None, 0)
+
+
 def test_other_options() -> None:
     keys = _keys("int32")
     want = keys[stable_order(keys)]

@@ -169,9 +169,9 @@ def radix_sort(
             mend(keys, found)
         return found
     if not mend and default_device.current() == CPU and cpu_again.is_known(
-        keys, values, descending, begin_bit, end_bit, axis, out, stream, recording.active
+        keys, values, descending, begin_bit, end_bit, axis, None, stream, recording.active
     ):  # fmt: skip
-        found = cpu_again.sort(keys)
+        found = cpu_again.sort(keys) if out is None else cpu_again.sort_into(keys, out)
         if found is not None:
             return found
     where, bits = "radix_sort", (begin_bit, end_bit)

@@ -24,12 +24,13 @@ Mend = Callable[[Array, Array], int]
 """mend(keys, row): zeros and NaNs of a sorted row as keys have them."""
 
 sort: Callable[[Array], Array | None]
+sort_into: Callable[[Array, Any], Array | None]
 _known: dict[np.dtype[Any], Mend | bool] = {}  # True: there is nothing to mend
 _held: list[Any] = []  # code, whose addresses functions have
 
 # Of `radix_sort` behind keys, values to stream, and how many recordings are under way. No other
 # objects are these: True is no axis.
-_DEFAULTS = (None, False, 0, None, -1, None, None, 0)
+DEFAULTS = (None, False, 0, None, -1, None, None, 0)
 
 
 def _none_yet(*_: Any) -> bool:
@@ -44,19 +45,23 @@ is_known: Callable[..., Any] = _none_yet
 """Return the same of a row of any length, which `sort` takes."""
 
 
-def add(dtype: np.dtype[Any], mend: Any, sort_row: Callable[[Array], Array | None]) -> None:
+def add(
+    dtype: np.dtype[Any], mend: Any, sort_row: Callable[[Array], Array | None],
+    sort_row_into: Callable[[Array, Any], Array | None],
+) -> None:  # fmt: skip
     """Have rows of a dtype sorted so from now on, and mended by a kernel where there is one.
 
-    `sort_row` returns a row of any length sorted; None: not by NumPy.
+    The others sort a row of any length, and into `out=`; None: they do not.
     """
-    global way_of, is_known, sort
+    global way_of, is_known, sort, sort_into
     from gpualgo._cpu.direct import look_up, of_rows
 
     if dtype not in _known:
         _held.append(mend)
         _known[dtype] = True if mend is None else of_rows(mend)
-        way_of = look_up(_known, MOST_KEYS, *_DEFAULTS)
-        is_known, sort = look_up(_known, sys.maxsize, *_DEFAULTS), sort_row
+        way_of = look_up(_known, MOST_KEYS, *DEFAULTS)
+        is_known = look_up(_known, sys.maxsize, *DEFAULTS)
+        sort, sort_into = sort_row, sort_row_into
 
 
 _orders: dict[np.dtype[Any], int] = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.radix_sort import cpu_again
 from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
 from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
@@ -212,6 +213,25 @@ def sorted_row(keys: Array) -> Array | None:
     out = np.empty(length, dtype)
     row_sort(length, dtype, False).fresh(keys, out)
     return out
+
+
+def sorted_into(keys: Array, out: Any) -> Array | None:
+    """Return `out` that holds a known row sorted, or is that row; None: it is not so plain."""
+    mend = cpu_again.way_of(out, *cpu_again.DEFAULTS)
+    if not mend or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
+        return None
+    if out is keys:
+        if mend is not True:
+            keys = keys.copy()
+    elif -keys.nbytes < address(out) - address(keys) < keys.nbytes:
+        return None
+    else:
+        out[...] = keys
+    out.sort()
+    if mend is not True:
+        mend(keys, out)
+    found: Array = out
+    return found
 
 
 def _sort_runs(source: Array, out: Array, runs: int) -> None:

@@ -28,11 +28,14 @@ def prepared(
     """
     if out_keys is not None and out_values is None and cpu_numpy.takes(keys, out_keys, axis, order):
         if keys.ndim > 1:
-            return None
+            falls = order.descending
+            return lambda arrays, results, _: cpu_numpy.sort(
+                arrays[0].reshape(results[0].shape), results[0], falls
+            )
         sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
         is_always = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
         if is_always and not (order.descending or HAS_RANGES):
-            cpu_again.add(keys.dtype, sort.settle.mend, cpu_numpy.sorted_row)
+            cpu_again.add(keys.dtype, sort.settle.mend, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
         by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
     is_order = out_keys is None and out_values is not None
