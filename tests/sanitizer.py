@@ -475,6 +475,26 @@ def counted(n: int) -> None:
     counting_sort._FEW_KEYS, Sort.problems = before, problems
 
 
+def many_keys(n: int) -> None:
+    """Keys and values by the tiles for very many, however few."""
+    from gpualgo._algorithms.radix_sort import policy as sort_policy
+    from gpualgo._algorithms.radix_sort.problem import Sort
+
+    before = sort_policy.SMALLER, sort_policy.MIDDLE_KEYS
+    sort_policy.SMALLER, sort_policy.MIDDLE_KEYS = {}, 0
+    Sort.problems.clear()
+    for key, value in (("u4", "u4"), ("f4", "u8"), ("i8", "u4"), ("u8", "c16"), ("f8", "i8")):
+        h = RNG.integers(0, 1000, n).astype(key)
+        order, moved = np.argsort(h, kind="stable"), np.arange(n).astype(value)
+        keys, values = ga.radix_sort(xp.asarray(h), xp.asarray(moved))
+        same(keys, h[order])
+        same(values, moved[order])
+        same(ga.radix_sort(xp.asarray(h)[1:]), np.sort(h[1:]))
+        same(ga.argsort(xp.asarray(h)), order)
+    sort_policy.SMALLER, sort_policy.MIDDLE_KEYS = before
+    Sort.problems.clear()
+
+
 def long_lines(n: int) -> None:
     """Scans by the kernel for long lines, however short."""
     from gpualgo._algorithms.scan import policy as scan_policy
@@ -552,6 +572,6 @@ for n in (1, 33, 4097, 50_000):
     run(views, n)
 if xp is not np:
     for n in (1, 4097, 900_001):
-        for checks in (counted, long_lines, surroundings, cuts):
+        for checks in (counted, many_keys, long_lines, surroundings, cuts):
             run(checks, n)
 print("checked", checked)

@@ -15,7 +15,7 @@ import pytest
 
 import gpualgo as ga
 from gpualgo._base.memo import Memo
-from gpualgo._cpu import kernels, launch, operator
+from gpualgo._cpu import direct, kernels, launch, operator
 
 NEW = 600  # operators, shapes and bins
 LIMIT = 50  # of each memo here
@@ -53,8 +53,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
     nothing.loaded = loaded  # type: ignore[attr-defined]
     monkeypatch.setattr(kernels, "_callable", lambda _: nothing)
-    for module in (launch, importlib.import_module("gpualgo._algorithms.radix_sort.cpu_numpy")):
+    sorts = importlib.import_module("gpualgo._algorithms.radix_sort.cpu_numpy")
+    for module in (launch, sorts):
         monkeypatch.setattr(module, "unchecked", lambda kernel: kernel)
+    monkeypatch.setattr(direct, "_method", lambda *_: None)
+    for module in (direct, sorts):
+        monkeypatch.setattr(module, "of_rows", lambda _: nothing)
     monkeypatch.setattr(
         operator, "_read_or_compile",
         lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arguments[0]),

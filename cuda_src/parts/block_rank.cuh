@@ -17,17 +17,19 @@
 
 namespace gpualgo {
 
-// The lanes of a warp whose digits have the same address.
-__device__ inline uint32 lanes_with(uint32 address) {
+// The lanes of a warp whose digits have the same address. `ones` are ptx::opaque_ones().
+__device__ inline uint32 lanes_with(uint32 address, uint32 ones) {
   using ptx::ballot_agreeing, ptx::lop3_and;
   static_assert(digit_bits == 8);
   // In two halves: the compiler tests all bits of a word at once, and has seven predicates.
   const uint32 upper = ptx::opaque_shr<4>(address);
-  const uint32 low = lop3_and(ballot_agreeing<4>(address), ballot_agreeing<8>(address),
-                              ballot_agreeing<16>(address));
-  const uint32 middle = lop3_and(low, ballot_agreeing<32>(address), ballot_agreeing<4>(upper));
-  const uint32 high = lop3_and(middle, ballot_agreeing<8>(upper), ballot_agreeing<16>(upper));
-  return high & ballot_agreeing<32>(upper);
+  const uint32 low = lop3_and(ballot_agreeing<4>(address, ones), ballot_agreeing<8>(address, ones),
+                              ballot_agreeing<16>(address, ones));
+  const uint32 middle =
+      lop3_and(low, ballot_agreeing<32>(address, ones), ballot_agreeing<4>(upper, ones));
+  const uint32 high =
+      lop3_and(middle, ballot_agreeing<8>(upper, ones), ballot_agreeing<16>(upper, ones));
+  return high & ballot_agreeing<32>(upper, ones);
 }
 
 // A table for each warp: first counts, then the position of the last key so far.
@@ -49,14 +51,15 @@ struct Ranking {
   RankTables<warps>& tables;
   uint32* sums;  // RankSums, if there is more than one warp
   int thread, warp;
-  uint32 up_to_this;
+  uint32 up_to_this, ones;
 
   __device__ Ranking(RankTables<warps>& tables, uint32* sums)
       : tables(tables),
         sums(sums),
         thread(warps == 1 ? threadIdx.x % warp_threads : threadIdx.x),
         warp(warps == 1 ? 0 : threadIdx.x / warp_threads),
-        up_to_this(ptx::lanemask_le()) {}
+        up_to_this(ptx::lanemask_le()),
+        ones(ptx::opaque_ones()) {}
 
   __device__ static void sync() {
     if constexpr (warps == 1) {
@@ -132,7 +135,7 @@ struct Ranking {
   __device__ uint32 rank(uint32 address) {
     uint32& last = DigitTable::word(address);
     const uint32 before = last;
-    const uint32 same = lanes_with(address);
+    const uint32 same = lanes_with(address, ones);
     const uint32 position = before + ptx::popc(same & up_to_this);
     // No lane writes before all have read: votes wait for lanes, but order no memory. CUB's
     // BlockRadixRankMatch waits at the same two places.

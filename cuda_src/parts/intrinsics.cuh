@@ -48,10 +48,18 @@ __device__ inline uint32 redux_sync_max(uint32 value) {
   return most;
 }
 
+// All bits, which the compiler does not know.
+__device__ inline uint32 opaque_ones() {
+  uint32 up_to_this, behind;
+  asm("mov.u32 %0, %%lanemask_le;" : "=r"(up_to_this));
+  asm("mov.u32 %0, %%lanemask_gt;" : "=r"(behind));
+  return up_to_this | behind;
+}
 // The lanes of a whole warp that agree with this one in a bit of x. Left to itself, the compiler
-// spends twice as many instructions.
+// spends twice as many instructions. ~lanes is lanes * ones + ones: votes and logic share a pipe
+// of half rate, which bounds a ranking; multiplications have another one.
 template <uint32 bit>
-__device__ inline uint32 ballot_agreeing(uint32 x) {
+__device__ inline uint32 ballot_agreeing(uint32 x, uint32 ones) {
   uint32 lanes;
   asm volatile(
       "{\n"
@@ -60,10 +68,10 @@ __device__ inline uint32 ballot_agreeing(uint32 x) {
       "and.b32 masked, %1, %2;\n"
       "setp.ne.u32 is_set, masked, 0;\n"
       "vote.sync.ballot.b32 %0, is_set, 0xffffffff;\n"
-      "@!is_set not.b32 %0, %0;\n"
+      "@!is_set mad.lo.u32 %0, %0, %3, %3;\n"
       "}"
-      : "=r"(lanes)
-      : "r"(x), "n"(bit));
+      : "=&r"(lanes)
+      : "r"(x), "n"(bit), "r"(ones));
   return lanes;
 }
 
@@ -125,6 +133,12 @@ __device__ inline int64 opaque_shr(int64 x) {
   int64 result;
   asm("shr.s64 %0, %1, %2;" : "=l"(result) : "l"(x), "n"(count));
   return result;
+}
+
+// A number that the compiler computes where this stands, not where it is wanted.
+__device__ inline uint32 computed_now(uint32 x) {
+  asm volatile("" : "+r"(x));
+  return x;
 }
 
 // Between float and the bits of a float16, rounded to nearest even.

@@ -260,6 +260,13 @@ __device__ inline void cp_async_bulk_shared_global(void* shared, const void* glo
         "r"(cvta_to_shared(barrier))
       : "memory");
 }
+// Brings global memory to L2, sometime.
+__device__ inline void cp_async_bulk_prefetch_l2(const void* global, uint32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
+               :
+               : "l"(__cvta_generic_to_global(global)), "r"(bytes)
+               : "memory");
+}
 // Stores belong to the thread's group, which cp_async_bulk_commit_group ends.
 __device__ inline void cp_async_bulk_global_shared(void* global, const void* shared, uint32 bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"

@@ -152,13 +152,14 @@ struct Digit {
 };
 
 // A table in shared memory with a word of 32 bits for each digit. It lies at a multiple of its
-// size, so that a key's word is found in two instructions.
+// size, so that a key's word is found in two instructions: the ones, which change nothing, keep the
+// compiler from taking the base apart and putting it together for each key.
 struct DigitTable {
   Digit digit;
   uint32 base;  // its address, flipped
 
   __device__ DigitTable(const Digit& digit, const uint32* table)
-      : digit(digit), base(ptx::cvta_to_shared(table) ^ (digit.flip << 2)) {}
+      : digit(digit), base((ptx::cvta_to_shared(table) ^ (digit.flip << 2)) & ptx::opaque_ones()) {}
 
   template <class Ordered>
   __device__ uint32 address(Ordered ordered) const {

@@ -22,14 +22,16 @@
 namespace gpualgo {
 
 template <int block_threads_, int items_, int min_blocks_, int window_, int shared_bytes_,
-          bool overlaps_>
+          bool values_follow_, bool prefetches_, bool overlaps_>
 struct RadixPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // keys per thread
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
   static constexpr int window = window_;          // tile states that a thread reads at once
   static constexpr int shared_bytes = shared_bytes_;
-  static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
+  static constexpr bool values_follow = values_follow_;  // through where the keys were
+  static constexpr bool prefetches = prefetches_;  // the next tile's keys, to L2 (sm_90 and later)
+  static constexpr bool overlaps = overlaps_;      // launched while the kernel before still runs
 };
 
 // Keys and their values; values may be missing, keys where only indices are wanted.
@@ -54,6 +56,49 @@ struct RadixPassParams {
   uint64 padding;  // a key that no key's digit lies behind
 };
 
+namespace detail {
+
+// What a tile moves, in order: side by side, or values once the keys are written.
+template <class Key, class Value, int items, bool is_in_turn>
+struct MovedItems {
+  alignas(16) Key keys[items];
+  alignas(16) Value values[is_same<Value, NoValue> ? 1 : items];
+};
+template <class Key, class Value, int items>
+struct MovedItems<Key, Value, items, true> {
+  union {
+    alignas(16) Key keys[items];
+    alignas(16) Value values[items];
+  };
+};
+
+// Numbers of 8 or 16 bits, several in a register.
+template <int count, int bits>
+struct PackedNumbers {
+  static constexpr int bytes = bits / 8;
+  static constexpr int per_word = 4 / bytes;
+  static_assert(bytes == 1 || bytes == 2);
+  uint32 words[(count + per_word - 1) / per_word];
+
+  // In order, as the first of a word takes all of it. Packed here and now: the compiler would
+  // rather keep the numbers in registers of their own until they are wanted.
+  __device__ void append(int i, uint32 number) {
+    uint32& word = words[i / per_word];
+    const uint32 byte = i % per_word * bytes;  // of the word, the number's lowest
+    const uint32 taken = (bytes == 1 ? 0xfu : 0xffu) << 4 * byte;
+    const uint32 bytes_of_number = (bytes == 1 ? 0x4u : 0x54u) << 4 * byte;
+    const uint32 selector = (0x3210u & ~taken) | bytes_of_number;
+    word = ptx::computed_now(byte == 0 ? number : ptx::byte_perm(word, number, selector));
+  }
+  __device__ uint32 operator[](int i) const {
+    const uint32 byte = i % per_word * bytes;
+    return ptx::byte_perm(words[i / per_word], 0,
+                          bytes == 1 ? 0x4440 + byte : 0x4410 + 0x11 * byte);
+  }
+};
+
+}  // namespace detail
+
 template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
 struct RadixPass {
   static constexpr int items = Policy::items;
@@ -61,15 +106,20 @@ struct RadixPass {
   static constexpr int warps = threads / warp_threads;
   static constexpr int tile_items = threads * items;
   static constexpr bool has_values = !is_same<Value, NoValue>;
+  static constexpr bool values_follow = has_values && Policy::values_follow;
   using Key = typename Order::Key;
   using Rank = Ranking<warps>;
+  using Positions = detail::PackedNumbers<items, 16>;  // in the tile
+  using Digits = detail::PackedNumbers<items, digit_bits>;
+  static_assert(tile_items <= 1 << 16);
+  // The thread that takes tiles: of a warp that has no digits to look back for, if there is one.
+  static constexpr int fetcher = threads - warp_threads;
 
   struct Shared {
     RankTables<warps> tables;
     // Where the digit's keys go, less their position in the tile: the low and high words.
     uint32 targets[sizeof(Index) / 4][num_digits];
-    alignas(16) Key keys[tile_items];
-    alignas(16) Value values[has_values ? tile_items : 1];
+    detail::MovedItems<Key, Value, tile_items, values_follow> moved;
     RankSums sums;
     uint32 next_tile;
   };
@@ -151,11 +201,17 @@ struct RadixPass {
     }
   }
   __device__ void load_keys(uint32 index) {
-    if (is_tile(index)) load(input_keys, tile_at(index), Key(params.padding), keys);
+    if (is_tile(index)) {
+      load(input_keys, tile_at(index), Key(params.padding), keys);
+    } else {  // lest the compiler keep the keys of the last tile
+#pragma unroll
+      for (int i = 0; i < items; ++i) keys[i] = Key{};
+    }
   }
+  __device__ bool makes_values() const { return params.makes_values && action & pass_is_first; }
   __device__ void load_values(const Tile& tile, Value (&values)[items]) {
     if constexpr (has_values) {
-      if (!params.makes_values || !(action & pass_is_first)) {
+      if (!makes_values()) {
         load(input_values, tile, Value{}, values);
       } else if constexpr (is_same<Value, uint32> || is_same<Value, uint64>) {
 #pragma unroll
@@ -169,13 +225,25 @@ struct RadixPass {
     shared.targets[0][digit] = uint32(target);
     if constexpr (sizeof(Index) == 8) shared.targets[1][digit] = uint32(target >> 32);
   }
-  __device__ Index target_of(Key key) const {
-    const uint32 address = targets.address(Order::ordered(key));
+  __device__ Index target_at(uint32 address) const {
     Index target = DigitTable::word(address);
     if constexpr (sizeof(Index) == 8) {
       target |= Index(DigitTable::word(address + sizeof(shared.targets[0]))) << 32;
     }
     return target;
+  }
+
+  // Brings a tile's keys to L2, as whole words of 16 bytes; called by one thread.
+  __device__ void prefetch_keys(uint32 index) const {
+    if constexpr (Policy::prefetches) {
+      if (!is_tile(index)) return;
+      const Tile tile = tile_at(index);
+      const uint64 begin = reinterpret_cast<uint64>(input_keys + tile.row_begin + tile.begin());
+      const uint64 end = begin + tile.count * sizeof(Key);
+      const uint64 first = (begin + 15) / 16 * 16, last = end / 16 * 16;
+      if (first >= last) return;
+      ptx::cp_async_bulk_prefetch_l2(reinterpret_cast<const void*>(first), uint32(last - first));
+    }
   }
 
   // Publishes the tile's counts and begins to make the counters ready for ranking.
@@ -214,45 +282,116 @@ struct RadixPass {
     }
   }
 
+  // The place of the tile's item at `position`.
   template <bool is_full>
-  __device__ void write(const Tile& tile) const {
+  __device__ bool is_item(const Tile& tile, int position) const {
+    return is_full || position < tile.count;
+  }
+  // How many items of so many bytes a thread has under way while it writes them.
+  __device__ static constexpr int write_batch(int bytes) {
+    return bytes > 8 ? 2 : bytes > 4 || threads > 512 ? 4 : 8;
+  }
+  __device__ static int slot(int i) { return i * threads + int(threadIdx.x); }
+
+  __device__ void write_value(Value* to_values, Result* to_results, Index target,
+                              const Value& value) const {
+    if constexpr (is_same<Value, Result>) {
+      to_values[target] = value;
+    } else if (action & pass_is_last) {
+      to_results[target] = Result(value);
+    } else {
+      to_values[target] = value;
+    }
+  }
+
+  // Writes keys, and values that lie beside them; else says which digits the keys had.
+  template <bool is_full>
+  __device__ void write_keys(const Tile& tile, Digits& digits) {
     Key* const to_keys = ptx::opaque_global(output_keys + tile.row_begin);
     Value* const to_values = ptx::opaque_global(output_values + tile.row_begin);
     Result* const to_results =
         ptx::opaque_global(reinterpret_cast<Result*>(output_values) + tile.row_begin);
     // A few at a time: the next loads from shared memory wait for stores to global memory.
-    constexpr int batch = sizeof(Key) + sizeof(Value) > 8 ? 2 : 4;
+    constexpr int batch = write_batch(sizeof(Key) + sizeof(Value));
 #pragma unroll
     for (int first = 0; first < items; first += batch) {
       Key sorted[batch];
-      Index targets[batch];
+      Index to[batch];
 #pragma unroll
       for (int k = 0; k < batch && first + k < items; ++k) {
-        sorted[k] = shared.keys[(first + k) * threads + threadIdx.x];
+        sorted[k] = shared.moved.keys[slot(first + k)];
       }
 #pragma unroll
       for (int k = 0; k < batch && first + k < items; ++k) {
-        targets[k] = target_of(sorted[k]) + (first + k) * threads + threadIdx.x;
+        const uint32 address = targets.address(Order::ordered(sorted[k]));
+        if constexpr (values_follow) {
+          digits.append(first + k, address / sizeof(uint32) % num_digits);
+        }
+        to[k] = target_at(address) + slot(first + k);
       }
       Value values[batch];
-      if constexpr (has_values) {
+      if constexpr (has_values && !values_follow) {
 #pragma unroll
         for (int k = 0; k < batch && first + k < items; ++k) {
-          values[k] = shared.values[(first + k) * threads + threadIdx.x];
+          values[k] = shared.moved.values[slot(first + k)];
         }
       }
 #pragma unroll
       for (int k = 0; k < batch && first + k < items; ++k) {
-        if (!is_full && (first + k) * threads + int(threadIdx.x) >= tile.count) break;
-        if (!has_values || output_keys) to_keys[targets[k]] = sorted[k];
-        if constexpr (is_same<Value, Result>) {
-          if (has_values) to_values[targets[k]] = values[k];
-        } else if (action & pass_is_last) {
-          to_results[targets[k]] = Result(values[k]);
-        } else {
-          to_values[targets[k]] = values[k];
+        if (!is_item<is_full>(tile, slot(first + k))) break;
+        if (!has_values || output_keys) to_keys[to[k]] = sorted[k];
+        if constexpr (has_values && !values_follow) {
+          write_value(to_values, to_results, to[k], values[k]);
         }
       }
+    }
+  }
+
+  // Writes values that lie where the keys were.
+  template <bool is_full>
+  __device__ void write_values(const Tile& tile, const Digits& digits) {
+    Value* const to_values = ptx::opaque_global(output_values + tile.row_begin);
+    Result* const to_results =
+        ptx::opaque_global(reinterpret_cast<Result*>(output_values) + tile.row_begin);
+    const uint32 table = ptx::cvta_to_shared(shared.targets[0]);
+    constexpr int batch = write_batch(sizeof(Value));
+#pragma unroll
+    for (int first = 0; first < items; first += batch) {
+      Value values[batch];
+      Index to[batch];
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        values[k] = shared.moved.values[slot(first + k)];
+      }
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        to[k] = target_at(table + digits[first + k] * sizeof(uint32)) + slot(first + k);
+      }
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        if (!is_item<is_full>(tile, slot(first + k))) break;
+        write_value(to_values, to_results, to[k], values[k]);
+      }
+    }
+  }
+
+  // Writes a tile that lies in order, and loads the keys of the next one.
+  template <bool is_full>
+  __device__ void write(const Tile& tile, uint32 next, const Positions& positions) {
+    Digits digits;
+    if constexpr (values_follow) {
+      Value values[items];
+      load_values(tile, values);
+      write_keys<is_full>(tile, digits);
+      ptx::syncthreads();
+#pragma unroll
+      for (int i = 0; i < items; ++i) shared.moved.values[positions[i]] = values[i];
+      ptx::syncthreads();
+      load_keys(next);
+      write_values<is_full>(tile, digits);
+    } else {
+      load_keys(next);
+      write_keys<is_full>(tile, digits);
     }
   }
 
@@ -260,9 +399,11 @@ struct RadixPass {
   __device__ uint32 sort_tile(const Tile& tile) {
 #pragma unroll
     for (int i = 0; i < items; ++i) ranking.count(counters.address(Order::ordered(keys[i])));
-    Value values[items];
-    load_values(tile, values);
+    Value values[values_follow ? 1 : items];
+    if constexpr (!values_follow) load_values(tile, values);
     if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
+    uint32 next = 0;
+    if (threadIdx.x == fetcher) next = ring.states.take();
     ptx::syncthreads();
     uint32 counts[Rank::digits], starts[Rank::digits], sum = 0;
     Index before[Rank::digits];
@@ -271,24 +412,27 @@ struct RadixPass {
     if (ranking.has_digits()) ranking.place(counts, sum, starts);
     ptx::syncthreads();
     if (ranking.has_digits()) place_tile(tile, counts, starts, before);
-    uint32 next = 0;
-    if (threadIdx.x == 0) next = ring.states.take();  // used only after the ranking
+    if (threadIdx.x == fetcher) prefetch_keys(next);
+    Positions positions;
 #pragma unroll
     for (int i = 0; i < items; ++i) {
       const uint32 position = ranking.rank(counters.address(Order::ordered(keys[i])));
-      shared.keys[position] = keys[i];
-      if constexpr (has_values) shared.values[position] = values[i];
+      shared.moved.keys[position] = keys[i];
+      if constexpr (values_follow) {
+        positions.append(i, position);
+      } else if constexpr (has_values) {
+        shared.moved.values[position] = values[i];
+      }
     }
     ranking.clear();
-    if (threadIdx.x == 0) shared.next_tile = next;
+    if (threadIdx.x == fetcher) shared.next_tile = next;
     ptx::syncthreads();
     next = shared.next_tile;
     if (threadIdx.x == 0) ring.done(tile.index);
-    load_keys(next);
     if (tile.count == tile_items) {
-      write<true>(tile);
+      write<true>(tile, next, positions);
     } else {
-      write<false>(tile);
+      write<false>(tile, next, positions);
     }
     return next;
   }

@@ -40,6 +40,8 @@ class View(NamedTuple):
         return self._replace(owner=None)
 
 
+_make = tuple.__new__  # builds a View without its Python-level constructor
+
 # shape, strides, dtype, device, library
 Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], int, Any]
 layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
@@ -80,9 +82,8 @@ class NumPy:
 
     @staticmethod
     def view(x: Any) -> View:
-        return View(
-            0, x.shape, x.strides, x.dtype, CPU, NumPy, not x.flags.writeable, x,
-        )  # fmt: skip
+        fields = (0, x.shape, x.strides, x.dtype, CPU, NumPy, not x.flags.writeable, x)
+        return _make(View, fields)
 
     @staticmethod
     def transposed(x: Any, axes: tuple[int, ...]) -> Any:

@@ -97,20 +97,23 @@ def operator_call(arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any])
 
 
 def shell_of(function: Callable[..., None]) -> bytes:
-    """Return the bitcode of a kernel, simplified as far as can be without its operator."""
+    """Return the bitcode of a kernel, simplified as far as can be without its operator.
+
+    A function that returns a word is one itself: nothing in it raises.
+    """
     count = function.__code__.co_argcount
     with global_compiler_lock:
         made = Unlinked(function, (types.intp,) * count)
         module = made.context.create_module("gpualgo kernel")
-        word = ir.IntType(64)
-        kind = ir.FunctionType(ir.IntType(32), [word] * count)
+        word, returns = ir.IntType(64), made.return_type == types.intp
+        kind = ir.FunctionType(word if returns else ir.IntType(32), [word] * count)
         entry = ir.Function(module, kind, code.ENTRY)
         builder = ir.IRBuilder(entry.append_basic_block())
         described = made.described
-        status, _ = made.context.call_conv.call_function(
+        status, value = made.context.call_conv.call_function(
             builder, made.declare(module), described.restype, described.argtypes, entry.args
         )
-        builder.ret(builder.zext(status.is_error, ir.IntType(32)))
+        builder.ret(value if returns else builder.zext(status.is_error, ir.IntType(32)))
         final = made.join(module)
         _hide(final, code.ENTRY)
         _simplify(final, made.context.codegen()._tm)

@@ -79,15 +79,13 @@ def _callable(loaded: machine.Loaded) -> Kernel:
     return called
 
 
-def unchecked(kernel: Kernel) -> Callable[[int, int, int, int], int]:
-    """Return what calls a kernel's code, and returns its status; hold the kernel meanwhile."""
-    code: Any = kernel
-    found: Callable[[int, int, int, int], int] = _PROTOTYPE(code.loaded.address)
-    return found
-
-
 # Runs without the GIL. All are words; ctypes converts them fastest as pointers.
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
+
+
+def by_ctypes(address: int) -> Callable[[int, int, int, int], int]:
+    """Return what calls the kernel at an address, and returns its status."""
+    return _PROTOTYPE(address)
 
 
 def check(status: int | None, *_: Any) -> None:

@@ -14,8 +14,10 @@ import numpy as np
 
 from gpualgo._base import threads
 from gpualgo._cpu import team
-from gpualgo._cpu.kernels import Kernel, check, get_kernel, unchecked
-from gpualgo._cpu.memory import MEMORY_BYTES, Memory, give_back, lent
+from gpualgo._cpu.address import address
+from gpualgo._cpu.direct import launcher, unchecked
+from gpualgo._cpu.kernels import Kernel, check, get_kernel
+from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, give_back, lent
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
 
 UNKNOWN = float("inf")
@@ -98,8 +100,8 @@ class Launch:
     """A kernel and its table of arguments but for some words, which each call brings."""
 
     __slots__ = (
-        "_held", "_kernel", "_run_kernel", "_tables", "entry", "pace", "places", "scratch_bytes",
-        "table", "tasks", "work",
+        "_at_once", "_held", "_kernel", "_run_kernel", "_tables", "entry", "pace", "places",
+        "scratch_bytes", "table", "tasks", "work",
     )  # fmt: skip
 
     def __init__(
@@ -118,21 +120,33 @@ class Launch:
         self.pace = Pace()
         loaded: Any = kernel
         self.entry = int(loaded.loaded.address)  # of the kernel's code
+        self._at_once: Callable[..., int] | None = None  # for little work, of one thread
+        if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:
+            self._at_once = launcher(kernel, table, self.places, tasks)
 
     @property
     def is_alone(self) -> bool:
         """Whether no thread has to be woken for the next call, as far as is known."""
         return self.work <= threads.SMALL_BYTES or self.pace.is_light
 
-    def __call__(self, words: Sequence[int]) -> None:
-        """Run the kernel with these words in their places."""
+    def __call__(self, words: Sequence[int | np.ndarray[Any, Any]]) -> None:
+        """Run the kernel with these words in their places: ints, or arrays for their addresses."""
+        if self._at_once is not None:
+            try:
+                memory = FREE.pop()
+            except IndexError:
+                memory = lent(0)
+            if self._at_once(memory.address, *words):
+                check(1)
+            FREE.append(memory)
+            return
         try:
             table = self._tables.pop()
         except IndexError:
             table = self.filled()
         at, values = table.address, table.words
         for place, word in zip(self.places, words, strict=True):
-            values[place] = word
+            values[place] = address(word) if isinstance(word, np.ndarray) else word
         if self.work <= threads.SMALL_BYTES:
             memory = lent(self.scratch_bytes)
             if self._run_kernel(at, memory.address, 0, self.tasks):

@@ -22,14 +22,14 @@ class Memory:
         self.words = self.array[start:][: num_bytes // 8 * 8].data.cast("q")
 
 
-_free: list[Memory] = []  # as many as calls were under way at once
+FREE: list[Memory] = []  # as many as calls were under way at once
 
 
 def lent(num_bytes: int) -> Memory:
     """Return scratch memory."""
     if num_bytes <= MEMORY_BYTES:
         try:
-            return _free.pop()
+            return FREE.pop()
         except IndexError:
             pass
     return Memory(max(num_bytes, MEMORY_BYTES))
@@ -38,4 +38,4 @@ def lent(num_bytes: int) -> Memory:
 def give_back(memory: Memory) -> None:
     """End a loan."""
     if memory.num_bytes == MEMORY_BYTES:
-        _free.append(memory)
+        FREE.append(memory)

@@ -11,6 +11,11 @@ START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)
 # Launches that follow one another: of each the code's address, its table's, and how many tasks.
 ENTRY, TABLE, TASKS, STEP = range(4)
 
+# What a function that launches has of its kernel: the code's address, how many tasks, how many
+# words its table has and where that is, how many of them each call brings, and from PLACES on where
+# these are.
+LAUNCH_ENTRY, LAUNCH_TASKS, LAUNCH_WORDS, LAUNCH_TABLE, LAUNCH_BRINGS, LAUNCH_PLACES = range(6)
+
 # A job that threads share (team_kernels.py): words that are written while it runs lie in a cache
 # line of their own each, those that are only read together.
 JOB_SEQUENCE, JOB_NEXT, JOB_INSIDE, JOB_FAILED, JOB_STOPPED, JOB_ENTRY = range(0, 48, 8)

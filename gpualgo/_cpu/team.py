@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable
 
 from gpualgo._base import forks, log
-from gpualgo._cpu.kernels import Kernel, get_kernel, unchecked
+from gpualgo._cpu.direct import unchecked
+from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory
 from gpualgo._cpu.parameters import (
     JOB_ENTRY,

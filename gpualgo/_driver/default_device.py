@@ -14,7 +14,10 @@ AUTO = -2  # no device: there is a GPU, and a table decides for each call (`_pip
 
 _chosen: ContextVar[int | None] = ContextVar("gpualgo_default_device", default=None)
 _reason: ContextVar[str] = ContextVar("gpualgo_default_device_reason", default="")
-_from_environment: dict[str, int] = {}
+_NAME = "GPUALGO_DEVICE"
+_environ: Any = os.environ
+_KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
+_from_environment: dict[bytes | str | None, int] = {}  # by what it holds, as it holds it
 
 
 @contextmanager
@@ -81,21 +84,17 @@ def current() -> int:
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
-    name = _environment("GPUALGO_DEVICE")
-    found = _from_environment.get(name)
-    if found is None:
-        found = _from_environment[name] = _parse_default(name or "auto", "GPUALGO_DEVICE")
-    return found
-
-
-def _environment(name: str) -> str:
-    """Return what the environment says now, in a tenth of the time that its mapping takes."""
     environ: Any = os.environ
-    try:
-        value = environ._data.get(environ.encodekey(name))
+    try:  # in a tenth of the time that the mapping takes
+        told = environ._data.get(_KEY)
     except AttributeError:  # another Python's, or another mapping in its place
-        return str(environ.get(name, ""))
-    return "" if value is None else str(environ.decodevalue(value))
+        told = environ.get(_NAME)
+    try:
+        return _from_environment[told]
+    except KeyError:
+        found = _parse_default(environ.get(_NAME) or "auto", _NAME)
+    _from_environment[told] = found
+    return found
 
 
 def of_streams() -> int:

@@ -139,6 +139,14 @@ def where_they_lie(views: Sequence[View]) -> int:
     return found
 
 
+def is_known_pageable(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether an array of NumPy's own class is known not to be page-locked."""
+    base = array.base
+    root = base if type(base) is np.ndarray else array
+    known = _known.get(id(root))
+    return known is not None and known[1] is False and known[0]() is root
+
+
 def _remember(root: np.ndarray[Any, Any], view: View) -> bool | None:
     whole = view if records.is_position(view.dtype) else NumPy.view(root)
     found, key = _ask(whole), id(root)

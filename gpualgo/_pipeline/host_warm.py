@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
 
 _UNKNOWN = object()
+ndarray = np.ndarray
 
 
 def prepare(
@@ -74,6 +75,7 @@ class Warm:
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
         is_one = len(self._results) == 1 and self._names is None
         self._takes_out = is_one and not (self._is_turned or self._is_counted)
+        self._is_plain = self._takes_out and not (self._may_broadcast or problem.has_numbers)
         self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)  # and its address
         self._state: Any = None
         if problem.has_numbers and op is not None:
@@ -85,8 +87,18 @@ class Warm:
         """Return the result; None: the general path is to say what it is, or what is wrong."""
         arrays = [view.owner for view in views]
         for array in arrays:
-            if type(array) is not np.ndarray:
+            if type(array) is not ndarray:
                 return None
+        if out is None and self._is_plain and init is self._init[0]:
+            made = np.empty(*self._results[0])
+            self._prepared(arrays, (made,), self._init[2])
+            return made[()] if self._is_scalar else made
+        return self._made(arrays, views, op, init, out)
+
+    def _made(
+        self, arrays: list[Array], views: tuple[View, ...], op: Any, init: Any, out: Any
+    ) -> Any:
+        """Return the result whatever it takes."""
         if out is not None:
             out = out.owner if type(out) is View else out
             if not self._fits(out, arrays, init):

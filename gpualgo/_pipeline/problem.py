@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._arrays.forms import Form, structure_of
-from gpualgo._arrays.view import View, layout_of
+from gpualgo._arrays.view import NumPy, View, layout_of
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
@@ -280,7 +280,8 @@ def problem_of(
     lie = 0
     if device == CPU:
         if host_device is None:
-            host_device = getattr(first.library, "host_device", None)
+            library = first.library
+            host_device = None if library is NumPy else getattr(library, "host_device", None)
         device = default_device.current() if host_device is None else host_device
         if device == AUTO:
             lie = _where_they_lie(views)

@@ -107,7 +107,10 @@ def known_plan(
     return plan, target
 
 
-if os.environ.get("NVTX_INJECTION64_PATH") or os.environ.get("GPUALGO_NVTX"):
+HAS_RANGES = bool(os.environ.get("NVTX_INJECTION64_PATH") or os.environ.get("GPUALGO_NVTX"))
+"""Whether a profiler is told of calls: each then goes by `run`."""
+
+if HAS_RANGES:
     from gpualgo._base import ranges  # which no other import of the package loads
 
     run = ranges.each(lambda problem, *_: problem.where)(run)

@@ -14,7 +14,7 @@ import gpualgo as ga
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
-from gpualgo._cpu import code, host, image, kernels, operator
+from gpualgo._cpu import code, direct, host, image, kernels, operator
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 
@@ -143,7 +143,8 @@ def _total(x: Any) -> Any:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """List the kernels that are compiled."""
+    """List the kernels that are compiled, but for what calls them."""
+    direct._method("call")
     made: list[Any] = []
     Reduction.problems.clear()
     compile_one = kernels._compile

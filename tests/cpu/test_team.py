@@ -16,7 +16,8 @@ import gpualgo as ga
 from gpualgo._base import threads
 from gpualgo._cpu import launch, team
 from gpualgo._cpu.address import address
-from gpualgo._cpu.kernels import Kernel, get_kernel, unchecked
+from gpualgo._cpu.direct import unchecked
+from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Pace
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory, lent
 from gpualgo._cpu.parameters import JOB_INSIDE

@@ -11,7 +11,7 @@ import pytest
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_numpy, cpu_ways
+from gpualgo._algorithms.radix_sort import cpu_again, cpu_numpy, cpu_ways
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import threads
 
@@ -27,10 +27,15 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(cpu_ways, "_has_narrow_vectors", lambda: True)
     monkeypatch.setattr(cpu_ways, "SHARED_BYTES", 1 << 18)
     monkeypatch.setattr(cpu_ways, "_RUN_BYTES", 1 << 16)
-    Sort.problems.clear()
+    _forget()
     with ga.default_device("cpu"):
         yield
+    _forget()
+
+
+def _forget() -> None:
     Sort.problems.clear()
+    cpu_again.clear()
 
 
 def _use(monkeypatch: pytest.MonkeyPatch, count: int) -> None:

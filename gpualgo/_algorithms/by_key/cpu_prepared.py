@@ -14,7 +14,6 @@ from gpualgo._algorithms.by_key import cpu
 from gpualgo._algorithms.by_key import cpu_parameters as at
 from gpualgo._algorithms.by_key.cpu import Array
 from gpualgo._algorithms.select import cpu_parameters as table_at
-from gpualgo._cpu.address import address
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.parameters import START
 
@@ -45,6 +44,6 @@ def prepared(
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int, held: Any = job) -> None:
         *written, count = outs if reduces else (*outs, unused)
-        launch((init, *[address(x) for x in (count, *arrays, *written)]))
+        launch((init, count, *arrays, *written))
 
     return run

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
+from gpualgo._algorithms.radix_sort import cpu_again
+from gpualgo._algorithms.radix_sort.cpu_again import is_for_cpu
 from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._arrays.view import View, as_view, view_of
+from gpualgo._arrays.view import NumPy, View, as_view, view_of
+from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
+from gpualgo._driver import default_device
+from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
@@ -19,6 +24,8 @@ from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
+
+ndarray = np.ndarray
 
 
 @overload
@@ -152,6 +159,21 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
+    mend = cpu_again.way_of(
+        keys, values, descending, begin_bit, end_bit, axis, out, stream, recording.active
+    )
+    if mend and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
+        found: Any = keys.copy()
+        found.sort()
+        if mend is not True:
+            mend(keys, found)
+        return found
+    if not mend and default_device.current() == CPU and cpu_again.is_known(
+        keys, values, descending, begin_bit, end_bit, axis, None, stream, recording.active
+    ):  # fmt: skip
+        found = cpu_again.sort(keys) if out is None else cpu_again.sort_into(keys, out)
+        if found is not None:
+            return found
     where, bits = "radix_sort", (begin_bit, end_bit)
     try:
         asked = sort_problem(where, keys, values, descending, bits, axis, out, stream)
@@ -169,11 +191,14 @@ def sort_problem(
     out: Any, stream: Any,
 ) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
     """Return the problem of a sort by value, its views, and out."""
-    if is_lazy(keys) or is_lazy(values):
-        keys, values, out = made_real(keys, values, axis, out, stream, where)
     views: tuple[View, ...] = ()
-    if not (isinstance(keys, tuple) or isinstance(values, tuple)):
-        views = (view_of(keys, f"{where}: keys"),)
+    if type(keys) is ndarray and (values is None or type(values) is ndarray):
+        views = (NumPy.view(keys),)
+    else:
+        if is_lazy(keys) or is_lazy(values):
+            keys, values, out = made_real(keys, values, axis, out, stream, where)
+        if not (isinstance(keys, tuple) or isinstance(values, tuple)):
+            views = (view_of(keys, f"{where}: keys"),)
     if not views or views[0].dtype.names is not None:
         problem, views = _tuples(where, keys, values, descending, bits, axis, None)
         return problem, views, out
@@ -291,7 +316,11 @@ def argsort(
     >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
     array([3, 1, 2, 0])
     """
-    if is_lazy(keys):
+    most = cpu_again.most_ordered(keys, descending, axis, dtype, out, stream, recording.active)
+    is_few = most and len(keys) <= most
+    if is_few and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
+        return keys.argsort(kind="stable")
+    if type(keys) is not ndarray and is_lazy(keys):
         keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
     views: tuple[View, ...]
     try:

@@ -15,7 +15,7 @@ from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import scratch
 from gpualgo._cpu.layout import address
-from gpualgo._pipeline.routines import Routine, bytes_of, compiled
+from gpualgo._pipeline.routines import Routine, bytes_of, compiled, of_numpy
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.radix_sort.problem import Sort
@@ -56,6 +56,9 @@ def radix_sort(
 
 def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along axis to out, of an integer dtype that holds it."""
+    if cpu_numpy.orders(keys, out, descending):
+        cpu_numpy.order(keys, out)
+        return
     order = Order(keys.dtype, descending, 0, 8 * keys.itemsize)
     _sort(as_bytes(keys), None, None, as_bytes(out), axis, order)
 
@@ -71,6 +74,8 @@ def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -
         order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
         if cpu_numpy.takes(keys, outs[0], axis, order):
             return cpu_numpy.routines(keys)
+    if problem.index_dtype is not None and cpu_numpy.orders(keys, outs[0], problem.descending):
+        return [of_numpy("argsort", keys.size, 1, work)]
     return [routine_of(keys.size, length, work)]
 
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.radix_sort import cpu_again
 from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
 from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.kernels import Kernel, unchecked
+from gpualgo._cpu.direct import of_rows, unchecked
+from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._pipeline.routines import Routine, compiled, of_numpy
 
@@ -35,6 +37,19 @@ def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
         return False
     flags, out_flags = keys.flags, out.flags
     return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
+
+
+def orders(keys: Array, out: Array | None, descending: bool) -> bool:
+    """Return whether NumPy finds the stable order of such keys: of a short row, smallest first."""
+    if descending or keys.ndim != 1 or len(keys) > ways.most_ordered(keys.dtype):
+        return False
+    flags = keys.flags
+    return flags.c_contiguous and flags.aligned and out is not None and out.dtype == np.intp
+
+
+def order(keys: Array, out: Array) -> None:
+    """Write the stable order of keys to out."""
+    out[...] = keys.argsort(kind="stable")
 
 
 def routines(keys: Array) -> list[Routine]:
@@ -111,10 +126,13 @@ class _Settle:
         self.length = length
         self.mend: Kernel | None = None  # it is called by its code alone
         self.run_mend: Callable[[int, int, int, int], int] | None = None
+        self.mend_short: Callable[[Array, Array], int] | None = None  # of a row, which is all
         self.turn: Launch | None = None
         if dtype.kind == "f":
             self.mend = kernel("mend", dtype.itemsize)
             self.run_mend = unchecked(self.mend)
+            if length < LOOK and not descending:
+                self.mend_short = of_rows(self.mend)
         if descending:
             pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
             table, options = _table(length, pieces=pieces), (dtype.itemsize,)
@@ -122,7 +140,9 @@ class _Settle:
 
     def __call__(self, keys: Array, out: Array) -> None:
         length = self.length
-        if self.run_mend is not None and self.turn is None:
+        if self.mend_short is not None:
+            self.mend_short(keys, out)
+        elif self.run_mend is not None and self.turn is None:
             self.run_mend(address(keys), address(out), length, 0)
         elif self.run_mend is not None:
             numbers = np.empty(1, np.int64)
@@ -183,6 +203,35 @@ class _RowSort:
 
 
 row_sort = lru_cache(256)(_RowSort)
+
+
+def sorted_row(keys: Array) -> Array | None:
+    """Return a row that lies in C order sorted, smallest first; None: digits are the faster way."""
+    length, dtype = len(keys), keys.dtype
+    if not ways.is_by_numpy(dtype, length, 1):
+        return None
+    out = np.empty(length, dtype)
+    row_sort(length, dtype, False).fresh(keys, out)
+    return out
+
+
+def sorted_into(keys: Array, out: Any) -> Array | None:
+    """Return `out` that holds a known row sorted, or is that row; None: it is not so plain."""
+    mend = cpu_again.way_of(out, *cpu_again.DEFAULTS)
+    if not mend or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
+        return None
+    if out is keys:
+        if mend is not True:
+            keys = keys.copy()
+    elif -keys.nbytes < address(out) - address(keys) < keys.nbytes:
+        return None
+    else:
+        out[...] = keys
+    out.sort()
+    if mend is not True:
+        mend(keys, out)
+    found: Array = out
+    return found
 
 
 def _sort_runs(source: Array, out: Array, runs: int) -> None:

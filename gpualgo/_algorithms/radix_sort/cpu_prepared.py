@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu, cpu_numpy
+from gpualgo._algorithms.radix_sort import cpu, cpu_again, cpu_numpy
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
+from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
-from gpualgo._cpu.address import address
+from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
@@ -27,9 +28,21 @@ def prepared(
     """
     if out_keys is not None and out_values is None and cpu_numpy.takes(keys, out_keys, axis, order):
         if keys.ndim > 1:
-            return None
-        by_numpy = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending).fresh
+            falls = order.descending
+            return lambda arrays, results, _: cpu_numpy.sort(
+                arrays[0].reshape(results[0].shape), results[0], falls
+            )
+        sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
+        is_always = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
+        if is_always and not (order.descending or HAS_RANGES):
+            cpu_again.add(keys.dtype, sort.settle.mend, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
+        by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
+    is_order = out_keys is None and out_values is not None
+    if is_order and cpu_numpy.orders(keys, out_values, order.descending):
+        if not HAS_RANGES:
+            cpu_again.add_order(keys.dtype, ways.most_ordered(keys.dtype))
+        return lambda arrays, results, _: cpu_numpy.order(_row(arrays[0]), results[0])
     if keys.shape[axis] >= cpu.LONG_ROW:
         return None
     if out_values is not None and out_values.itemsize not in cpu.WORD_SIZES:
@@ -38,10 +51,10 @@ def prepared(
     moved = [a if a is None else np.moveaxis(cpu.as_bytes(a), axis, -1) for a in given]
     launch = rows.launch(moved, order.numbers())
     if out_keys is None:  # an order
-        return lambda arrays, results, _: launch((address(arrays[0]), 0, 0, address(results[0])))
+        return lambda arrays, results, _: launch((arrays[0], 0, 0, results[0]))
     if values is None:
-        return lambda arrays, results, _: launch((address(arrays[0]), 0, address(results[0]), 0))
-    return lambda arrays, results, _: launch([address(array) for array in (*arrays, *results)])
+        return lambda arrays, results, _: launch((arrays[0], 0, results[0], 0))
+    return lambda arrays, results, _: launch((*arrays, *results))
 
 
 def _row(array: Array) -> Array:

@@ -24,6 +24,8 @@ class Policy:
     items: int  # keys per thread
     blocks_per_sm: int
     window: int = 8  # tile states that a thread reads at once
+    prefetches: bool = False  # the next tile's keys, to L2, while one is ranked (from sm_90 on)
+    values_follow: bool = False  # through the shared memory where the keys were, not beside them
 
     @property
     def tile_items(self) -> int:
@@ -33,21 +35,33 @@ class Policy:
     def shared_bytes(self, key_bytes: int, value_bytes: int, index_bytes: int = 8) -> int:
         """Return the size of RadixPass::Shared, which checks it."""
         tables = (self.block_threads // WARP + index_bytes // 4) * TABLE_BYTES
-        moved = self.tile_items * (key_bytes + value_bytes)
+        in_turn = self.values_follow and value_bytes > 0
+        moved = max(key_bytes, value_bytes) if in_turn else key_bytes + value_bytes
+        moved *= self.tile_items
         return tables + -(-(moved + 112) // TABLE_BYTES) * TABLE_BYTES
 
 
 # By the bytes of a key (up to) and of its value (up to). The fewer the tiles, the less their blocks
-# wait for each other's counts; ms at 2^28 on an H200.
-LARGE = {
-    (4, 0): Policy(1024, 24, 1, 2),  # 4.45
-    (4, 4): Policy(1024, 12, 1, 2),  # 7.07
+# wait for each other's counts.
+MIDDLE = {
+    (4, 0): Policy(1024, 24, 1, 4),
+    (4, 4): Policy(1024, 12, 1, 2),
     (4, 8): Policy(1024, 9, 1, 2),
     (4, 16): Policy(1024, 6, 1, 2),
-    (8, 0): Policy(1024, 13, 1, 2),  # 12.4
+    (8, 0): Policy(1024, 13, 1, 2),
     (8, 4): Policy(1024, 10, 1, 2),
-    (8, 8): Policy(1024, 8, 1, 1),  # 23.3
+    (8, 8): Policy(1024, 8, 1, 1),
     (8, 16): Policy(1024, 5, 1, 2),
+}
+# More keys than this have so many tiles that these may be larger. ms at 2^28 on an H200, and by the
+# table above in the same run.
+MIDDLE_KEYS = 1 << 24
+LARGE = MIDDLE | {
+    (4, 0): Policy(512, 80, 1, 4, prefetches=True),  # 3.77, 4.08
+    (4, 4): Policy(512, 48, 1, 4, values_follow=True),  # 6.57, 7.44
+    (4, 8): Policy(512, 32, 1, 2, values_follow=True),  # 8.75, 11.3
+    (8, 4): Policy(384, 48, 1, 2, values_follow=True),  # 17.5, 22.0
+    (8, 8): Policy(512, 28, 1, 2, values_follow=True),  # 21.5, 24.1
 }
 # Fewer keys (up to): tiles so small that every multiprocessor gets some. us for uint32 at the most.
 SMALLER = {
@@ -64,7 +78,8 @@ def pass_policy(
 ) -> Policy:
     """Return the policy of radix_pass_kernel."""
     wide = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
-    large = LARGE[(4 if key_bytes <= 4 else 8, wide)]
+    table = LARGE if num_keys > MIDDLE_KEYS else MIDDLE
+    large = table[(4 if key_bytes <= 4 else 8, wide)]
     policy = next((smaller for most, smaller in SMALLER.items() if num_keys <= most), large)
     if num_keys > SMALLER_WIDE and key_bytes + value_bytes > 8:
         policy = large
@@ -192,7 +207,9 @@ def pass_spec(
     shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
     arguments = (
         policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared,
-        str(overlaps).lower(),
+        *(str(flag).lower() for flag in (
+            policy.values_follow, policy.prefetches and overlaps, overlaps,
+        )),
     )  # fmt: skip
     keys = order(dtype, descending)
     return Spec(

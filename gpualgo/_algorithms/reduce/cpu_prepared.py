@@ -71,6 +71,8 @@ def _prepared(
     numbers, size = records.leaves(source), leaves[0].size
     if len(shifts) == len(outs) == 1 and num_parts(layout, acc) <= 1:
         shift, last = shifts[0], _launches(layout, op, acc)[0][0][0]
+        if not shift:
+            return lambda arrays, outs, init: last((init, arrays[0], outs[0]))
         return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
     known: dict[Offsets | None, _Ways] = {None: _launches(layout, op, acc)}
     is_close = may_be(strides, numbers, size)

@@ -34,7 +34,7 @@ def search(
     launch = _counting(job, cpu.walk() if is_counting else cpu.seek())
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
-        launch([address(outs[0]), *[address(array) for array in arrays]])
+        launch((outs[0], *arrays))
 
     return run
 
@@ -86,7 +86,7 @@ def heads(
             *written, lengths = written
             written.append(begins)
         count[...] = 0
-        launch([address(x) for x in (count, *arrays, *written)])
+        launch((count, *arrays, *written))
         if gives_lengths:
             found = int(count)
             begins[found] = num_items

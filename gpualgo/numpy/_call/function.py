@@ -18,6 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _BOOL = np.dtype(np.bool_)
+ndarray = np.ndarray
 FEW = 1 << 12  # host arrays of fewer elements are NumPy's own to work on, see ADR 26
 
 
@@ -38,7 +39,7 @@ TABLE: dict[str, Entry] = {}
 def numpys(
     passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW, few_bools: int = 0,
     differs: str = "", refuses: dict[str, tuple[Any, ...]] | None = None,
-    native: Callable[..., Any] | None = None,
+    native: Callable[..., Any] | None = None, quick: Callable[[Any], Any] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Make a function NumPy's: its name, its docstring, and NumPy itself for few elements.
 
@@ -61,6 +62,9 @@ def numpys(
         Arguments that have no meaning here, each with the values that are taken.
     native
         NumPy's function, where its name is another or this NumPy has none.
+    quick
+        What such a call returns of one array of NumPy's own class, all else being left out; None:
+        nothing, and it goes on as all calls do. It is not asked while calls are recorded.
     """
 
     def made(fn: Callable[P, R]) -> Callable[P, R]:
@@ -74,6 +78,10 @@ def numpys(
         def call(*args: Any, **kwargs: Any) -> Any:
             if recording.active:
                 recording.refuse_in_graph_of_cpu(name)
+            elif quick is not None and len(args) == 1 and not kwargs and type(args[0]) is ndarray:
+                found: Any = quick(args[0])
+                if found is not None:
+                    return found
             if len(args) >= arrays > 0 and AS_THEY_ARE.issuperset(map(type, args[:arrays])):
                 if refused and (kwargs or len(args) > arrays):
                     _check_refused(refused, args, kwargs, name)

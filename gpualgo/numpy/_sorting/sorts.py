@@ -10,10 +10,11 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.merge_sort import merge_sort
 from gpualgo._algorithms.radix_sort import argsort as order_of
-from gpualgo._algorithms.radix_sort import radix_sort
+from gpualgo._algorithms.radix_sort import cpu_again, radix_sort
 from gpualgo._algorithms.top_k import TopK
 from gpualgo._algorithms.top_k import top_k as first_of
 from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base import dtypes
 from gpualgo._operators.markers import second
 from gpualgo._pipeline import checks
 from gpualgo.numpy._call import function, results
@@ -27,8 +28,28 @@ _FEW = 1 << 10  # NumPy's stable order of fewer elements is sooner found: 1.2 µ
 _ALL = sys.maxsize  # NumPy's partitions by vectors pass memory at its speed, on any host
 
 
+def _sorted(a: Any) -> Any:
+    """Return an array sorted along its last axis; None: it is neither short nor a known row."""
+    if cpu_again.is_known(a, None, False, 0, None, -1, None, None, 0):
+        return radix_sort(a)
+    if not (function.is_few(a.size, function.FEW) and dtypes.name_of(a.dtype) is not None):
+        return None
+    found = a.copy("K")  # which np.sort does, by way of what others may have in its place
+    found.sort()
+    return found
+
+
+def _ordered(a: Any) -> Any:
+    """Return the stable order along the last axis; None: it is neither short nor a known row."""
+    if cpu_again.most_ordered(a, False, -1, None, None, None, 0):
+        return order_of(a)
+    is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) is not None
+    return a.argsort(kind="stable") if is_few else None
+
+
 @numpys(
-    "One radix sort, of complex numbers one merge sort", few=0, refuses={"order": (None,)},
+    "One radix sort, of complex numbers one merge sort", few=0, quick=_sorted,
+    refuses={"order": (None,)},
     differs="the sort is stable whatever `kind` and `stable` say, and `descending` is known with "
     "any NumPy, as NumPy 2.5 has it",
 )  # fmt: skip
@@ -63,6 +84,7 @@ def _is_pair(a: Any) -> bool:
 
 @numpys(
     "One radix sort that makes the indices, of complex numbers one merge sort", few=0,
+    quick=_ordered,
     refuses={"order": (None,)},
     differs="equal elements keep their order whatever `kind` and `stable` say, and `descending` is "
     "known with any NumPy, as NumPy 2.5 has it",

@@ -52,8 +52,9 @@ STEP uint32 match_any_sync(uint32 lanes, uint32 value) {
   return emu_warp_step(emu_match, lanes, value, 0, 32);
 }
 
+STEP uint32 opaque_ones() { return 0xffffffffu; }
 template <uint32 bit>
-STEP uint32 ballot_agreeing(uint32 x) {
+STEP uint32 ballot_agreeing(uint32 x, uint32) {
   const uint32 lanes = ballot_sync(0xffffffffu, x & bit);
   return x & bit ? lanes : ~lanes;
 }
@@ -111,6 +112,7 @@ template <int count>
 STEP int64 opaque_shr(int64 x) {
   return x >> count;
 }
+STEP uint32 computed_now(uint32 x) { return x; }
 
 STEP float cvt_f32_f16(uint16 bits) {
   const uint32 sign = uint32(bits & 0x8000u) << 16, exponent = bits >> 10 & 31;

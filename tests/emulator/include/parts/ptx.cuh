@@ -158,6 +158,12 @@ STEP void cp_async_bulk_shared_global(void* shared, const void* global, uint32 b
                                       uint64* barrier) {
   emu_bulk_load(shared, global, bytes, barrier);
 }
+STEP void cp_async_bulk_prefetch_l2(const void* global, uint32 bytes) {
+  // Reads the first and the last 16 bytes, as what lies between them is of the same array.
+  if (bytes == 0) return;
+  ld_cg(static_cast<const uint4*>(global));
+  ld_cg(reinterpret_cast<const uint4*>(static_cast<const char*>(global) + bytes) - 1);
+}
 STEP void cp_async_bulk_global_shared(void* global, const void* shared, uint32 bytes) {
   emu_bulk_store(global, shared, bytes);
 }

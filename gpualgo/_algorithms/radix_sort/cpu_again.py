@@ -1,0 +1,93 @@
+"""Short rows that NumPy sorts, or orders, once one of their dtype was: no problem is looked up.
+
+Such a call is NumPy's copy and its sort, or its stable order; one look tells that it is, beside
+where it is to run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpualgo._driver.default_device import AUTO
+
+MOST_KEYS, MOST_ORDERED = (
+    1 << 15,
+    (1 << 14) + 1,
+)  # of a row that is not asked whether it is in order, and that no GPU takes; or is put in order
+
+Array = np.ndarray[Any, Any]
+Mend = Callable[[Array, Array], int]
+"""mend(keys, row): zeros and NaNs of a sorted row as keys have them."""
+
+sort: Callable[[Array], Array | None]
+sort_into: Callable[[Array, Any], Array | None]
+_known: dict[np.dtype[Any], Mend | bool] = {}  # True: there is nothing to mend
+_held: list[Any] = []  # code, whose addresses functions have
+
+# Of `radix_sort` behind keys, values to stream, and how many recordings are under way. No other
+# objects are these: True is no axis.
+DEFAULTS = (None, False, 0, None, -1, None, None, 0)
+
+
+def _none_yet(*_: Any) -> bool:
+    return False
+
+
+way_of: Callable[..., Any] = _none_yet
+"""Return how a sorted row is mended, True if not at all; False: the general path is to sort it."""
+
+
+is_known: Callable[..., Any] = _none_yet
+"""Return the same of a row of any length, which `sort` takes."""
+
+
+def add(
+    dtype: np.dtype[Any], mend: Any, sort_row: Callable[[Array], Array | None],
+    sort_row_into: Callable[[Array, Any], Array | None],
+) -> None:  # fmt: skip
+    """Have rows of a dtype sorted so from now on, and mended by a kernel where there is one.
+
+    The others sort a row of any length, and into `out=`; None: they do not.
+    """
+    global way_of, is_known, sort, sort_into
+    from gpualgo._cpu.direct import look_up, of_rows
+
+    if dtype not in _known:
+        _held.append(mend)
+        _known[dtype] = True if mend is None else of_rows(mend)
+        way_of = look_up(_known, MOST_KEYS, *DEFAULTS)
+        is_known = look_up(_known, sys.maxsize, *DEFAULTS)
+        sort, sort_into = sort_row, sort_row_into
+
+
+_orders: dict[np.dtype[Any], int] = {}
+# Of `argsort` behind keys, descending to stream, and how many recordings are under way.
+_ORDER_DEFAULTS = (False, -1, None, None, None, 0)
+most_ordered: Callable[..., Any] = _none_yet
+"""Return how many keys a row may have whose order NumPy finds; 0 or False: none."""
+
+
+def add_order(dtype: np.dtype[Any], most: int) -> None:
+    """Have rows of a dtype of so many keys at most put in order by NumPy from now on."""
+    global most_ordered
+    from gpualgo._cpu.direct import look_up
+
+    if dtype not in _orders:
+        _orders[dtype] = most
+        most_ordered = look_up(_orders, MOST_ORDERED, *_ORDER_DEFAULTS)
+
+
+def clear() -> None:
+    """Forget all dtypes: the next call of each is looked at as the first one was."""
+    _known.clear()
+    _orders.clear()
+
+
+def is_for_cpu(keys: Array, device: int) -> bool:
+    """Return whether it is known that "auto" leaves so short a row to the CPU."""
+    auto = sys.modules.get("gpualgo._pipeline.auto")
+    return device == AUTO and auto is not None and bool(auto.is_known_pageable(keys))

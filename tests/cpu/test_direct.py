@@ -1,0 +1,123 @@
+"""Kernels as functions of CPython's own kind: as by ctypes, and fields of arrays as NumPy tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpualgo._cpu import address as fields
+from gpualgo._cpu import direct
+from gpualgo._cpu.address import address
+from gpualgo._cpu.direct import unchecked
+from gpualgo._cpu.kernels import get_kernel
+
+
+def _noting() -> Any:
+    from numba import types
+
+    from gpualgo._cpu.pointers import load, pointer_to, store
+
+    words = pointer_to(types.intp)
+
+    def kernel(table: int, scratch: int, first: int, last: int) -> None:
+        p = words(table)
+        store(p, 0, scratch)
+        store(p, 1, first)
+        store(p, 2, last)
+        if load(p, 3):
+            raise ValueError
+
+    return kernel
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "_IS_KNOWN", is_known)
+    direct._method.cache_clear()
+    kernel = get_kernel(("test of direct calls",), _noting)
+    try:
+        run: Any = unchecked(kernel)
+        assert (type(run).__name__ == "builtin_function_or_method") == is_known
+        table = np.zeros(4, np.int64)
+        assert run(address(table), -(1 << 62), 7, (1 << 62) + 1) == 0
+        assert table.tolist() == [-(1 << 62), 7, (1 << 62) + 1, 0]
+        table[3] = 1
+        assert run(address(table), 0, 0, 0) == 1
+    finally:
+        direct._method.cache_clear()
+
+
+@pytest.mark.parametrize("has_fields", [True, False])
+def test_rows(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "has_fields", has_fields)
+    run = direct.of_rows(get_kernel(("test of direct calls",), _noting))
+    table, row = np.zeros(9, np.int64), np.zeros(5, np.int8)
+    assert run(table, row) == 0
+    assert table[:3].tolist() == [address(row), 5, 0]
+
+
+@pytest.mark.parametrize("has_fields", [True, False])
+def test_look_up(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "has_fields", has_fields)
+    table = {np.dtype(np.int32): True, np.dtype(np.float64): "mended"}
+    look = direct.look_up(table, 100, None, 0)
+    x = np.zeros(99, np.int32)
+    assert look(x, None, 0) is True
+    assert look(x.astype(float), None, 0) == "mended"
+    assert look(x[:0], None, 0) is True
+    wrong = (x.view(np.uint32), x[::2], np.zeros(100, np.int32), x[None], x[0], x.view(np.recarray),
+             x.tolist(), None, x.astype(">i4"))  # fmt: skip
+    for given in wrong:
+        assert look(given, None, 0) is False
+    assert look(x, None, False) is False
+    assert look(x, x, 0) is False
+    del table[np.dtype(np.int32)]
+    assert look(x, None, 0) is False
+    table[np.dtype(np.uint32)] = True
+    assert look(x.view(np.uint32), None, 0) is True
+
+
+def test_fields_stand_where_numpy_tells() -> None:
+    if fields.address is not fields._read:
+        pytest.skip("another Python's arrays")
+    assert fields.has_fields
+    x = np.arange(40.0)
+    for array in (x, x[3:], x[::-2], x.reshape(5, 8).T, x[:0], np.array(3)):
+        assert fields._is_as_told(array)
+
+
+def _summing() -> Any:
+    from numba import types
+
+    from gpualgo._cpu.pointers import load, pointer_to, store
+
+    words = pointer_to(types.intp)
+
+    def kernel(table: int, scratch: int, first: int, last: int) -> None:
+        p = words(table)
+        out = words(load(p, 2))
+        store(out, 0, load(p, 0) + load(p, 1))
+        store(out, 1, last)
+        store(out, 2, scratch)
+        store(p, 1, 99)  # the table is the call's own
+
+    return kernel
+
+
+def test_launcher() -> None:
+    kernel: Any = get_kernel(("test of launches",), _summing)
+    table, out = np.array([40, 0, 0], np.int64), np.zeros(3, np.int64)
+    run: Any = direct.launcher(kernel, table, (1, 2), 7)
+    if not fields.has_fields:
+        pytest.skip("another Python's arrays")
+    for out_word in (out, address(out)):
+        for number in (-3, 1 << 40):
+            assert run(5, number, out_word) == 0
+            assert out.tolist() == [40 + number, 7, 5]
+    assert table.tolist() == [40, 0, 0]
+    assert run(5, 1) == 2
+    assert run(5, 1, "out") == 2
+    assert run(5, 1, out, 3) == 2
+    assert direct.launcher(kernel, np.zeros(1 << 10, np.int64), (1, 2), 7) is None

@@ -1,0 +1,253 @@
+"""Short rows whose dtype NumPy has sorted before: results and errors as of a first call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from test_radix_sort import assert_bits, stable_order
+
+import gpualgo as ga
+from gpualgo._algorithms.radix_sort import cpu_again, cpu_ways
+from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._cpu import direct
+from gpualgo._pipeline import auto
+
+DTYPES = ("int16", "int32", "uint32", "float32", "int64", "uint64", "float64")
+
+
+class Own(np.ndarray[Any, Any]):
+    """A class of somebody's own."""
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have NumPy sort all that it can, and each dtype known."""
+    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_ways, "_has_narrow_vectors", lambda: True)
+    Sort.problems.clear()
+    cpu_again.clear()
+    with ga.default_device("cpu"):
+        for dtype in DTYPES:
+            for _ in range(2):
+                ga.radix_sort(np.arange(9)[::-1].astype(dtype))
+        yield
+    Sort.problems.clear()
+    cpu_again.clear()
+
+
+def _keys(dtype: str, n: int = 1000) -> np.ndarray[Any, Any]:
+    keys = np.random.default_rng(n).integers(-40, 40, n).astype(dtype)
+    if keys.dtype.kind == "f":
+        keys[::3] *= -1  # zeros of both signs
+        keys[5::50], keys[7::50] = np.nan, -np.nan
+    return keys
+
+
+def _way_of(keys: Any) -> Any:
+    return cpu_again.way_of(keys, None, False, 0, None, -1, None, None, 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_and_no_problem(dtype: str) -> None:
+    count = len(Sort.problems)
+    for n in (0, 1, 2, 77, 5000, cpu_again.MOST_KEYS - 1):
+        keys = _keys(dtype, n)
+        before, want = keys.copy(), keys[stable_order(keys)]
+        assert _way_of(keys)
+        found = ga.radix_sort(keys)
+        assert type(found) is np.ndarray
+        assert found.flags.writeable
+        assert found.flags.owndata
+        assert_bits(found, want)
+        assert_bits(keys, before)
+    assert len(Sort.problems) == count
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float64"])
+def test_what_goes_by_the_general_path(dtype: str) -> None:
+    keys = _keys(dtype)
+    want = keys[stable_order(keys)]
+    memory = np.zeros(keys.nbytes + 1, np.uint8)
+    misaligned = memory[1:].view(dtype)
+    misaligned[...] = keys
+    gaps = np.repeat(keys, 2)[::2]
+    swapped = keys.astype(keys.dtype.newbyteorder())
+    for given in (misaligned, gaps, keys[::-1], keys.view(Own), keys.reshape(20, 50), list(keys),
+                  None, 3, "a", keys[0], swapped, _keys(dtype, cpu_again.MOST_KEYS)):  # fmt: skip
+        assert _way_of(given) is False
+    for given in (misaligned, gaps, keys.view(Own)):
+        assert_bits(np.asarray(ga.radix_sort(given)), want)
+    assert_bits(ga.radix_sort(keys[::-1]), keys[::-1][stable_order(keys[::-1])])
+    with pytest.raises(TypeError, match="radix_sort"):
+        ga.radix_sort(swapped)
+    keys.flags.writeable = False
+    assert _way_of(keys)
+    assert ga.radix_sort(keys).flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"axis": True}, TypeError),
+        ({"axis": -1.0}, TypeError),
+        ({"axis": 1}, np.exceptions.AxisError),
+        ({"descending": 0}, TypeError),
+        ({"descending": None}, TypeError),
+        ({"begin_bit": False}, TypeError),
+        ({"begin_bit": 0.0}, TypeError),
+        ({"end_bit": 99}, ValueError),
+        ({"stream": 1}, ValueError),
+        ({"values": 7}, TypeError),
+        ({"values": np.zeros(3)}, ValueError),
+        ({"out": np.zeros(3, np.int32)}, ValueError),
+        ({"out": np.zeros(1000)}, TypeError),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> None:
+    keys = _keys("int32")
+    before = keys.copy()
+    with pytest.raises(error, match=r"radix_sort|axis"):
+        ga.radix_sort(keys, **options)
+    assert_bits(keys, before)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_outputs(dtype: str) -> None:
+    for n in (0, 1, 500, cpu_again.MOST_KEYS + 3):
+        keys = _keys(dtype, n)
+        want, before, count = keys[stable_order(keys)], keys.copy(), len(Sort.problems)
+        memory = np.zeros(2 * n, dtype)
+        memory[:n] = keys
+        assert ga.radix_sort(keys, out=memory[n:]).base is memory  # side by side
+        assert_bits(memory[n:], want)
+        assert_bits(ga.radix_sort(memory[:n], out=memory[n:]), want)
+        assert n > cpu_again.MOST_KEYS or len(Sort.problems) == count
+        assert_bits(memory[:n], before)
+        out = np.zeros(n, dtype)
+        assert ga.radix_sort(keys, out=out) is out
+        assert_bits(out, want)
+        assert ga.radix_sort(keys, out=keys) is keys
+        assert_bits(keys, want)
+        assert_bits(ga.radix_sort(memory[:n], out=memory[:n]), want)
+
+
+def test_outputs_that_do_not_fit() -> None:
+    keys, memory = _keys("float32"), np.zeros(1500, np.float32)
+    memory[:1000] = keys
+    fixed = np.zeros(1000, np.float32)
+    fixed.flags.writeable = False
+    want = keys[stable_order(keys)]
+    for source, out, error in (
+        (memory[:1000], memory[1:1001], ValueError), (memory[:1000], memory[500:], ValueError),
+        (keys, fixed, ValueError), (keys, np.zeros(999, np.float32), ValueError),
+        (keys, np.zeros(1000, np.int32), TypeError), (keys, np.zeros(1000), TypeError),
+        (keys, list(keys), TypeError), (keys, (memory[:1000],), TypeError),
+    ):  # fmt: skip
+        with pytest.raises(error, match="radix_sort: out"):
+            ga.radix_sort(source, out=out)
+        assert_bits(memory[:1000], keys)
+    gaps = np.zeros(2000, np.float32)[::2]
+    assert_bits(ga.radix_sort(keys, out=gaps), want)
+    assert_bits(np.asarray(ga.radix_sort(keys, out=np.zeros(1000, np.float32).view(Own))), want)
+
+
+def test_orders() -> None:
+    assert set(map(np.dtype, ("?", "i1", "u2", "f4", "i8"))) <= set(cpu_ways._ORDER_KEYS)
+    rows = {row.name: row for row in auto.TABLE}
+    for dtype, most in cpu_ways._ORDER_KEYS.items():
+        assert most < cpu_again.MOST_ORDERED
+        row = rows["order"]
+        assert row.least_keys is not None
+        assert dtype.itemsize < row.least_key_bytes or most < row.least_keys  # no GPU takes it
+        for n in (0, 1, most, most + 1):
+            keys = _keys(dtype.str, n)
+            want = np.argsort(keys, kind="stable")
+            for _ in range(2):
+                assert_bits(ga.argsort(keys), want)
+            assert_bits(ga.argsort(keys, dtype=np.int32), want.astype(np.int32))
+            assert_bits(ga.argsort(keys, descending=True), stable_order(keys, True))
+            out = np.zeros(n, np.int64)
+            assert ga.argsort(keys, out=out) is out
+            assert_bits(out, want)
+            with pytest.raises(TypeError, match="argsort: axis"):
+                ga.argsort(keys, axis=True)
+        assert cpu_again.most_ordered(keys[:1].copy(), False, -1, None, None, None, 0) == most
+        assert not cpu_again.most_ordered(keys[:1].copy(), True, -1, None, None, None, 0)
+
+
+def test_other_options() -> None:
+    keys = _keys("int32")
+    want = keys[stable_order(keys)]
+    out = np.empty_like(keys)
+    assert ga.radix_sort(keys, out=out) is out
+    assert_bits(out, want)
+    assert_bits(ga.radix_sort(keys, axis=0), want)
+    assert_bits(ga.radix_sort(keys, axis=None), want)
+    assert_bits(ga.radix_sort(keys, descending=True), keys[stable_order(keys, True)])
+    assert_bits(ga.radix_sort(keys, end_bit=4), keys[np.argsort(keys & 15, kind="stable")])
+    assert_bits(ga.radix_sort(keys, np.arange(1000))[1], stable_order(keys))
+
+
+def test_calls_that_are_recorded() -> None:
+    keys = _keys("float32")
+    plan = ga.prepare(ga.radix_sort, keys)
+    assert_bits(plan(keys), keys[stable_order(keys)])
+    with ga.graph() as graph:
+        found = ga.radix_sort(keys)
+    keys[...] = _keys("float32")[::-1]
+    graph.launch()
+    assert_bits(np.asarray(found), keys[stable_order(keys)])
+
+
+def test_the_default_device_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = _keys("int64")
+    assert not cpu_again.is_for_cpu(keys, 0)
+    assert not cpu_again.is_for_cpu(keys, cpu_again.AUTO)  # which has not seen it yet
+    auto._known[id(keys)] = auto.weakref.ref(keys), False
+    try:
+        assert cpu_again.is_for_cpu(keys, cpu_again.AUTO)
+        auto._known[id(keys)] = auto.weakref.ref(keys), True
+        assert not cpu_again.is_for_cpu(keys, cpu_again.AUTO)
+    finally:
+        del auto._known[id(keys)]
+    rows = {row.name: row for row in auto.TABLE}
+    least = rows["sort"].least_keys
+    assert least is not None
+    assert least >= cpu_again.MOST_KEYS
+
+
+def test_the_environment_is_read_by_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpualgo._driver import default_device
+
+    token = default_device._chosen.set(None)
+    try:
+        monkeypatch.setenv("GPUALGO_DEVICE", "cpu")
+        assert default_device.current() == default_device.CPU
+        monkeypatch.setenv("GPUALGO_DEVICE", "no device")
+        with pytest.raises(ValueError, match="no device"):
+            ga.radix_sort(_keys("int32"))
+        monkeypatch.setattr("os.environ", {"GPUALGO_DEVICE": "cpu"})
+        assert default_device.current() == default_device.CPU
+    finally:
+        default_device._chosen.reset(token)
+
+
+def test_without_functions_of_cpythons_own_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct, "_IS_KNOWN", False)
+    direct._method.cache_clear()
+    try:
+        cpu_again.clear()
+        Sort.problems.clear()
+        for dtype in ("int32", "float32"):
+            keys = _keys(dtype)
+            ga.radix_sort(keys)
+            assert _way_of(keys)
+            assert _way_of(keys[::2]) is False
+            assert_bits(ga.radix_sort(keys), keys[stable_order(keys)])
+        assert cpu_again.way_of(keys, None, False, 0, None, True, None, None, 0) is False
+        assert_bits(ga.argsort(keys), stable_order(keys))
+    finally:
+        direct._method.cache_clear()

@@ -1,0 +1,110 @@
+"""The passes of very many keys: large tiles, values behind their keys, keys brought to L2 early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import support
+from support import BFLOAT16, Backend, random_array
+from test_radix_sort import assert_bits, check_pairs, stable_order
+
+import gpualgo as ga
+
+pytestmark = pytest.mark.usefixtures("large")
+TILES = {0: 192, 4: 192, 8: 128, 16: 128}  # keys of an emulated tile, by the bytes of a value
+
+
+@pytest.fixture
+def large(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sort few keys as if they were very many; on an emulated GPU in tiles of a few warps."""
+    from gpualgo._algorithms.radix_sort import policy
+    from gpualgo._algorithms.radix_sort.problem import Sort
+
+    monkeypatch.setattr(policy, "MIDDLE_KEYS", 0)
+    monkeypatch.setattr(policy, "SMALLER", {})
+    monkeypatch.setattr(policy, "MAX_ROW_WARPS", 1)
+    monkeypatch.setattr(Sort, "problems", type(Sort.problems)(64))
+    if support.is_emulated:
+        cuts = {
+            (key, value): policy.Policy(64, tile // 64, 2, 2, True, value > 0)
+            for key in (4, 8)
+            for value, tile in TILES.items()
+        }
+        monkeypatch.setattr(policy, "LARGE", cuts)
+        monkeypatch.setattr(policy, "RING", 16)
+    with ga.default_device("cuda"):
+        yield
+
+
+def _sizes(value_bytes: int) -> list[int]:
+    """Return sizes at a tile's edges, and one of several tiles."""
+    from gpualgo._algorithms.radix_sort import policy
+
+    tile = policy.LARGE[(4, value_bytes)].tile_items
+    if support.is_emulated:
+        return [tile + 1, 3 * tile + 5]
+    return [tile - 1, tile, tile + 1, 2 * tile, 7 * tile + 5]
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "float32", "int64", "float64", "uint16", BFLOAT16])
+def test_keys_and_values_at_the_edges_of_tiles(cuda: Backend, dtype: Any) -> None:
+    for n in _sizes(4):
+        keys = random_array(n, np.dtype(dtype))
+        check_pairs(cuda, keys, np.arange(n, dtype=np.uint32))
+
+
+@pytest.mark.parametrize("value_bytes", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("key", ["int32", "uint64"])
+def test_values_of_every_size(cuda: Backend, key: str, value_bytes: int) -> None:
+    n = _sizes(8)[-1]
+    values = np.random.default_rng(n).bytes(n * value_bytes)
+    kind = "c16" if value_bytes == 16 else f"u{value_bytes}"
+    as_bytes = np.frombuffer(values, np.uint8).reshape(n, value_bytes)
+    moved = np.arange(n).astype(kind) if value_bytes == 16 else as_bytes.view(kind)[:, 0]
+    for descending in (False, True)[: 1 if support.is_emulated else 2]:
+        check_pairs(
+            cuda, random_array(n, np.dtype(key)), np.ascontiguousarray(moved), descending=descending
+        )
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 300])
+def test_few_distinct_keys_keep_their_order(cuda: Backend, distinct: int) -> None:
+    """Runs of one digit that cover whole tiles, and passes that have nothing to do."""
+    for n in _sizes(4):
+        keys = np.random.default_rng(n).integers(0, distinct, n).astype(np.uint32) * 70_001
+        check_pairs(cuda, keys, np.arange(n, dtype=np.int32))
+        order = cuda.to_host(ga.argsort(cuda.to_device(keys)))
+        assert_bits(order, stable_order(keys).astype(order.dtype))
+
+
+@pytest.mark.parametrize("offset", [1, 3])
+def test_rows_and_addresses_without_alignment(cuda: Backend, offset: int) -> None:
+    n = _sizes(4)[-1]
+    keys = random_array(3 * n + offset, np.dtype(np.uint32))
+    device = cuda.to_device(keys)[offset:].reshape(3, n)
+    values = np.arange(3 * n, dtype=np.int32).reshape(3, n)
+    order = stable_order(keys[offset:].reshape(3, n))
+    out = cuda.to_device(np.full(3 * n + offset + 2, 77, np.uint32))
+    moved_out = cuda.to_device(np.full((3, n), -1, np.int32))
+    ga.radix_sort(device, cuda.to_device(values), out=(out[offset:-2].reshape(3, n), moved_out))
+    want = np.take_along_axis(keys[offset:].reshape(3, n), order, 1)
+    assert_bits(cuda.to_host(out)[offset:-2], want.reshape(-1))
+    assert_bits(cuda.to_host(moved_out), np.take_along_axis(values, order, 1))
+    assert (cuda.to_host(out)[:offset] == 77).all()
+    assert (cuda.to_host(out)[-2:] == 77).all()
+    assert_bits(cuda.to_host(ga.radix_sort(device)), want)
+
+
+@pytest.mark.parametrize("bits", [(0, 8), (3, 14), (0, 32)])
+def test_ranges_of_bits_in_place(cuda: Backend, bits: tuple[int, int]) -> None:
+    n = _sizes(4)[-1]
+    keys = np.random.default_rng(7).integers(0, 1 << 32, n, dtype=np.uint32)
+    part = keys >> np.uint32(bits[0]) & np.uint32((1 << bits[1] - bits[0]) - 1)
+    order = np.argsort(part, kind="stable")
+    both = cuda.to_device(keys), cuda.to_device(np.arange(n, dtype=np.uint64))
+    ga.radix_sort(*both, begin_bit=bits[0], end_bit=bits[1], out=both)
+    assert_bits(cuda.to_host(both[0]), keys[order])
+    assert_bits(cuda.to_host(both[1]), order.astype(np.uint64))
