@@ -24,9 +24,15 @@ from gpualgo._pipeline.problem import NO_START, Problem
 Array = np.ndarray[Any, Any]
 
 
+LARGE_BYTES = 256 << 20  # of operands without gaps; others from `staging.LANES_BYTES` on
+
+
 def is_large(arrays: Sequence[Array]) -> bool:
     """Return whether operands are worth cutting into blocks."""
-    return sum(array.nbytes for array in arrays) >= staging.DIRECT_BYTES
+    num_bytes = sum(array.nbytes for array in arrays)
+    if num_bytes < staging.LANES_BYTES:
+        return False
+    return num_bytes >= LARGE_BYTES or not all(array.flags.c_contiguous for array in arrays)
 
 
 def transform(
