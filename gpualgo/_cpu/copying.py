@@ -4,55 +4,58 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from typing import Any
 
-from gpualgo._base import threads
+from gpualgo._base import log, threads
 from gpualgo._cpu import team
-from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.kernels import get_kernel
 from gpualgo._cpu.memory import Memory
+from gpualgo._cpu.parameters import COPY_WORDS, PIECE, SIZE_OF_ALL, SOURCE, TARGET
 
 LEAST_BYTES = 256 << 10  # worth several threads
 PIECE_BYTES = 64 << 10
 BYTE_SECONDS = 2e-10  # of one thread, which decides by how many threads
-TARGET, SOURCE, SIZE, PIECE = range(4)
+
+_kernels: list[Any] = []
+_is_refused = False  # nothing can be compiled here
 
 
 def copy(target: int, source: int, size: int) -> None:
     """Copy memory that does not overlap."""
-    if size >= LEAST_BYTES and (most := threads.num_threads()) > 1:
-        leader = team.current()
-        if leader is not None:
-            kernel = _kernel()
-            table = Memory(32)
-            words = table.words
-            words[TARGET], words[SOURCE], words[SIZE], words[PIECE] = (
-                target, source, size, PIECE_BYTES,
-            )  # fmt: skip
-            tasks = -(-size // PIECE_BYTES)
-            code = kernel.loaded.address  # type: ignore[attr-defined]
-            if leader.run(code, table.address, 0, tasks, size * BYTE_SECONDS, most):
-                return
-    ctypes.memmove(target, source, size)
+    if size < LEAST_BYTES or not _copied_by_several(target, source, size):
+        ctypes.memmove(target, source, size)
 
 
-_made: list[Kernel] = []
+def _copied_by_several(target: int, source: int, size: int) -> bool:
+    """Copy by the threads that stand by; False: there are none, or others have them."""
+    most = threads.num_threads()
+    if most < 2 or _is_refused or (leader := team.current()) is None:
+        return False
+    entry = _entry()
+    if not entry:
+        return False
+    table = Memory(8 * COPY_WORDS)
+    words = table.words
+    words[TARGET], words[SOURCE] = target, source
+    words[SIZE_OF_ALL], words[PIECE] = size, PIECE_BYTES
+    tasks = -(-size // PIECE_BYTES)
+    return leader.run(entry, table.address, 0, tasks, size * BYTE_SECONDS, most) > 0
 
 
-def _kernel() -> Kernel:
-    if not _made:
-        _made.append(get_kernel(("copy memory", PIECE_BYTES), _write))
-    return _made[0]
+def _entry() -> int:
+    """Return the address of the kernel's code, 0 if it can be neither found nor compiled."""
+    global _is_refused
+    if not _kernels:
+        try:
+            _kernels.append(get_kernel(("copy",), _write))
+        except RuntimeError as error:
+            log.tell(log.INFO, "one thread copies: %s", error)
+            _is_refused = True
+            return 0
+    return int(_kernels[0].loaded.address)
 
 
 def _write() -> Callable[..., None]:
-    from numba import types
-
-    from gpualgo._cpu.pointers import copy_bytes, load, pointer_to
-
-    words = pointer_to(types.intp)
-
-    def copied(table: int, scratch: int, first: int, last: int) -> None:
-        p = words(table)
-        start, end = first * load(p, PIECE), min(last * load(p, PIECE), load(p, SIZE))
-        copy_bytes(load(p, TARGET) + start, load(p, SOURCE) + start, end - start)
+    from gpualgo._cpu.copying_kernel import copied
 
     return copied

@@ -16,3 +16,6 @@ ENTRY, TABLE, TASKS, STEP = range(4)
 JOB_SEQUENCE, JOB_NEXT, JOB_INSIDE, JOB_FAILED, JOB_STOPPED, JOB_ENTRY = range(0, 48, 8)
 JOB_TABLE, JOB_TASKS, JOB_PIECE, JOB_MEMBERS = range(JOB_ENTRY + 1, JOB_ENTRY + 5)
 JOB_WORDS = JOB_ENTRY + 8
+
+# A copy of memory: where to, from where, how many bytes, and how many of them are a task.
+TARGET, SOURCE, SIZE_OF_ALL, PIECE, COPY_WORDS = range(5)
