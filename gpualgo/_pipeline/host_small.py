@@ -1,7 +1,7 @@
 """Small pageable arrays of the host on a GPU: what the first call decides, later ones repeat.
 
 Arrays and results lie side by side in one piece of memory. Up to `IN_PLACE_BYTES` that is memory of
-the host that is page-locked, where kernels read and write them; as far as a slot reaches, such and
+the host that is page-locked, where kernels read and write them; as far as a tray reaches, such and
 as much of the GPU's, with one copy each way; beyond that memory of the pool, to which each travels.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import log, records
 from gpualgo._cpu.address import address
-from gpualgo._driver import addresses, driver, slots, staging
+from gpualgo._driver import addresses, driver, staging, trays
 from gpualgo._driver import device as gpu
 from gpualgo._driver.context import leave
 from gpualgo._driver.workspace import aligned
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 16 << 20  # of all arrays
 IN_PLACE_BYTES = 1 << 16  # of those that kernels read and write over the bus
 
-IN_PLACE, BY_SLOT, BY_COPIES = "in a slot", "by a slot", "in one piece"
+IN_PLACE, BY_TRAY, BY_COPIES = "on a tray", "by a tray", "in one piece"
 
 
 def run(
@@ -93,10 +93,10 @@ class Small:
         is_plain = problem.structure is None and not (problem.is_counted or problem.reads_data)
         self.is_warm = is_plain and not problem.arrays  # may be called
         self._is_scalar = problem.gives_scalars and not results[0].shape
-        if end > slots.SLOT_BYTES:
+        if end > trays.TRAY_BYTES:
             self._way = BY_COPIES
         elif end > IN_PLACE_BYTES or problem.copies_page_locked:
-            self._way = BY_SLOT
+            self._way = BY_TRAY
         else:
             self._way = IN_PLACE
 
@@ -164,18 +164,18 @@ class Small:
     ) -> None:
         """Solve the problem for pageable arrays and results, within the device's context."""
         device = gpu.get(self._device)
-        slot = None if self._way is BY_COPIES else device.slots.take()
-        if slot is None:
+        tray = None if self._way is BY_COPIES else device.trays.take()
+        if tray is None:
             self._by_copies(device, arrays, results, start, words)
             return
-        offsets, sizes, host, count = self._offsets, self._sizes, slot.host, self._count
+        offsets, sizes, host, count = self._offsets, self._sizes, tray.host, self._count
         try:
             for array, offset, size in zip(arrays, offsets, sizes, strict=False):
                 ctypes.memmove(host + offset, address(array), size)
             if self._way is IN_PLACE:
                 self._plan.queue(0, (*start, words, *[host + offset for offset in offsets]))
             else:
-                memory, middle = slot.device, self._middle
+                memory, middle = tray.device, self._middle
                 staging.send(host, memory, middle, 0)
                 self._plan.queue(0, (*start, words, *[memory + offset for offset in offsets]))
                 staging.fetch(memory + middle, host + middle, self._last - middle, 0)
@@ -187,7 +187,7 @@ class Small:
                 driver.synchronize(0)
             raise
         finally:
-            device.slots.give_back(slot)
+            device.trays.give_back(tray)
 
     def _by_copies(
         self, device: gpu.Device, arrays: Sequence[Array], results: Sequence[Array], start: Start,

@@ -13,7 +13,7 @@ from fake_driver import FakeDriver
 from support import forget_problems
 
 import gpualgo as ga
-from gpualgo._driver import device, driver, slots, stages
+from gpualgo._driver import device, driver, stages, trays
 
 
 class Listed:
@@ -66,17 +66,17 @@ def test_a_warm_call_asks_little(listed: Listed, monkeypatch: pytest.MonkeyPatch
         assert into == [IN_PLACE[0], IN_PLACE[1], *IN_PLACE[1:]]
         copied = _asked(listed, lambda: ga.radix_sort(x))
         assert copied == [*IN_PLACE[:2], "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", IN_PLACE[2]]
-        monkeypatch.setattr(slots, "SLOT_BYTES", 0)
+        monkeypatch.setattr(trays, "TRAY_BYTES", 0)
         forget_problems()
         pooled = _asked(listed, lambda: ga.reduce(x))
         assert pooled.count("cuMemAllocFromPoolAsync") == pooled.count("cuMemFreeAsync") == 1
 
 
-def test_each_call_has_a_slot_of_its_own(listed: Listed) -> None:
-    found = device.get(0).slots
-    taken = [found.take() for _ in range(slots.MOST_SLOTS)]
+def test_each_call_has_a_tray_of_its_own(listed: Listed) -> None:
+    found = device.get(0).trays
+    taken = [found.take() for _ in range(trays.MOST_TRAYS)]
     assert None not in taken
-    assert len({slot.host for slot in taken if slot is not None}) == slots.MOST_SLOTS
+    assert len({tray.host for tray in taken if tray is not None}) == trays.MOST_TRAYS
     assert found.take() is None
     assert taken[0] is not None
     found.give_back(taken[0])

@@ -78,15 +78,15 @@ def test_what_is_not_small(
     assert small[-1]
 
 
-@pytest.fixture(params=["in place", "by a slot", "by copies"])
+@pytest.fixture(params=["in place", "by a tray", "by copies"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes."""
-    from gpualgo._driver import slots
+    from gpualgo._driver import trays
 
     if request.param != "in place":
         monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
     if request.param == "by copies":
-        monkeypatch.setattr(slots, "SLOT_BYTES", 0)
+        monkeypatch.setattr(trays, "TRAY_BYTES", 0)
     forget_problems()
     return str(request.param)
 
@@ -129,13 +129,13 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
     x = np.arange(1000.0)
     lent = []
     gpu = device.get(0)
-    given = gpu.free if way == "by copies" else gpu.slots.give_back
+    given = gpu.free if way == "by copies" else gpu.trays.give_back
 
     def noted(*args: Any) -> None:
         lent.append(args[0])
         given(*args)
 
-    monkeypatch.setattr(*((gpu, "free") if way == "by copies" else (gpu.slots, "give_back")), noted)
+    monkeypatch.setattr(*((gpu, "free") if way == "by copies" else (gpu.trays, "give_back")), noted)
     with ga.default_device("cuda"):
         assert ga.reduce(x) == x.sum()
         count = len(lent)
@@ -152,20 +152,20 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
     assert way == "by copies" or len(set(lent)) == 1
 
 
-def test_slots_run_out(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls beyond the slots that there may be take memory of the pool."""
+def test_trays_run_out(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls beyond the trays that there may be take memory of the pool."""
     from gpualgo._driver import device
 
     x = np.arange(1000.0)
     with ga.default_device("cuda"):
         assert ga.reduce(x) == x.sum()
-        monkeypatch.setattr(device.get(0).slots, "take", lambda: None)
+        monkeypatch.setattr(device.get(0).trays, "take", lambda: None)
         for _ in range(2):
             for got, want in calls(x, 2.0):
                 assert_same(np.asarray(got), np.asarray(want))
 
 
-def test_threads_have_slots_of_their_own(cuda: Backend) -> None:
+def test_threads_have_trays_of_their_own(cuda: Backend) -> None:
     inputs = [np.arange(300.0) + i for i in range(12)]
     found: list[Any] = [None] * len(inputs)
 

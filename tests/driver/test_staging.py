@@ -18,7 +18,7 @@ Host = np.ndarray[Any, Any]
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes; lanes then have many blocks."""
     from gpualgo._driver import device as gpu
-    from gpualgo._driver import slots, stages, staging
+    from gpualgo._driver import stages, staging, trays
 
     if request.param == "direct":
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1 << 30)
@@ -31,7 +31,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "lanes":
         monkeypatch.setattr(staging, "LANES_BYTES", 1)
         monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
-    monkeypatch.setattr(slots, "SLOT_BYTES", 1)
+    monkeypatch.setattr(trays, "TRAY_BYTES", 1)
     forget_problems()
     return str(request.param)
 
