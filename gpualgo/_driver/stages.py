@@ -127,10 +127,13 @@ class Stages:
         self._lock = threading.Lock()
 
     @contextmanager
-    def lend(self, stream: int) -> Iterator[Stage]:
-        """Lend a stage, as soon as there is one, for copies on a stream."""
+    def lend(self, stream: int) -> Iterator[Stage | None]:
+        """Lend a stage, as soon as there is one, for copies on a stream; None: it cannot be had."""
         with self._free:
             stage = self._taken()
+            if stage is None:
+                yield None
+                return
             try:
                 yield stage
             except BaseException:  # a copy may be under way of which no event tells
@@ -141,9 +144,12 @@ class Stages:
                 with self._lock:
                     self._idle.append(stage)
 
-    def _taken(self) -> Stage:
+    def _taken(self) -> Stage | None:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-            with self._context.outside_capture():  # of whatever other threads record
-                return Stage()
+            try:
+                with self._context.outside_capture():  # of whatever other threads record
+                    return Stage()
+            except MemoryError:  # so much cannot be locked
+                return None

@@ -69,7 +69,7 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
     """Copy arrays to the device, one behind the other."""
     rest, parts = list[Block](), list[Part]()
-    offset, way = 0, _Way(sources)
+    offset, way = 0, _Way(sources, stream)
     for source in sources:
         if not source.nbytes:
             continue
@@ -87,7 +87,11 @@ def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) 
         offset += source.nbytes
     if parts:
         with gpu.get(device).stages.lend(stream) as stage:
-            stage.upload(parts, target, stream)
+            if stage is not None:
+                stage.upload(parts, target, stream)
+            else:
+                for offset, place, size in parts:
+                    send(place, target + offset, size, stream)
     if not rest:
         return
 
@@ -111,7 +115,7 @@ def download(source: int, target: Array, device: int, stream: int) -> None:
 def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
     """Copy device memory into arrays that lie there one behind the other."""
     rest, parts, copies = list[Block](), list[Part](), list[tuple[Array, Array]]()
-    offset, way = 0, _Way(targets)
+    offset, way = 0, _Way(targets, stream)
     for target in targets:
         if not target.nbytes:
             continue
@@ -129,7 +133,11 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
         offset += target.nbytes
     if parts:
         with gpu.get(device).stages.lend(stream) as stage:
-            stage.download(parts, source, stream)
+            if stage is not None:
+                stage.download(parts, source, stream)
+            else:
+                for offset, place, size in parts:
+                    fetch(source + offset, place, size, stream)
     if copies:
         driver.synchronize(stream)
     for target, plain in copies:
@@ -152,9 +160,10 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
 class _Way:
     """How arrays that travel together do."""
 
-    def __init__(self, arrays: Sequence[Array]) -> None:
+    def __init__(self, arrays: Sequence[Array], stream: int) -> None:
         num_bytes = sum(array.nbytes for array in arrays)
-        self._is_direct = num_bytes < DIRECT_BYTES
+        # What a capture records is done later, when blocks hold something else.
+        self._is_direct = num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
         self._is_in_one = num_bytes < LANES_BYTES
 
     def plain(self, array: Array) -> Array | None:

@@ -41,7 +41,7 @@ class Trays:
         self._lock = threading.Lock()
 
     def take(self) -> Tray | None:
-        """Return a tray that nobody uses; None: there are as many as may be, and all are in use."""
+        """Return a tray that nobody uses; None: no further one can be had."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -55,7 +55,10 @@ class Trays:
         with self._lock:
             if self._count >= MOST_TRAYS:
                 return None
-            with self._context.outside_capture():  # of whatever other threads record
-                tray = Tray()
+            try:
+                with self._context.outside_capture():  # of whatever other threads record
+                    tray = Tray()
+            except MemoryError:  # the call says so, if what it needs is not there either
+                return None
             self._count += 1
             return tray

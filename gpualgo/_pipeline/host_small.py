@@ -16,6 +16,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import log, records
+from gpualgo._base.extents import inverse
 from gpualgo._cpu.address import address
 from gpualgo._driver import addresses, driver, staging, trays
 from gpualgo._driver import device as gpu
@@ -91,6 +92,7 @@ class Small:
         self._device, self._problem = problem.device, problem
         self._results = [(result.shape, result.dtype) for result in results]
         is_plain = problem.structure is None and not (problem.is_counted or problem.reads_data)
+        is_plain &= not any(inverse(result.order) for result in problem.results)
         self.is_warm = is_plain and not problem.arrays  # may be called
         self._is_scalar = problem.gives_scalars and not results[0].shape
         if end > trays.TRAY_BYTES:

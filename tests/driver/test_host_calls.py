@@ -13,7 +13,7 @@ from fake_driver import FakeDriver
 from support import forget_problems
 
 import gpualgo as ga
-from gpualgo._driver import device, driver, stages, trays
+from gpualgo._driver import device, driver, stages, staging, trays
 
 
 class Listed:
@@ -93,6 +93,7 @@ def test_a_block_is_waited_for_before_it_is_used_again(
     monkeypatch.setattr(stages, "copy", lambda target, source, size: copied.append(size))
     x = np.zeros(3500, np.uint8)
     with device.get(0).stages.lend(0) as stage:
+        assert stage is not None
         listed.names.clear()
         stage.upload([(0, x.ctypes.data, 3200), (3200, x.ctypes.data + 3200, 300)], 1 << 20, 0)
     assert copied == [500, 1000, 1000, 700, 300]
@@ -131,3 +132,18 @@ def test_stages_are_waited_for(listed: Listed) -> None:
         each.__exit__(None, None, None)
     thread.join(10)
     assert ran
+
+
+def test_where_no_memory_can_be_locked(listed: Listed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(size: int, flags: int) -> tuple[Any, int]:
+        return "CUDA_ERROR_OUT_OF_MEMORY", 0
+
+    monkeypatch.setattr(listed, "cuMemHostAlloc", refused, raising=False)
+    for name in ("cuGetErrorName", "cuGetErrorString"):
+        monkeypatch.setattr(listed, name, lambda error: (0, b""), raising=False)
+    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    x = np.arange(1000.0)
+    with ga.default_device("cuda"):
+        asked = _asked(listed, lambda: ga.transform(lambda a: a + 1, x))
+        assert asked.count("cuMemcpyHtoDAsync") == asked.count("cuMemcpyDtoHAsync") == 1
+        assert asked.count("cuMemAllocFromPoolAsync") == asked.count("cuMemFreeAsync") == 1
