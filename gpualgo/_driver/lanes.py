@@ -6,7 +6,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -81,28 +81,14 @@ class Lanes:
     @contextmanager
     def lend(self) -> Iterator[Lane]:
         """Lend a lane, as soon as there is one; its work has run when it is given back."""
-        with self._free, self._lent() as lane:
-            yield lane
-
-    @contextmanager
-    def lend_some(self, most: int) -> Iterator[list[Lane]]:
-        """Lend a lane as soon as there is one, and others with it as far as these are free."""
-        with ExitStack() as stack:
-            lanes = [stack.enter_context(self.lend())]
-            while len(lanes) < most and self._free.acquire(blocking=False):
-                stack.callback(self._free.release)
-                lanes.append(stack.enter_context(self._lent()))
-            yield lanes
-
-    @contextmanager
-    def _lent(self) -> Iterator[Lane]:
-        lane = self._taken()
-        try:
-            yield lane
-        finally:
-            driver.synchronize(lane.stream)  # after an error, too
-            with self._lock:
-                self._idle.append(lane)
+        with self._free:
+            lane = self._taken()
+            try:
+                yield lane
+            finally:
+                driver.synchronize(lane.stream)  # after an error, too
+                with self._lock:
+                    self._idle.append(lane)
 
     def _taken(self) -> Lane:
         with self._lock:

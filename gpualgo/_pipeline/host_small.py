@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
     from gpualgo._pipeline.problem import Array, Problem, Start
 
-MOST_BYTES = 16 << 20  # of all arrays
+MOST_BYTES = staging.LANES_BYTES  # of all arrays
 IN_PLACE_BYTES = 1 << 16  # of those that kernels read and write over the bus
 
 IN_PLACE, BY_TRAY, BY_COPIES = "on a tray", "by a tray", "in one piece"

@@ -25,7 +25,6 @@ def ran(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         usual(problem, applied, arrays, *rest)
 
     monkeypatch.setattr(blocks, "transform", transform)
-    monkeypatch.setattr(blocks, "LARGE_BYTES", 256)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
     monkeypatch.setattr(staging, "LANES_BYTES", 256)
     forget_problems()

@@ -25,6 +25,9 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run(self, *args)
 
     monkeypatch.setattr(team.Team, "run", noted)
+    monkeypatch.setattr(copying, "_pace", pace := copying._Pace())
+    pace.byte_seconds = 1.0  # of one thread, so that several never lose
+    monkeypatch.setattr(pace, "by_one", ctypes.memmove)
     monkeypatch.setattr(threads, "_num_cores", lambda: 3)
     return found
 
@@ -72,6 +75,40 @@ def test_where_nothing_can_be_compiled(jobs: list[int], monkeypatch: pytest.Monk
     _check()
     assert copying._is_refused
     assert not jobs
+
+
+def test_several_give_way_where_they_are_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = copying._Pace()
+    monkeypatch.setattr(copying, "_pace", pace)
+    size = copying.LEAST_BYTES
+    source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
+    by: list[str] = []
+
+    def several(*given: int) -> bool:
+        by.append("several")
+        ctypes.memmove(*given)
+        pace.learn(seconds, size)
+        return True
+
+    def one(*given: int) -> None:
+        by.append("one")
+        usual(*given)
+        pace.byte_seconds = 1.0
+
+    usual = pace.by_one
+    monkeypatch.setattr(copying, "_copied_by_several", several)
+    monkeypatch.setattr(pace, "by_one", one)
+    seconds = 2.0 * size
+    for _ in range(14):
+        copying.copy(target.ctypes.data, source.ctypes.data, size)
+    lost = [["several", *["one"] * count] for count in (1, 3, 7)]
+    assert by == ["one", *lost[0], *lost[1], *lost[2]][:14]
+    seconds, pace.alone, pace.losses = 0.5 * size, 0, 1
+    by.clear()
+    for _ in range(3):
+        copying.copy(target.ctypes.data, source.ctypes.data, size)
+    assert by == ["several"] * 3
+    assert pace.losses == 0
 
 
 def test_stages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import blocks_dense, cuda
+from gpualgo._algorithms.transform import cuda
 from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import View
 from gpualgo._base import threads
@@ -24,15 +24,9 @@ from gpualgo._pipeline.problem import NO_START, Problem
 Array = np.ndarray[Any, Any]
 
 
-LARGE_BYTES = 256 << 20  # of operands without gaps; others from `staging.LANES_BYTES` on
-
-
 def is_large(arrays: Sequence[Array]) -> bool:
     """Return whether operands are worth cutting into blocks."""
-    num_bytes = sum(array.nbytes for array in arrays)
-    if num_bytes < staging.LANES_BYTES:
-        return False
-    return num_bytes >= LARGE_BYTES or not all(array.flags.c_contiguous for array in arrays)
+    return sum(array.nbytes for array in arrays) >= staging.LANES_BYTES
 
 
 def transform(
@@ -48,29 +42,13 @@ def transform(
     if stream is not None or any(places):  # what was queued there comes first
         driver.synchronize(handle)
     order = order_of(outs[0].shape, [outs[0].strides])
-    turned = [array.transpose(order) if order else array for array in (*outs, *arrays)]
-    dense = blocks_dense.operands_of(turned, (*places[len(arrays) :], *places[: len(arrays)]))
-    if dense is not None:
-        count = len(outs)
-        _transform_dense(applied, dense[count:], dense[:count], outs[0].size, device)
-        return
     operands = [
-        Operand(array, place)
+        Operand(array.transpose(order) if order else array, place)
         for array, place in zip(
-            turned, (*places[len(arrays) :], *places[: len(arrays)]), strict=True
+            (*outs, *arrays), (*places[len(arrays) :], *places[: len(arrays)]), strict=True
         )
     ]
     _Blocks(applied, operands, device).run()
-
-
-def _transform_dense(
-    applied: Applied, sources: Sequence[blocks_dense.Operand],
-    targets: Sequence[blocks_dense.Operand], size: int, device: int,
-) -> None:  # fmt: skip
-    def make_plan(read: list[View], written: list[View]) -> Plan:
-        return cuda.plan_of(applied, read, read[0].shape, written)
-
-    blocks_dense.transform(size, sources, targets, device, make_plan, applied.op.words)
 
 
 class _Blocks:
