@@ -20,7 +20,7 @@ from gpualgo._driver.driver import check
 from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
 from gpualgo._driver.stages import Part
 
-DIRECT_BYTES = 1 << 20  # below, the driver's own copies
+DIRECT_BYTES = 2 << 20  # below, the driver's own copies
 LANES_BYTES = 16 << 20  # from there on lanes: 64 MB up in 2.4 ms and down in 4.8 on one H200
 
 Array: TypeAlias = np.ndarray[Any, Any]
