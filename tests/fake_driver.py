@@ -159,6 +159,9 @@ class FakeDriver:
     def cuMemAlloc(self, size: int) -> tuple[int, int]:
         return self._allocate("cuMemAlloc", size)
 
+    def cuMemHostAlloc(self, size: int, flags: int) -> tuple[int, int]:
+        return self._allocate("cuMemHostAlloc", size, flags)
+
     def cuMemAllocAsync(self, size: int, stream: int) -> tuple[int, int]:
         return self._allocate("cuMemAllocAsync", size, stream)
 

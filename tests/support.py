@@ -50,6 +50,18 @@ def scaled(usual: T, *, emulated: T) -> T:
     return emulated if is_emulated else usual
 
 
+def forget_problems() -> None:
+    """Let the next call of each kind decide anew: bounds that a test sets are asked once."""
+    from gpualgo._pipeline.problem import Problem
+
+    kinds: list[type[Problem]] = [Problem]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if "problems" in kind.__dict__:
+            kind.problems.clear()
+
+
 def since_numpy(version: str) -> Any:
     """Return the mark of a test of what NumPy does from a version on: an older one does another."""
     is_older = np.lib.NumpyVersion(np.__version__) < f"{version}.0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 from gpualgo._driver import device as gpu
@@ -75,6 +76,12 @@ def is_pageable(address: int, size: int) -> bool:
     return not any(_attribute("MEMORY_TYPE", end) for end in (address, address + size - 1))
 
 
+def is_known(address: int) -> bool:
+    """Return whether the driver knows a byte of the host's memory."""
+    status, kind = driver.api().cuPointerGetAttribute(_memory_type(), address)
+    return not status and bool(kind)
+
+
 def is_page_locked(address: int, size: int) -> bool:
     """Return whether memory of the host, which is not empty, is page-locked from end to end."""
     kind = _attribute("MEMORY_TYPE", address)
@@ -103,6 +110,11 @@ def _ordinal(pointer: int) -> int | None:
     # cuda.bindings up to 13.3 answers 0 for every device.
     status, found = driver.bindings("runtime").cudaPointerGetAttributes(pointer)
     return None if status else int(found.device)
+
+
+@cache
+def _memory_type() -> Any:
+    return driver.api().CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 
 
 def _attribute(name: str, pointer: int) -> Any:

@@ -32,10 +32,13 @@ class Context:
         return self._handle
 
     def enter(self) -> Any:
-        """Make it current; return the one before, for `leave`."""
+        """Make it current; return the one before, for `leave`: None if it was so already."""
         driver.check_process()
-        before = check(driver.api().cuCtxGetCurrent(), "cuCtxGetCurrent")
-        check(driver.api().cuCtxSetCurrent(self.handle), "cuCtxSetCurrent")
+        api, handle = driver.api(), self.handle
+        before = check(api.cuCtxGetCurrent(), "cuCtxGetCurrent")
+        if int(before) == int(handle):
+            return None
+        check(api.cuCtxSetCurrent(handle), "cuCtxSetCurrent")
         return before
 
     def current(self) -> Current:
@@ -87,4 +90,5 @@ class Current:
 
 def leave(before: Any) -> None:
     """Bring back the context that was current before `Context.enter`."""
-    driver.api().cuCtxSetCurrent(before)
+    if before is not None:
+        driver.api().cuCtxSetCurrent(before)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, overload
 
 from gpualgo._base import forks
-from gpualgo._driver import driver, lanes, pools, workspace
+from gpualgo._driver import driver, lanes, pools, stages, trays, workspace
 from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 
@@ -53,6 +53,7 @@ class Device:
         self.pool = pools.Pool(context)
         self.storage = storage = workspace.Storage(context, self.pool)
         self.lanes = lanes.Lanes(self._new_stream)
+        self.stages, self.trays = stages.Stages(context), trays.Trays(context)
         # Bound here once, as every warm call asks.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id

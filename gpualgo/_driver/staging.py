@@ -1,4 +1,6 @@
-"""Host memory to the GPU and back: small and page-locked arrays by the driver, others by lanes.
+"""Host memory to the GPU and back: small and page-locked arrays by the driver, then by stages.
+
+Large arrays go by lanes, whose threads have to wake, and close gaps.
 
 What arrives is as the host has it in C order; the device's memory has no gaps.
 """
@@ -16,11 +18,10 @@ from gpualgo._driver import addresses, driver
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
 from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
+from gpualgo._driver.stages import Part
 
-# Below, the driver's own copies: 4 MB up in 0.26 ms and down in 0.30 on one H200, 16 MB in 1.0 and
-# 1.0. Threads take half a millisecond to wake, 64 MB by lanes 2.4 up and 4.8 down, by the driver
-# 5.6 and 18.
-DIRECT_BYTES = 16 << 20
+DIRECT_BYTES = 2 << 20  # below, the driver's own copies
+LANES_BYTES = 16 << 20  # from there on lanes: 64 MB up in 2.4 ms and down in 4.8 on one H200
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Block: TypeAlias = tuple[int, Array]  # how many bytes lie before it, and where it lies on the host
@@ -67,19 +68,30 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
     """Copy arrays to the device, one behind the other."""
-    rest = list[Block]()
-    offset, is_small = 0, _is_small(sources)
+    rest, parts = list[Block](), list[Part]()
+    offset, way = 0, _Way(sources, stream)
     for source in sources:
         if not source.nbytes:
             continue
-        plain = _direct(source, is_small)
+        plain = way.plain(source)
         if plain is None:
             rest.append((offset, source))
         else:
             if plain is not source:
                 plain[...] = source
-            send(plain.ctypes.data, target + offset, plain.nbytes, stream)
+            place = plain.ctypes.data
+            if way.is_staged(place, plain.nbytes):
+                parts.append((offset, place, plain.nbytes))
+            else:
+                send(place, target + offset, plain.nbytes, stream)
         offset += source.nbytes
+    if parts:
+        with gpu.get(device).stages.lend(stream) as stage:
+            if stage is not None:
+                stage.upload(parts, target, stream)
+            else:
+                for offset, place, size in parts:
+                    send(place, target + offset, size, stream)
     if not rest:
         return
 
@@ -102,20 +114,34 @@ def download(source: int, target: Array, device: int, stream: int) -> None:
 
 def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
     """Copy device memory into arrays that lie there one behind the other."""
-    rest = list[Block]()
-    offset, is_small = 0, _is_small(targets)
+    rest, parts, copies = list[Block](), list[Part](), list[tuple[Array, Array]]()
+    offset, way = 0, _Way(targets, stream)
     for target in targets:
         if not target.nbytes:
             continue
-        plain = _direct(target, is_small)
+        plain = way.plain(target)
         if plain is None:
             rest.append((offset, target))
         else:
-            fetch(source + offset, plain.ctypes.data, plain.nbytes, stream)
+            place = plain.ctypes.data
+            if way.is_staged(place, plain.nbytes):
+                parts.append((offset, place, plain.nbytes))
+            else:
+                fetch(source + offset, place, plain.nbytes, stream)
             if plain is not target:
-                driver.synchronize(stream)
-                target[...] = plain
+                copies.append((target, plain))
         offset += target.nbytes
+    if parts:
+        with gpu.get(device).stages.lend(stream) as stage:
+            if stage is not None:
+                stage.download(parts, source, stream)
+            else:
+                for offset, place, size in parts:
+                    fetch(source + offset, place, size, stream)
+    if copies:
+        driver.synchronize(stream)
+    for target, plain in copies:
+        target[...] = plain
     if not rest:
         return
 
@@ -131,21 +157,32 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
     _by_lanes(move, rest, device, stream)
 
 
-def _is_small(arrays: Sequence[Array]) -> bool:
-    return sum(array.nbytes for array in arrays) < DIRECT_BYTES
+class _Way:
+    """How arrays that travel together do."""
 
+    def __init__(self, arrays: Sequence[Array], stream: int) -> None:
+        num_bytes = sum(array.nbytes for array in arrays)
+        # What a capture records is done later, when blocks hold something else.
+        self._is_direct = num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
+        self._is_in_one = num_bytes < LANES_BYTES
 
-def _direct(array: Array, is_small: bool) -> Array | None:
-    """Return what the driver may copy by itself: an array, or room for it; None: by lanes.
-
-    Page-locked memory is copied as it is. The driver refuses memory of which a part is page-locked.
-    """
-    if array.flags.c_contiguous:
-        place = array.ctypes.data, array.nbytes
-        if is_small and addresses.is_pageable(*place):
+    def plain(self, array: Array) -> Array | None:
+        """Return an array without gaps: itself, or room for it; None: it goes by lanes."""
+        if not array.flags.c_contiguous:
+            return np.empty(array.shape, array.dtype) if self._is_in_one else None
+        if self._is_in_one or addresses.is_page_locked(array.ctypes.data, array.nbytes):
             return array
-        return array if addresses.is_page_locked(*place) else None
-    return np.empty(array.shape, array.dtype) if is_small else None
+        return None
+
+    def is_staged(self, place: int, num_bytes: int) -> bool:
+        """Return whether memory goes by a stage, not by the driver's own copy.
+
+        Page-locked memory is copied as it is. The driver refuses memory of which a part is
+        page-locked.
+        """
+        if self._is_direct and addresses.is_pageable(place, num_bytes):
+            return False
+        return not addresses.is_page_locked(place, num_bytes)
 
 
 def land(slot: Any, target: Array) -> None:

@@ -119,10 +119,11 @@ def _staged(
     if (stand_in := gpu.get(device).stand_in) is not None:
         stand_in.run(problem, arrays, results, op, init)
         return "by a stand-in"
-    if is_new and stream is None:
+    if stream is None:
         with gpu.get(device).current():
-            if host_small.run(problem, arrays, results, op, init, problem.encode(init)):
-                return "by a slot"
+            encoded = problem.encode(init)
+            if host_small.run(problem, arrays, results, op, init, encoded, is_new):
+                return "in one piece"
     if op is not None:
         op = host_captured.on_device(op, device, stream, where)
     with gpu.get(device).current():

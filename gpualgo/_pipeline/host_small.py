@@ -1,42 +1,46 @@
-"""Small pageable arrays of the host on a GPU: one piece of its memory, copies by the driver.
+"""Small pageable arrays of the host on a GPU: what the first call decides, later ones repeat.
 
-What the first call decides is kept: later ones only find out where their arrays lie.
+Arrays and results lie side by side in one piece of memory. Up to `IN_PLACE_BYTES` that is memory of
+the host that is page-locked, where kernels read and write them; as far as a tray reaches, such and
+as much of the GPU's, with one copy each way; beyond that memory of the pool, to which each travels.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from gpualgo._arrays.view import dense_view
-from gpualgo._base import records
-from gpualgo._driver import addresses, driver, staging
+import numpy as np
+
+from gpualgo._arrays.view import View, dense_view
+from gpualgo._base import log, records
+from gpualgo._base.extents import inverse
+from gpualgo._cpu.address import address
+from gpualgo._driver import addresses, driver, staging, trays
 from gpualgo._driver import device as gpu
+from gpualgo._driver.context import leave
 from gpualgo._driver.workspace import aligned
+from gpualgo._operators.operator import CapturesChanged
 
 if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
     from gpualgo._operators.operator import Operator
-    from gpualgo._pipeline.problem import Array, Problem
+    from gpualgo._pipeline.problem import Array, Problem, Start
 
-MOST_BYTES = staging.DIRECT_BYTES  # of all arrays
+MOST_BYTES = staging.LANES_BYTES  # of all arrays
+IN_PLACE_BYTES = 1 << 16  # of those that kernels read and write over the bus
 
-
-class Small(NamedTuple):
-    """The plan of a problem, and where its arrays and results lie in one piece of memory."""
-
-    plan: Plan
-    offsets: tuple[int, ...]
-    num_bytes: int
+IN_PLACE, BY_TRAY, BY_COPIES = "on a tray", "by a tray", "in one piece"
 
 
 def run(
     problem: Problem, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None,
-    start: Any, init: Array | None,
+    start: Any, init: Array | None, is_new: bool,
 ) -> bool:  # fmt: skip
-    """Solve a problem for such arrays and new results; False: they are no such arrays.
+    """Solve a problem for such arrays and results; False: they are no such arrays.
 
-    It starts from `start`, which `init` is as an array.
+    It starts from `start`, which `init` is as an array. `is_new`: nobody else has the results.
     On return the results are there, and nothing of the GPU reads or writes any array.
     """
     if op is not None and op.arrays:  # copies of them lie somewhere else each time
@@ -44,52 +48,162 @@ def run(
     operands = (*arrays, *results)
     if sum([operand.nbytes for operand in operands]) > MOST_BYTES:
         return False
-    hosts = []
     for operand in operands:
         if not operand.nbytes or not operand.flags.c_contiguous:
             return False
         if records.is_position(operand.dtype):  # which lies nowhere
             return False
-        hosts.append(operand.__array_interface__["data"][0])
-    for array, host in zip(arrays, hosts, strict=False):
-        if not addresses.is_pageable(host, array.nbytes):
+    for operand in arrays if is_new else operands:
+        if not addresses.is_pageable(address(operand), operand.nbytes):
             return False
-    if problem.in_blocks(list(arrays), list(results), op, init, None, [None] * len(operands)):
-        return True
     found = problem.small
     if found is None:
-        found = problem.small = _small(problem, arrays, results, op)
-    device, num_inputs = gpu.get(problem.device), len(arrays)
-    memory = device.allocate(found.num_bytes, 0)
-    try:
-        places = [memory + offset for offset in found.offsets]
-        for array, host, place in zip(arrays, hosts, places, strict=False):
-            staging.send(host, place, array.nbytes, 0)
-        words = b"" if op is None else op.words
-        found.plan.queue(0, (*problem.start(start), words, *places))
-        for result, host, place in zip(
-            results, hosts[num_inputs:], places[num_inputs:], strict=True
-        ):
-            staging.fetch(place, host, result.nbytes, 0)
-        driver.synchronize(0)
-    finally:
-        device.free(memory, 0)
+        nowhere: list[View | None] = [None] * len(operands)
+        if problem.in_blocks(list(arrays), list(results), op, init, None, nowhere):
+            return True
+        found = problem.small = Small(problem, arrays, results, op)
+        if found.is_warm:
+            problem.warm = found
+    found.solve(arrays, results, problem.start(start), b"" if op is None else op.words)
     return True
 
 
-def _small(
-    problem: Problem, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None
-) -> Small:
-    """Decide all but addresses: pieces begin at multiples of 256, as memory does."""
-    operands, offsets, end = (*arrays, *results), [], 0
-    for operand in operands:
-        offsets.append(end)
-        end += aligned(operand.nbytes)
-    start = 1 << 20  # any address will do that is aligned
-    views = [
-        dense_view(start + offset, operand.shape, operand.dtype, problem.device)
-        for operand, offset in zip(operands, offsets, strict=True)
-    ]
-    count = len(arrays)
-    plan = problem.cuda(views[:count], op, views[count:])
-    return Small(plan, tuple(offsets), end)
+class Small:
+    """The plan of a problem, and where its arrays and results lie in one piece of memory."""
+
+    def __init__(
+        self, problem: Problem, arrays: Sequence[Array], results: Sequence[Array],
+        op: Operator | None,
+    ) -> None:  # fmt: skip
+        operands, self._offsets, end = (*arrays, *results), list[int](), 0
+        self._sizes = [operand.nbytes for operand in operands]
+        for size in self._sizes:  # at multiples of 256, as memory begins
+            self._offsets.append(end)
+            end += aligned(size)
+        self.num_bytes, self._count = end, len(arrays)
+        self._middle = self._offsets[self._count]  # from there on there are results
+        self._last = self._offsets[-1] + self._sizes[-1]
+        base = 1 << 20  # any address will do that is aligned
+        views = [
+            dense_view(base + offset, operand.shape, operand.dtype, problem.device)
+            for operand, offset in zip(operands, self._offsets, strict=True)
+        ]
+        self._plan = problem.cuda(views[: self._count], op, views[self._count :])
+        self._device, self._problem = problem.device, problem
+        self._results = [(result.shape, result.dtype) for result in results]
+        is_plain = problem.structure is None and not (problem.is_counted or problem.reads_data)
+        is_plain &= not any(inverse(result.order) for result in problem.results)
+        self.is_warm = is_plain and not problem.arrays  # may be called
+        self._is_scalar = problem.gives_scalars and not results[0].shape
+        if end > trays.TRAY_BYTES:
+            self._way = BY_COPIES
+        elif end > IN_PLACE_BYTES or problem.copies_page_locked:
+            self._way = BY_TRAY
+        else:
+            self._way = IN_PLACE
+
+    def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any) -> Any:
+        """Return the result; None: the general path is to say what it is, or what is wrong."""
+        arrays = []
+        for view in views:
+            array = view.owner
+            if type(array) is not np.ndarray or array.shape != view.shape:
+                return None
+            arrays.append(array)
+        if out is None:
+            results = [np.empty(shape, dtype) for shape, dtype in self._results]
+        else:
+            out = out.owner if type(out) is View else out
+            if not self._fits(out, arrays):
+                return None
+            results = [out]
+        problem = self._problem
+        known, start = problem.last_start
+        words = b""
+        try:
+            if known is not init:
+                if type(init) is View:
+                    return None
+                start = problem.start(init)
+            if problem.has_numbers:
+                words = problem.words(op)
+        except (TypeError, ValueError, CapturesChanged):
+            return None
+        context = gpu.get(self._device).context
+        before = context.enter()
+        try:
+            for array in arrays if out is None else (*arrays, out):
+                if addresses.is_known(address(array)):
+                    return None
+            self.solve(arrays, results, start, words)
+        finally:
+            leave(before)
+        if log.is_on(log.INFO):
+            self.tell()
+        if out is not None:
+            return out
+        if self._is_scalar:
+            results = [result[()] for result in results]
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def _fits(self, out: Any, arrays: Sequence[Array]) -> bool:
+        """Return whether an output is as a new result would be, and shares no memory."""
+        if len(self._results) > 1 or type(out) is not np.ndarray:
+            return False
+        flags = out.flags
+        if (out.shape, out.dtype) != self._results[0] or not (flags.c_contiguous and flags.aligned):
+            return False
+        return flags.writeable and not any(np.may_share_memory(out, array) for array in arrays)
+
+    def tell(self) -> None:
+        """Tell those who listen what a call has done."""
+        given, made = sum(self._sizes[: self._count]), sum(self._sizes[self._count :])
+        text = "staged %s on cuda:%d %s: %d bytes there, %d bytes back"
+        log.tell(log.INFO, text, self._problem.where, self._device, self._way, given, made)
+
+    def solve(
+        self, arrays: Sequence[Array], results: Sequence[Array], start: Start, words: bytes
+    ) -> None:
+        """Solve the problem for pageable arrays and results, within the device's context."""
+        device = gpu.get(self._device)
+        tray = None if self._way is BY_COPIES else device.trays.take()
+        if tray is None:
+            self._by_copies(device, arrays, results, start, words)
+            return
+        offsets, sizes, host, count = self._offsets, self._sizes, tray.host, self._count
+        try:
+            for array, offset, size in zip(arrays, offsets, sizes, strict=False):
+                ctypes.memmove(host + offset, address(array), size)
+            if self._way is IN_PLACE:
+                self._plan.queue(0, (*start, words, *[host + offset for offset in offsets]))
+            else:
+                memory, middle = tray.device, self._middle
+                staging.send(host, memory, middle, 0)
+                self._plan.queue(0, (*start, words, *[memory + offset for offset in offsets]))
+                staging.fetch(memory + middle, host + middle, self._last - middle, 0)
+            driver.synchronize(0)
+            for result, offset, size in zip(results, offsets[count:], sizes[count:], strict=True):
+                ctypes.memmove(address(result), host + offset, size)
+        except BaseException:
+            with suppress(Exception):
+                driver.synchronize(0)
+            raise
+        finally:
+            device.trays.give_back(tray)
+
+    def _by_copies(
+        self, device: gpu.Device, arrays: Sequence[Array], results: Sequence[Array], start: Start,
+        words: bytes,
+    ) -> None:  # fmt: skip
+        ordinal, count = self._device, self._count
+        memory = device.allocate(self.num_bytes, 0)
+        try:
+            places = [memory + offset for offset in self._offsets]
+            for array, place in zip(arrays, places, strict=False):
+                staging.upload(array, place, ordinal, 0)
+            self._plan.queue(0, (*start, words, *places))
+            for result, place in zip(results, places[count:], strict=True):
+                staging.download(place, result, ordinal, 0)
+            driver.synchronize(0)
+        finally:
+            device.free(memory, 0)

@@ -17,6 +17,7 @@ from gpualgo._arrays.view import NumPy, View, byte_bounds
 from gpualgo._base.extents import order_of, ordered_strides
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, staging
+from gpualgo._pipeline import host_copies  # noqa: F401
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Problem
 from gpualgo._pipeline.together import together

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same
+from support import Backend, assert_same, forget_problems
 
 import gpualgo as ga
 from gpualgo._algorithms.transform import blocks
@@ -26,6 +26,8 @@ def ran(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(blocks, "transform", transform)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
+    monkeypatch.setattr(staging, "LANES_BYTES", 256)
+    forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     with ga.default_device("cuda"):
         yield found

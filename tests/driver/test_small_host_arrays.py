@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same
+from support import Backend, assert_same, forget_problems
 
 import gpualgo as ga
 from gpualgo._pipeline import host_small
@@ -67,6 +68,7 @@ def test_what_is_not_small(
         assert_same(ga.transform(lambda a: table[int(a) % 5], x), table[np.arange(3000) % 5])
         assert not any(small)
         monkeypatch.setattr(host_small, "MOST_BYTES", 24_000)
+        forget_problems()
         assert_same(ga.inclusive_scan(x), np.cumsum(x))
         assert not any(small)
         out = np.zeros(3000)
@@ -76,15 +78,64 @@ def test_what_is_not_small(
     assert small[-1]
 
 
-def test_memory_is_given_back(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=["in place", "by a tray", "by copies"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Take one way for arrays of all sizes."""
+    from gpualgo._driver import trays
+
+    if request.param != "in place":
+        monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
+    if request.param == "by copies":
+        monkeypatch.setattr(trays, "TRAY_BYTES", 0)
+    forget_problems()
+    return str(request.param)
+
+
+def test_every_way(cuda: Backend, way: str) -> None:
+    random = np.random.default_rng(1)
+    with ga.default_device("cuda"):
+        for n in (1, 3, 1000, 1000):
+            x = random.integers(0, 50, n).astype("f8")
+            for _ in range(2):
+                for got, want in calls(x, 3.0):
+                    assert_same(np.asarray(got), np.asarray(want))
+
+
+def test_into_outputs(cuda: Backend, way: str) -> None:
+    """Those that are the inputs as well, or lie as no new result would."""
+    x = np.arange(1000.0)
+    with ga.default_device("cuda"):
+        for _ in range(2):
+            same, apart, wide = x.copy(), np.zeros(1000), np.zeros((1000, 2))
+            pinned = ga.empty_pinned(1000, np.float64)
+            for out in (same, apart, wide[:, 1], pinned):
+                given = same if out is same else x
+                assert ga.inclusive_scan(given, out=out) is out
+                assert_same(np.array(out), np.cumsum(x))
+            assert not wide[:, 0].any()
+            whole = np.arange(1500.0)
+            with pytest.raises(ValueError, match="overlap"):
+                ga.inclusive_scan(whole[:1000], out=whole[500:])
+            apart.flags.writeable = False
+            with pytest.raises(ValueError, match="read-only"):
+                ga.inclusive_scan(x, out=apart)
+
+
+def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in the middle leaves nothing behind, and the next call works."""
-    from gpualgo._driver import device, staging
+    from gpualgo._cuda.plan import Plan
+    from gpualgo._driver import device
 
     x = np.arange(1000.0)
     lent = []
     gpu = device.get(0)
-    free = gpu.free
-    monkeypatch.setattr(gpu, "free", lambda *given: (lent.append(given[0]), free(*given)))
+    given = gpu.free if way == "by copies" else gpu.trays.give_back
+
+    def noted(*args: Any) -> None:
+        lent.append(args[0])
+        given(*args)
+
+    monkeypatch.setattr(*((gpu, "free") if way == "by copies" else (gpu.trays, "give_back")), noted)
     with ga.default_device("cuda"):
         assert ga.reduce(x) == x.sum()
         count = len(lent)
@@ -93,11 +144,43 @@ def test_memory_is_given_back(cuda: Backend, monkeypatch: pytest.MonkeyPatch) ->
             raise RuntimeError("planted")
 
         with monkeypatch.context() as patch:
-            patch.setattr(staging, "fetch", fails)
+            patch.setattr(Plan, "queue", fails)
             with pytest.raises(RuntimeError, match="planted"):
                 ga.reduce(x)
         assert ga.reduce(x) == x.sum()
     assert len(lent) == count + 2
+    assert way == "by copies" or len(set(lent)) == 1
+
+
+def test_trays_run_out(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls beyond the trays that there may be take memory of the pool."""
+    from gpualgo._driver import device
+
+    x = np.arange(1000.0)
+    with ga.default_device("cuda"):
+        assert ga.reduce(x) == x.sum()
+        monkeypatch.setattr(device.get(0).trays, "take", lambda: None)
+        for _ in range(2):
+            for got, want in calls(x, 2.0):
+                assert_same(np.asarray(got), np.asarray(want))
+
+
+def test_threads_have_trays_of_their_own(cuda: Backend) -> None:
+    inputs = [np.arange(300.0) + i for i in range(12)]
+    found: list[Any] = [None] * len(inputs)
+
+    def work(i: int) -> None:
+        with ga.default_device("cuda"):
+            for _ in range(3):
+                found[i] = ga.transform(lambda a: a + 1, inputs[i])
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for x, got in zip(inputs, found, strict=True):
+        assert_same(got, x + 1)
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20], ids=["whole", "small"])
@@ -107,6 +190,7 @@ def test_arrays_are_let_go(
 ) -> None:
     """Without the garbage collector: fresh memory for each result would cost what it takes."""
     monkeypatch.setattr(host_small, "MOST_BYTES", most)
+    forget_problems()
     x, out = np.arange(3000.0), np.zeros(1500)
 
     def scaled(a: Any) -> Any:

@@ -7,21 +7,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same, scaled
+from support import Backend, assert_same, forget_problems, scaled
 
 import gpualgo as ga
 
 Host = np.ndarray[Any, Any]
 
 
-@pytest.fixture(params=["direct", "lanes"])
+@pytest.fixture(params=["direct", "stages", "lanes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes; lanes then have many blocks."""
-    from gpualgo._driver import staging
+    from gpualgo._driver import device as gpu
+    from gpualgo._driver import stages, staging, trays
 
-    if request.param == "lanes":
+    if request.param == "direct":
+        monkeypatch.setattr(staging, "DIRECT_BYTES", 1 << 30)
+    else:
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+        device = gpu.get(0)
+        monkeypatch.setattr(device, "stages", stages.Stages(device.context))
+        monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 12)
+        monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
+    if request.param == "lanes":
+        monkeypatch.setattr(staging, "LANES_BYTES", 1)
         monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
+    monkeypatch.setattr(trays, "TRAY_BYTES", 1)
+    forget_problems()
     return str(request.param)
 
 
@@ -89,7 +100,9 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpualgo._driver import staging
 
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    monkeypatch.setattr(staging, "LANES_BYTES", 1)
     monkeypatch.setattr(reductions, "BLOCK_BYTES", 1 << 12)
+    forget_problems()
     monkeypatch.setattr(transformations, "SLOT_BYTES", 1 << 12)
 
 
@@ -119,9 +132,13 @@ def test_blocks_in_place_and_into_gaps(cuda: Backend) -> None:
         ga.transform(lambda a, b: a - b, x, x[:, ::-1], out=wide[:, 0])
         assert_same(wide[:, 0], x - x[:, ::-1])
         assert (wide[:, 1] == 77).all()
-        pinned = ga.empty_pinned(x.shape, x.dtype)
+        pinned, result = ga.empty_pinned(x.shape, x.dtype), ga.empty_pinned(x.shape, x.dtype)
         pinned[...] = x
         assert_same(ga.transform(lambda a, b: a - b, pinned, x[:, :1]), x - x[:, :1])
+        assert_same(ga.transform(lambda a, b: a * b, pinned, x), x * x)
+        assert_same(ga.transform(lambda a: a + 1, x, out=result), x + 1)
+        ga.transform(lambda a, b: a - b, pinned, x + x, out=pinned)
+        assert_same(pinned, -x)
 
 
 @pytest.mark.usefixtures("blocks")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same
+from support import Backend, assert_same, forget_problems
 
 import gpualgo as ga
 
@@ -17,6 +17,7 @@ def blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from gpualgo._algorithms.extremes import blocks as cut
 
     monkeypatch.setattr(cut, "BLOCK_BYTES", 400)
+    forget_problems()
     ran: list[int] = []
     usual = cut.find
     monkeypatch.setattr(cut, "find", lambda *args: (ran.append(1), usual(*args)))

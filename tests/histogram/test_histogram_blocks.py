@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same
+from support import Backend, assert_same, forget_problems
 
 import gpualgo as ga
 
@@ -23,6 +23,8 @@ def blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(cut, "BLOCK_BYTES", BLOCK)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
+    monkeypatch.setattr(staging, "LANES_BYTES", 256)
+    forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     ran: list[Any] = []
     usual = cut._Histogram.run

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, Backend, assert_same
+from support import BFLOAT16, Backend, assert_same, forget_problems
 
 import gpualgo as ga
 
@@ -25,6 +25,8 @@ def small(
 
     monkeypatch.setitem(gpu.get(0).__dict__, "memory_bytes", 8000)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
+    monkeypatch.setattr(staging, "LANES_BYTES", 256)
+    forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     ran: list[Any] = []
     usual = blocks.host_blocks.begin

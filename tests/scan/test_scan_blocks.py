@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, assert_same, scaled
+from support import Backend, assert_same, forget_problems, scaled
 
 import gpualgo as ga
 
@@ -31,6 +31,7 @@ class Limits:
 
     def set(self, block_bytes: int, lines_bytes: int = WHOLE) -> None:
         self._patch.setattr(self._work, "BLOCK_BYTES", block_bytes)
+        forget_problems()
         self._patch.setattr(self._blocks, "LINES_BYTES", lines_bytes)
 
 
@@ -45,6 +46,8 @@ def limits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Limits]:
     monkeypatch.setattr(policy, "LARGE", tile)
     monkeypatch.setattr(policy, "LARGE_WIDE", tile)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
+    monkeypatch.setattr(staging, "LANES_BYTES", 256)
+    forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     for kind in _problems():
         monkeypatch.setattr(

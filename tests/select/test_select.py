@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gate import Gate
-from support import DTYPES, LAYOUTS, Array, Backend, random_array, sampled, scaled
+from support import DTYPES, LAYOUTS, Array, Backend, forget_problems, random_array, sampled, scaled
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -338,6 +338,7 @@ def test_large_arrays_go_by_blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatc
     from gpualgo._algorithms.select import blocks
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 5000)
+    forget_problems()
     x, keep = random_array((7, 999), np.dtype("float32")), marks((7, 999))
     locked = ga.empty_pinned(x.shape, x.dtype)
     locked[...] = x

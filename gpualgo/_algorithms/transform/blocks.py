@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 def is_large(arrays: Sequence[Array]) -> bool:
     """Return whether operands are worth cutting into blocks."""
-    return sum(array.nbytes for array in arrays) >= staging.DIRECT_BYTES
+    return sum(array.nbytes for array in arrays) >= staging.LANES_BYTES
 
 
 def transform(

@@ -1,0 +1,155 @@
+"""Stages: page-locked blocks through which pageable arrays without gaps travel to a GPU and back.
+
+One block is filled, or emptied, while others travel. Each is filled by several threads where these
+stand by: `copy` is told how (docs/adr/0032-threads-that-stand-by.md).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypeAlias
+
+from gpualgo._driver import driver
+from gpualgo._driver.context import Context
+from gpualgo._driver.driver import check
+
+BLOCK_BYTES = 2 << 20
+FIRST_BYTES = 512 << 10  # of an upload's first block, so that the bus begins early
+NUM_BLOCKS = 4
+MOST_STAGES = 4  # of a device
+
+Copy: TypeAlias = Callable[[int, int, int], object]
+Part: TypeAlias = tuple[int, int, int]  # offset in the memory of the device, host address, bytes
+
+copy: Copy = ctypes.memmove  # of memory of the host: target, source, size
+
+
+def copy_by(how: Copy) -> None:
+    """Fill and empty blocks by another function from now on."""
+    global copy
+    copy = how
+
+
+class Block:
+    """A piece of page-locked memory, and the event that says when the GPU is done with it."""
+
+    __slots__ = ("address", "event", "is_used")
+
+    def __init__(self, address: int) -> None:
+        self.address, self.is_used = address, False
+        self.event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
+
+    def wait(self) -> None:
+        """Wait until what was queued before the last record has run."""
+        if self.is_used:
+            check(driver.api().cuEventSynchronize(self.event), "cuEventSynchronize")
+            self.is_used = False
+
+    def record(self, stream: int) -> None:
+        check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
+        self.is_used = True
+
+
+class Stage:
+    """Blocks that one call uses in turn."""
+
+    __slots__ = ("blocks", "turn")
+
+    def __init__(self) -> None:
+        api = driver.api()
+        size = BLOCK_BYTES * NUM_BLOCKS
+        # 1: CU_MEMHOSTALLOC_PORTABLE, usable from every context.
+        start = int(check(api.cuMemHostAlloc(size, 1), "allocating pinned memory"))
+        try:
+            places = range(start, start + size, BLOCK_BYTES)
+            self.blocks = [Block(place) for place in places]
+        except BaseException:
+            api.cuMemFreeHost(start)
+            raise
+        self.turn = 0
+
+    def next(self) -> Block:
+        """Return the block that has not been used for the longest time, once it is free."""
+        block = self.blocks[self.turn]
+        self.turn = (self.turn + 1) % len(self.blocks)
+        block.wait()
+        return block
+
+    def upload(self, parts: Sequence[Part], target: int, stream: int) -> None:
+        """Copy memory of the host to the device; it has been read on return."""
+        api, size = driver.api(), FIRST_BYTES
+        for offset, source, length in parts:
+            done = 0
+            while done < length:
+                size = min(size, length - done)
+                block = self.next()
+                copy(block.address, source + done, size)
+                status = api.cuMemcpyHtoDAsync(target + offset + done, block.address, size, stream)
+                check(status, "cuMemcpyHtoDAsync")
+                block.record(stream)
+                done += size
+                size = BLOCK_BYTES
+
+    def download(self, parts: Sequence[Part], source: int, stream: int) -> None:
+        """Copy memory of the device to the host; it is there on return."""
+        api = driver.api()
+        waiting: deque[tuple[Block, int, int]] = deque()
+        for offset, target, length in parts:
+            for done in range(0, length, BLOCK_BYTES):
+                size = min(BLOCK_BYTES, length - done)
+                if len(waiting) == len(self.blocks):
+                    _land(*waiting.popleft())
+                block = self.next()
+                status = api.cuMemcpyDtoHAsync(block.address, source + offset + done, size, stream)
+                check(status, "cuMemcpyDtoHAsync")
+                block.record(stream)
+                waiting.append((block, target + done, size))
+        while waiting:
+            _land(*waiting.popleft())
+
+
+def _land(block: Block, target: int, size: int) -> None:
+    block.wait()
+    copy(target, block.address, size)
+
+
+class Stages:
+    """The stages of one device, which its calls share; they are kept for the next call."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._idle: list[Stage] = []
+        self._free = threading.Semaphore(MOST_STAGES)
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def lend(self, stream: int) -> Iterator[Stage | None]:
+        """Lend a stage, as soon as there is one, for copies on a stream; None: it cannot be had."""
+        with self._free:
+            stage = self._taken()
+            if stage is None:
+                yield None
+                return
+            try:
+                yield stage
+            except BaseException:  # a copy may be under way of which no event tells
+                with suppress(Exception):
+                    driver.synchronize(stream)
+                raise
+            finally:
+                with self._lock:
+                    self._idle.append(stage)
+
+    def _taken(self) -> Stage | None:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            try:
+                with self._context.outside_capture():  # of whatever other threads record
+                    return Stage()
+            except MemoryError:  # so much cannot be locked
+                return None

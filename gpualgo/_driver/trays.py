@@ -1,0 +1,64 @@
+"""Trays: page-locked memory for a small call's arrays, and as much memory of the GPU.
+
+A call takes a tray for itself and gives it back when its work has run; they are kept for the next.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from gpualgo._driver import driver
+from gpualgo._driver.context import Context
+from gpualgo._driver.driver import check
+
+TRAY_BYTES = 1 << 19  # of all arrays of a call, in each of both memories
+MOST_TRAYS = 8  # of a device
+
+
+class Tray:
+    """Memory of both sides; kernels see that of the host at the same address."""
+
+    __trays__ = ("device", "host")
+
+    def __init__(self) -> None:
+        api = driver.api()
+        # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP, for every context and in place.
+        self.host = int(check(api.cuMemHostAlloc(TRAY_BYTES, 3), "allocating pinned memory"))
+        try:
+            self.device = int(check(api.cuMemAlloc(TRAY_BYTES), f"allocating {TRAY_BYTES} bytes"))
+        except BaseException:
+            api.cuMemFreeHost(self.host)
+            raise
+
+
+class Trays:
+    """The trays of one device, which its calls share."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._idle: list[Tray] = []
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def take(self) -> Tray | None:
+        """Return a tray that nobody uses; None: no further one can be had."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._new()
+
+    def give_back(self, tray: Tray) -> None:
+        """End the use of a tray, whose work has run."""
+        self._idle.append(tray)
+
+    def _new(self) -> Tray | None:
+        with self._lock:
+            if self._count >= MOST_TRAYS:
+                return None
+            try:
+                with self._context.outside_capture():  # of whatever other threads record
+                    tray = Tray()
+            except MemoryError:  # the call says so, if what it needs is not there either
+                return None
+            self._count += 1
+            return tray

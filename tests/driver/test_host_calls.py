@@ -1,0 +1,149 @@
+"""What calls on arrays of the host ask of the driver, without a GPU."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import fake_driver
+import numpy as np
+import pytest
+from fake_driver import FakeDriver
+from support import forget_problems
+
+import gpualgo as ga
+from gpualgo._driver import device, driver, stages, staging, trays
+
+
+class Listed:
+    """A driver that lists the names of its functions as they are called, launches aside."""
+
+    def __init__(self, made: FakeDriver) -> None:
+        self._made, self.names = made, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._made, name)
+        if not name.startswith("cu") or name.startswith("cuda") or not callable(value):
+            return value
+
+        def call(*args: Any) -> Any:
+            self.names.append(name)
+            return value(*args)
+
+        return call
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> Listed:
+    made = fake_driver.install(monkeypatch)
+    fake_driver.stub_kernels(monkeypatch)
+    found = Listed(made)
+    monkeypatch.setattr(driver, "api", lambda: found)
+    forget_problems()
+    return found
+
+
+def _asked(listed: Listed, call: Callable[[], Any]) -> list[str]:
+    call()
+    call()
+    listed.names.clear()
+    call()
+    return [name for name in listed.names if not name.startswith("cuLaunch")]
+
+
+IN_PLACE = ["cuCtxGetCurrent", "cuPointerGetAttribute", "cuStreamSynchronize"]
+
+
+def test_a_warm_call_asks_little(listed: Listed, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, out = np.arange(1000.0), np.zeros(1000)
+    with ga.default_device("cuda"), device.get(0).current():
+        assert _asked(listed, lambda: ga.transform(lambda a: a + 1, x)) == IN_PLACE
+        kept = ["cuStreamIsCapturing", "cuStreamGetId"]  # for a workspace
+        assert _asked(listed, lambda: ga.reduce(x)) == [*IN_PLACE[:2], *kept, IN_PLACE[2]]
+        assert _asked(listed, lambda: ga.inclusive_scan(x)) == IN_PLACE
+        into = _asked(listed, lambda: ga.inclusive_scan(x, out=out))
+        assert into == [IN_PLACE[0], IN_PLACE[1], *IN_PLACE[1:]]
+        copied = _asked(listed, lambda: ga.radix_sort(x))
+        assert copied == [*IN_PLACE[:2], "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", IN_PLACE[2]]
+        monkeypatch.setattr(trays, "TRAY_BYTES", 0)
+        forget_problems()
+        pooled = _asked(listed, lambda: ga.reduce(x))
+        assert pooled.count("cuMemAllocFromPoolAsync") == pooled.count("cuMemFreeAsync") == 1
+
+
+def test_each_call_has_a_tray_of_its_own(listed: Listed) -> None:
+    found = device.get(0).trays
+    taken = [found.take() for _ in range(trays.MOST_TRAYS)]
+    assert None not in taken
+    assert len({tray.host for tray in taken if tray is not None}) == trays.MOST_TRAYS
+    assert found.take() is None
+    assert taken[0] is not None
+    found.give_back(taken[0])
+    assert found.take() is taken[0]
+
+
+def test_a_block_is_waited_for_before_it_is_used_again(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(stages, "FIRST_BYTES", 500)
+    monkeypatch.setattr(stages, "NUM_BLOCKS", 2)
+    copied: list[int] = []
+    monkeypatch.setattr(stages, "copy", lambda target, source, size: copied.append(size))
+    x = np.zeros(3500, np.uint8)
+    with device.get(0).stages.lend(0) as stage:
+        assert stage is not None
+        listed.names.clear()
+        stage.upload([(0, x.ctypes.data, 3200), (3200, x.ctypes.data + 3200, 300)], 1 << 20, 0)
+    assert copied == [500, 1000, 1000, 700, 300]
+    send, record, wait = "cuMemcpyHtoDAsync", "cuEventRecord", "cuEventSynchronize"
+    assert listed.names == [*[send, record] * 2, *[wait, send, record] * 3]
+
+
+def test_a_stage_is_given_back_after_an_error(listed: Listed) -> None:
+    found = device.get(0).stages
+    with found.lend(7) as stage:
+        pass
+    listed.names.clear()
+    with pytest.raises(KeyboardInterrupt), found.lend(7):
+        raise KeyboardInterrupt
+    assert listed.names == ["cuStreamSynchronize"]  # what is under way ends before that
+    with found.lend(7) as again:
+        assert again is stage
+
+
+def test_stages_are_waited_for(listed: Listed) -> None:
+    found = device.get(0).stages
+    entered = [found.lend(0) for _ in range(stages.MOST_STAGES)]
+    for each in entered:
+        each.__enter__()
+    ran: list[int] = []
+
+    def last() -> None:
+        with found.lend(0):
+            ran.append(1)
+
+    thread = threading.Thread(target=last)
+    thread.start()
+    thread.join(0.05)
+    assert not ran
+    for each in entered:
+        each.__exit__(None, None, None)
+    thread.join(10)
+    assert ran
+
+
+def test_where_no_memory_can_be_locked(listed: Listed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(size: int, flags: int) -> tuple[Any, int]:
+        return "CUDA_ERROR_OUT_OF_MEMORY", 0
+
+    monkeypatch.setattr(listed, "cuMemHostAlloc", refused, raising=False)
+    for name in ("cuGetErrorName", "cuGetErrorString"):
+        monkeypatch.setattr(listed, name, lambda error: (0, b""), raising=False)
+    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    x = np.arange(1000.0)
+    with ga.default_device("cuda"):
+        asked = _asked(listed, lambda: ga.transform(lambda a: a + 1, x))
+        assert asked.count("cuMemcpyHtoDAsync") == asked.count("cuMemcpyDtoHAsync") == 1
+        assert asked.count("cuMemAllocFromPoolAsync") == asked.count("cuMemFreeAsync") == 1
