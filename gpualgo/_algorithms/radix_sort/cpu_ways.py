@@ -12,7 +12,8 @@ whose NumPy was kept to AVX2, ms by digits / by NumPy:
 Narrower keys are counted, or take one pass or two: by AVX2 NumPy's sort of 2^16 int16 keys takes 3
 ms where digits take 0.3. By AVX-512 of 16-bit lanes it is the faster one while a core has few keys;
 Zen 5, two cores, µs by digits / by NumPy: 2^10 6 / 1.2, 2^14 30 / 15, 2^16 112 / 61, 2^19 970 /
-690, 2^20 1600 / 1650. Without vectors NumPy takes 1.4 to 4 times as long as digits from 2^12 keys
+690, 2^20 1600 / 1650; a Xeon, sixteen cores: 2^17 1030 / 420, 2^18 1310 / 880, 2^19 1950 / 1940, 2^20
+2900 / 4100. Without vectors NumPy takes 1.4 to 4 times as long as digits from 2^12 keys
 on.
 """
 
@@ -30,8 +31,8 @@ from gpualgo._base import threads
 _SHORT = 512  # keys of a row that NumPy sorts faster by any vectors
 _DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 _NARROW = frozenset(map(np.dtype, ("i2", "u2")))
-# Of a row of narrow ones at most: what one thread sorts by digits, or so many shared by all.
-_NARROW_KEYS, _SHARED_KEYS = 1 << 16, 1 << 20
+# Of a row of narrow ones at most: for one thread, and for several, which digits are shared by.
+_NARROW_ALONE, _NARROW_SHARED = 1 << 20, 1 << 19
 
 # Of a row whose stable order NumPy finds as fast at least: it counts narrow keys as we do, and few
 # are merged sooner than a kernel is called. A Xeon, whole calls, µs by digits / NumPy: 2^10 uint8
@@ -50,7 +51,7 @@ SHARED_BYTES, _RUN_BYTES = 1 << 23, 1 << 21
 def is_by_numpy(dtype: np.dtype[Any], length: int, num_rows: int) -> bool:
     """Return whether NumPy's sort is the faster way for rows of so many keys of a dtype."""
     if dtype in _NARROW:
-        most = max(_NARROW_KEYS, _SHARED_KEYS // threads.num_threads())
+        most = _NARROW_ALONE if threads.num_threads() == 1 else _NARROW_SHARED
         return length <= most and is_vectorised() and _has_narrow_vectors()
     if dtype not in _DTYPES:
         return False
