@@ -162,6 +162,14 @@ __device__ inline void bar_sync(int barrier, int threads) {
 
 __device__ inline void nanosleep(uint32 nanoseconds) { __nanosleep(nanoseconds); }
 
+// Keeps the thread busy for so many cycles of its multiprocessor (clock).
+__device__ inline void wait_cycles(int cycles) {
+  if (cycles == 0) return;
+  const uint32 begin = uint32(clock());
+  while (uint32(clock()) - begin < uint32(cycles)) {
+  }
+}
+
 // Between kernels of one stream of which the later is launched while the earlier still runs (sm_90
 // and later; driver.Launch asks for it). Its first step is to wait until the earlier one has ended
 // and all that it wrote is there.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import policy
+from gpualgo._algorithms.reduce import policy, small_policy
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
@@ -128,8 +128,12 @@ def _rows(case: _Case) -> Plan:
     source, acc, leaves, outer = case.source, case.acc, case.num_leaves, case.outer
     num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
-    cut = policy.cut_rows(case.op, num_rows, num_items, source)
     repeated = _repeated(case)
+    if num_rows == 1 and repeated is not None and _is_flat(case, repeated):
+        small = small_policy.cut(num_items, source)
+        if small is not None:
+            return _small(case, num_items, repeated, small)
+    cut = policy.cut_rows(case.op, num_rows, num_items, source)
     if _is_flat(case, repeated):
         access = policy.flat(_is_aligned(case, repeated), leaves, repeated or 0)
         reached: dict[str, Any] = {"row_strides": _row_strides(case)}
@@ -149,6 +153,24 @@ def _rows(case: _Case) -> Plan:
     )  # fmt: skip
     threads = cut.policy.block_threads
     return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
+
+
+def _small(case: _Case, num_items: int, repeated: int, cut: small_policy.SmallCut) -> Plan:
+    """Return the plan of one row of few elements without gaps."""
+    source, acc, at, own = case.source, case.acc, case.leaves.at, len(case.leaves.pieces)
+    spec = small_policy.spec(
+        case.op, source, acc, _is_aligned(case, repeated), repeated, cut.policy
+    )
+    pieces = []
+    if cut.num_blocks > 1:
+        pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
+    launch = Launch(
+        build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads,
+        spec.parameters.pack(num_items=num_items), case.device,
+        takes={"init": START, "input": case.leaves.inputs, "output": case.leaves.outputs,
+               "words": at.piece(own) if pieces else NONE},
+    )  # fmt: skip
+    return Plan(case.device, [launch], [*case.leaves.pieces, *pieces])
 
 
 def _is_flat(case: _Case, repeated: int | None) -> bool:

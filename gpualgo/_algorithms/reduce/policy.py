@@ -91,7 +91,7 @@ def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
         policy = COMMUTATIVE if op.commutative else ORDERED
     else:
         policy = WIDE_COMMUTATIVE if op.commutative else WIDE_ORDERED
-    return _for_records(policy, dtype)
+    return for_records(policy, dtype)
 
 
 def row_items(dtype: Element) -> int:
@@ -122,7 +122,7 @@ def packed_size(dtype: Element) -> int:
     return dtype.itemsize
 
 
-def _for_records(policy: Policy, dtype: Element) -> Policy:
+def for_records(policy: Policy, dtype: Element) -> Policy:
     """Return a policy whose threads have about as many bytes in flight where elements are records.
 
     A wide one takes many registers and much of a block's shared memory besides, also if it is
@@ -156,7 +156,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Row
     """Return the cut of num_rows rows of num_items elements."""
     items = row_items(dtype)
     vectors = -(-num_items // items)
-    policy = _for_records(ROWS, dtype)
+    policy = for_records(ROWS, dtype)
     short = vectors <= WARP * policy.loads
     if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
         width = min(WARP, 1 << (vectors - 1).bit_length())

@@ -1,0 +1,240 @@
+// Reduction of few elements: one row without gaps, by one wave of blocks.
+//
+// Algorithm  Latency is all: no loops over tiles, and no more than one trip through L2 from block
+// to
+//            block. A thread asks for all its vectors first. A block leaves its value in a word of
+//            its own under a tag (parts/tagged.cuh); its threads but those that store end before.
+//            The last block takes the others' words, each thread one or a few neighbours. They come
+//            some hundred cycles after its own value: it waits so long, as a look that comes too
+//            early costs a whole trip, and then looks several times before the first look is back.
+//            Elements behind the last whole vector are one more value, the last.
+//            The last block is the last to begin: all that it waits for run or have run.
+// Bytes      sizeof(T) per element; launches: one. Temporary storage: 8 bytes per block for each
+//            32 bits of a value.
+// Operator, bits: as reduce/rows.cuh.
+#ifndef GPUALGO_REDUCE_SMALL_CUH
+#define GPUALGO_REDUCE_SMALL_CUH
+
+#include "parts/convert.cuh"
+#include "parts/fold.cuh"
+#include "parts/leaves.cuh"
+#include "parts/operator.cuh"
+#include "parts/ptx.cuh"
+#include "parts/tagged.cuh"
+#include "parts/warp.cuh"
+#include "reduce/rows.cuh"
+
+namespace gpualgo {
+
+template <int block_threads_, int loads_, int share_, int wait_, int looks_, int gap_,
+          int min_blocks_>
+struct SmallReducePolicy {
+  static constexpr int block_threads = block_threads_;
+  static constexpr int loads = loads_;            // vectors of a thread; a power of two
+  static constexpr int share = share_;            // words of a thread of the last block, at most
+  static constexpr int wait = wait_;              // cycles before the last block looks
+  static constexpr int looks = looks_;            // under way at once
+  static constexpr int gap = gap_;                // cycles between them
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor; 0: any
+};
+
+template <class A, class T>
+struct SmallReduce {
+  Init<A> init;
+  Sources<T> input;
+  Targets<A> output;
+  uint64* words;     // of all blocks but the last; all zero before and after; none for one block
+  uint32 num_items;  // at least one vector's
+};
+
+template <class A, int warps>
+struct SmallReduceShared {
+  A values[warps];
+  A joined[warps];
+  A tail;
+};
+
+// Folds the vectors of a warp that has all of them; every lane gets the result.
+template <class Op, class A, int loads>
+__device__ inline A reduce_whole_warp(A (&sums)[loads]) {
+  if constexpr (Op::commutative) {
+    A sum[] = {fold<Op, 0, loads>(sums)};
+    return reduce_group<warp_threads, Op>(sum);
+  } else {
+    return reduce_group<warp_threads, Op>(sums);
+  }
+}
+
+// The same of a warp that has `left` vectors, at least one: a lane has neighbours. Its lane 0 gets
+// the result.
+template <class Op, class A, int loads>
+__device__ inline A reduce_partial_warp(const A (&sums)[loads], int left) {
+  const int mine = int(threadIdx.x % warp_threads) * loads;
+  A value = sums[0];
+#pragma unroll
+  for (int k = 1; k < loads; ++k) {
+    if (mine + k < left) value = Op::apply(value, sums[k]);
+  }
+  return reduce_group_partial<warp_threads, Op>(value, (left + loads - 1) / loads);
+}
+
+// Folds the values that other blocks leave in the first `count` words, and empties these; thread 0
+// of the block gets the result, all call it.
+template <class Policy, class Op, class A, int warps>
+__device__ inline A join_small(uint64* words, int count, uint32 tag, A (&joined)[warps]) {
+  constexpr int share = Policy::share, looks = tagged_words<A> == 1 ? Policy::looks : 1;
+  const int begin = threadIdx.x * share;
+  const int left = count - begin;
+  A found[share];
+  bool is_there;
+  ptx::wait_cycles(Policy::wait);
+  do {
+    Tagged<A> seen[looks][share];
+#pragma unroll
+    for (int look = 0; look < looks; ++look) {
+      if (look > 0) ptx::wait_cycles(Policy::gap);
+#pragma unroll
+      for (int k = 0; k < share; ++k) {
+        if (k < left) seen[look][k] = load_tagged<A>(words, begin + k);
+      }
+    }
+    is_there = false;
+#pragma unroll
+    for (int look = 0; look < looks; ++look) {
+      if (is_there) break;
+      is_there = true;
+#pragma unroll
+      for (int k = 0; k < share; ++k) {
+        if (k < left) is_there = untag(seen[look][k], found[k]) == tag && is_there;
+      }
+    }
+  } while (!is_there);
+  A value = found[0];
+#pragma unroll
+  for (int k = 0; k < share; ++k) {
+    if (k >= left) break;
+    store_tagged(words, begin + k, A{}, 0);
+    if (k > 0) value = Op::apply(value, found[k]);
+  }
+  const int warp = threadIdx.x / warp_threads;
+  const int active = (count + share - 1) / share - warp * warp_threads;
+  if (active > 0) {
+    value = reduce_group_partial<warp_threads, Op>(value, active);
+    if (threadIdx.x % warp_threads == 0) joined[warp] = value;
+  }
+  ptx::syncthreads();
+  if (threadIdx.x > 0) return value;
+  value = joined[0];
+#pragma unroll
+  for (int i = 1; i < warps; ++i) {
+    if (i * warp_threads * share < count) value = Op::apply(value, joined[i]);
+  }
+  return value;
+}
+
+template <class T, bool is_aligned, int repeated>
+struct SmallRow {
+  static constexpr int items = row_items<T>;
+  const Sources<T>& input;
+
+  __device__ Pack<Held<T>, items> vector(int i) const {
+    return load_leaves<T, items, is_aligned, repeated>(advanced<repeated>(input, int64(i) * items));
+  }
+  __device__ Held<T> element(int64 i) const { return load_element(advanced<repeated>(input, i)); }
+};
+
+// A block that has all of its vectors and leaves their value in its word. Nothing branches between
+// the loads and the store.
+template <class Policy, class Op, class A, class Row, class Shared>
+__device__ inline void leave_block(const Row& row, uint64* words, uint32 tag, Shared& shared) {
+  constexpr int threads = Policy::block_threads, loads = Policy::loads;
+  constexpr int warps = threads / warp_threads;
+  const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
+  const int first = (int(blockIdx.x) * warps + warp) * (loads * warp_threads) + lane;
+  decltype(row.vector(0)) packs[loads];
+#pragma unroll
+  for (int k = 0; k < loads; ++k) packs[k] = row.vector(first + k * warp_threads);
+  A sums[loads];
+#pragma unroll
+  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
+  const A value = reduce_whole_warp<Op>(sums);
+  if (lane == 0) shared.values[warp] = value;
+  ptx::syncthreads();
+  if (warp > 0) return;
+  const A total = fold<Op, 0, warps>(shared.values);
+  if (lane == 0) store_tagged(words, blockIdx.x, total, tag);
+}
+
+// Reduces the last block's vectors, at least one, and what is left of a vector behind them, if
+// anything; thread 0 gets the values.
+template <class Policy, class Op, class A, class Row, class Shared>
+__device__ inline A reduce_last_block(const Row& row, int num_vectors, int rest, Shared& shared) {
+  constexpr int threads = Policy::block_threads, loads = Policy::loads;
+  constexpr int warps = threads / warp_threads, warp_vectors = loads * warp_threads;
+  const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
+  const int block_first = int(blockIdx.x) * warps * warp_vectors;
+  const int first = block_first + warp * warp_vectors;
+  const int left = num_vectors - first;
+  // In a warp that has not all of its vectors a lane takes neighbours. What is past the last vector
+  // becomes that one, and part of no result.
+  const bool is_whole = left >= warp_vectors;
+  const int begin = first + (is_whole ? lane : lane * loads);
+  const int step = is_whole ? warp_threads : 1;
+  decltype(row.vector(0)) packs[loads];
+#pragma unroll
+  for (int k = 0; k < loads; ++k) {
+    const int vector = begin + k * step;
+    packs[k] = row.vector(vector < num_vectors ? vector : num_vectors - 1);
+  }
+  if (rest > 0 && warp == warps - 1) {
+    A value{};
+    if (lane < rest) value = convert<A>(row.element(int64(num_vectors) * Row::items + lane));
+    value = reduce_group_partial<warp_threads, Op>(value, rest);
+    if (lane == 0) shared.tail = value;
+  }
+  A sums[loads];
+#pragma unroll
+  for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
+  if (left > 0) {
+    const A value = is_whole ? reduce_whole_warp<Op>(sums) : reduce_partial_warp<Op>(sums, left);
+    if (lane == 0) shared.values[warp] = value;
+  }
+  ptx::syncthreads();
+  A total = shared.values[0];
+  if (warp == 0) {
+#pragma unroll 1
+    for (int i = 1; i < warps && block_first + i * warp_vectors < num_vectors; ++i) {
+      total = Op::apply(total, shared.values[i]);
+    }
+  }
+  return total;
+}
+
+template <class Policy, class Op, class A, class T, bool is_aligned, int repeated>
+__global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
+    reduce_small_kernel(const __grid_constant__ ParamsFor<Op, SmallReduce<A, T>> params) {
+  take_numbers<Op>(params);
+  constexpr int warps = Policy::block_threads / warp_threads;
+  constexpr uint32 is_there = 1;
+  auto& shared = ptx::shared_memory<SmallReduceShared<A, warps>>();
+  const SmallRow<T, is_aligned, repeated> row{params.input};
+  const int others = int(gridDim.x) - 1;
+  if (int(blockIdx.x) != others) {
+    leave_block<Policy, Op, A>(row, params.words, is_there, shared);
+    return;
+  }
+  const int num_vectors = params.num_items / row.items, rest = params.num_items % row.items;
+  A total = reduce_last_block<Policy, Op, A>(row, num_vectors, rest, shared);
+  if (others > 0) {
+    const A joined = join_small<Policy, Op>(params.words, others, is_there, shared.joined);
+    if (threadIdx.x == 0) total = Op::apply(joined, total);
+  }
+  if (threadIdx.x > 0) return;
+  if (rest > 0) total = Op::apply(total, shared.tail);
+  const A result = with_init<Op>(params.init, total);
+  store_element(params.output, result);
+}
+
+}  // namespace gpualgo
+
+#endif
