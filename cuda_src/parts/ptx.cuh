@@ -162,11 +162,10 @@ __device__ inline void bar_sync(int barrier, int threads) {
 
 __device__ inline void nanosleep(uint32 nanoseconds) { __nanosleep(nanoseconds); }
 
-// Keeps the thread busy for so many cycles of its multiprocessor (clock).
-__device__ inline void wait_cycles(int cycles) {
-  if (cycles == 0) return;
-  const uint32 begin = uint32(clock());
-  while (uint32(clock()) - begin < uint32(cycles)) {
+// A multiprocessor's cycles, modulo 2^32; keeps the thread busy until so many have passed since.
+__device__ inline uint32 clock_cycles() { return uint32(clock()); }
+__device__ inline void wait_cycles(uint32 since, uint32 cycles) {
+  while (clock_cycles() - since < cycles) {
   }
 }
 

@@ -1,4 +1,4 @@
-// Reduction of few elements: one row without gaps, by one wave of blocks.
+// Reduction of few elements: one row, by one wave of blocks.
 //
 // Algorithm  Latency is all: no loops over tiles, and no more than one trip through L2 from block
 // to
@@ -38,13 +38,14 @@ struct SmallReducePolicy {
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor; 0: any
 };
 
-template <class A, class T>
+template <class A, class T, class Access>
 struct SmallReduce {
   Init<A> init;
   Sources<T> input;
   Targets<A> output;
   uint64* words;     // of all blocks but the last; all zero before and after; none for one block
   uint32 num_items;  // at least one vector's
+  Access access;     // of reduce/rows.cuh
 };
 
 template <class A, int warps>
@@ -81,18 +82,20 @@ __device__ inline A reduce_partial_warp(const A (&sums)[loads], int left) {
 // Folds the values that other blocks leave in the first `count` words, and empties these; thread 0
 // of the block gets the result, all call it.
 template <class Policy, class Op, class A, int warps>
-__device__ inline A join_small(uint64* words, int count, uint32 tag, A (&joined)[warps]) {
+__device__ inline A join_small(uint64* words, int count, uint32 tag, uint32 since,
+                               A (&joined)[warps]) {
   constexpr int share = Policy::share, looks = tagged_words<A> == 1 ? Policy::looks : 1;
   const int begin = threadIdx.x * share;
   const int left = count - begin;
   A found[share];
   bool is_there;
-  ptx::wait_cycles(Policy::wait);
+  if constexpr (Policy::wait > 0) ptx::wait_cycles(since, Policy::wait);
   do {
+    const uint32 first_look = ptx::clock_cycles();
     Tagged<A> seen[looks][share];
 #pragma unroll
     for (int look = 0; look < looks; ++look) {
-      if (look > 0) ptx::wait_cycles(Policy::gap);
+      if (look > 0) ptx::wait_cycles(first_look, look * Policy::gap);
 #pragma unroll
       for (int k = 0; k < share; ++k) {
         if (k < left) seen[look][k] = load_tagged<A>(words, begin + k);
@@ -132,15 +135,17 @@ __device__ inline A join_small(uint64* words, int count, uint32 tag, A (&joined)
   return value;
 }
 
-template <class T, bool is_aligned, int repeated>
+// The elements, vector by vector.
+template <class T, class Access>
 struct SmallRow {
-  static constexpr int items = row_items<T>;
+  static constexpr int items = Access::items;
   const Sources<T>& input;
+  const Access& access;
 
   __device__ Pack<Held<T>, items> vector(int i) const {
-    return load_leaves<T, items, is_aligned, repeated>(advanced<repeated>(input, int64(i) * items));
+    return access.load(input, int64(i) * items);
   }
-  __device__ Held<T> element(int64 i) const { return load_element(advanced<repeated>(input, i)); }
+  __device__ Held<T> element(int64 i) const { return access.load_one(input, i); }
 };
 
 // A block that has all of its vectors and leaves their value in its word. Nothing branches between
@@ -168,7 +173,8 @@ __device__ inline void leave_block(const Row& row, uint64* words, uint32 tag, Sh
 // Reduces the last block's vectors, at least one, and what is left of a vector behind them, if
 // anything; thread 0 gets the values.
 template <class Policy, class Op, class A, class Row, class Shared>
-__device__ inline A reduce_last_block(const Row& row, int num_vectors, int rest, Shared& shared) {
+__device__ inline A reduce_last_block(const Row& row, int num_vectors, int rest, uint32& since,
+                                      Shared& shared) {
   constexpr int threads = Policy::block_threads, loads = Policy::loads;
   constexpr int warps = threads / warp_threads, warp_vectors = loads * warp_threads;
   const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
@@ -200,33 +206,32 @@ __device__ inline A reduce_last_block(const Row& row, int num_vectors, int rest,
     if (lane == 0) shared.values[warp] = value;
   }
   ptx::syncthreads();
-  A total = shared.values[0];
-  if (warp == 0) {
-#pragma unroll 1
-    for (int i = 1; i < warps && block_first + i * warp_vectors < num_vectors; ++i) {
-      total = Op::apply(total, shared.values[i]);
-    }
-  }
-  return total;
+  since = ptx::clock_cycles();
+  if (warp > 0) return shared.values[0];
+  const int block_left = num_vectors - block_first;
+  const int count = (block_left + warp_vectors - 1) / warp_vectors;
+  const A value = shared.values[lane < warps ? lane : 0];
+  return reduce_group_partial<warp_threads, Op>(value, count < warps ? count : warps);
 }
 
-template <class Policy, class Op, class A, class T, bool is_aligned, int repeated>
+template <class Policy, class Op, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
-    reduce_small_kernel(const __grid_constant__ ParamsFor<Op, SmallReduce<A, T>> params) {
+    reduce_small_kernel(const __grid_constant__ ParamsFor<Op, SmallReduce<A, T, Access>> params) {
   take_numbers<Op>(params);
   constexpr int warps = Policy::block_threads / warp_threads;
   constexpr uint32 is_there = 1;
   auto& shared = ptx::shared_memory<SmallReduceShared<A, warps>>();
-  const SmallRow<T, is_aligned, repeated> row{params.input};
+  const SmallRow<T, Access> row{params.input, params.access};
   const int others = int(gridDim.x) - 1;
   if (int(blockIdx.x) != others) {
     leave_block<Policy, Op, A>(row, params.words, is_there, shared);
     return;
   }
   const int num_vectors = params.num_items / row.items, rest = params.num_items % row.items;
-  A total = reduce_last_block<Policy, Op, A>(row, num_vectors, rest, shared);
+  uint32 since;  // there is a value of its own
+  A total = reduce_last_block<Policy, Op, A>(row, num_vectors, rest, since, shared);
   if (others > 0) {
-    const A joined = join_small<Policy, Op>(params.words, others, is_there, shared.joined);
+    const A joined = join_small<Policy, Op>(params.words, others, is_there, since, shared.joined);
     if (threadIdx.x == 0) total = Op::apply(joined, total);
   }
   if (threadIdx.x > 0) return;

@@ -20,7 +20,7 @@ from gpualgo._cuda.layout import is_nested
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, tagged_bytes
+from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, tagged_bytes
 from gpualgo._driver.workspace import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
 
@@ -129,11 +129,6 @@ def _rows(case: _Case) -> Plan:
     num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
     repeated = _repeated(case)
-    if num_rows == 1 and repeated is not None and _is_flat(case, repeated):
-        small = small_policy.cut(num_items, source)
-        if small is not None:
-            return _small(case, num_items, repeated, small)
-    cut = policy.cut_rows(case.op, num_rows, num_items, source)
     if _is_flat(case, repeated):
         access = policy.flat(_is_aligned(case, repeated), leaves, repeated or 0)
         reached: dict[str, Any] = {"row_strides": _row_strides(case)}
@@ -143,6 +138,10 @@ def _rows(case: _Case) -> Plan:
         nested = is_nested(case.reduced)
         access = policy.strided(leaves, outputs, is_even=is_even, is_nested=nested)
         reached = {"rows": outer, "elements": case.reduced}
+    small = small_policy.cut(num_items, source) if num_rows == 1 else None
+    if small is not None:
+        return _small(case, num_items, access, reached, small)
+    cut = policy.cut_rows(case.op, num_rows, num_items, source)
     pieces = []
     if cut.blocks_per_row > 1:  # blocks join by tagged words, zero at first
         pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
@@ -155,18 +154,20 @@ def _rows(case: _Case) -> Plan:
     return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
 
 
-def _small(case: _Case, num_items: int, repeated: int, cut: small_policy.SmallCut) -> Plan:
-    """Return the plan of one row of few elements without gaps."""
-    source, acc, at, own = case.source, case.acc, case.leaves.at, len(case.leaves.pieces)
-    spec = small_policy.spec(
-        case.op, source, acc, _is_aligned(case, repeated), repeated, cut.policy
-    )
+def _small(
+    case: _Case, num_items: int, access: Access, reached: dict[str, Any],
+    cut: small_policy.SmallCut,
+) -> Plan:  # fmt: skip
+    """Return the plan of one row of few elements."""
+    at, own = case.leaves.at, len(case.leaves.pieces)
+    spec = small_policy.spec(case.op, case.source, case.acc, access, cut.policy)
+    packed = spec.parameters.pack(num_items=num_items, access=reached)
     pieces = []
     if cut.num_blocks > 1:
-        pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
+        pieces = [Piece(cut.num_blocks * tagged_bytes(case.acc), TICKETS, is_zeroed=True)]
     launch = Launch(
-        build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads,
-        spec.parameters.pack(num_items=num_items), case.device,
+        build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads, packed,
+        case.device,
         takes={"init": START, "input": case.leaves.inputs, "output": case.leaves.outputs,
                "words": at.piece(own) if pieces else NONE},
     )  # fmt: skip

@@ -52,12 +52,13 @@ def rows(source: Element, acc: Dtype, access: Parameters) -> Parameters:
 
 
 @cache
-def small(source: Element, acc: Dtype) -> Parameters:
-    """Return SmallReduce<A, T>."""
+def small(source: Element, acc: Dtype, access: Parameters) -> Parameters:
+    """Return SmallReduce<A, T, Access>."""
     return Parameters(
         "SmallReduce",
         init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
         output=POINTER[len(records.leaves(acc))], words=POINTER, num_items=U32,
+        access=access,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from gpualgo._algorithms.reduce import parameters, policy
 from gpualgo._base import records
 from gpualgo._base.records import Element
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.templates import functor, spec_of
+from gpualgo._cuda.templates import Access, functor, spec_of
 from gpualgo._operators.operator import Operator
 
 MOST_BLOCKS = 256  # two for each multiprocessor; the last joins the others
@@ -58,7 +58,7 @@ class SmallCut:
 
 
 def cut(num_items: int, source: Element) -> SmallCut | None:
-    """Return the cut of one row without gaps; None if it is not small."""
+    """Return the cut of one row; None if it is not small."""
     items = policy.row_items(source)
     num_bytes = num_items * policy.bytes_read(source)
     found = next((each for most, each in SMALL.items() if num_bytes <= most), None)
@@ -70,22 +70,20 @@ def cut(num_items: int, source: Element) -> SmallCut | None:
     return SmallCut(found, blocks) if blocks <= MOST_BLOCKS else None
 
 
-def _min_blocks(source: Element, found: Small) -> int:
-    """Return how many blocks a multiprocessor must hold at least; 0: the compiler decides."""
-    if records.is_record(source) or found.block_threads < 512:
+def _min_blocks(source: Element, is_flat: bool, found: Small) -> int:
+    """Return how many blocks a multiprocessor must hold at least."""
+    if records.is_record(source) or not is_flat:
         return 1
-    return 1024 // found.block_threads
+    return max(1, 1024 // found.block_threads)
 
 
-def spec(
-    op: Operator, source: Element, acc: np.dtype[Any], aligned: bool, repeated: int, found: Small
-) -> Spec:
-    """Return the kernel; `repeated`: a bit for each leaf of one number."""
-    element = records.cpp_name(source)
+def spec(op: Operator, source: Element, acc: np.dtype[Any], access: Access, found: Small) -> Spec:
+    """Return the kernel that reduces a row through `access`."""
+    element, is_flat = records.cpp_name(source), access.cpp.startswith("FlatRows")
     expression = (
-        f"gpualgo::reduce_small_kernel<{found.cpp(_min_blocks(source, found))}, "
+        f"gpualgo::reduce_small_kernel<{found.cpp(_min_blocks(source, is_flat, found))}, "
         f"{functor(op, (acc, acc), acc)}, {records.cpp_name(acc)}, {element}, "
-        f"{str(aligned).lower()}, {repeated}>"
+        f"gpualgo::{access.cpp.replace('T', element, 1)}>"
     )
-    takes = parameters.small(source, acc)
+    takes = parameters.small(source, acc, access.fields)
     return spec_of("reduce/small.cuh", expression, takes, op, acc, source)
