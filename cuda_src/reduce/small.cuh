@@ -1,14 +1,13 @@
 // Reduction of few elements: one row, by one wave of blocks.
 //
-// Algorithm  Latency is all: no loops over tiles, and no more than one trip through L2 from block
-// to
-//            block. A thread asks for all its vectors first. A block leaves its value in a word of
-//            its own under a tag (parts/tagged.cuh); its threads but those that store end before.
-//            The last block takes the others' words, each thread one or a few neighbours. They come
-//            some hundred cycles after its own value: it waits so long, as a look that comes too
-//            early costs a whole trip, and then looks several times before the first look is back.
-//            Elements behind the last whole vector are one more value, the last.
-//            The last block is the last to begin: all that it waits for run or have run.
+// Algorithm  Latency is all: no loops over tiles, and one trip through L2 from block to block. A
+//            thread asks for all its vectors first. A block leaves its value in a word of its own
+//            under a tag (parts/tagged.cuh), with no branch between its loads and that store. The
+//            last block takes the others' words, each thread one or a few neighbours. They are
+//            there some hundred cycles after its own value: it waits so long before it looks, as a
+//            look that comes too early costs a trip more. Elements behind the last whole vector are
+//            one more value, the last. The last block is the last to begin: all that it waits for
+//            run or have run.
 // Bytes      sizeof(T) per element; launches: one. Temporary storage: 8 bytes per block for each
 //            32 bits of a value.
 // Operator, bits: as reduce/rows.cuh.
@@ -26,16 +25,13 @@
 
 namespace gpualgo {
 
-template <int block_threads_, int loads_, int share_, int wait_, int looks_, int gap_,
-          int min_blocks_>
+template <int block_threads_, int loads_, int share_, int wait_, int min_blocks_>
 struct SmallReducePolicy {
   static constexpr int block_threads = block_threads_;
-  static constexpr int loads = loads_;            // vectors of a thread; a power of two
-  static constexpr int share = share_;            // words of a thread of the last block, at most
-  static constexpr int wait = wait_;              // cycles before the last block looks
-  static constexpr int looks = looks_;            // under way at once
-  static constexpr int gap = gap_;                // cycles between them
-  static constexpr int min_blocks = min_blocks_;  // per multiprocessor; 0: any
+  static constexpr int loads = loads_;  // vectors of a thread; a power of two
+  static constexpr int share = share_;  // words of a thread of the last block, at most
+  static constexpr int wait = wait_;    // cycles from its own value until the last block looks
+  static constexpr int min_blocks = min_blocks_;  // per multiprocessor
 };
 
 template <class A, class T, class Access>
@@ -55,14 +51,36 @@ struct SmallReduceShared {
   A tail;
 };
 
-// Folds the vectors of a warp that has all of them; every lane gets the result.
+// How a warp that has all of its vectors shares them out: in rows of a few neighbours to a lane. If
+// the operator commutes a lane folds all of its own at once. Else its rows are values of their own,
+// which take exchanges: no more than 4, though neighbours apart are loaded a little slower.
+template <class Op, int loads>
+struct WarpRows {
+  static constexpr int near = Op::commutative || loads <= 4 ? 1 : loads / 4;
+  static constexpr int rows = loads / near;
+
+  __device__ static int vector(int lane, int k) {
+    return k / near * (warp_threads * near) + lane * near + k % near;
+  }
+};
+
+// Folds the vectors of such a warp; every lane gets the result.
 template <class Op, class A, int loads>
-__device__ inline A reduce_whole_warp(A (&sums)[loads]) {
+__device__ inline A reduce_whole_warp(const A (&sums)[loads]) {
   if constexpr (Op::commutative) {
     A sum[] = {fold<Op, 0, loads>(sums)};
     return reduce_group<warp_threads, Op>(sum);
   } else {
-    return reduce_group<warp_threads, Op>(sums);
+    using Shares = WarpRows<Op, loads>;
+    A values[Shares::rows];
+#pragma unroll
+    for (int i = 0; i < Shares::rows; ++i) {
+      A row[Shares::near];
+#pragma unroll
+      for (int k = 0; k < Shares::near; ++k) row[k] = sums[i * Shares::near + k];
+      values[i] = fold<Op, 0, Shares::near>(row);
+    }
+    return reduce_group<warp_threads, Op>(values);
   }
 }
 
@@ -84,32 +102,22 @@ __device__ inline A reduce_partial_warp(const A (&sums)[loads], int left) {
 template <class Policy, class Op, class A, int warps>
 __device__ inline A join_small(uint64* words, int count, uint32 tag, uint32 since,
                                A (&joined)[warps]) {
-  constexpr int share = Policy::share, looks = tagged_words<A> == 1 ? Policy::looks : 1;
+  constexpr int share = Policy::share;
   const int begin = threadIdx.x * share;
   const int left = count - begin;
   A found[share];
   bool is_there;
-  if constexpr (Policy::wait > 0) ptx::wait_cycles(since, Policy::wait);
+  ptx::wait_cycles(since, Policy::wait);
   do {
-    const uint32 first_look = ptx::clock_cycles();
-    Tagged<A> seen[looks][share];
+    Tagged<A> seen[share];
 #pragma unroll
-    for (int look = 0; look < looks; ++look) {
-      if (look > 0) ptx::wait_cycles(first_look, look * Policy::gap);
-#pragma unroll
-      for (int k = 0; k < share; ++k) {
-        if (k < left) seen[look][k] = load_tagged<A>(words, begin + k);
-      }
+    for (int k = 0; k < share; ++k) {
+      if (k < left) seen[k] = load_tagged<A>(words, begin + k);
     }
-    is_there = false;
+    is_there = true;
 #pragma unroll
-    for (int look = 0; look < looks; ++look) {
-      if (is_there) break;
-      is_there = true;
-#pragma unroll
-      for (int k = 0; k < share; ++k) {
-        if (k < left) is_there = untag(seen[look][k], found[k]) == tag && is_there;
-      }
+    for (int k = 0; k < share; ++k) {
+      if (k < left) is_there = untag(seen[k], found[k]) == tag && is_there;
     }
   } while (!is_there);
   A value = found[0];
@@ -135,6 +143,12 @@ __device__ inline A join_small(uint64* words, int count, uint32 tag, uint32 sinc
   return value;
 }
 
+// Addresses of any strides are long code, which is there once; that of flat rows twice.
+template <class Access>
+inline constexpr bool is_flat = false;
+template <class T, bool is_aligned, int repeated>
+inline constexpr bool is_flat<FlatRows<T, is_aligned, repeated>> = true;
+
 // The elements, vector by vector.
 template <class T, class Access>
 struct SmallRow {
@@ -155,10 +169,11 @@ __device__ inline void leave_block(const Row& row, uint64* words, uint32 tag, Sh
   constexpr int threads = Policy::block_threads, loads = Policy::loads;
   constexpr int warps = threads / warp_threads;
   const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
-  const int first = (int(blockIdx.x) * warps + warp) * (loads * warp_threads) + lane;
+  const int first = (int(blockIdx.x) * warps + warp) * (loads * warp_threads);
   decltype(row.vector(0)) packs[loads];
 #pragma unroll
-  for (int k = 0; k < loads; ++k) packs[k] = row.vector(first + k * warp_threads);
+  for (int k = 0; k < loads; ++k)
+    packs[k] = row.vector(first + WarpRows<Op, loads>::vector(lane, k));
   A sums[loads];
 #pragma unroll
   for (int k = 0; k < loads; ++k) sums[k] = fold_pack<Op, A>(packs[k]);
@@ -170,11 +185,11 @@ __device__ inline void leave_block(const Row& row, uint64* words, uint32 tag, Sh
   if (lane == 0) store_tagged(words, blockIdx.x, total, tag);
 }
 
-// Reduces the last block's vectors, at least one, and what is left of a vector behind them, if
-// anything; thread 0 gets the values.
+// Any other block, which has at least one vector. `rest`: elements behind the last vector, which
+// the last block reduces beside its vectors. Thread 0 gets the value; `since` is when.
 template <class Policy, class Op, class A, class Row, class Shared>
-__device__ inline A reduce_last_block(const Row& row, int num_vectors, int rest, uint32& since,
-                                      Shared& shared) {
+__device__ inline A reduce_any_block(const Row& row, int num_vectors, int rest, uint32& since,
+                                     Shared& shared) {
   constexpr int threads = Policy::block_threads, loads = Policy::loads;
   constexpr int warps = threads / warp_threads, warp_vectors = loads * warp_threads;
   const int warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads;
@@ -184,15 +199,14 @@ __device__ inline A reduce_last_block(const Row& row, int num_vectors, int rest,
   // In a warp that has not all of its vectors a lane takes neighbours. What is past the last vector
   // becomes that one, and part of no result.
   const bool is_whole = left >= warp_vectors;
-  const int begin = first + (is_whole ? lane : lane * loads);
-  const int step = is_whole ? warp_threads : 1;
   decltype(row.vector(0)) packs[loads];
 #pragma unroll
   for (int k = 0; k < loads; ++k) {
-    const int vector = begin + k * step;
+    const int own = is_whole ? WarpRows<Op, loads>::vector(lane, k) : lane * loads + k;
+    const int vector = first + own;
     packs[k] = row.vector(vector < num_vectors ? vector : num_vectors - 1);
   }
-  if (rest > 0 && warp == warps - 1) {
+  if (rest > 0 && warp == warps - 1 && blockIdx.x == gridDim.x - 1) {
     A value{};
     if (lane < rest) value = convert<A>(row.element(int64(num_vectors) * Row::items + lane));
     value = reduce_group_partial<warp_threads, Op>(value, rest);
@@ -223,13 +237,21 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks)
   auto& shared = ptx::shared_memory<SmallReduceShared<A, warps>>();
   const SmallRow<T, Access> row{params.input, params.access};
   const int others = int(gridDim.x) - 1;
-  if (int(blockIdx.x) != others) {
-    leave_block<Policy, Op, A>(row, params.words, is_there, shared);
-    return;
+  if constexpr (is_flat<Access>) {
+    if (int(blockIdx.x) != others) {
+      leave_block<Policy, Op, A>(row, params.words, is_there, shared);
+      return;
+    }
   }
   const int num_vectors = params.num_items / row.items, rest = params.num_items % row.items;
-  uint32 since;  // there is a value of its own
-  A total = reduce_last_block<Policy, Op, A>(row, num_vectors, rest, since, shared);
+  uint32 since;
+  A total = reduce_any_block<Policy, Op, A>(row, num_vectors, rest, since, shared);
+  if constexpr (!is_flat<Access>) {
+    if (int(blockIdx.x) != others) {
+      if (threadIdx.x == 0) store_tagged(params.words, blockIdx.x, total, is_there);
+      return;
+    }
+  }
   if (others > 0) {
     const A joined = join_small<Policy, Op>(params.words, others, is_there, since, shared.joined);
     if (threadIdx.x == 0) total = Op::apply(joined, total);

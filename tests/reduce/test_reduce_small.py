@@ -31,9 +31,10 @@ from gpualgo._base import records
 # One size of block at all lengths: of one warp, whose last block has several words to a thread, of
 # several warps, of several vectors to a thread; and what reduces more elements, given few.
 WAYS = {
-    "warps": {1 << 30: Small(32, 1)},
-    "vectors": {1 << 30: Small(64, 4)},
-    "threads": {1 << 30: Small(256, 2)},
+    "warps": {1 << 30: Small(32, 1, 0)},
+    "vectors": {1 << 30: Small(64, 4, 100)},
+    "neighbours": {1 << 30: Small(64, 8, 100)},
+    "threads": {1 << 30: Small(256, 2, 300)},
     "beyond": {},
 }
 LENGTHS = (1, 2, 3, 4, 5, 127, 128, 129, 1023, 2048, 2051, 4096, 9001)
@@ -44,6 +45,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     """Reduce in one way, and let no plan outlive the test."""
     cut = small_policy.cut
     monkeypatch.setattr(small_policy, "SMALL", WAYS[request.param])
+    monkeypatch.setattr(small_policy, "MANY_LOADS_BYTES", 1)
     found: list[Any] = []
 
     def noted(num_items: int, source: records.Element) -> Any:
@@ -107,6 +109,8 @@ def test_bits_do_not_depend_on_the_place(cuda: Backend) -> None:
             for _ in range(3):
                 again = cuda.to_host(ga.reduce(cuda.to_device(x[1 : n + 1]), None, op))
                 assert again.tobytes() == moved.tobytes()
+            apart = cuda.arrange("step", x[1 : n + 1])
+            assert cuda.to_host(ga.reduce(apart, None, op)).tobytes() == moved.tobytes()
 
 
 @pytest.mark.usefixtures("way")
@@ -169,7 +173,8 @@ dtypes = st.sampled_from(DTYPES)
 def test_cut_covers_everything(num_items: int, dtype: np.dtype[Any]) -> None:
     cut = small_policy.cut(num_items, dtype)
     items = policy.row_items(dtype)
-    is_small = num_items * dtype.itemsize <= max(small_policy.SMALL)
+    most = (4 << 20) if dtype.itemsize < 4 else (16 << 20)
+    is_small = num_items * dtype.itemsize <= most
     assert (cut is not None) == (is_small and num_items >= items)
     if cut is None:
         return

@@ -56,6 +56,7 @@ WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
 WIDE_ORDERED = Policy(512, 2, 64)  # 4466 (float64), 4291 as ORDERED
 # Up to SMALL_BYTES latency counts: more blocks, smaller tiles. µs of 2^16 float32, sum and lambda:
 # 4.5, 4.5 as SMALLEST, 4.8, 5.0 as SMALL; of 2^22 7.2, 7.4 as MIDDLE, 7.7, 7.7 as what is larger.
+# A row that is alone goes by small_policy first.
 SMALLEST, SMALLEST_BYTES = Policy(256, 1, 16), 256 << 10
 SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20

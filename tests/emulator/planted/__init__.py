@@ -18,6 +18,7 @@ from emulator.planted import (
     segmented_sort,
     segments,
     select,
+    small_reduce,
     sort,
     sort_rows,
     sort_words,
@@ -30,6 +31,6 @@ from emulator.planted.bug import Bug
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
     merge, select, adjacent, search, segments, segmented_sort, top_k, ranks, by_key,
-    by_index,
+    by_index, small_reduce,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)
