@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import policy
+from gpualgo._algorithms.reduce import policy, small_policy
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.extents import Dims, merge
@@ -20,7 +20,7 @@ from gpualgo._cuda.layout import is_nested
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
 from gpualgo._cuda.plan import NONE, Places, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, tagged_bytes
+from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, tagged_bytes
 from gpualgo._driver.workspace import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
 
@@ -128,7 +128,6 @@ def _rows(case: _Case) -> Plan:
     source, acc, leaves, outer = case.source, case.acc, case.num_leaves, case.outer
     num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
-    cut = policy.cut_rows(case.op, num_rows, num_items, source)
     repeated = _repeated(case)
     if _is_flat(case, repeated):
         access = policy.flat(_is_aligned(case, repeated), leaves, repeated or 0)
@@ -139,6 +138,10 @@ def _rows(case: _Case) -> Plan:
         nested = is_nested(case.reduced)
         access = policy.strided(leaves, outputs, is_even=is_even, is_nested=nested)
         reached = {"rows": outer, "elements": case.reduced}
+    small = small_policy.cut(num_items, source) if num_rows == 1 else None
+    if small is not None:
+        return _small(case, num_items, access, reached, small)
+    cut = policy.cut_rows(case.op, num_rows, num_items, source)
     pieces = []
     if cut.blocks_per_row > 1:  # blocks join by tagged words, zero at first
         pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
@@ -149,6 +152,26 @@ def _rows(case: _Case) -> Plan:
     )  # fmt: skip
     threads = cut.policy.block_threads
     return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
+
+
+def _small(
+    case: _Case, num_items: int, access: Access, reached: dict[str, Any],
+    cut: small_policy.SmallCut,
+) -> Plan:  # fmt: skip
+    """Return the plan of one row of few elements."""
+    at, own = case.leaves.at, len(case.leaves.pieces)
+    spec = small_policy.spec(case.op, case.source, case.acc, access, cut.policy)
+    packed = spec.parameters.pack(num_items=num_items, access=reached)
+    pieces = []
+    if cut.num_blocks > 1:
+        pieces = [Piece(cut.num_blocks * tagged_bytes(case.acc), TICKETS, is_zeroed=True)]
+    launch = Launch(
+        build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads, packed,
+        case.device,
+        takes={"init": START, "input": case.leaves.inputs, "output": case.leaves.outputs,
+               "words": at.piece(own) if pieces else NONE},
+    )  # fmt: skip
+    return Plan(case.device, [launch], [*case.leaves.pieces, *pieces])
 
 
 def _is_flat(case: _Case, repeated: int | None) -> bool:

@@ -1,4 +1,4 @@
-"""What the kernels of a reduction take (reduce/rows.cuh, reduce/columns.cuh)."""
+"""What the kernels of a reduction take (rows.cuh, small.cuh and columns.cuh of reduce/)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._base import records
 from gpualgo._base.records import Element
 from gpualgo._cuda.layout import DIVISOR, layout, layout_of, nested_layout
-from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
+from gpualgo._cuda.parameters import I64, POINTER, U32, Parameters, init
 
 Dtype = np.dtype[Any]
 
@@ -48,6 +48,17 @@ def rows(source: Element, acc: Dtype, access: Parameters) -> Parameters:
         "RowsParams",
         common=_common(source, acc), num_rows=I64, num_items=I64, chunk_items=I64,
         blocks_per_row=DIVISOR, access=access,
+    )  # fmt: skip
+
+
+@cache
+def small(source: Element, acc: Dtype, access: Parameters) -> Parameters:
+    """Return SmallReduce<A, T, Access>."""
+    return Parameters(
+        "SmallReduce",
+        init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
+        output=POINTER[len(records.leaves(acc))], words=POINTER, num_items=U32,
+        access=access,
     )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
 WIDE_ORDERED = Policy(512, 2, 64)  # 4466 (float64), 4291 as ORDERED
 # Up to SMALL_BYTES latency counts: more blocks, smaller tiles. µs of 2^16 float32, sum and lambda:
 # 4.5, 4.5 as SMALLEST, 4.8, 5.0 as SMALL; of 2^22 7.2, 7.4 as MIDDLE, 7.7, 7.7 as what is larger.
+# A row that is alone goes by small_policy first.
 SMALLEST, SMALLEST_BYTES = Policy(256, 1, 16), 256 << 10
 SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20
@@ -91,7 +92,7 @@ def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
         policy = COMMUTATIVE if op.commutative else ORDERED
     else:
         policy = WIDE_COMMUTATIVE if op.commutative else WIDE_ORDERED
-    return _for_records(policy, dtype)
+    return for_records(policy, dtype)
 
 
 def row_items(dtype: Element) -> int:
@@ -122,7 +123,7 @@ def packed_size(dtype: Element) -> int:
     return dtype.itemsize
 
 
-def _for_records(policy: Policy, dtype: Element) -> Policy:
+def for_records(policy: Policy, dtype: Element) -> Policy:
     """Return a policy whose threads have about as many bytes in flight where elements are records.
 
     A wide one takes many registers and much of a block's shared memory besides, also if it is
@@ -156,7 +157,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Row
     """Return the cut of num_rows rows of num_items elements."""
     items = row_items(dtype)
     vectors = -(-num_items // items)
-    policy = _for_records(ROWS, dtype)
+    policy = for_records(ROWS, dtype)
     short = vectors <= WARP * policy.loads
     if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
         width = min(WARP, 1 << (vectors - 1).bit_length())

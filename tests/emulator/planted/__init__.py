@@ -19,6 +19,7 @@ from emulator.planted import (
     segments,
     select,
     small_histogram,
+    small_reduce,
     sort,
     sort_rows,
     sort_words,
@@ -31,6 +32,6 @@ from emulator.planted.bug import Bug
 _TABLES = (
     reduce, parts, wave, tiles, lines, sort, sort_rows, sort_words, histogram, joint, records,
     merge, select, adjacent, search, segments, segmented_sort, top_k, ranks, by_key,
-    by_index, small_histogram,
+    by_index, small_histogram, small_reduce,
 )  # fmt: skip
 BUGS: tuple[Bug, ...] = tuple(bug for table in _TABLES for bug in table.BUGS)

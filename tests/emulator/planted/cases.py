@@ -46,6 +46,7 @@ from gpualgo._algorithms.merge_sort import policy as merge_sort
 from gpualgo._algorithms.radix_sort import cuda_builder, cuda_counting
 from gpualgo._algorithms.radix_sort import policy as radix_sort
 from gpualgo._algorithms.reduce import policy as reduce
+from gpualgo._algorithms.reduce import small_policy as small_reduce
 from gpualgo._algorithms.scan import policy as scan
 from gpualgo._algorithms.scan import policy_lines as lines
 from gpualgo._algorithms.searchsorted import policy as searchsorted
@@ -65,9 +66,16 @@ class Case:
 
 
 _REDUCE = (
+    (small_reduce, "SMALL", {}),
     (reduce, "SMALLEST", reduce.Policy(64, 2, 4)),
     (reduce, "MOST_BLOCKS", 5),
     (reduce, "COLUMNS", reduce.Policy(64, 2, 1)),
+)
+_FEW = ((small_reduce, "SMALL", {1 << 30: small_reduce.Small(64, 2, 100)}),)
+_FEWER = ((small_reduce, "SMALL", {1 << 30: small_reduce.Small(32, 2, 0)}),)
+_MANY = (
+    (small_reduce, "SMALL", {1 << 30: small_reduce.Small(64, 1, 100)}),
+    (small_reduce, "MOST_BLOCKS", 65),
 )
 _WAVE = ((scan, "WAVES", {1 << 30: scan.WavePolicy(64, 2, 1)}),)
 _TILES = (
@@ -103,6 +111,10 @@ _PASSES = (
     (radix_sort, "SMALL_HISTOGRAM", radix_sort.HistogramPolicy(64, 2, 4, 2)),
     (radix_sort, "MAX_ROW_WARPS", 1),
     (radix_sort, "RING", 16),
+)
+_BEHIND = (
+    (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2, True, True)}),
+    *_PASSES[1:],
 )
 _MERGES = (
     (merge_sort, "LARGE", {128: merge_sort.Policy(64, 3)}),
@@ -169,6 +181,11 @@ CASES = {
     "scan of pairs of one key": Case(scans_of_pairs, _MANY_BLOCKS),
     "reduce blocks": Case(reductions(5375, None), _REDUCE),
     "reduce blocks int64": Case(reductions(3001, None, np.int64), _REDUCE),
+    "reduce small": Case(reductions(5375, None), _FEW),
+    "reduce small int64": Case(reductions(3001, None, np.int64), _FEWER),
+    "reduce small of many blocks": Case(reductions(16_001, None), _MANY),
+    "reduce small in steps": Case(reductions(3001, None, step=2), _FEW),
+    "reduce small of records": Case(reductions_of_records(3001, None), _FEW),
     "reduce in order": Case(reductions_in_order, _REDUCE),
     "reduce steps": Case(reductions(3001, None, step=2), _REDUCE),
     "reduce rows": Case(reductions((37, 21), -1), _REDUCE),
@@ -225,6 +242,7 @@ CASES = {
     "sort a digit": Case(sorts(6500, np.uint32, bits=8), _PASSES),
     "sort again": Case(sorts(4600, np.uint32, bits=8, times=2), _PASSES),
     "sort pairs": Case(sorts(2500, np.uint16, values=np.int32), _PASSES),
+    "sort values behind keys": Case(sorts(2500, np.uint16, values=np.int32), _BEHIND),
     "sort long rows": Case(sorts((3, 1201), np.uint32, bits=8), _PASSES),
     "sort rows": Case(sorts((6, 255), np.uint16, values=np.uint32)),
     "sort block rows": Case(sorts((2, 600), np.uint16, values=np.uint32)),

@@ -125,6 +125,8 @@ STEP void bar_sync(int barrier, int threads) {
   emu_barrier(barrier, uint32(threads), 0, emu_no_vote);
 }
 STEP void nanosleep(uint32) { emu_sleep(); }
+STEP uint32 clock_cycles() { return 0; }
+STEP void wait_cycles(uint32, uint32) { emu_sleep(); }
 // Launches follow each other here.
 STEP void griddepcontrol_wait() {}
 STEP void griddepcontrol_launch_dependents() {}
@@ -159,10 +161,11 @@ STEP void cp_async_bulk_shared_global(void* shared, const void* global, uint32 b
   emu_bulk_load(shared, global, bytes, barrier);
 }
 STEP void cp_async_bulk_prefetch_l2(const void* global, uint32 bytes) {
-  // Reads the first and the last 16 bytes, as what lies between them is of the same array.
-  if (bytes == 0) return;
-  ld_cg(static_cast<const uint4*>(global));
-  ld_cg(reinterpret_cast<const uint4*>(static_cast<const char*>(global) + bytes) - 1);
+  // Looks at its first and its last words; both ends are multiples of 16.
+  const char* const begin = static_cast<const char*>(global);
+  if ((reinterpret_cast<uint64>(begin) | bytes) % 16 != 0) emu_load(begin + 1, 8, 0, 0);
+  emu_load(begin, 8, emu_relaxed, emu_device_scope);
+  emu_load(begin + bytes - 8, 8, emu_relaxed, emu_device_scope);
 }
 STEP void cp_async_bulk_global_shared(void* global, const void* shared, uint32 bytes) {
   emu_bulk_store(global, shared, bytes);

@@ -1,0 +1,94 @@
+"""Machine code of the kernel that reduces few elements."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+
+import pytest
+import sass
+from sass import Capability, needs_cuobjdump
+from support import sampled
+
+from gpualgo._algorithms.reduce import policy, small_policy
+from gpualgo._base import dtypes, records
+from gpualgo._cuda.templates import Access
+from gpualgo._operators.operator import Operator, as_operator
+
+MAIN: Capability = (9, 0)
+ADD = as_operator(operator.add, "test", 2)
+LAMBDA = Operator(lambda a, b: b if a == b else a + b)
+FIRST = Operator(lambda a, b: a if a[0] == b[0] else b)
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def _cases(
+    op: Operator, dtype: records.Element, access: Access, is_wide: bool | None
+) -> list[sass.Case]:
+    """Return the kernels of all lengths."""
+    size = policy.bytes_read(dtype)
+    cuts = [small_policy.cut(most // size, dtype) for most in small_policy.SMALL]
+    specs = [small_policy.spec(op, dtype, dtype, access, cut.policy) for cut in cuts if cut]
+    assert len(specs) >= len(cuts) - 2
+    return [sass.Case(spec, is_wide) for spec in specs]
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32"]))
+def test_every_dtype(name: str, tmp_path: Path) -> None:
+    dtype = sass.dtype_of(name)
+    cases = _cases(LAMBDA, dtype, policy.flat(True), True)
+    if name != "bool":
+        cases += _cases(ADD, dtype, policy.flat(True), True)
+    sass.check(cases, MAIN, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("name", sampled(["int8", "float32", "complex128"], ["float32"]))
+def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
+    dtype = sass.dtype_of(name)
+    is_wide = None if dtype.itemsize == 16 else False
+    cases = _cases(LAMBDA, dtype, policy.flat(False), is_wide)
+    cases += _cases(LAMBDA, dtype, policy.strided(is_even=True), is_wide)
+    sass.check(cases, MAIN, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("names", sampled(["float32 float32", "float64 int64 float64"]))
+def test_records(names: str, tmp_path: Path) -> None:
+    fields = [sass.dtype_of(name) for name in names.split()]
+    dtype = records.record([str(i) for i in range(len(fields))], fields)
+    cases = _cases(FIRST, dtype, policy.flat(True, len(fields)), True)
+    sass.check(cases, MAIN, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    ("capability", "name"),
+    [
+        ((7, 5), "float16"),
+        pytest.param((8, 0), "complex64", marks=pytest.mark.exhaustive),
+        pytest.param((10, 0), "int8", marks=pytest.mark.exhaustive),
+        ((12, 0), "float64"),
+    ],
+)
+def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -> None:
+    dtype = sass.dtype_of(name)
+    cases = _cases(ADD, dtype, policy.flat(True), True)
+    sass.check([*cases, *_cases(LAMBDA, dtype, policy.flat(True), True)], capability, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize("op", [ADD, LAMBDA], ids=["recognised", "lambda"])
+def test_nothing_branches_before_the_store(op: Operator, tmp_path: Path) -> None:
+    """After a first branch, which only the last block takes; a late store is waited for."""
+    dtype = sass.dtype_of("float32")
+    for case in _cases(op, dtype, policy.flat(True), True)[3:]:
+        opcodes = []
+        for _, _, opcode, _ in sass.read(case.spec, MAIN, tmp_path).instructions:
+            opcodes.append(opcode)
+            if opcode.startswith("STG"):
+                break
+        assert opcodes[-1] == "STG.E.64.STRONG.GPU"
+        assert sum(opcode.startswith(("BRA", "BSSY", "CALL")) for opcode in opcodes) <= 1

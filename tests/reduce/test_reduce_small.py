@@ -1,0 +1,206 @@
+"""Few elements in a row without gaps, which a wave of blocks reduces; and what reduces more."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import (
+    DTYPES,
+    Backend,
+    affine,
+    assert_same,
+    compose,
+    fold,
+    random_array,
+    special_values,
+    summable,
+)
+
+import gpualgo as ga
+from gpualgo._algorithms.reduce import policy, small_policy
+from gpualgo._algorithms.reduce.problem import Reduction
+from gpualgo._algorithms.reduce.small_policy import Small
+from gpualgo._base import records
+
+# One size of block at all lengths: of one warp, whose last block has several words to a thread, of
+# several warps, of several vectors to a thread; and what reduces more elements, given few.
+WAYS = {
+    "warps": {1 << 30: Small(32, 1, 0)},
+    "vectors": {1 << 30: Small(64, 4, 100)},
+    "neighbours": {1 << 30: Small(64, 8, 100)},
+    "threads": {1 << 30: Small(256, 2, 300)},
+    "beyond": {},
+}
+LENGTHS = (1, 2, 3, 4, 5, 127, 128, 129, 1023, 2048, 2051, 4096, 9001)
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Reduce in one way, and let no plan outlive the test."""
+    cut = small_policy.cut
+    monkeypatch.setattr(small_policy, "SMALL", WAYS[request.param])
+    monkeypatch.setattr(small_policy, "MANY_LOADS_BYTES", 1)
+    found: list[Any] = []
+
+    def noted(num_items: int, source: records.Element) -> Any:
+        found.append((num_items >= policy.row_items(source), cut(num_items, source)))
+        return found[-1][1]
+
+    monkeypatch.setattr(small_policy, "cut", noted)
+    Reduction.__init_subclass__()
+    yield
+    Reduction.__init_subclass__()
+    assert found
+    for has_vectors, each in found:
+        assert (each is None) == (request.param == "beyond" or not has_vectors)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("n", LENGTHS)
+def test_order(cuda: Backend, n: int) -> None:
+    """Twice: the first call leaves nothing behind."""
+    x = affine(n)
+    device = cuda.to_device(x)
+    for _ in range(2):
+        assert_same(cuda.to_host(ga.reduce(device, None, compose)), fold(compose, x))
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype(cuda: Backend, dtype: np.dtype[Any]) -> None:
+    for n in (17, 2051):
+        x = random_array(n, dtype)
+        x[0], x[-1] = special_values(dtype)[-1], special_values(dtype)[1]
+        device = cuda.to_device(x)
+        assert_same(cuda.to_host(ga.reduce(device, None, lambda a, b: a)), x[0, ...])
+        assert_same(cuda.to_host(ga.reduce(device, None, lambda a, b: b)), x[-1, ...])
+    x = summable(255, dtype)
+    assert_same(cuda.to_host(ga.reduce(cuda.to_device(x))), np.add.reduce(x, dtype=dtype))
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64"])
+def test_every_place(cuda: Backend, dtype: str) -> None:
+    """Lengths and starts that are no multiples of a vector."""
+    x = (np.arange(600) * 7 % 11 - 5).astype(dtype)
+    whole = cuda.to_device(x)
+    for start in range(16 // x.itemsize + 1):
+        for n in (1, 2, 15, 16, 17, 31, 580):
+            part = x[start : start + n]
+            got = ga.reduce(whole[start : start + n])
+            assert cuda.to_host(got) == part.sum(dtype=dtype)
+            last = ga.reduce(whole[start : start + n], None, lambda a, b: b)
+            assert cuda.to_host(last) == part[-1]
+
+
+@pytest.mark.usefixtures("way")
+def test_bits_do_not_depend_on_the_place(cuda: Backend) -> None:
+    x = np.random.default_rng(0).standard_normal(9002).astype(np.float32)
+    whole = cuda.to_device(x)
+    for n in (1000, 4097, 9001):
+        for op in (operator.add, lambda a, b: a + b):
+            moved = cuda.to_host(ga.reduce(whole[1 : n + 1], None, op))
+            for _ in range(3):
+                again = cuda.to_host(ga.reduce(cuda.to_device(x[1 : n + 1]), None, op))
+                assert again.tobytes() == moved.tobytes()
+            apart = cuda.arrange("step", x[1 : n + 1])
+            assert cuda.to_host(ga.reduce(apart, None, op)).tobytes() == moved.tobytes()
+
+
+@pytest.mark.usefixtures("way")
+def test_start(cuda: Backend) -> None:
+    x = affine(2051)
+    start = np.complex64(3 - 2j).astype(x.dtype) if x.dtype.kind == "c" else x.dtype.type(3)
+    got = cuda.to_host(ga.reduce(cuda.to_device(x), start, compose))
+    assert_same(got, fold(compose, np.concatenate([[start], x]).astype(x.dtype)))
+
+
+@pytest.mark.usefixtures("way")
+def test_numbers(cuda: Backend) -> None:
+    """NaN goes through, and so does a zero's sign: no padding takes part."""
+    x = np.full(4099, -0.0, np.float32)
+    assert_same(cuda.to_host(ga.reduce(cuda.to_device(x))), np.float32(-0.0))
+    for place in (0, 2050, 4097, 4098):
+        y = -np.arange(1, 4100, dtype=np.float32)
+        assert cuda.to_host(ga.reduce(cuda.to_device(y), None, max)) == -1
+        y[place] = np.nan
+        assert np.isnan(cuda.to_host(ga.reduce(cuda.to_device(y), None, max)))
+
+
+@pytest.mark.usefixtures("way")
+def test_another_accumulator(cuda: Backend) -> None:
+    x = np.arange(-50, 5001).astype(np.int8)
+    for dtype in ("int64", "float32"):
+        got = cuda.to_host(ga.reduce(cuda.to_device(x), dtype=dtype))
+        assert_same(got, x.sum(dtype=dtype))
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("n", [1, 33, 2049, 5001])
+def test_tuples(cuda: Backend, n: int) -> None:
+    """Elements of several arrays, of one number for all, and with gaps between their numbers."""
+    a = (np.arange(n) % 11 - 5).astype(np.int8)
+    b = np.arange(n, dtype=np.float64)
+    one, given = cuda.to_device(np.ones(1, np.float32)), tuple(map(cuda.to_device, (a, b)))
+    found = ga.reduce((*given, one), None, lambda p, q: (p[0] + q[0], q[1], p[2] + q[2]))
+    got = list(map(cuda.to_host, found))
+    assert got == [a.sum(dtype=np.int8), b[-1], n]
+
+
+@pytest.mark.usefixtures("way")
+def test_storage_is_left_as_it_was(cuda: Backend) -> None:
+    """Others use the same words."""
+    x = np.arange(9001, dtype=np.int64)
+    device = cuda.to_device(x)
+    for _ in range(2):
+        assert int(cuda.to_host(ga.reduce(device))) == x.sum()
+        assert int(cuda.to_host(ga.reduce(device, None, max))) == 9000
+        np.testing.assert_array_equal(cuda.to_host(ga.inclusive_scan(device)), np.cumsum(x))
+
+
+# --- the cut --------------------------------------------------------------------------------
+
+dtypes = st.sampled_from(DTYPES)
+
+
+@given(st.integers(0, 26).flatmap(lambda bits: st.integers(1, 1 << bits)), dtypes)
+def test_cut_covers_everything(num_items: int, dtype: np.dtype[Any]) -> None:
+    cut = small_policy.cut(num_items, dtype)
+    items = policy.row_items(dtype)
+    most = (4 << 20) if dtype.itemsize < 4 else (16 << 20)
+    is_small = num_items * dtype.itemsize <= most
+    assert (cut is not None) == (is_small and num_items >= items)
+    if cut is None:
+        return
+    vectors, tile = num_items // items, cut.policy.block_threads * cut.policy.loads
+    assert (cut.num_blocks - 1) * tile < vectors <= cut.num_blocks * tile
+    assert 1 <= cut.num_blocks <= small_policy.MOST_BLOCKS
+    assert cut.policy.loads & (cut.policy.loads - 1) == 0
+
+
+@given(st.integers(1, 1 << 22), st.lists(dtypes, min_size=2, max_size=8))
+def test_cut_of_records(num_items: int, fields: list[np.dtype[Any]]) -> None:
+    dtype = records.record(map(str, range(len(fields))), fields)
+    cut = small_policy.cut(num_items, dtype)
+    if cut is None:
+        return
+    vectors, tile = (
+        num_items // policy.row_items(dtype),
+        cut.policy.block_threads * cut.policy.loads,
+    )
+    assert (cut.num_blocks - 1) * tile < vectors <= cut.num_blocks * tile
+    assert 1 <= cut.num_blocks <= small_policy.MOST_BLOCKS
+    if dtype.itemsize > policy.WIDE_RECORD:
+        assert cut.policy.block_threads <= policy.RECORD_THREADS
+
+
+@pytest.mark.parametrize("found", [*small_policy.SMALL.values(), *WAYS["warps"].values()], ids=str)
+def test_the_last_block_has_threads_for_all_others(found: Small) -> None:
+    share = int(found.cpp(1).split(", ")[2])
+    assert found.block_threads * share >= small_policy.MOST_BLOCKS - 1
