@@ -17,6 +17,7 @@ import numpy as np
 
 from gpualgo._base import log
 from gpualgo._cpu.address import OFFSET, address, has_fields
+from gpualgo._cpu.image import kept_for_good
 from gpualgo._cpu.kernels import Kernel, by_ctypes, get_code
 
 _METH_FASTCALL = 0x80
@@ -24,8 +25,6 @@ _MOST_WORDS = 512  # of a table on a stack
 _IS_KNOWN = sys.implementation.name == "cpython" and struct.calcsize("P") == 8
 
 Array = np.ndarray[Any, Any]
-
-_made: list[Any] = []  # what functions refer to for good
 
 
 class _Method(ctypes.Structure):
@@ -130,5 +129,5 @@ def _method(name: str, *options: int) -> int | None:
         log.tell(log.INFO, "kernels are called by ctypes: %s", error)
         return None
     method = _Method(name.encode(), loaded.address, _METH_FASTCALL, None)
-    _made.append((loaded, method))
+    kept_for_good((loaded, method))  # functions read it when they are let go of, however late
     return ctypes.addressof(method)

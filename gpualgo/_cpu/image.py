@@ -11,6 +11,7 @@ import mmap
 import platform
 import struct
 import sys
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -136,23 +137,39 @@ def _text(content: bytes, at: int) -> str:
 
 
 class Loaded:
-    """A block in memory, which lives as long as this."""
+    """A block in memory, which lives as long as this.
+
+    Once the interpreter ends it stays: a daemon's thread may still be in it. Such a thread ends
+    where it asks for the interpreter's lock, and the code of all its callers is read then.
+    """
 
     def __init__(self, image: Image, address_of: Callable[[str], int]) -> None:
         size = max(len(image.content), 1)
-        self._memory = mmap.mmap(
+        memory = mmap.mmap(
             -1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE
         )
-        base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        kept_for_good(memory)
+        weakref.finalize(self, _let_go, memory).atexit = False
+        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         block = bytearray(image.content)
         for place in image.own:
             _add(block, place, base)
         for place, name in image.others:
             _add(block, place, address_of(name))
-        self._memory[: len(block)] = bytes(block)
+        memory[: len(block)] = bytes(block)
         if _libc().mprotect(base, size, mmap.PROT_READ | mmap.PROT_EXEC):
             raise OSError(ctypes.get_errno(), "memory cannot be made executable")
         self.address = base + image.entry
+
+
+def kept_for_good(thing: Any) -> None:
+    """Keep an object beyond the end of the interpreter, which lets go of all else."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _let_go(thing: Any) -> None:
+    """Undo `kept_for_good`; not called any more once the interpreter ends."""
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(thing))
 
 
 def _add(block: bytearray, place: int, address: int) -> None:

@@ -91,8 +91,9 @@ def current() -> int:
         told = environ.get(_NAME)
     try:
         return _from_environment[told]
-    except KeyError:
-        found = _parse_default(environ.get(_NAME) or "auto", _NAME)
+    except KeyError:  # parsed as it was told: another thread may have set another one by now
+        name = environ.decodevalue(told) if isinstance(told, bytes) else told
+        found = _parse_default(name or "auto", _NAME)
     _from_environment[told] = found
     return found
 

@@ -89,9 +89,10 @@ class Warm:
         for array in arrays:
             if type(array) is not ndarray:
                 return None
-        if out is None and self._is_plain and init is self._init[0]:
+        kept = self._init  # held: another thread's call may put its own there
+        if out is None and self._is_plain and init is kept[0]:
             made = np.empty(*self._results[0])
-            self._prepared(arrays, (made,), self._init[2])
+            self._prepared(arrays, (made,), kept[2])
             return made[()] if self._is_scalar else made
         return self._made(arrays, views, op, init, out)
 

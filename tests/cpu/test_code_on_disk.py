@@ -145,6 +145,8 @@ def _total(x: Any) -> Any:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """List the kernels that are compiled, but for what calls them."""
     direct._method("call")
+    if direct.has_fields:
+        direct._method("launch", direct.OFFSET, direct._MOST_WORDS)
     made: list[Any] = []
     Reduction.problems.clear()
     compile_one = kernels._compile

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gpualgo._cpu import address as fields
-from gpualgo._cpu import direct
+from gpualgo._cpu import direct, image
 from gpualgo._cpu.address import address
 from gpualgo._cpu.direct import unchecked
 from gpualgo._cpu.kernels import get_kernel
@@ -121,3 +123,43 @@ def test_launcher() -> None:
     assert run(5, 1, "out") == 2
     assert run(5, 1, out, 3) == 2
     assert direct.launcher(kernel, np.zeros(1 << 10, np.int64), (1, 2), 7) is None
+
+
+_ENDS = """
+import atexit, ctypes, gc
+
+def is_there(address):
+    with open("/proc/self/maps") as file:
+        ranges = [line.split()[0].split("-") for line in file]
+    return any(int(low, 16) <= address < int(high, 16) for low, high in ranges)
+
+def at_the_end():
+    for module in (direct, kernels, code):
+        vars(module).clear()
+    kernel_code.clear()
+    gc.collect()
+    print(*[is_there(address) for address in addresses])
+
+atexit.register(at_the_end)  # before all others, and so called after them
+from gpualgo._cpu import code, direct, image, kernels
+from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+
+found = kernel("mend", 4)
+method = direct._method("call")
+addresses = [found.loaded.address, ctypes.c_void_p.from_address(method + 8).value]
+kernel_code = [found]
+gone = image.Loaded(image.Image(bytes(99), 0, (), ()), str)
+address = gone.address
+assert is_there(address)
+del found, gone
+assert not is_there(address)
+"""
+
+
+@pytest.mark.skipif(not image.SUPPORTED, reason="code is LLVM's, which has its own way")
+def test_code_outlives_the_interpreter() -> None:
+    """A daemon's thread may be in it, and functions of CPython's read how they are described."""
+    ran = subprocess.run(
+        [sys.executable, "-c", _ENDS], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "True True\n", "")

@@ -208,6 +208,30 @@ def test_init_is_each_calls_own() -> None:
     assert ga.reduce(ints, 0, _add) == 10
 
 
+def test_init_of_a_call_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread's call with its own start value may come wherever the lock is let go of."""
+    x, op = np.arange(10.0), _add
+    for _ in range(3):
+        assert ga.reduce(x, 1.0, op) == 46
+    others: list[Any] = []
+
+    class Between:
+        """NumPy, in whose `empty` the other call comes."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(np, name)
+
+        def empty(self, *args: Any, **options: Any) -> Any:
+            if not others:
+                others.append(None)
+                others.append(ga.reduce(x, 1000.0, op))
+            return np.empty(*args, **options)
+
+    monkeypatch.setattr(host_warm, "np", Between())
+    assert ga.reduce(x, 1.0, op) == 46
+    assert others == [None, 1045]
+
+
 def test_what_is_refused_is_refused_when_warm() -> None:
     for _ in range(3):
         ga.inclusive_scan(X)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support import run_python
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
@@ -233,6 +236,51 @@ def test_the_environment_is_read_by_each_call(monkeypatch: pytest.MonkeyPatch) -
         assert default_device.current() == default_device.CPU
     finally:
         default_device._chosen.reset(token)
+
+
+def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpualgo._driver import default_device
+
+    class Changed:
+        """An environment that is another one the next time that it is read."""
+
+        _data: ClassVar = {default_device._KEY: os.environ.encodevalue("cpu")}  # type: ignore[attr-defined]
+        decodevalue = staticmethod(os.environ.decodevalue)  # type: ignore[attr-defined]
+
+        def get(self, *_: Any) -> str:
+            return "no device"
+
+    token = default_device._chosen.set(None)
+    try:
+        monkeypatch.setattr(default_device, "_from_environment", {})
+        monkeypatch.setattr(default_device, "os", SimpleNamespace(environ=Changed()))
+        for _ in range(2):
+            assert default_device.current() == default_device.CPU
+    finally:
+        default_device._chosen.reset(token)
+
+
+_WRITTEN_TO = """
+import numpy as np
+from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+from gpualgo._cpu.direct import of_rows
+
+for size in (4, 8):
+    mend = of_rows(kernel("mend", size))
+    for length in (9, 5000):
+        row = np.full(length, np.nan, f"f{size}")
+        row[:4] = -1, -0.0, 0, 0
+        for keys in (np.ones_like(row), np.zeros_like(row)):
+            keys[5:7] = -0.0, np.nan
+            mend(keys, row.copy())
+print("ended")
+"""
+
+
+def test_keys_that_another_thread_writes_to() -> None:
+    """Zeros and NaNs that a row has, and keys have no more, are not looked for for ever."""
+    found = run_python(_WRITTEN_TO, timeout=60)
+    assert (found.returncode, found.stdout) == (0, "ended\n"), found.stderr
 
 
 def test_without_functions_of_cpythons_own_kind(monkeypatch: pytest.MonkeyPatch) -> None:

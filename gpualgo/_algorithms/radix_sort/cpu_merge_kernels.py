@@ -196,9 +196,12 @@ def _mend(size: int) -> Any:
     def gather(
         keys: int, length: int, row: int, at: int, left: int, step: int, wants_nan: bool
     ) -> None:
-        """Write all zeros, or NaNs, of keys to places of a row; there are `left` of them."""
+        """Write all zeros, or NaNs, of keys to places of a row; there are `left` of them.
+
+        Fewer are found where another thread has written to keys since the row was copied.
+        """
         source, target, i = as_key(keys), as_key(row), 0
-        while left > 0:
+        while left > 0 and i < length:
             stop, found = min(length, i + BLOCK), False
             for j in range(i, stop):
                 key = load(source, j)
