@@ -68,7 +68,7 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
     """Copy arrays to the device, one behind the other."""
-    rest, parts = list[Block](), list[Part]()
+    rest, parts, closed = list[Block](), list[Part](), list[Array]()
     offset, way = 0, _Way(sources, stream)
     for source in sources:
         if not source.nbytes:
@@ -79,6 +79,7 @@ def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) 
         else:
             if plain is not source:
                 plain[...] = source
+                closed.append(plain)  # held until the stage has read it
             place = plain.ctypes.data
             if way.is_staged(place, plain.nbytes):
                 parts.append((offset, place, plain.nbytes))

@@ -59,6 +59,21 @@ def test_there_and_back(cuda: Backend, way: str) -> None:
             assert_same(ga.transform(lambda a: a + a, x), x + x)
 
 
+def test_arrays_that_travel_together(cuda: Backend, way: str) -> None:
+    """Each closes its own gaps, one behind the other."""
+    from gpualgo._driver import device as gpu
+    from gpualgo._driver import driver, staging
+
+    wide = np.arange(4 * 500 * 2, dtype=np.int32).reshape(4, 500, 2)
+    whole, back = np.ascontiguousarray(wide[..., 0]), np.zeros((4, 500, 3), np.int32)
+    with gpu.get(0).current(), staging.device_buffers(0, 0, [whole.nbytes]) as (memory,):
+        staging.upload_all([*wide[:3, :, 0], whole[3]], memory, 0, 0)
+        staging.download_all(memory, back[..., 1], 0, 0)
+        driver.synchronize(0)
+    assert_same(back[..., 1], whole)
+    assert not back[..., ::2].any()
+
+
 def test_results_lie_as_the_inputs(cuda: Backend, way: str) -> None:
     x = np.arange(6000, dtype=np.int32).reshape(20, 30, 10).transpose(2, 0, 1)
     with ga.default_device("cuda"):
