@@ -151,8 +151,8 @@ def test_a_stage_that_cannot_be_waited_for_is_not_lent_again(
     found = device.get(0).stages
     with monkeypatch.context() as patch:
         patch.setattr(driver, "synchronize", refused)
-        with pytest.raises(OSError), found.lend(7) as stage:
-            raise OSError
+        with pytest.raises(KeyboardInterrupt), found.lend(7) as stage:
+            raise KeyboardInterrupt
     with found.lend(7) as again:
         assert again is not stage
     with found.lend(7) as third:
