@@ -84,18 +84,21 @@ class Lanes:
         """
         lane, is_idle = self._taken(), False
         try:
-            yield lane
-        finally:
             try:
-                driver.synchronize(lane.stream)  # after an error, too
+                yield lane
+                driver.synchronize(lane.stream)
+            except BaseException:
+                driver.settle(lane.stream)
                 is_idle = True
-            finally:
-                with self._changed:
-                    if is_idle:
-                        self._idle.append(lane)
-                    else:  # nobody knows what it still does
-                        self._count -= 1
-                    self._changed.notify()
+                raise
+            is_idle = True
+        finally:
+            with self._changed:
+                if is_idle:
+                    self._idle.append(lane)
+                else:  # nobody knows what it still does
+                    self._count -= 1
+                self._changed.notify()
 
     def _taken(self) -> Lane:
         with self._changed:

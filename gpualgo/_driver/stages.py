@@ -138,8 +138,7 @@ class Stages:
                 yield stage
             except BaseException:  # a copy may be under way of which no event tells
                 with suppress(Exception):  # what cannot be waited for is not lent again
-                    with self._context.outside_capture():  # of whatever other threads record
-                        driver.synchronize(stream)
+                    driver.settle(stream)
                     self._idle.append(stage)
                 raise
             self._idle.append(stage)

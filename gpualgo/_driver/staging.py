@@ -8,7 +8,7 @@ What arrives is as the host has it in C order; the device's memory has no gaps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,13 +31,12 @@ Block: TypeAlias = tuple[int, Array]  # how many bytes lie before it, and where 
 def device_buffers(device: int, stream: int, sizes: list[int]) -> Iterator[list[int]]:
     """Allocate device memory for one call; all of it or, with MemoryError, none."""
     found, taken = gpu.get(device), list[int]()
-    try:
+    with ExitStack() as stack:
         for size in sizes:
-            taken.append(found.allocate(max(size, 16), stream))
+            address = found.allocate(max(size, 16), stream)
+            stack.callback(found.free, address, stream)
+            taken.append(address)
         yield taken
-    finally:
-        for address in taken:
-            found.free(address, stream)
 
 
 def pieces(

@@ -62,8 +62,8 @@ class Trays:
     def _settle(self) -> None:
         """Wait for what trays are in doubt of; raise if that cannot be."""
         settled = list(self._in_doubt)
-        with self._context.outside_capture():  # of whatever other threads record
-            driver.synchronize(0)
+        with self._context.current():
+            driver.settle(0)
         for tray in settled:
             self._in_doubt.remove(tray)
             self._idle.append(tray)

@@ -193,3 +193,56 @@ def test_where_no_memory_can_be_locked(listed: Listed, monkeypatch: pytest.Monke
         asked = _asked(listed, lambda: ga.transform(lambda a: a + 1, x))
         assert asked.count("cuMemcpyHtoDAsync") == asked.count("cuMemcpyDtoHAsync") == 1
         assert asked.count("cuMemAllocFromPoolAsync") == asked.count("cuMemFreeAsync") == 1
+
+
+def test_memory_is_given_back_whatever_fails(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, freed = device.get(0).free, list[int]()
+
+    def fails(address: int, stream: int) -> None:
+        freed.append(address)
+        free(address, stream)
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(device.get(0), "free", fails)
+    wanted = set[int]()
+
+    def use() -> None:
+        with device.get(0).current(), staging.device_buffers(0, 0, [10, 20, 30]) as memory:
+            wanted.update(memory)
+            memory.pop()
+
+    with pytest.raises(RuntimeError, match="planted"):
+        use()
+    assert set(freed) == wanted
+
+
+def test_a_lane_that_cannot_be_waited_for_is_not_lent_again(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, lent = device.get(0).lanes, list[object]()
+    wait = driver.synchronize
+
+    def lend() -> None:
+        with found.lend() as lane:
+            lent.append(lane)
+
+    def refused(stream: int) -> None:
+        raise RuntimeError("planted")
+
+    def refused_once(stream: int) -> None:
+        monkeypatch.setattr(driver, "synchronize", wait)
+        raise RuntimeError("planted")
+
+    with device.get(0).current():
+        lend()
+        for each in (refused_once, refused):
+            monkeypatch.setattr(driver, "synchronize", each)
+            with pytest.raises(RuntimeError, match="planted"):
+                lend()
+        monkeypatch.setattr(driver, "synchronize", wait)
+        for _ in range(2):
+            lend()
+    assert lent[0] is lent[1] is lent[2]
+    assert lent[3] is lent[4] is not lent[2]
