@@ -73,6 +73,9 @@ BAD_DTYPES: list[tuple[Any, str]] = [
 ]
 
 
+BAD_DTYPES += [(np.zeros(3, dtype), "no kernel") for dtype in ("V8", "S8", "U2")]
+
+
 @pytest.mark.parametrize(("x", "message"), BAD_DTYPES, ids=[str(x.dtype) for x, _ in BAD_DTYPES])
 def test_dtypes_without_kernels(backend: Backend, x: Any, message: str) -> None:
     with refused(backend, TypeError, f"^reduce: x.*({message})"):

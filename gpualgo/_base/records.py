@@ -38,8 +38,11 @@ Argument: TypeAlias = Dtype | Apart
 
 # Of inputs that are not read but counted: an element's place, as an int64. It lies nowhere: its
 # "address" is what it is, a byte from one to the next. Neighbours follow one another, or have one
-# place; places that are computed with in blocks are loaded from multiples of what is loaded.
-POSITION, SHARED_POSITION, BLOCK_POSITION = np.dtype("V8"), np.dtype("S8"), np.dtype("U2")
+# place; places that are computed with in blocks are loaded from multiples of what is loaded. The
+# dtypes are 8 bytes wide, and such as no array of a caller's has.
+POSITION, SHARED_POSITION, BLOCK_POSITION = map(
+    np.dtype, ("M8[7919as]", "M8[7907as]", "M8[7901as]")
+)
 _POSITIONS = {
     POSITION: "gpualgo::Ordinal<1>",
     SHARED_POSITION: "gpualgo::Ordinal<0>",

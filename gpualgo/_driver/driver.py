@@ -221,6 +221,12 @@ def synchronize(stream: int) -> None:
     check(api().cuStreamSynchronize(stream), "cuStreamSynchronize")
 
 
+def settle(stream: int) -> None:
+    """Wait after an error, whatever is recorded meanwhile: what is queued uses memory yet."""
+    with relaxed():
+        synchronize(stream)
+
+
 def write(address: int, data: bytes) -> None:
     """Write into the current device's memory, past all streams of the caller and their captures.
 

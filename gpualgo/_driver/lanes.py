@@ -55,17 +55,16 @@ class Slot:
 class Lane:
     """A stream and two page-locked buffers: one is filled or emptied while the other travels."""
 
-    __slots__ = ("index", "slots", "stream")
+    __slots__ = ("slots", "stream")
 
-    def __init__(self, index: int, new_stream: Callable[[], int]) -> None:
+    def __init__(self, new_stream: Callable[[], int]) -> None:
         first = Slot()
         try:
             second = Slot()
         except BaseException:
             first.free()
             raise
-        self.index, self.stream = index, new_stream()
-        self.slots = first, second
+        self.stream, self.slots = new_stream(), (first, second)
 
 
 class Lanes:
@@ -74,27 +73,44 @@ class Lanes:
     def __init__(self, new_stream: Callable[[], int]) -> None:
         self._new_stream = new_stream
         self._idle: list[Lane] = []
-        self._count = 0
-        self._free = threading.Semaphore(MOST_LANES)
-        self._lock = threading.Lock()
+        self._count = 0  # that there are
+        self._changed = threading.Condition()
 
     @contextmanager
     def lend(self) -> Iterator[Lane]:
-        """Lend a lane, as soon as there is one; its work has run when it is given back."""
-        with self._free:
-            lane = self._taken()
+        """Lend a lane, as soon as there is one; its work has run when it is given back.
+
+        Where no memory can be locked for a further one, those that there are have to do.
+        """
+        lane, is_idle = self._taken(), False
+        try:
             try:
                 yield lane
-            finally:
-                driver.synchronize(lane.stream)  # after an error, too
-                with self._lock:
+                driver.synchronize(lane.stream)
+            except BaseException:
+                driver.settle(lane.stream)
+                is_idle = True
+                raise
+            is_idle = True
+        finally:
+            with self._changed:
+                if is_idle:
                     self._idle.append(lane)
+                else:  # nobody knows what it still does
+                    self._count -= 1
+                self._changed.notify()
 
     def _taken(self) -> Lane:
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-            # Made under the lock: where that fails there is one lane less to number.
-            lane = Lane(self._count, self._new_stream)
-            self._count += 1
-            return lane
+        with self._changed:
+            while not self._idle:
+                if self._count < MOST_LANES:
+                    try:
+                        lane = Lane(self._new_stream)
+                    except MemoryError:
+                        if not self._count:
+                            raise
+                    else:
+                        self._count += 1
+                        return lane
+                self._changed.wait()
+            return self._idle.pop()

@@ -137,12 +137,11 @@ class Stages:
             try:
                 yield stage
             except BaseException:  # a copy may be under way of which no event tells
-                with suppress(Exception):
-                    driver.synchronize(stream)
-                raise
-            finally:
-                with self._lock:
+                with suppress(Exception):  # what cannot be waited for is not lent again
+                    driver.settle(stream)
                     self._idle.append(stage)
+                raise
+            self._idle.append(stage)
 
     def _taken(self) -> Stage | None:
         with self._lock:

@@ -8,7 +8,7 @@ What arrives is as the host has it in C order; the device's memory has no gaps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,13 +31,12 @@ Block: TypeAlias = tuple[int, Array]  # how many bytes lie before it, and where 
 def device_buffers(device: int, stream: int, sizes: list[int]) -> Iterator[list[int]]:
     """Allocate device memory for one call; all of it or, with MemoryError, none."""
     found, taken = gpu.get(device), list[int]()
-    try:
+    with ExitStack() as stack:
         for size in sizes:
-            taken.append(found.allocate(max(size, 16), stream))
+            address = found.allocate(max(size, 16), stream)
+            stack.callback(found.free, address, stream)
+            taken.append(address)
         yield taken
-    finally:
-        for address in taken:
-            found.free(address, stream)
 
 
 def pieces(
@@ -68,7 +67,7 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
     """Copy arrays to the device, one behind the other."""
-    rest, parts = list[Block](), list[Part]()
+    rest, parts, closed = list[Block](), list[Part](), list[Array]()
     offset, way = 0, _Way(sources, stream)
     for source in sources:
         if not source.nbytes:
@@ -79,6 +78,7 @@ def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) 
         else:
             if plain is not source:
                 plain[...] = source
+                closed.append(plain)  # held until the stage has read it
             place = plain.ctypes.data
             if way.is_staged(place, plain.nbytes):
                 parts.append((offset, place, plain.nbytes))

@@ -6,6 +6,7 @@ A call takes a tray for itself and gives it back when its work has run; they are
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 from gpualgo._driver import driver
 from gpualgo._driver.context import Context
@@ -37,6 +38,7 @@ class Trays:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._idle: list[Tray] = []
+        self._in_doubt: list[Tray] = []
         self._count = 0
         self._lock = threading.Lock()
 
@@ -51,8 +53,27 @@ class Trays:
         """End the use of a tray, whose work has run."""
         self._idle.append(tray)
 
+    def give_back_in_doubt(self, tray: Tray) -> None:
+        """End the use of a tray after an error: what was queued for it may be to run yet."""
+        self._in_doubt.append(tray)
+        with suppress(Exception), self._lock:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Wait for what trays are in doubt of; raise if that cannot be."""
+        settled = list(self._in_doubt)
+        with self._context.current():
+            driver.settle(0)
+        for tray in settled:
+            self._in_doubt.remove(tray)
+            self._idle.append(tray)
+
     def _new(self) -> Tray | None:
         with self._lock:
+            if self._in_doubt:
+                with suppress(Exception):
+                    self._settle()
+                    return self._idle.pop()
             if self._count >= MOST_TRAYS:
                 return None
             try:

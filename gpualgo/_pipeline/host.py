@@ -135,7 +135,14 @@ def _staged(
         ):
             return "by blocks"
         with host_whole.on_device(
-            device, stream, arrays, results, where, problem.copies_page_locked, places
+            device,
+            stream,
+            arrays,
+            results,
+            where,
+            problem.copies_page_locked,
+            places,
+            is_bound=problem.is_counted and problem.results[0].is_bound,
         ) as (handle, sources, targets):
             host_whole.queue(problem, handle, sources, targets, op, init)
         return "whole" if None in places else "where page-locked memory lies"

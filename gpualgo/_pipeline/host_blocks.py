@@ -97,7 +97,7 @@ def settled(stream: int) -> Iterator[None]:
         yield
     except BaseException:
         with suppress(Exception):
-            driver.synchronize(stream)
+            driver.settle(stream)
         raise
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver.context import leave
 from gpualgo._driver.workspace import aligned
 from gpualgo._operators.operator import CapturesChanged
+from gpualgo._pipeline import host_whole
 
 if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
@@ -57,6 +57,8 @@ def run(
         if not addresses.is_pageable(address(operand), operand.nbytes):
             return False
     found = problem.small
+    if found is not None and problem.is_counted and not found.is_for(results):
+        found = None  # outputs of another length
     if found is None:
         nowhere: list[View | None] = [None] * len(operands)
         if problem.in_blocks(list(arrays), list(results), op, init, None, nowhere):
@@ -91,6 +93,7 @@ class Small:
         self._plan = problem.cuda(views[: self._count], op, views[self._count :])
         self._device, self._problem = problem.device, problem
         self._results = [(result.shape, result.dtype) for result in results]
+        self._is_bound = problem.is_counted and problem.results[0].is_bound
         is_plain = problem.structure is None and not (problem.is_counted or problem.reads_data)
         is_plain &= not any(inverse(result.order) for result in problem.results)
         self.is_warm = is_plain and not problem.arrays  # may be called
@@ -146,6 +149,10 @@ class Small:
             results = [result[()] for result in results]
         return tuple(results) if len(results) > 1 else results[0]
 
+    def is_for(self, results: Sequence[Array]) -> bool:
+        """Return whether results have the shapes of those that it was made for."""
+        return [result.shape for result in results] == [shape for shape, _ in self._results]
+
     def _fits(self, out: Any, arrays: Sequence[Array]) -> bool:
         """Return whether an output is as a new result would be, and shares no memory."""
         if len(self._results) > 1 or type(out) is not np.ndarray:
@@ -170,26 +177,35 @@ class Small:
         if tray is None:
             self._by_copies(device, arrays, results, start, words)
             return
-        offsets, sizes, host, count = self._offsets, self._sizes, tray.host, self._count
         try:
-            for array, offset, size in zip(arrays, offsets, sizes, strict=False):
-                ctypes.memmove(host + offset, address(array), size)
-            if self._way is IN_PLACE:
-                self._plan.queue(0, (*start, words, *[host + offset for offset in offsets]))
-            else:
-                memory, middle = tray.device, self._middle
-                staging.send(host, memory, middle, 0)
-                self._plan.queue(0, (*start, words, *[memory + offset for offset in offsets]))
-                staging.fetch(memory + middle, host + middle, self._last - middle, 0)
-            driver.synchronize(0)
-            for result, offset, size in zip(results, offsets[count:], sizes[count:], strict=True):
-                ctypes.memmove(address(result), host + offset, size)
+            self._on_tray(tray, arrays, results, start, words)
         except BaseException:
-            with suppress(Exception):
-                driver.synchronize(0)
+            device.trays.give_back_in_doubt(tray)
             raise
-        finally:
-            device.trays.give_back(tray)
+        device.trays.give_back(tray)
+
+    def _on_tray(
+        self, tray: trays.Tray, arrays: Sequence[Array], results: Sequence[Array], start: Start,
+        words: bytes,
+    ) -> None:  # fmt: skip
+        offsets, sizes, host, count = self._offsets, self._sizes, tray.host, self._count
+        for array, offset, size in zip(arrays, offsets, sizes, strict=False):
+            ctypes.memmove(host + offset, address(array), size)
+        if self._way is IN_PLACE:
+            self._plan.queue(0, (*start, words, *[host + offset for offset in offsets]))
+        else:
+            memory, middle = tray.device, self._middle
+            staging.send(host, memory, middle, 0)
+            self._plan.queue(0, (*start, words, *[memory + offset for offset in offsets]))
+            staging.fetch(memory + middle, host + middle, self._last - middle, 0)
+        driver.synchronize(0)
+        sizes = sizes[count:]
+        if self._is_bound:
+            ctypes.memmove(address(results[-1]), host + offsets[-1], sizes[-1])
+            results = host_whole.written(results)
+            sizes = [result.nbytes for result in results]
+        for result, offset, size in zip(results, offsets[count:], sizes, strict=True):
+            ctypes.memmove(address(result), host + offset, size)
 
     def _by_copies(
         self, device: gpu.Device, arrays: Sequence[Array], results: Sequence[Array], start: Start,
@@ -202,6 +218,10 @@ class Small:
             for array, place in zip(arrays, places, strict=False):
                 staging.upload(array, place, ordinal, 0)
             self._plan.queue(0, (*start, words, *places))
+            if self._is_bound:
+                staging.download(places[-1], results[-1], ordinal, 0)
+                driver.synchronize(0)
+                results = host_whole.written(results)
             for result, place in zip(results, places[count:], strict=True):
                 staging.download(place, result, ordinal, 0)
             driver.synchronize(0)

@@ -46,14 +46,15 @@ def as_seen(
 @contextmanager
 def on_device(
     device: int, stream: Any, inputs: Arrays, outputs: Arrays, where: str,
-    is_copied: bool = False, places: list[View | None] | None = None,
+    is_copied: bool = False, places: list[View | None] | None = None, is_bound: bool = False,
 ) -> Iterator[tuple[int, list[View], list[View]]]:  # fmt: skip
     """Give the stream, and views of the inputs and of room for the outputs, for kernels.
 
     Page-locked arrays are used in place (`places`, where the caller knows them); with `is_copied`
     those without gaps are copied to the device, by one asynchronous copy. Of others the device gets
     the elements in C order. After the block the outputs are copied to their arrays, which may be
-    the inputs. Nothing is written to pageable arrays if anything fails.
+    the inputs, as far as the last of them tells with `is_bound`. Nothing is written to pageable
+    arrays if anything fails.
     """
     handle = handle_on(device, stream, inputs[0], where)
     arrays = (*inputs, *outputs)
@@ -69,7 +70,8 @@ def on_device(
         _join(operands[: len(inputs)])
         is_done = False
         try:
-            with _lend(operands, len(inputs), device, handle) as views:
+            is_bound &= has_pageable
+            with _lend(operands, len(inputs), device, handle, is_bound) as views:
                 yield handle, views[: len(inputs)], views[len(inputs) :]
             if stream is None or has_pageable:
                 driver.synchronize(handle)
@@ -81,7 +83,7 @@ def on_device(
 
 @contextmanager
 def _lend(
-    operands: list[_Operand], num_inputs: int, device: int, stream: int
+    operands: list[_Operand], num_inputs: int, device: int, stream: int, is_bound: bool
 ) -> Iterator[list[View]]:
     """Give what kernels see of the operands, and bring inputs there and outputs back."""
     lent = [one for one in dict.fromkeys(operand.record for operand in operands) if one.is_lent]
@@ -93,8 +95,20 @@ def _lend(
         for one in dict.fromkeys(operand.record for operand in operands[:num_inputs]):
             one.upload(device, stream)
         yield views
-        for operand in operands[num_inputs:]:
+        outputs = operands[num_inputs:]
+        if is_bound:
+            outputs[-1].download(device, stream)
+            driver.synchronize(stream)
+            for operand, part in zip(outputs, written([o.array for o in outputs]), strict=True):
+                operand.array = part
+        for operand in outputs:
             operand.download(device, stream)
+
+
+def written(results: Arrays) -> list[np.ndarray[Any, Any]]:
+    """Return what was written of results, as their last one counts; behind it they stay."""
+    *found, count = results
+    return [*[result[: int(count.reshape(()))] for result in found], count]
 
 
 def handle_on(device: int, stream: Any, array: np.ndarray[Any, Any], where: str) -> int:

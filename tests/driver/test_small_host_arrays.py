@@ -121,6 +121,33 @@ def test_into_outputs(cuda: Backend, way: str) -> None:
                 ga.inclusive_scan(x, out=apart)
 
 
+LENGTHS = (None, 30, 2000, 1000, 3, None, 25, 26)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_outputs_of_any_length(cuda: Backend, way: str, step: int) -> None:
+    """Nothing is written past the end of outputs, nor behind what they hold then."""
+    keys, x = (
+        np.repeat(np.arange(25), 40 * step)[::step],
+        np.repeat(np.arange(1000.0), step)[::step],
+    )
+    wanted = np.arange(25), x.reshape(25, 40).sum(1)
+    with ga.default_device("cuda"):
+        for n in LENGTHS:
+            if n is None:
+                for got, want in zip(ga.reduce_by_key(keys, x), wanted, strict=True):
+                    assert_same(got, want)
+                continue
+            memory = [np.full(n + 2000, 77, want.dtype) for want in wanted]
+            out, count = tuple(each[1000 : 1000 + n] for each in memory), np.zeros((), np.int64)
+            ga.reduce_by_key(keys, x, out=out, out_count=count)
+            assert count == 25
+            for each, want in zip(memory, wanted, strict=True):
+                held = np.full(n + 2000, 77, want.dtype)
+                held[1000 : 1000 + min(n, 25)] = want[:n]
+                assert_same(each, held)
+
+
 def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in the middle leaves nothing behind, and the next call works."""
     from gpualgo._cuda.plan import Plan
@@ -129,13 +156,14 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
     x = np.arange(1000.0)
     lent = []
     gpu = device.get(0)
-    given = gpu.free if way == "by copies" else gpu.trays.give_back
+    given = gpu.free if way == "by copies" else gpu.trays.take
 
-    def noted(*args: Any) -> None:
-        lent.append(args[0])
-        given(*args)
+    def noted(*args: Any) -> Any:
+        found = given(*args)
+        lent.append(args[0] if args else found)
+        return found
 
-    monkeypatch.setattr(*((gpu, "free") if way == "by copies" else (gpu.trays, "give_back")), noted)
+    monkeypatch.setattr(*((gpu, "free") if way == "by copies" else (gpu.trays, "take")), noted)
     with ga.default_device("cuda"):
         assert ga.reduce(x) == x.sum()
         count = len(lent)

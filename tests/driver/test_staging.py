@@ -59,6 +59,21 @@ def test_there_and_back(cuda: Backend, way: str) -> None:
             assert_same(ga.transform(lambda a: a + a, x), x + x)
 
 
+def test_arrays_that_travel_together(cuda: Backend, way: str) -> None:
+    """Each closes its own gaps, one behind the other."""
+    from gpualgo._driver import device as gpu
+    from gpualgo._driver import driver, staging
+
+    wide = np.arange(4 * 500 * 2, dtype=np.int32).reshape(4, 500, 2)
+    whole, back = np.ascontiguousarray(wide[..., 0]), np.zeros((4, 500, 3), np.int32)
+    with gpu.get(0).current(), staging.device_buffers(0, 0, [whole.nbytes]) as (memory,):
+        staging.upload_all([*wide[:3, :, 0], whole[3]], memory, 0, 0)
+        staging.download_all(memory, back[..., 1], 0, 0)
+        driver.synchronize(0)
+    assert_same(back[..., 1], whole)
+    assert not back[..., ::2].any()
+
+
 def test_results_lie_as_the_inputs(cuda: Backend, way: str) -> None:
     x = np.arange(6000, dtype=np.int32).reshape(20, 30, 10).transpose(2, 0, 1)
     with ga.default_device("cuda"):
@@ -180,6 +195,66 @@ def test_lanes_are_given_back_after_an_error(
                 with pytest.raises(OSError, match="no plan"):
                     ga.transform(lambda a: a - 1, x)
         assert_same(ga.transform(lambda a: a - 1, x), x - 1)
+
+
+@pytest.mark.usefixtures("blocks")
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_as_many_lanes_as_there_is_memory_for(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    from gpualgo._base import threads
+    from gpualgo._driver import device as gpu
+    from gpualgo._driver import lanes
+
+    usual, made = lanes.Slot, list[Any]()
+
+    def slot() -> Any:
+        if len(made) == 2 * most:
+            raise MemoryError("planted")
+        made.append(usual())
+        return made[-1]
+
+    monkeypatch.setattr(lanes, "Slot", slot)
+    monkeypatch.setattr(threads, "worth", lambda seconds: 4)
+    monkeypatch.setattr(gpu.get(0), "lanes", lanes.Lanes(gpu.get(0)._new_stream))
+    x = np.arange(200_000, dtype=np.int32).reshape(2, -1)
+    same = x.copy()
+    with ga.default_device("cuda"):
+        for want in (x * x, (x * x) * (x * x)):
+            if not most:
+                with pytest.raises(MemoryError, match="planted"):
+                    ga.transform(lambda a: a * a, same, out=same)
+                want = x
+            else:
+                ga.transform(lambda a: a * a, same, out=same)
+            assert_same(same, want)
+            if most:
+                assert ga.reduce(x[:, ::2]) == x[:, ::2].sum(dtype=x.dtype)
+    assert len(made) <= 2 * most
+
+
+@pytest.mark.usefixtures("blocks")
+def test_an_error_between_blocks_says_what_is_lost(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpualgo._driver import staging
+
+    usual, sent = staging.send, list[int]()
+
+    def fail(*given: int) -> None:
+        sent.append(1)
+        if len(sent) > 3:
+            raise OSError("the bus is gone")
+        usual(*given)
+
+    monkeypatch.setattr(staging, "send", fail)
+    x, out = np.arange(20_000, dtype=np.int32), np.zeros(20_000, np.int32)
+    with ga.default_device("cuda"):
+        with pytest.raises(OSError, match=r"^the bus is gone$"):
+            ga.transform(lambda a: a + 2, x, out=out)
+        sent.clear()
+        with pytest.raises(RuntimeError, match=r"^transform: out is its input and half"):
+            ga.transform(lambda a: a + 2, x, out=x)
 
 
 @pytest.mark.usefixtures("blocks")

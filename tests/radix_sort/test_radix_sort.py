@@ -118,7 +118,22 @@ RECORDS = np.dtype([("id", "i4"), ("name", "S3"), ("x", "f8")])
 
 
 @pytest.mark.parametrize(
-    "dtype", ["S3", "V5", "V12", "U4", "V100", "M8[ns]", "m8[s]", "longdouble", ">i4", RECORDS]
+    "dtype",
+    [
+        "S3",
+        "V5",
+        "V8",
+        "S8",
+        "U2",
+        "V12",
+        "U4",
+        "V100",
+        "M8[ns]",
+        "m8[s]",
+        "longdouble",
+        ">i4",
+        RECORDS,
+    ],
 )
 def test_values_of_any_dtype(backend: Backend, dtype: Any) -> None:
     for n in (0, 70, 5000, LONG):

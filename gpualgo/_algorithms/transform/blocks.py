@@ -17,7 +17,7 @@ from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
-from gpualgo._pipeline import host_whole
+from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_START, Problem
 
@@ -48,14 +48,19 @@ def transform(
             (*outs, *arrays), (*places[len(arrays) :], *places[: len(arrays)]), strict=True
         )
     ]
-    _Blocks(applied, operands, device).run()
+    with host_blocks.told(where, arrays, outs) as written:
+        _Blocks(applied, operands, device, written).run()
 
 
 class _Blocks:
     """Blocks of all operands: inputs go up by a lane's first buffer, results down by its second."""
 
-    def __init__(self, applied: Applied, operands: Sequence[Operand], device: int) -> None:
+    def __init__(
+        self, applied: Applied, operands: Sequence[Operand], device: int,
+        written: host_blocks.Written,
+    ) -> None:  # fmt: skip
         self.applied, self.operands, self.device = applied, operands, device
+        self.written = written
         count = len(applied.outputs)
         self.targets, self.sources = operands[:count], operands[count:]
         most = max(sum(one.place is None for one in side) for side in (self.targets, self.sources))
@@ -102,6 +107,8 @@ class _Blocks:
             targets, sources = views[: len(self.targets)], views[len(self.targets) :]
             addresses = [view.ptr for view in (*sources, *targets)]
             plan = self._plan(sources, targets)
+            if any(one.place for one in self.targets):
+                self.written.has_begun = True
             plan.queue(lane.stream, (*NO_START, self.applied.op.words, *addresses))
             self._land(down, waiting)
             waiting = self._fetch(down, lane, index, targets)
@@ -133,6 +140,7 @@ class _Blocks:
     def _land(self, slot: Any, waiting: list[tuple[Array, int]]) -> None:
         if waiting:
             slot.wait()
+            self.written.has_begun = True
         for out, offset in waiting:
             np.copyto(out, slot.array(out.shape, out.dtype, offset))
 
