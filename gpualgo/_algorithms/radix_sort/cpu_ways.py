@@ -12,8 +12,8 @@ whose NumPy was kept to AVX2, ms by digits / by NumPy:
 Narrower keys are counted, or take one pass or two: by AVX2 NumPy's sort of 2^16 int16 keys takes 3
 ms where digits take 0.3. By AVX-512 of 16-bit lanes it is the faster one while a core has few keys;
 Zen 5, two cores, µs by digits / by NumPy: 2^10 6 / 1.2, 2^14 30 / 15, 2^16 112 / 61, 2^19 970 /
-690, 2^20 1600 / 1650; a Xeon, sixteen cores: 2^17 1030 / 420, 2^18 1310 / 880, 2^19 1950 / 1940, 2^20
-2900 / 4100. Without vectors NumPy takes 1.4 to 4 times as long as digits from 2^12 keys
+690, 2^20 1600 / 1650; a Xeon, sixteen cores: 2^17 1030 / 420, 2^18 1310 / 880, 2^19 1950 / 1940,
+2^20 2900 / 4100. Without vectors NumPy takes 1.4 to 4 times as long as digits from 2^12 keys
 on.
 """
 

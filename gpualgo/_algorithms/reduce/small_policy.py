@@ -26,9 +26,8 @@ class Small:
 
     block_threads: int
     loads: int  # vectors of a thread
-    wait: (
-        int  # cycles from its own value until the last block looks for the others'; 0: it is alone
-    )
+    # Cycles from its own value until the last block looks for the others'; 0: it is alone.
+    wait: int
 
     def cpp(self, min_blocks: int) -> str:
         """Return the C++ type."""
