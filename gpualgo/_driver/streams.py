@@ -61,10 +61,14 @@ def _from_protocol(answer: Any, where: str) -> int:
 
 def check_device(handle: int, device: int, where: str) -> None:
     api = driver.api()
-    with gpu.get(device).current():  # which also brings back what was current
+    with gpu.get(device).current():
+        before = check(api.cuCtxGetCurrent(), "cuCtxGetCurrent")
         context = check(api.cuStreamGetCtx(handle), "cuStreamGetCtx")
         check(api.cuCtxSetCurrent(context), "cuCtxSetCurrent")
-        found = int(check(api.cuCtxGetDevice(), "cuCtxGetDevice"))
+        try:
+            found = int(check(api.cuCtxGetDevice(), "cuCtxGetDevice"))
+        finally:
+            check(api.cuCtxSetCurrent(before), "cuCtxSetCurrent")
     if found != device:
         raise ValueError(
             f"{where}: stream= is of cuda:{found} but the arrays are on cuda:{device}; "

@@ -59,7 +59,8 @@ def test_what_is_told_of_the_cpu_is_what_runs(case: Case, monkeypatch: pytest.Mo
     else:
         assert compiled <= asked, (compiled, asked)
     if told.steps and not compiled and case.name not in ("top_k", "kth_value"):
-        assert asked <= {"radix_sort"}  # what settles zeros behind NumPy's sort
+        # What settles zeros behind NumPy's sort, and how a short row's is called.
+        assert asked <= {"radix_sort", "direct"}
     for step in told.steps:
         assert step.tile is not None
         assert step.tasks is not None

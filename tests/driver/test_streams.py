@@ -185,11 +185,13 @@ def test_streams_of_a_device(fake: FakeDriver, monkeypatch: Any) -> None:
     fake.current = 55
     for stream, device in ((0x40, 0), (0x50, 1), (0, 1), (1, 1), (2, 1)):
         assert ordering.handle_for(stream, array(0, device=device), "reduce") == stream
-    with pytest.raises(
-        ValueError, match="reduce: stream= is of cuda:1 but the arrays are on cuda:0"
-    ):
-        ordering.handle_for(0x50, array(0), "reduce")
-    assert fake.current == 55
+    for fake.current in (55, 100):  # another's context, and that of cuda:0
+        before = fake.current
+        with pytest.raises(
+            ValueError, match="reduce: stream= is of cuda:1 but the arrays are on cuda:0"
+        ):
+            ordering.handle_for(0x50, array(0), "reduce")
+        assert fake.current == before
 
 
 def test_exports_make_the_consumer_wait(fake: FakeDriver) -> None:
