@@ -40,6 +40,7 @@ def numpys(
     passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW, few_bools: int = 0,
     differs: str = "", refuses: dict[str, tuple[Any, ...]] | None = None,
     native: Callable[..., Any] | None = None, quick: Callable[[Any], Any] | None = None,
+    orders: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Make a function NumPy's: its name, its docstring, and NumPy itself for few elements.
 
@@ -65,6 +66,8 @@ def numpys(
     quick
         What such a call returns of one array of NumPy's own class, all else being left out; None:
         nothing, and it goes on as all calls do. It is not asked while calls are recorded.
+    orders
+        It puts elements in order: NumPy's function gets none that NumPy has no order for.
     """
 
     def made(fn: Callable[P, R]) -> Callable[P, R]:
@@ -102,6 +105,7 @@ def numpys(
                         is_host = False
                         continue
                 size += x.size
+                is_host = is_host and (not orders or has_order(x.dtype))
             if arrays and is_host and theirs is not None:
                 is_bool = size < few_bools and len(given) == 1 and given[0].dtype == _BOOL
                 if is_few(size, few_bools if is_bool and not kwargs else few):
@@ -160,6 +164,11 @@ _NUMBERS = frozenset((bool, int, float, complex))
 def is_few(size: int, few: int) -> bool:
     """Return whether host arrays of so many elements go to NumPy: tests have their own answer."""
     return size < few and default_device.current() < 0
+
+
+def has_order(dtype: np.dtype[Any]) -> bool:
+    """Return whether NumPy has our order of a dtype: around NaN it leaves bfloat16 in none."""
+    return dtype.kind != "V"
 
 
 def _placed(

@@ -102,7 +102,7 @@ _OF_PLACES = (
 )
 
 
-@numpys(_OF_PLACES, few=FEW, differs=_NOWHERE)
+@numpys(_OF_PLACES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
     """Return the index of the least number: of the first one, NaN counting as infinity.
 
@@ -116,7 +116,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
     return _found(extremes.argmin, ops, np.inf, a, axis, out, keepdims, "nanargmin")
 
 
-@numpys(_OF_PLACES, few=FEW, differs=_NOWHERE)
+@numpys(_OF_PLACES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
     """Return the index of the greatest number: of the first one, NaN counting as -infinity.
 

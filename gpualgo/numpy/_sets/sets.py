@@ -29,6 +29,7 @@ _FEW = 1 << 14  # elements of both arrays that NumPy merges sooner: 2^13 in 0.1 
     "memory a table of bools for integers of a small range, and one pass for up to 7 elements",
     arrays=2,
     weak=True,
+    orders=True,
     few=_FEW,
     differs="`kind` is checked and changes nothing, and integers of 64 bits with and without a "
     "sign are compared as they are, not as float64",
@@ -53,7 +54,7 @@ def isin(
     return are_among(x, others, bool(invert), "isin")
 
 
-@numpys("Two sorts, a merge and one selection", arrays=2, weak=True, few=_FEW)
+@numpys("Two sorts, a merge and one selection", arrays=2, weak=True, few=_FEW, orders=True)
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the distinct elements of both arrays, ascending.
 
@@ -68,7 +69,13 @@ def union1d(ar1: Any, ar2: Any) -> Any:
     return firsts_of_runs(merged, None, False, "union1d", None, None, None)
 
 
-@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2, weak=True, few=_FEW)
+@numpys(
+    "Two sorts, each with one pass, a merge and one selection",
+    arrays=2,
+    weak=True,
+    few=_FEW,
+    orders=True,
+)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
     """Return the elements that are in both arrays, ascending, and where each first stands.
 
@@ -99,6 +106,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
     "One sort of each array, with one pass, a search and one selection",
     arrays=2,
     weak=True,
+    orders=True,
     few=_FEW,
     differs="as `isin`",
 )
@@ -116,7 +124,13 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     return select(x, are_among(x, others, True, "setdiff1d"))
 
 
-@numpys("Two sorts, each with one pass, a merge and one selection", arrays=2, weak=True, few=_FEW)
+@numpys(
+    "Two sorts, each with one pass, a merge and one selection",
+    arrays=2,
+    weak=True,
+    few=_FEW,
+    orders=True,
+)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the elements that are in one of the arrays alone, ascending.
 

@@ -39,6 +39,7 @@ def _numpys(
 @numpys(
     "One sort, or one that makes the indices where these or the inverse are wanted, and one pass",
     native=_numpys,
+    orders=True,
     differs="results are sorted whatever `sorted` says, and of equal elements (-0.0 and 0.0, NaN) "
     "the first is given",
 )
@@ -62,7 +63,8 @@ def unique(
     if axis is not None:
         axis = axis_of(axis, len(ar.shape))
     needs_places = wanted.indices or wanted.inverse or axis is not None
-    if needs_places and is_host(ar) and function.is_few(ar.size, _FEW_PLACES):
+    is_few = needs_places and is_host(ar) and function.is_few(ar.size, _FEW_PLACES)
+    if is_few and function.has_order(ar.dtype):
         return _numpys(ar, *wanted, axis, equal_nan=equal_nan)
     found = (
         distinct(ar, wanted, bool(equal_nan))
@@ -77,7 +79,7 @@ def _numpys_values(x: Any) -> Any:
     return np.unique(x, equal_nan=False)
 
 
-@numpys("As `unique`", native=_numpys_values, differs="results are sorted")
+@numpys("As `unique`", native=_numpys_values, orders=True, differs="results are sorted")
 def unique_values(x: Any) -> Any:
     """Find the distinct elements, each NaN for itself.
 
@@ -90,7 +92,7 @@ def unique_values(x: Any) -> Any:
     return distinct(array_of(x, "unique_values: x"), sorting.Wanted(), False)[0]
 
 
-@numpys("As `unique`")
+@numpys("As `unique`", orders=True)
 def unique_counts(x: Any) -> Any:
     """Find the distinct elements, each NaN for itself, and how often each occurs.
 
@@ -104,7 +106,7 @@ def unique_counts(x: Any) -> Any:
     return _Counts(*distinct(array_of(x, "unique_counts: x"), wanted, False))
 
 
-@numpys("As `unique`", few=_FEW_PLACES)
+@numpys("As `unique`", few=_FEW_PLACES, orders=True)
 def unique_inverse(x: Any) -> Any:
     """Find the distinct elements, each NaN for itself, and which of them each element is.
 
@@ -118,7 +120,7 @@ def unique_inverse(x: Any) -> Any:
     return _Inverse(*distinct(array_of(x, "unique_inverse: x"), wanted, False))
 
 
-@numpys("As `unique`", few=_FEW_PLACES)
+@numpys("As `unique`", few=_FEW_PLACES, orders=True)
 def unique_all(x: Any) -> Any:
     """Find the distinct elements, each NaN for itself, and all that `unique` tells of them.
 

@@ -21,7 +21,7 @@ from gpualgo.numpy._orders.gathers import aligned
 
 
 @numpys(
-    "One search; with `sorter` a gather before it", arrays=2,
+    "One search; with `sorter` a gather before it", arrays=2, orders=True,
     differs="a sorter that points out of range is a ValueError whatever is looked up, and on a GPU "
     "points to the nearest element",
 )  # fmt: skip
@@ -99,7 +99,7 @@ def _beside(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> 
 
 @numpys(
     "One search; of more than 1024 bins that lie on a GPU a pass over them before it, and one over "
-    "the results", arrays=2,
+    "the results", arrays=2, orders=True,
     differs="bins on a GPU are not looked at on the host, so that such as neither rise nor fall "
     "raise nothing, and one number before nothing but NaN rises, where NumPy takes it to fall",
 )  # fmt: skip

@@ -85,6 +85,42 @@ def test_bfloat16(backend: Backend) -> None:
     np.testing.assert_array_equal(got, np.array([-1, 0, 0, 3, np.inf, np.nan], np.float32))
 
 
+FEW_BFLOAT16: dict[str, Any] = {
+    "sort": lambda lib, x, y: lib.sort(x),
+    "sort rows": lambda lib, x, y: lib.sort(x.reshape(2, -1), axis=0),
+    "argsort": lambda lib, x, y: lib.argsort(x, kind="stable"),
+    "lexsort": lambda lib, x, y: lib.lexsort((y, x)),
+    "partition": lambda lib, x, y: lib.partition(x, (0, 1, 2, 3, 4)),
+    "argpartition": lambda lib, x, y: lib.argpartition(x, (0, 1, 2, 3, 4))[:5],
+    "searchsorted": lambda lib, x, y: lib.searchsorted(y, x),
+    "digitize": lambda lib, x, y: lib.digitize(x, y),
+    "unique": lambda lib, x, y: lib.unique(x),
+    "unique_inverse": lambda lib, x, y: lib.unique_inverse(y)[1],
+    "unique with places": lambda lib, x, y: lib.unique(x[:4], return_index=True)[1],
+    "isin": lambda lib, x, y: lib.isin(x, y),
+    "union1d": lambda lib, x, y: lib.union1d(x, y),
+    "intersect1d": lambda lib, x, y: lib.intersect1d(x, y),
+    "setdiff1d": lambda lib, x, y: lib.setdiff1d(x, y),
+    "setxor1d": lambda lib, x, y: lib.setxor1d(x, y),
+    "nanargmax": lambda lib, x, y: lib.nanargmax(x),
+    "nanargmin": lambda lib, x, y: lib.nanargmin(x),
+}
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("name", FEW_BFLOAT16)
+def test_few_bfloat16_are_not_numpys(name: str) -> None:
+    """NumPy finds no order where bfloat16 holds NaN; of float32 it finds the one that is wanted."""
+    x = np.array([3, np.nan, 1, -np.nan, 2, np.nan, 0, -1], np.float32)
+    y = np.array([0, 1, 2, 5, 7, 8, 9, 11], np.float32)
+    with ga.default_device("cpu"):
+        got = FEW_BFLOAT16[name](gnp, x.astype(BFLOAT16), y.astype(BFLOAT16))
+    want = FEW_BFLOAT16[name](np, x, y)
+    if want.dtype == np.float32:
+        assert got.dtype == BFLOAT16
+    np.testing.assert_array_equal(np.asarray(got).astype(want.dtype), want)
+
+
 def test_options(backend: Backend) -> None:
     x = np.array([3, 1, 2])
     for name in ("sort", "argsort"):
