@@ -59,7 +59,8 @@ def reduce_by_key(
         The accumulator's and the aggregates' dtype, as for `reduce`.
     out : tuple of two arrays, optional
         Where to write keys and aggregates (tuples where they are such): one dimension, one length,
-        the library and device of `x`. Nothing is written past their ends.
+        the library and device of `x`. Nothing is written past their ends, or behind the last
+        result.
     out_count : array, optional
         Where to write how many results there are, even where `out` has no room for all: int64, of
         one element, in the library of `x`. With it the call does not wait.
