@@ -210,8 +210,13 @@ def test_nothing_is_kept_of_modules_that_are_no_files(
 def test_a_damaged_entry_is_written_anew(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     want = build.cubin(_spec(operator.add), MAIN)
     (path,) = disk_cache.folder().iterdir()
-    content = path.read_bytes()
-    for damaged in (b"", content[:-1], content[:-1] + b"x", disk_cache.encode((b"one field",))):
+    content, key = path.read_bytes(), path.stem
+    fields = disk_cache.decode(key, content)
+    assert fields
+    few = disk_cache.encode(key, (b"one field",))
+    for damaged in (
+        b"", content[:-1], content[:-1] + b"x", few, disk_cache.encode("another", fields)
+    ):  # fmt: skip
         built.clear()
         path.write_bytes(damaged)
         for _ in range(2):

@@ -1,8 +1,9 @@
 """The disk cache of compiled code: files of bytes, checked on reading, replaced atomically.
 
-A file is a magic line, the SHA-256 of the rest, and the entry's fields, each behind its length.
-Nothing is unpickled. Any damage is a miss; a folder that others can write to is not used; a
-folder that cannot be written to leaves the process with its memory cache.
+A file is a magic line, the SHA-256 of the entry's key and of the rest, and the entry's fields, each
+behind its length. Nothing is unpickled. Any damage is a miss, and so is another entry's file; a
+folder that others can write to is not used; a folder that cannot be written to leaves the process
+with its memory cache.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_MAGIC = b"gpualgo cache 1\n"
+_MAGIC = b"gpualgo cache 2\n"
 _SUFFIX = ".gpualgo"
 FOR_CPU = "cpu-"  # what the keys of the CPU's code begin with
 _MAX_ENTRIES = 8192
@@ -57,20 +58,23 @@ def folder() -> Path:
     return Path(base) / "gpualgo"
 
 
-def encode(fields: tuple[bytes, ...]) -> bytes:
-    """Return a file's content for fields."""
+def encode(key: str, fields: tuple[bytes, ...]) -> bytes:
+    """Return a file's content for an entry's key and fields."""
     body = b"".join(struct.pack("<Q", len(field)) + field for field in fields)
-    return _MAGIC + hashlib.sha256(body).digest() + body
+    return _MAGIC + _digest(key, body) + body
 
 
-def decode(content: bytes) -> tuple[bytes, ...] | None:
-    """Return the fields of a file's content, None if it is damaged."""
+def _digest(key: str, body: bytes) -> bytes:
+    found = hashlib.sha256(key.encode() + b"\n")
+    found.update(body)
+    return found.digest()
+
+
+def decode(key: str, content: bytes) -> tuple[bytes, ...] | None:
+    """Return the fields of a file's content, None if it is damaged or not of this key."""
     start = len(_MAGIC) + 32
     body = content[start:]
-    if (
-        not content.startswith(_MAGIC)
-        or hashlib.sha256(body).digest() != content[start - 32 : start]
-    ):
+    if not content.startswith(_MAGIC) or _digest(key, body) != content[start - 32 : start]:
         return None
     fields = []
     position = 0
@@ -90,7 +94,7 @@ def read(key: str) -> tuple[bytes, ...] | None:
         content = path.read_bytes()
     except OSError:
         return None
-    found = decode(content)
+    found = decode(key, content)
     if found is not None:
         for seen in _seen:
             seen.read.add(key)
@@ -110,7 +114,7 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
         descriptor, name = tempfile.mkstemp(dir=path, suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(encode(fields))
+                file.write(encode(key, fields))
             os.replace(name, path / (key + _SUFFIX))
         except BaseException:
             with contextlib.suppress(OSError):
@@ -173,7 +177,7 @@ def info() -> dict[str, Any]:
     """Return the cache's path, numbers of entries, bytes, damaged entries and health."""
     path = folder()
     files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
-    contents = [_content_of(file) for file in files]
+    contents = {file.name.removesuffix(_SUFFIX): _content_of(file) for file in files}
     nearest = path
     while not nearest.exists():
         nearest = nearest.parent
@@ -181,8 +185,8 @@ def info() -> dict[str, Any]:
         "path": str(path),
         "entries": len(files),
         "cpu_entries": sum(file.name.startswith(FOR_CPU) for file in files),
-        "bytes": sum(map(len, contents)),
-        "damaged": sum(decode(content) is None for content in contents),
+        "bytes": sum(map(len, contents.values())),
+        "damaged": sum(decode(key, content) is None for key, content in contents.items()),
         "writable": nearest.is_dir()
         and os.access(nearest, os.W_OK)
         and (not path.exists() or _is_private(path)),
