@@ -34,7 +34,9 @@ def _is_cut_short(gpu: Backend, name: str, steps: int) -> bool:
 
 
 @pytest.mark.parametrize("is_failure", [False, True], ids=["capped", "failed"])
-@pytest.mark.parametrize("name", ["reduce blocks", "tiles", "sort again"])
+@pytest.mark.parametrize(
+    "name", ["reduce blocks", "reduce small of many blocks", "tiles", "sort again"]
+)
 def test_a_launch_that_was_cut_short_leaves_nothing_behind(
     cuda: Backend, name: str, is_failure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,6 +164,50 @@ def test_storage_is_left_as_it_was(cuda: Backend) -> None:
         np.testing.assert_array_equal(cuda.to_host(ga.inclusive_scan(device)), np.cumsum(x))
 
 
+@pytest.mark.usefixtures("way")
+def test_plans_and_graphs(cuda: Backend) -> None:
+    """Storage that is given may hold anything; a graph leaves its words empty."""
+    x = cuda.to_device(affine(9001))
+    plan = ga.prepare(ga.reduce, x, None, compose)
+    storage = cuda.xp.zeros((plan.temp_storage_bytes,), np.uint8)
+    assert storage.size > 0
+    with ga.graph() as graph:
+        recorded = ga.reduce(x, None, compose)
+    for seed in (1, 2):
+        values = affine(9001, seed)
+        x[...] = cuda.to_device(values)
+        storage.view(np.uint64)[...] = 1 << 32  # words that seem to be there
+        want = fold(compose, values)
+        for _ in range(2):
+            graph.launch()
+            assert_same(cuda.to_host(plan(x, temp_storage=storage)), want)
+            assert_same(cuda.to_host(recorded), want)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("gap", [0, 4])
+def test_bits_of_records(cuda: Backend, gap: int) -> None:
+    """Whether numbers lie together, with gaps or not, wherever they begin, or apart."""
+    n, size = 3001, 12 + gap
+    rng = np.random.default_rng(0)
+    columns = [rng.standard_normal(n).astype(np.float32) for _ in range(3)]
+
+    def found(given: tuple[Any, ...]) -> list[bytes]:
+        sums = ga.reduce(given, None, lambda p, q: (p[0] + q[0], q[1], p[2] + q[2]))
+        return [cuda.to_host(each).tobytes() for each in sums]
+
+    want = found(tuple(map(cuda.to_device, columns)))
+    assert want[1] == columns[1][-1].tobytes()
+    for start in (0, 4):
+        whole = np.zeros(start + n * size, np.uint8)
+        places = [start, start + 4, start + size - 4]
+        for place, column in zip(places, columns, strict=True):
+            np.ndarray(n, np.float32, whole, place, (size,))[...] = column
+        rows = cuda.to_device(whole)[start:].reshape(n, size)
+        given = tuple(rows[:, p - start : p - start + 4].view(np.float32)[:, 0] for p in places)
+        assert found(given) == want
+
+
 # --- the cut --------------------------------------------------------------------------------
 
 dtypes = st.sampled_from(DTYPES)
