@@ -82,7 +82,7 @@ def test_a_damaged_cache_is_a_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for start in range(2):
         for index, path in enumerate(files, start):
             content = path.read_bytes()
-            assert all(cache.decode(damage(content)) is None for damage in DAMAGES)
+            assert all(cache.decode(path.stem, damage(content)) is None for damage in DAMAGES)
             path.write_bytes(DAMAGES[index % len(DAMAGES)](content))
         assert cache.info()["damaged"] == len(files)
         again = run_python(FILL)
