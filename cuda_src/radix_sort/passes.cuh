@@ -10,6 +10,7 @@
 // Storage    A copy of keys and values; a table of `ring` tile states, of 256 words of 8 bytes
 //            each, that the tiles of a pass use in turn.
 // Keys       move as the bits they are; the order is radix_sort/keys.cuh's.
+// One file of more than 300 lines, as a tile's steps share its registers and are read in order.
 #ifndef GPUALGO_RADIX_SORT_PASSES_CUH
 #define GPUALGO_RADIX_SORT_PASSES_CUH
 
@@ -17,6 +18,7 @@
 #include "parts/lookback.cuh"
 #include "parts/ptx.cuh"
 #include "radix_sort/histogram.cuh"
+#include "radix_sort/moved.cuh"
 #include "radix_sort/ring.cuh"
 
 namespace gpualgo {
@@ -55,49 +57,6 @@ struct RadixPassParams {
   Digit digit;
   uint64 padding;  // a key that no key's digit lies behind
 };
-
-namespace detail {
-
-// What a tile moves, in order: side by side, or values once the keys are written.
-template <class Key, class Value, int items, bool is_in_turn>
-struct MovedItems {
-  alignas(16) Key keys[items];
-  alignas(16) Value values[is_same<Value, NoValue> ? 1 : items];
-};
-template <class Key, class Value, int items>
-struct MovedItems<Key, Value, items, true> {
-  union {
-    alignas(16) Key keys[items];
-    alignas(16) Value values[items];
-  };
-};
-
-// Numbers of 8 or 16 bits, several in a register.
-template <int count, int bits>
-struct PackedNumbers {
-  static constexpr int bytes = bits / 8;
-  static constexpr int per_word = 4 / bytes;
-  static_assert(bytes == 1 || bytes == 2);
-  uint32 words[(count + per_word - 1) / per_word];
-
-  // In order, as the first of a word takes all of it. Packed here and now: the compiler would
-  // rather keep the numbers in registers of their own until they are wanted.
-  __device__ void append(int i, uint32 number) {
-    uint32& word = words[i / per_word];
-    const uint32 byte = i % per_word * bytes;  // of the word, the number's lowest
-    const uint32 taken = (bytes == 1 ? 0xfu : 0xffu) << 4 * byte;
-    const uint32 bytes_of_number = (bytes == 1 ? 0x4u : 0x54u) << 4 * byte;
-    const uint32 selector = (0x3210u & ~taken) | bytes_of_number;
-    word = ptx::computed_now(byte == 0 ? number : ptx::byte_perm(word, number, selector));
-  }
-  __device__ uint32 operator[](int i) const {
-    const uint32 byte = i % per_word * bytes;
-    return ptx::byte_perm(words[i / per_word], 0,
-                          bytes == 1 ? 0x4440 + byte : 0x4410 + 0x11 * byte);
-  }
-};
-
-}  // namespace detail
 
 template <class Policy, bool has_rows, class Order, class Value, class Result, class Index>
 struct RadixPass {

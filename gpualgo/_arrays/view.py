@@ -82,8 +82,7 @@ class NumPy:
 
     @staticmethod
     def view(x: Any) -> View:
-        fields = (0, x.shape, x.strides, x.dtype, CPU, NumPy, not x.flags.writeable, x)
-        return _make(View, fields)
+        return _make(View, (0, x.shape, x.strides, x.dtype, CPU, NumPy, not x.flags.writeable, x))
 
     @staticmethod
     def transposed(x: Any, axes: tuple[int, ...]) -> Any:

@@ -19,7 +19,7 @@ MOST_TRAYS = 8  # of a device
 class Tray:
     """Memory of both sides; kernels see that of the host at the same address."""
 
-    __trays__ = ("device", "host")
+    __slots__ = ("device", "host")
 
     def __init__(self) -> None:
         api = driver.api()

@@ -1,4 +1,7 @@
-"""Short rows whose dtype NumPy has sorted before: results and errors as of a first call."""
+"""Short rows whose dtype NumPy has sorted before: results and errors as of a first call.
+
+One file of more than 300 lines, as all of it asks which way one call takes.
+"""
 
 from __future__ import annotations
 

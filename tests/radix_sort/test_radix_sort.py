@@ -1,4 +1,7 @@
-"""radix_sort of one row: order, stability, values, bits, outputs. Axes: test_radix_sort_axis.py."""
+"""radix_sort of one row: order, stability, values, bits, outputs. Axes: test_radix_sort_axis.py.
+
+One file of more than 300 lines, as other tests of sorts take its references.
+"""
 
 from __future__ import annotations
 

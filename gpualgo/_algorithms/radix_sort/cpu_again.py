@@ -14,10 +14,8 @@ import numpy as np
 
 from gpualgo._driver.default_device import AUTO
 
-MOST_KEYS, MOST_ORDERED = (
-    1 << 15,
-    (1 << 14) + 1,
-)  # of a row that is not asked whether it is in order, and that no GPU takes; or is put in order
+MOST_KEYS = 1 << 15  # of a row, fewer: nobody asks whether it is in order, and no GPU takes it
+MOST_ORDERED = (1 << 14) + 1  # of a row whose order is found, likewise
 
 Array = np.ndarray[Any, Any]
 Mend = Callable[[Array, Array], int]

@@ -36,11 +36,12 @@ class Small:
         return f"gpualgo::SmallReducePolicy<{', '.join(map(str, arguments))}>"
 
 
-# By the bytes of all elements, up to; the first are one block. µs of float32 on an H200, sum and
-# lambda, which the kernel of many takes: 2^12 3.5, 3.5 (4.2, 4.3); 2^16 4.0, 4.1 (4.3, 4.5); 2^18
-# 4.1, 4.2 (4.8, 4.9); 2^20 4.5, 4.6 (5.4, 5.5); 2^22 6.1, 7.2 (7.1, 7.4). A wait that is too short
-# costs up to 0.4 µs, 150 cycles too many 0.1: of 2^16 0, 150, 300, 450, 600 cycles take 4.1, 3.9,
-# 4.0, 4.1, 4.1, of 2^18 4.4, 4.1, 4.1, 4.2, 4.3, of 2^20 4.9, 4.8, 4.7, 4.5, 4.6.
+# By the bytes of all elements, up to; the first are one block, but of positions (not read).
+# µs of float32 on an H200, sum and lambda, which the kernel of many takes: 2^12 3.5, 3.5 (4.2,
+# 4.3); 2^16 4.0, 4.1 (4.3, 4.5); 2^18 4.1, 4.2 (4.8, 4.9); 2^20 4.5, 4.6 (5.4, 5.5); 2^22 6.1, 7.2
+# (7.1, 7.4). A wait that is too short costs up to 0.4 µs, 150 cycles too many 0.1: of 2^16 0, 150,
+# 300, 450, 600 cycles take 4.1, 3.9, 4.0, 4.1, 4.1, of 2^18 4.4, 4.1, 4.1, 4.2, 4.3, of 2^20 4.9,
+# 4.8, 4.7, 4.5, 4.6.
 SMALL = {
     4 << 10: Small(128, 2, 0),
     16 << 10: Small(512, 2, 0),

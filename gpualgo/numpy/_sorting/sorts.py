@@ -1,4 +1,7 @@
-"""Sorts, the orders that they follow from, and the largest or smallest elements."""
+"""Sorts, the orders that they follow from, and the largest or smallest elements.
+
+One file of more than 300 lines, as NumPy's sorts share how an axis and a dtype are taken.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from emulator.planted.bug import WRONG, Bug, bug, missed
 
 _PASSES = "radix_sort/passes.cuh"
 _RING = "radix_sort/ring.cuh"
+_MOVED = "radix_sort/moved.cuh"
 _RANK = "parts/block_rank.cuh"
 
 BUGS: tuple[Bug, ...] = (
@@ -171,8 +172,8 @@ BUGS: tuple[Bug, ...] = (
         WRONG,
     ),
     bug(
-        "passes: a number in the other half of a word",
-        _PASSES,
+        "moved: a number in the other half of a word",
+        _MOVED,
         "bytes == 1 ? 0x4440 + byte : 0x4410 + 0x11 * byte);",
         "bytes == 1 ? 0x4440 + byte : 0x4432 - 0x11 * byte);",
         "sort values behind keys",
