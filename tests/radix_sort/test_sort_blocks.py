@@ -1,4 +1,7 @@
-"""Sorts of host arrays that are larger than the memory which a GPU may give them."""
+"""Sorts of host arrays that are larger than the memory which a GPU may give them.
+
+One file of more than 300 lines, as all of it runs under one limit of memory.
+"""
 
 from __future__ import annotations
 
