@@ -12,7 +12,7 @@ from gpualgo._driver import driver
 from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 
-TRAY_BYTES = 1 << 19  # of all arrays of a call, in each of both memories
+TRAY_BYTES = 1 << 20  # of all arrays of a call, in each of both memories
 MOST_TRAYS = 8  # of a device
 
 

@@ -216,14 +216,37 @@ class Small:
         try:
             places = [memory + offset for offset in self._offsets]
             for array, place in zip(arrays, places, strict=False):
-                staging.upload(array, place, ordinal, 0)
+                _upload(array, place, ordinal)
             self._plan.queue(0, (*start, words, *places))
             if self._is_bound:
-                staging.download(places[-1], results[-1], ordinal, 0)
+                _download(places[-1], results[-1], ordinal)
                 driver.synchronize(0)
                 results = host_whole.written(results)
             for result, place in zip(results, places[count:], strict=True):
-                staging.download(place, result, ordinal, 0)
+                _download(place, result, ordinal)
             driver.synchronize(0)
         finally:
             device.free(memory, 0)
+
+
+def _upload(array: Array, target: int, device: int) -> None:
+    """Copy an array without gaps to the device, which is known to begin in pageable memory.
+
+    So the driver need not be asked. Some of it may be page-locked, which the driver refuses.
+    """
+    size = array.nbytes
+    if 0 < size < staging.DIRECT_BYTES:
+        (status,) = driver.api().cuMemcpyHtoDAsync(target, address(array), size, 0)
+        if status == 0:
+            return
+    staging.upload(array, target, device, 0)
+
+
+def _download(source: int, array: Array, device: int) -> None:
+    """Copy memory of the device into such an array."""
+    size = array.nbytes
+    if 0 < size < staging.DIRECT_BYTES:
+        (status,) = driver.api().cuMemcpyDtoHAsync(address(array), source, size, 0)
+        if status == 0:
+            return
+    staging.download(source, array, device, 0)
