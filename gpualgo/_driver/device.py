@@ -53,7 +53,10 @@ class Device:
         self.pool = pools.Pool(context)
         self.storage = storage = workspace.Storage(context, self.pool)
         self.lanes = lanes.Lanes(self._new_stream)
-        self.stages, self.trays = stages.Stages(context), trays.Trays(context)
+        self.stages = stages.Stages(context)
+        size = trays.TRAY_BYTES
+        self.trays = trays.Trays(context, size, size, trays.MOST_TRAYS)
+        self.large_trays = trays.Trays(context, 0, trays.LARGE_BYTES, trays.MOST_LARGE)
         # Bound here once, as every warm call asks.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id

@@ -17,9 +17,9 @@ from gpualgo._driver import driver
 from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 
-BLOCK_BYTES = 2 << 20
+BLOCK_BYTES = 4 << 20
 FIRST_BYTES = 512 << 10  # of an upload's first block, so that the bus begins early
-NUM_BLOCKS = 4
+MOST_BLOCKS = 8  # of a stage, made as they are first needed
 MOST_STAGES = 4  # of a device
 
 Copy: TypeAlias = Callable[[int, int, int], object]
@@ -57,25 +57,38 @@ class Block:
 class Stage:
     """Blocks that one call uses in turn."""
 
-    __slots__ = ("blocks", "turn")
+    __slots__ = ("_context", "_most", "blocks", "turn")
 
-    def __init__(self) -> None:
-        api = driver.api()
-        size = BLOCK_BYTES * NUM_BLOCKS
-        # 1: CU_MEMHOSTALLOC_PORTABLE, usable from every context.
-        start = int(check(api.cuMemHostAlloc(size, 1), "allocating pinned memory"))
-        try:
-            places = range(start, start + size, BLOCK_BYTES)
-            self.blocks = [Block(place) for place in places]
-        except BaseException:
-            api.cuMemFreeHost(start)
-            raise
-        self.turn = 0
+    def __init__(self, context: Context) -> None:
+        self._context, self._most, self.turn = context, MOST_BLOCKS, 0
+        self.blocks: list[Block] = []
+        self._add()
+
+    def _add(self) -> None:
+        with self._context.outside_capture():  # of whatever other threads record
+            # 1: CU_MEMHOSTALLOC_PORTABLE, usable from every context.
+            result = driver.api().cuMemHostAlloc(BLOCK_BYTES, 1)
+            address = int(check(result, "allocating pinned memory"))
+            try:
+                self.blocks.append(Block(address))
+            except BaseException:
+                driver.api().cuMemFreeHost(address)
+                raise
+
+    def _grown(self, count: int) -> int:
+        """Return how many blocks there are, after making further ones up to `count`."""
+        while len(self.blocks) < min(count, self._most):
+            try:
+                self._add()
+            except MemoryError:  # so much cannot be locked
+                self._most = len(self.blocks)
+        return len(self.blocks)
 
     def next(self) -> Block:
         """Return the block that has not been used for the longest time, once it is free."""
+        self.turn %= self._grown(self.turn + 1)
         block = self.blocks[self.turn]
-        self.turn = (self.turn + 1) % len(self.blocks)
+        self.turn += 1
         block.wait()
         return block
 
@@ -101,7 +114,7 @@ class Stage:
         for offset, target, length in parts:
             for done in range(0, length, BLOCK_BYTES):
                 size = min(BLOCK_BYTES, length - done)
-                if len(waiting) == len(self.blocks):
+                if len(waiting) == self._grown(len(waiting) + 1):
                     _land(*waiting.popleft())
                 block = self.next()
                 status = api.cuMemcpyDtoHAsync(block.address, source + offset + done, size, stream)
@@ -134,6 +147,7 @@ class Stages:
             if stage is None:
                 yield None
                 return
+            stage.turn = 0  # blocks that are there rather than further ones
             try:
                 yield stage
             except BaseException:  # a copy may be under way of which no event tells
@@ -148,7 +162,6 @@ class Stages:
             if self._idle:
                 return self._idle.pop()
             try:
-                with self._context.outside_capture():  # of whatever other threads record
-                    return Stage()
+                return Stage(self._context)
             except MemoryError:  # so much cannot be locked
                 return None

@@ -20,8 +20,11 @@ from gpualgo._driver.driver import check
 from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
 from gpualgo._driver.stages import Part
 
-DIRECT_BYTES = 2 << 20  # below, the driver's own copies
-LANES_BYTES = 16 << 20  # from there on lanes: 64 MB up in 2.4 ms and down in 4.8 on one H200
+DIRECT_BYTES = 4 << 20  # below, the driver's own copies
+# From there on lanes: up, and down, where memory that nobody has touched yet costs stages more.
+# ms on one H200, stages beside lanes: a sum of 64 MiB 2.1, 3.6; a scan of 32 MiB 6.1, 4.7.
+LANES_BYTES_UP, LANES_BYTES_DOWN = 128 << 20, 32 << 20
+GAPS_BYTES = 16 << 20  # with gaps one thread puts so much together, for more the lanes do
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Block: TypeAlias = tuple[int, Array]  # how many bytes lie before it, and where it lies on the host
@@ -68,7 +71,7 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
     """Copy arrays to the device, one behind the other."""
     rest, parts, closed = list[Block](), list[Part](), list[Array]()
-    offset, way = 0, _Way(sources, stream)
+    offset, way = 0, _Way(sources, stream, LANES_BYTES_UP)
     for source in sources:
         if not source.nbytes:
             continue
@@ -115,7 +118,7 @@ def download(source: int, target: Array, device: int, stream: int) -> None:
 def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
     """Copy device memory into arrays that lie there one behind the other."""
     rest, parts, copies = list[Block](), list[Part](), list[tuple[Array, Array]]()
-    offset, way = 0, _Way(targets, stream)
+    offset, way = 0, _Way(targets, stream, LANES_BYTES_DOWN)
     for target in targets:
         if not target.nbytes:
             continue
@@ -160,16 +163,16 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
 class _Way:
     """How arrays that travel together do."""
 
-    def __init__(self, arrays: Sequence[Array], stream: int) -> None:
+    def __init__(self, arrays: Sequence[Array], stream: int, lanes_bytes: int) -> None:
         num_bytes = sum(array.nbytes for array in arrays)
         # What a capture records is done later, when blocks hold something else.
         self._is_direct = num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
-        self._is_in_one = num_bytes < LANES_BYTES
+        self._is_in_one, self._is_closed = num_bytes < lanes_bytes, num_bytes < GAPS_BYTES
 
     def plain(self, array: Array) -> Array | None:
         """Return an array without gaps: itself, or room for it; None: it goes by lanes."""
         if not array.flags.c_contiguous:
-            return np.empty(array.shape, array.dtype) if self._is_in_one else None
+            return np.empty(array.shape, array.dtype) if self._is_closed else None
         if self._is_in_one or addresses.is_page_locked(array.ctypes.data, array.nbytes):
             return array
         return None

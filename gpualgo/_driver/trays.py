@@ -1,5 +1,6 @@
 """Trays: page-locked memory for a small call's arrays, and as much memory of the GPU.
 
+Those for larger calls, whose arrays travel otherwise, are memory of the GPU alone.
 A call takes a tray for itself and gives it back when its work has run; they are kept for the next.
 """
 
@@ -14,29 +15,35 @@ from gpualgo._driver.driver import check
 
 TRAY_BYTES = 1 << 20  # of all arrays of a call, in each of both memories
 MOST_TRAYS = 8  # of a device
+LARGE_BYTES = 16 << 20  # of a larger one, in the GPU's memory
+MOST_LARGE = 2
 
 
 class Tray:
-    """Memory of both sides; kernels see that of the host at the same address."""
+    """Memory of both sides; kernels see that of the host, if there is any, at the same address."""
 
     __slots__ = ("device", "host")
 
-    def __init__(self) -> None:
+    def __init__(self, host_bytes: int, device_bytes: int) -> None:
         api = driver.api()
-        # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP, for every context and in place.
-        self.host = int(check(api.cuMemHostAlloc(TRAY_BYTES, 3), "allocating pinned memory"))
+        self.host = 0
+        if host_bytes:
+            # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP, for every context and in place.
+            self.host = int(check(api.cuMemHostAlloc(host_bytes, 3), "allocating pinned memory"))
         try:
-            self.device = int(check(api.cuMemAlloc(TRAY_BYTES), f"allocating {TRAY_BYTES} bytes"))
+            text = f"allocating {device_bytes} bytes"
+            self.device = int(check(api.cuMemAlloc(device_bytes), text))
         except BaseException:
-            api.cuMemFreeHost(self.host)
+            if self.host:
+                api.cuMemFreeHost(self.host)
             raise
 
 
 class Trays:
-    """The trays of one device, which its calls share."""
+    """The trays of one device and size, which its calls share."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, host_bytes: int, device_bytes: int, most: int) -> None:
+        self._context, self._sizes, self._most = context, (host_bytes, device_bytes), most
         self._idle: list[Tray] = []
         self._in_doubt: list[Tray] = []
         self._count = 0
@@ -74,11 +81,11 @@ class Trays:
                 with suppress(Exception):
                     self._settle()
                     return self._idle.pop()
-            if self._count >= MOST_TRAYS:
+            if self._count >= self._most:
                 return None
             try:
                 with self._context.outside_capture():  # of whatever other threads record
-                    tray = Tray()
+                    tray = Tray(*self._sizes)
             except MemoryError:  # the call says so, if what it needs is not there either
                 return None
             self._count += 1

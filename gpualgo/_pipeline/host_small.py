@@ -2,7 +2,8 @@
 
 Arrays and results lie side by side in one piece of memory. Up to `IN_PLACE_BYTES` that is memory of
 the host that is page-locked, where kernels read and write them; as far as a tray reaches, such and
-as much of the GPU's, with one copy each way; beyond that memory of the pool, to which each travels.
+as much of the GPU's, with one copy each way; beyond that each travels for itself, to a larger tray
+or to memory of the pool.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
     from gpualgo._pipeline.problem import Array, Problem, Start
 
-MOST_BYTES = staging.LANES_BYTES  # of all arrays
+MOST_BYTES = 32 << 20  # of all arrays
 IN_PLACE_BYTES = 1 << 16  # of those that kernels read and write over the bus
 
 IN_PLACE, BY_TRAY, BY_COPIES = "on a tray", "by a tray", "in one piece"
@@ -173,16 +174,24 @@ class Small:
     ) -> None:
         """Solve the problem for pageable arrays and results, within the device's context."""
         device = gpu.get(self._device)
-        tray = None if self._way is BY_COPIES else device.trays.take()
+        lent = device.large_trays if self._way is BY_COPIES else device.trays
+        tray = lent.take() if self.num_bytes <= trays.LARGE_BYTES else None
         if tray is None:
-            self._by_copies(device, arrays, results, start, words)
+            memory = device.allocate(self.num_bytes, 0)
+            try:
+                self._by_copies(memory, arrays, results, start, words)
+            finally:
+                device.free(memory, 0)
             return
         try:
-            self._on_tray(tray, arrays, results, start, words)
+            if self._way is BY_COPIES:
+                self._by_copies(tray.device, arrays, results, start, words)
+            else:
+                self._on_tray(tray, arrays, results, start, words)
         except BaseException:
-            device.trays.give_back_in_doubt(tray)
+            lent.give_back_in_doubt(tray)
             raise
-        device.trays.give_back(tray)
+        lent.give_back(tray)
 
     def _on_tray(
         self, tray: trays.Tray, arrays: Sequence[Array], results: Sequence[Array], start: Start,
@@ -208,25 +217,21 @@ class Small:
             ctypes.memmove(address(result), host + offset, size)
 
     def _by_copies(
-        self, device: gpu.Device, arrays: Sequence[Array], results: Sequence[Array], start: Start,
+        self, memory: int, arrays: Sequence[Array], results: Sequence[Array], start: Start,
         words: bytes,
     ) -> None:  # fmt: skip
         ordinal, count = self._device, self._count
-        memory = device.allocate(self.num_bytes, 0)
-        try:
-            places = [memory + offset for offset in self._offsets]
-            for array, place in zip(arrays, places, strict=False):
-                _upload(array, place, ordinal)
-            self._plan.queue(0, (*start, words, *places))
-            if self._is_bound:
-                _download(places[-1], results[-1], ordinal)
-                driver.synchronize(0)
-                results = host_whole.written(results)
-            for result, place in zip(results, places[count:], strict=True):
-                _download(place, result, ordinal)
+        places = [memory + offset for offset in self._offsets]
+        for array, place in zip(arrays, places, strict=False):
+            _upload(array, place, ordinal)
+        self._plan.queue(0, (*start, words, *places))
+        if self._is_bound:
+            _download(places[-1], results[-1], ordinal)
             driver.synchronize(0)
-        finally:
-            device.free(memory, 0)
+            results = host_whole.written(results)
+        for result, place in zip(results, places[count:], strict=True):
+            _download(place, result, ordinal)
+        driver.synchronize(0)
 
 
 def _upload(array: Array, target: int, device: int) -> None:

@@ -70,15 +70,21 @@ def test_a_warm_call_asks_little(listed: Listed, monkeypatch: pytest.MonkeyPatch
         assert copied == [*IN_PLACE[:2], "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", IN_PLACE[2]]
         monkeypatch.setattr(trays, "TRAY_BYTES", 0)
         forget_problems()
+        scanned = _asked(listed, lambda: ga.inclusive_scan(x))
+        assert scanned == copied
+        monkeypatch.setattr(trays, "LARGE_BYTES", 0)
         pooled = _asked(listed, lambda: ga.reduce(x))
         assert pooled.count("cuMemAllocFromPoolAsync") == pooled.count("cuMemFreeAsync") == 1
 
 
-def test_each_call_has_a_tray_of_its_own(listed: Listed) -> None:
-    found = device.get(0).trays
-    taken = [found.take() for _ in range(trays.MOST_TRAYS)]
+@pytest.mark.parametrize(
+    ("size", "most"), [("trays", trays.MOST_TRAYS), ("large_trays", trays.MOST_LARGE)]
+)
+def test_each_call_has_a_tray_of_its_own(listed: Listed, size: str, most: int) -> None:
+    found = getattr(device.get(0), size)
+    taken = [found.take() for _ in range(most)]
     assert None not in taken
-    assert len({tray.host for tray in taken if tray is not None}) == trays.MOST_TRAYS
+    assert len({tray.device for tray in taken if tray is not None}) == most
     assert found.take() is None
     assert taken[0] is not None
     found.give_back(taken[0])
@@ -119,12 +125,18 @@ def test_a_block_is_waited_for_before_it_is_used_again(
 ) -> None:
     monkeypatch.setattr(stages, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(stages, "FIRST_BYTES", 500)
-    monkeypatch.setattr(stages, "NUM_BLOCKS", 2)
+    monkeypatch.setattr(stages, "MOST_BLOCKS", 2)
     copied: list[int] = []
     monkeypatch.setattr(stages, "copy", lambda target, source, size: copied.append(size))
     x = np.zeros(3500, np.uint8)
     with device.get(0).stages.lend(0) as stage:
         assert stage is not None
+        stage.upload([(0, x.ctypes.data, 1000)], 1 << 20, 0)  # makes both blocks
+    with device.get(0).stages.lend(0) as again:
+        assert again is stage
+        for block in stage.blocks:
+            block.wait()
+        copied.clear()
         listed.names.clear()
         stage.upload([(0, x.ctypes.data, 3200), (3200, x.ctypes.data + 3200, 300)], 1 << 20, 0)
     assert copied == [500, 1000, 1000, 700, 300]

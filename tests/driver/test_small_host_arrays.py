@@ -78,15 +78,17 @@ def test_what_is_not_small(
     assert small[-1]
 
 
-@pytest.fixture(params=["in place", "by a tray", "by copies"])
+@pytest.fixture(params=["in place", "by a tray", "by copies", "by the pool"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes."""
     from gpualgo._driver import trays
 
     if request.param != "in place":
         monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
-    if request.param == "by copies":
+    if request.param.endswith(("copies", "pool")):
         monkeypatch.setattr(trays, "TRAY_BYTES", 0)
+    if request.param == "by the pool":
+        monkeypatch.setattr(trays, "LARGE_BYTES", 0)
     forget_problems()
     return str(request.param)
 
@@ -156,14 +158,17 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
     x = np.arange(1000.0)
     lent = []
     gpu = device.get(0)
-    given = gpu.free if way == "by copies" else gpu.trays.take
+    lender, name = {
+        "by copies": (gpu.large_trays, "take"), "by the pool": (gpu, "free")
+    }.get(way, (gpu.trays, "take"))  # fmt: skip
+    given = getattr(lender, name)
 
     def noted(*args: Any) -> Any:
         found = given(*args)
         lent.append(args[0] if args else found)
         return found
 
-    monkeypatch.setattr(*((gpu, "free") if way == "by copies" else (gpu.trays, "take")), noted)
+    monkeypatch.setattr(lender, name, noted)
     with ga.default_device("cuda"):
         assert ga.reduce(x) == x.sum()
         count = len(lent)
@@ -177,17 +182,18 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
                 ga.reduce(x)
         assert ga.reduce(x) == x.sum()
     assert len(lent) == count + 2
-    assert way == "by copies" or len(set(lent)) == 1
+    assert way == "by the pool" or len(set(lent)) == 1
 
 
-def test_trays_run_out(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trays_run_out(cuda: Backend, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls beyond the trays that there may be take memory of the pool."""
     from gpualgo._driver import device
 
     x = np.arange(1000.0)
     with ga.default_device("cuda"):
         assert ga.reduce(x) == x.sum()
-        monkeypatch.setattr(device.get(0).trays, "take", lambda: None)
+        for lender in (device.get(0).trays, device.get(0).large_trays):
+            monkeypatch.setattr(lender, "take", lambda: None)
         for _ in range(2):
             for got, want in calls(x, 2.0):
                 assert_same(np.asarray(got), np.asarray(want))

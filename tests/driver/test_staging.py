@@ -17,19 +17,23 @@ Host = np.ndarray[Any, Any]
 @pytest.fixture(params=["direct", "stages", "lanes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes; lanes then have many blocks."""
+    from gpualgo._algorithms.transform import blocks as transformations
     from gpualgo._driver import device as gpu
     from gpualgo._driver import stages, staging, trays
 
+    device = gpu.get(0)  # its trays have their own sizes
     if request.param == "direct":
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1 << 30)
     else:
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-        device = gpu.get(0)
         monkeypatch.setattr(device, "stages", stages.Stages(device.context))
         monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 12)
         monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
     if request.param == "lanes":
-        monkeypatch.setattr(staging, "LANES_BYTES", 1)
+        monkeypatch.setattr(staging, "LANES_BYTES_UP", 1)
+        monkeypatch.setattr(staging, "LANES_BYTES_DOWN", 1)
+        monkeypatch.setattr(staging, "GAPS_BYTES", 1)
+        monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
         monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
     monkeypatch.setattr(trays, "TRAY_BYTES", 1)
     forget_problems()
@@ -107,6 +111,42 @@ def test_a_stretch_of_an_array() -> None:
                 assert len(parts) < 2 * x.ndim
 
 
+@pytest.mark.parametrize("most", [1, 2, 8])
+def test_blocks_are_made_as_they_are_needed(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """And fewer of them carry everything where no more memory can be locked."""
+    from gpualgo._driver import device as gpu
+    from gpualgo._driver import driver, stages, staging
+
+    add = stages.Stage._add
+
+    def limited(stage: stages.Stage) -> None:
+        if len(stage.blocks) == most:
+            raise MemoryError("planted")
+        add(stage)
+
+    monkeypatch.setattr(stages.Stage, "_add", limited)
+    monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
+    device = gpu.get(0)
+    monkeypatch.setattr(device, "stages", stages.Stages(device.context))
+    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    random = np.random.default_rng(3)
+    with device.current(), staging.device_buffers(0, 0, [50_000]) as (memory,):
+        for size in (1000, 9000, 50_000, 4097):
+            x = random.integers(0, 256, size).astype(np.uint8)
+            staging.upload(x, memory, 0, 0)
+            out = np.zeros_like(x)
+            staging.download(memory, out, 0, 0)
+            driver.synchronize(0)
+            assert_same(out, x)
+            with device.stages.lend(0) as stage:
+                assert stage is not None
+                needed = {1000: 1, 9000: 3}.get(size, 8)
+                assert len(stage.blocks) == min(most, needed)
+
+
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut transformations and reductions of all sizes into small blocks."""
@@ -115,7 +155,10 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpualgo._driver import staging
 
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-    monkeypatch.setattr(staging, "LANES_BYTES", 1)
+    monkeypatch.setattr(staging, "LANES_BYTES_UP", 1)
+    monkeypatch.setattr(staging, "LANES_BYTES_DOWN", 1)
+    monkeypatch.setattr(staging, "GAPS_BYTES", 1)
+    monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
     monkeypatch.setattr(reductions, "BLOCK_BYTES", 1 << 12)
     forget_problems()
     monkeypatch.setattr(transformations, "SLOT_BYTES", 1 << 12)

@@ -21,12 +21,14 @@ from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_START, Problem
 
+LARGE_BYTES = 32 << 20  # of all arrays: more is worth cutting into blocks
+
 Array = np.ndarray[Any, Any]
 
 
 def is_large(arrays: Sequence[Array]) -> bool:
     """Return whether operands are worth cutting into blocks."""
-    return sum(array.nbytes for array in arrays) >= staging.LANES_BYTES
+    return sum(array.nbytes for array in arrays) > LARGE_BYTES
 
 
 def transform(
