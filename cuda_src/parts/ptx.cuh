@@ -178,12 +178,8 @@ __device__ inline void bar_sync(int barrier, int threads) {
 
 __device__ inline void nanosleep(uint32 nanoseconds) { __nanosleep(nanoseconds); }
 
-// A multiprocessor's cycles, modulo 2^32; keeps the thread busy until so many have passed since.
+// A multiprocessor's cycles, modulo 2^32.
 __device__ inline uint32 clock_cycles() { return uint32(clock()); }
-__device__ inline void wait_cycles(uint32 since, uint32 cycles) {
-  while (clock_cycles() - since < cycles) {
-  }
-}
 
 // Between kernels of one stream of which the later is launched while the earlier still runs (sm_90
 // and later; driver.Launch asks for it). Its first step is to wait until the earlier one has ended

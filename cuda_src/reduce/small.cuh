@@ -14,6 +14,7 @@
 #ifndef GPUALGO_REDUCE_SMALL_CUH
 #define GPUALGO_REDUCE_SMALL_CUH
 
+#include "parts/clock.cuh"
 #include "parts/convert.cuh"
 #include "parts/fold.cuh"
 #include "parts/leaves.cuh"
@@ -107,7 +108,7 @@ __device__ inline A join_small(uint64* words, int count, uint32 tag, uint32 sinc
   const int left = count - begin;
   A found[share];
   bool is_there;
-  ptx::wait_cycles(since, Policy::wait);
+  wait_cycles(since, Policy::wait);
   do {
     Tagged<A> seen[share];
 #pragma unroll

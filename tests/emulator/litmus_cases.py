@@ -103,6 +103,7 @@ TOGETHER = (
     Case("patient_blocks", 4, 64, says="LIVELOCK", seeds=8),
     Case("later_block", 4, says="LIVELOCK: all poll and nothing changes; f", residency=1, seeds=5),
     Case("spins_without_end", says="TOO LONG", seeds=5),
+    Case("waits_for_the_clock", 1, 32, says="TOO LONG", seeds=40, is_rare=True),
     Case("deep_stack", says="STACK", seeds=5),
 )  # fmt: skip
 

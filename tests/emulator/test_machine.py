@@ -118,6 +118,15 @@ def test_a_report_names_who_waits_for_whom() -> None:
     assert "block 0 barrier 1: 63 of 64 threads have come" in report
 
 
+def test_clocks_that_run_and_one_that_stands_still_are_drawn() -> None:
+    """A wait goes on for the cycles that it is told, if there are any."""
+    file, case = find("waits_for_the_clock")
+    waited = [result.out[: case.threads] for result in litmus_run.results(file, case, "right")]
+    still = [each for each in waited if not any(each)]
+    assert 0 < len(still) < len(waited)
+    assert all(min(each) >= 300 for each in waited if any(each))
+
+
 def test_threads_that_never_waited_are_told_without_a_place() -> None:
     file, case = find("spins_without_end")
     how = litmus_run.settings(0, case)

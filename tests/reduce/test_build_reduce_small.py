@@ -12,6 +12,7 @@ from support import sampled
 
 from gpualgo._algorithms.reduce import policy, small_policy
 from gpualgo._base import dtypes, records
+from gpualgo._cuda import build
 from gpualgo._cuda.templates import Access
 from gpualgo._operators.operator import Operator, as_operator
 
@@ -77,6 +78,40 @@ def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -
     dtype = sass.dtype_of(name)
     cases = _cases(ADD, dtype, policy.flat(True), True)
     sass.check([*cases, *_cases(LAMBDA, dtype, policy.flat(True), True)], capability, tmp_path)
+
+
+@needs_cuobjdump
+@pytest.mark.parametrize(
+    "capability",
+    [
+        (7, 5),
+        MAIN,
+        pytest.param((8, 0), marks=pytest.mark.exhaustive),
+        pytest.param((10, 0), marks=pytest.mark.exhaustive),
+        (12, 0),
+    ],
+    ids=build.arch_of,
+)
+def test_the_wait_is_there_and_short(capability: Capability, tmp_path: Path) -> None:
+    """Compilers leave out loops that leave nothing, and unroll those that end."""
+    dtype = sass.dtype_of("float32")
+    cuts = [small_policy.cut(most // 4, dtype) for most in small_policy.SMALL]
+    found = [cut for cut in cuts if cut is not None]
+    access = policy.flat(True)
+    specs = [small_policy.spec(ADD, dtype, dtype, access, cut.policy) for cut in found]
+    for cut, code in zip(found, sass.read_all(specs, capability, tmp_path), strict=True):
+        looks = [at for at, _, _, operands in code.instructions if "SR_CLOCK" in operands]
+        if not cut.policy.wait:
+            assert not looks, cut
+            continue
+        assert 2 <= len(looks) <= 3, cut  # where it begins, perhaps before the loop, and in it
+        jumps = [
+            (int(operands.split()[-1], 16), at)
+            for at, _, opcode, operands in code.instructions
+            if opcode.startswith("BRA") and operands.split()[-1].startswith("0x")
+        ]
+        rounds = [last - first for first, last in jumps if first <= looks[-1] < last]
+        assert min(rounds) < 10 * sass.INSTRUCTION_BYTES, cut
 
 
 @needs_cuobjdump

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import (
     DTYPES,
     Backend,
@@ -206,45 +204,3 @@ def test_bits_of_records(cuda: Backend, gap: int) -> None:
         rows = cuda.to_device(whole)[start:].reshape(n, size)
         given = tuple(rows[:, p - start : p - start + 4].view(np.float32)[:, 0] for p in places)
         assert found(given) == want
-
-
-# --- the cut --------------------------------------------------------------------------------
-
-dtypes = st.sampled_from(DTYPES)
-
-
-@given(st.integers(0, 26).flatmap(lambda bits: st.integers(1, 1 << bits)), dtypes)
-def test_cut_covers_everything(num_items: int, dtype: np.dtype[Any]) -> None:
-    cut = small_policy.cut(num_items, dtype)
-    items = policy.row_items(dtype)
-    most = (4 << 20) if dtype.itemsize < 4 else (16 << 20)
-    is_small = num_items * dtype.itemsize <= most
-    assert (cut is not None) == (is_small and num_items >= items)
-    if cut is None:
-        return
-    vectors, tile = num_items // items, cut.policy.block_threads * cut.policy.loads
-    assert (cut.num_blocks - 1) * tile < vectors <= cut.num_blocks * tile
-    assert 1 <= cut.num_blocks <= small_policy.MOST_BLOCKS
-    assert cut.policy.loads & (cut.policy.loads - 1) == 0
-
-
-@given(st.integers(1, 1 << 22), st.lists(dtypes, min_size=2, max_size=8))
-def test_cut_of_records(num_items: int, fields: list[np.dtype[Any]]) -> None:
-    dtype = records.record(map(str, range(len(fields))), fields)
-    cut = small_policy.cut(num_items, dtype)
-    if cut is None:
-        return
-    vectors, tile = (
-        num_items // policy.row_items(dtype),
-        cut.policy.block_threads * cut.policy.loads,
-    )
-    assert (cut.num_blocks - 1) * tile < vectors <= cut.num_blocks * tile
-    assert 1 <= cut.num_blocks <= small_policy.MOST_BLOCKS
-    if dtype.itemsize > policy.WIDE_RECORD:
-        assert cut.policy.block_threads <= policy.RECORD_THREADS
-
-
-@pytest.mark.parametrize("found", [*small_policy.SMALL.values(), *WAYS["warps"].values()], ids=str)
-def test_the_last_block_has_threads_for_all_others(found: Small) -> None:
-    share = int(found.cpp(1).split(", ")[2])
-    assert found.block_threads * share >= small_policy.MOST_BLOCKS - 1

@@ -64,6 +64,9 @@ uint64_t emu_change(void* address, uint64_t operand, uint64_t expected, int size
                     int order, int scope);
 void emu_fence(int order, int scope);
 void emu_sleep();
+// Of a clock that goes on by any number of cycles between two looks, or stands still for a whole
+// launch.
+uint32_t emu_clock_cycles();
 
 // Copies of a thread to shared memory.
 void emu_copy_async(void* shared, const void* global, uint32_t bytes);

@@ -1,5 +1,6 @@
 // Steps that lanes or threads take together, and waits.
 #include "litmus.h"
+#include "parts/clock.cuh"
 
 template <bool is_right>
 void lane_not_in_mask(Memory memory) {
@@ -171,6 +172,19 @@ void spins_without_end(Memory memory) {
   }
 }
 LITMUS(spins_without_end)
+
+template <bool is_right>
+void waits_for_the_clock(Memory memory) {
+  const uint32 since = ptx::clock_cycles();
+  if (is_right) {
+    wait_cycles(since, 300);
+  } else {
+    while (ptx::clock_cycles() - since < 300) {
+    }
+  }
+  memory.out[threadIdx.x] = ptx::clock_cycles() - since;
+}
+LITMUS(waits_for_the_clock)
 
 template <bool is_right>
 uint32 deep(uint32 depth) {

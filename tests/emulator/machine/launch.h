@@ -125,6 +125,12 @@ struct Stats {
   uint64_t switches, accesses, polls, copies, most_resident, clock_bytes, old_loads, late_stores;
 };
 
+// The multiprocessors' clock, from the first look at it on.
+struct Cycles {
+  bool is_drawn = false, stands_still = false;
+  uint32_t now = 0;
+};
+
 struct alignas(64) ParamBytes {
   char bytes[64];
 };
@@ -145,6 +151,7 @@ struct Launch {
   std::vector<Thread*> ready, parked;
   Thread* current = nullptr;
   Clock fence_order;
+  Cycles cycles;
   uint64_t progress = 0;      // counts steps of those who do not poll
   uint64_t word_changes = 1;  // … and what those who do may see
   uint64_t effects = 1;       // … and what goes on outside shared memory, but for polls

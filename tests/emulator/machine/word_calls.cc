@@ -95,4 +95,18 @@ void emu_fence(int order, int scope) {
 }
 
 void emu_sleep() { poll(caller()); }
+
+uint32_t emu_clock_cycles() {
+  auto& [is_drawn, stands_still, now] = launch.cycles;
+  if (!is_drawn) {  // here, so that launches without a clock go as they would
+    is_drawn = true;
+    stands_still = launch.random.chance(0.3);
+    now = uint32_t(launch.random.next());
+  }
+  if (!stands_still) now += uint32_t(launch.random.below(200));
+  ++launch.progress;
+  const uint32_t seen = now;
+  maybe_switch();
+  return seen;
+}
 }

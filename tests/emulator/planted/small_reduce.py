@@ -5,6 +5,7 @@ from __future__ import annotations
 from emulator.planted.bug import WRONG, Bug, bug
 
 _SMALL = "reduce/small.cuh"
+_CLOCK = "parts/clock.cuh"
 
 BUGS: tuple[Bug, ...] = (
     bug(
@@ -155,5 +156,13 @@ BUGS: tuple[Bug, ...] = (
         "reduce small in steps",
         WRONG,
         "UNINITIALISED",
+    ),
+    bug(
+        "clock: a wait that a clock which stands still never ends",
+        _CLOCK,
+        "    if (rounds == cycles) return ptx::nanosleep(0);\n",
+        "",
+        "reduce small",
+        "TOO LONG",
     ),
 )

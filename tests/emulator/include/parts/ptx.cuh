@@ -125,8 +125,7 @@ STEP void bar_sync(int barrier, int threads) {
   emu_barrier(barrier, uint32(threads), 0, emu_no_vote);
 }
 STEP void nanosleep(uint32) { emu_sleep(); }
-STEP uint32 clock_cycles() { return 0; }
-STEP void wait_cycles(uint32, uint32) { emu_sleep(); }
+STEP uint32 clock_cycles() { return emu_clock_cycles(); }
 // Launches follow each other here.
 STEP void griddepcontrol_wait() {}
 STEP void griddepcontrol_launch_dependents() {}
