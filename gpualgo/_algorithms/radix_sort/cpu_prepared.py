@@ -35,7 +35,7 @@ def prepared(
         sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
         is_always = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
         if is_always and not (order.descending or HAS_RANGES):
-            cpu_again.add(keys.dtype, sort.settle.mend, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
+            cpu_again.add(keys.dtype, sort.kernels, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
         by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
     is_order = out_keys is None and out_values is not None
