@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_again
-from gpualgo._algorithms.radix_sort.cpu_again import CODES, is_for_cpu
+from gpualgo._algorithms.radix_sort.cpu_again import CODES
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base import recording
@@ -19,6 +19,7 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.again import is_for_cpu
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._driver.default_device import AUTO
-
 MOST_KEYS = 1 << 15  # of a row, fewer: nobody asks whether it is in order, and no GPU takes it
 MOST_ORDERED = (1 << 14) + 1  # of a row whose order is found, likewise
 
@@ -97,9 +95,3 @@ def clear() -> None:
     """Forget all dtypes: the next call of each is looked at as the first one was."""
     _known.clear()
     _orders.clear()
-
-
-def is_for_cpu(keys: Array, device: int) -> bool:
-    """Return whether it is known that "auto" leaves so short a row to the CPU."""
-    auto = sys.modules.get("gpualgo._pipeline.auto")
-    return device == AUTO and auto is not None and bool(auto.is_known_pageable(keys))
