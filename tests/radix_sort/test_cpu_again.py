@@ -20,7 +20,7 @@ from gpualgo._algorithms.radix_sort import cpu_again, cpu_ways
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes
 from gpualgo._cpu import direct
-from gpualgo._pipeline import again, auto
+from gpualgo._pipeline import auto, run
 
 DTYPES = (
     *("int16", "int32", "uint32", "float32", "int64", "uint64", "float64"),
@@ -214,13 +214,13 @@ def test_calls_that_are_recorded() -> None:
 
 def test_the_default_device_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = _keys("int64")
-    assert not again.is_for_cpu(keys, 0)
-    assert not again.is_for_cpu(keys, again.AUTO)  # which has not seen it yet
+    assert not run.is_for_cpu(keys, 0)
+    assert not run.is_for_cpu(keys, run.AUTO)  # which has not seen it yet
     auto._known[id(keys)] = auto.weakref.ref(keys), False
     try:
-        assert again.is_for_cpu(keys, again.AUTO)
+        assert run.is_for_cpu(keys, run.AUTO)
         auto._known[id(keys)] = auto.weakref.ref(keys), True
-        assert not again.is_for_cpu(keys, again.AUTO)
+        assert not run.is_for_cpu(keys, run.AUTO)
     finally:
         del auto._known[id(keys)]
     rows = {row.name: row for row in auto.TABLE}

@@ -19,9 +19,8 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
-from gpualgo._pipeline.again import is_for_cpu
 from gpualgo._pipeline.problem import Problem, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import is_for_cpu, run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty

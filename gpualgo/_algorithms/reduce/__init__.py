@@ -15,9 +15,8 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import taken
 from gpualgo._pipeline import checks, elements, inputs
-from gpualgo._pipeline.again import is_for_cpu
 from gpualgo._pipeline.problem import PLAIN, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import is_for_cpu, run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -130,7 +129,7 @@ def reduce(
     fold = cpu_again.way_of(x, init, op, axis, keepdims, dtype, out, stream, recording.active)
     if fold and ((device := default_device.current()) == CPU or is_for_cpu(x, device)):
         made = np.empty((), x.dtype)
-        if not cpu_again.run(fold, x, made):
+        if not fold(x, made, 0):
             return made[()]
     try:
         views, op, form = taken(x, op, "reduce")

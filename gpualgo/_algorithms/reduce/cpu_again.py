@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._cpu.memory import FREE, lent
-
 MOST_TILES = 8  # of a row; the interpreter's lock is held for a few µs
 MOST_ELEMENTS = (1 << 15) + 1  # of a row, fewer
 
 Array = np.ndarray[Any, Any]
-Fold = Callable[[int, Array, Array, int], int]
-"""fold(scratch, out, row, address of a first element or 0): the status, of `direct.folder`."""
+Fold = Callable[[Array, Array, int], int]
+"""fold(row, out, address of a first element or 0): the status, not 0 if the row has no elements."""
 
 
 def _none_yet(*_: Any) -> Any:
@@ -41,17 +39,6 @@ def add(dtype: np.dtype[Any], fold: Fold) -> None:
         # Of `reduce` behind x, init to stream, and how many recordings are under way.
         others = None, operator.add, None, False, None, None, None, 0
         way_of = look_up(_known, MOST_ELEMENTS, *others)
-
-
-def run(fold: Fold, row: Array, out: Array, init: int = 0) -> int:
-    """Fold a row to out, from init on; return the status, not 0 if the row has no elements."""
-    try:
-        memory = FREE.pop()
-    except IndexError:
-        memory = lent(0)
-    status = fold(memory.address, out, row, init)
-    FREE.append(memory)
-    return status
 
 
 def clear() -> None:

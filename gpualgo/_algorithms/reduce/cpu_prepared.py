@@ -28,7 +28,7 @@ from gpualgo._cpu.direct import folder
 from gpualgo._cpu.interleaved import Offsets, may_be, offsets_of
 from gpualgo._cpu.kernels import Kernel, check
 from gpualgo._cpu.launch import Launch, Steps
-from gpualgo._cpu.memory import MEMORY_BYTES
+from gpualgo._cpu.memory import FREE, MEMORY_BYTES, lent
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.run import HAS_RANGES
 
@@ -79,7 +79,7 @@ def _prepared(
             cpu_again.add(acc, fold)
         if fold is not None and size < cpu_again.MOST_ELEMENTS:
             row = fold
-            return lambda arrays, outs, init: check(cpu_again.run(row, arrays[0], outs[0], init))
+            return lambda arrays, outs, init: check(row(arrays[0], outs[0], init))
     if len(shifts) == len(outs) == 1 and num_parts(layout, acc) <= 1:
         shift, last = shifts[0], _launches(layout, op, acc)[0][0][0]
         if not shift:
@@ -131,7 +131,20 @@ def _fold_of(op: Operator, acc: Dtype) -> cpu_again.Fold | None:
         return None
     every = range(len(which.words))
     places = rk.INIT, rk.LENGTH, rk.TILES, every[which.starts][0], every[which.outs][0]
-    return folder(code, which.words, places, tile, cpu_again.MOST_TILES, room)
+    fold = folder(code, which.words, places, tile, cpu_again.MOST_TILES, room)
+    if fold is None:
+        return None
+
+    def fold_row(row: Array, out: Array, init: int) -> int:
+        try:
+            memory = FREE.pop()
+        except IndexError:
+            memory = lent(0)
+        status = fold(memory.address, out, row, init)
+        FREE.append(memory)
+        return status
+
+    return fold_row
 
 
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Ways:
