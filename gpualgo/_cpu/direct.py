@@ -81,6 +81,27 @@ def launcher(
     return found
 
 
+def folder(
+    kernel: Kernel, table: Array, places: Sequence[int], tile: int, most: int, partials: int
+) -> Callable[[int, Any, Any, int], int] | None:
+    """Return f(scratch, out, row, init): the status of a kernel that folds tiles of a row.
+
+    `places`: where in its table init, the length, the number of tiles, the source and the target
+    are; `tile`: how many elements are folded to one, of which a row leaves `most` at most;
+    `partials`: where in scratch memory these lie. Status 2: the row is empty, or too long. The
+    interpreter's lock is held meanwhile. None: there is no such way.
+    """
+    method = _method("fold", OFFSET, _MOST_WORDS) if has_fields else None
+    if method is None or len(table) > _MOST_WORDS:
+        return None
+    code: Any = kernel
+    entry = int(code.loaded.address)
+    block = np.array((entry, tile, most, partials, len(table), address(table), *places), np.int64)
+    held = address(block), block, table, kernel
+    found: Callable[[int, Any, Any, int], int] = _function(method, held)
+    return found
+
+
 def look_up(table: dict[np.dtype[Any], Any], most: int, *others: Any) -> Callable[..., Any]:
     """Return f(x, *others): what the table has for the dtype of a short row, False for all else.
 

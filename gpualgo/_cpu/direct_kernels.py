@@ -15,6 +15,17 @@ from numba.extending import intrinsic
 
 from gpualgo._cpu.address import ALIGNED, AXES, CONTIGUOUS, DTYPE, EXTENTS, FLAGS
 from gpualgo._cpu.parameters import (
+    FOLD_ENTRY,
+    FOLD_INIT,
+    FOLD_LENGTH,
+    FOLD_MOST,
+    FOLD_OUT,
+    FOLD_PARTIALS,
+    FOLD_START,
+    FOLD_TABLE,
+    FOLD_TILE,
+    FOLD_TILES,
+    FOLD_WORDS,
     LAUNCH_BRINGS,
     LAUNCH_ENTRY,
     LAUNCH_PLACES,
@@ -157,6 +168,45 @@ def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int
         thread = _let_go()
         status = _status_of(code, (table, scratch, 0, tasks))
         _take(thread)
+        return _object(status)  # type: ignore[no-any-return]
+
+    return call
+
+
+def fold_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
+    """Write f(scratch, out, row, init): the status of a fold of a row's tiles, then of the rest.
+
+    `self` is (the address of what FOLD_... name). Both arrays are NumPy's, `row` of one axis and
+    without gaps; init: the address of a first element, or 0. Status 2: the row has no element, or
+    too many. The lock is held, as by `rows_kernel`.
+    """
+    room = _stack(most_words)
+
+    def call(held: int, args: int, count: int) -> int:
+        head, given, table = _words(_number(_item(held, 0))), _words(args), room()
+        p, scratch = _words(table), _number(load(given, 0))
+        out, row = _words(load(given, 1) + offset), _words(load(given, 2) + offset)
+        length, tile = load(_words(load(row, EXTENTS)), 0), load(head, FOLD_TILE)
+        tiles = (length + tile - 1) // tile
+        if count != 4 or tiles < 1 or tiles > load(head, FOLD_MOST):
+            return _object(2)  # type: ignore[no-any-return]
+        copy_bytes(table, load(head, FOLD_TABLE), 8 * load(head, FOLD_WORDS))
+        source, status = load(row, 0), 0
+        if tiles > 1:
+            partials = scratch + load(head, FOLD_PARTIALS)
+            store(p, load(head, FOLD_LENGTH), length)
+            store(p, load(head, FOLD_TILES), tiles)
+            store(p, load(head, FOLD_START), source)
+            store(p, load(head, FOLD_OUT), partials)
+            status = _status_of(load(head, FOLD_ENTRY), (table, scratch, 0, tiles))
+            source, length = partials, tiles
+        if status == 0:
+            store(p, load(head, FOLD_INIT), _number(load(given, 3)))
+            store(p, load(head, FOLD_LENGTH), length)
+            store(p, load(head, FOLD_TILES), 1)
+            store(p, load(head, FOLD_START), source)
+            store(p, load(head, FOLD_OUT), load(out, 0))
+            status = _status_of(load(head, FOLD_ENTRY), (table, scratch, 0, 1))
         return _object(status)  # type: ignore[no-any-return]
 
     return call

@@ -16,6 +16,13 @@ ENTRY, TABLE, TASKS, STEP = range(4)
 # these are.
 LAUNCH_ENTRY, LAUNCH_TASKS, LAUNCH_WORDS, LAUNCH_TABLE, LAUNCH_BRINGS, LAUNCH_PLACES = range(6)
 
+# What a function that folds a row has of its kernel: the code's address; how many elements are a
+# tile, how many tiles a row has at most, and where in scratch memory there is room for what they
+# leave; the table, and where in it the address of a first element, the length, the number of tiles,
+# the source and the target are.
+(FOLD_ENTRY, FOLD_TILE, FOLD_MOST, FOLD_PARTIALS, FOLD_WORDS, FOLD_TABLE, FOLD_INIT, FOLD_LENGTH,
+ FOLD_TILES, FOLD_START, FOLD_OUT) = range(11)  # fmt: skip
+
 # A job that threads share (team_kernels.py): words that are written while it runs lie in a cache
 # line of their own each, those that are only read together.
 JOB_SEQUENCE, JOB_NEXT, JOB_INSIDE, JOB_FAILED, JOB_STOPPED, JOB_ENTRY = range(0, 48, 8)

@@ -7,12 +7,14 @@ the caller or in need of order between streams is decided first, by `decide`.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._arrays.view import View, alignment_of, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._base.errors import CompileError
+from gpualgo._driver.default_device import AUTO
 from gpualgo._operators.operator import CapturesChanged
 from gpualgo._pipeline import refusals, settled
 from gpualgo._pipeline.problem import Problem, Request
@@ -105,6 +107,15 @@ def known_plan(
         if ptr + start < high and low < ptr + stop and ptr != pointer:
             return None
     return plan, target
+
+
+def is_for_cpu(array: Any, device: int) -> bool:
+    """Return whether it is known that "auto" leaves what no GPU takes for its size to the CPU.
+
+    Calls ask it that look for no problem: those whose like the CPU has answered before.
+    """
+    auto = sys.modules.get("gpualgo._pipeline.auto")
+    return device == AUTO and auto is not None and bool(auto.is_known_pageable(array))
 
 
 HAS_RANGES = bool(os.environ.get("NVTX_INJECTION64_PATH") or os.environ.get("GPUALGO_NVTX"))

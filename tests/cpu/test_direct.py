@@ -125,6 +125,53 @@ def test_launcher() -> None:
     assert direct.launcher(kernel, np.zeros(1 << 10, np.int64), (1, 2), 7) is None
 
 
+def _folding() -> Any:
+    from numba import types
+
+    from gpualgo._cpu.pointers import load, pointer_to, store
+
+    words = pointer_to(types.intp)
+
+    def kernel(table: int, scratch: int, first: int, last: int) -> None:
+        p = words(table)
+        length, source = load(p, 1), words(load(p, 3))
+        for tile in range(first, last):
+            total = words(load(p, 0) if load(p, 0) else scratch)
+            found = load(total, 0) if load(p, 0) else 0
+            for i in range(10 * tile, min(length, 10 * tile + 10)):
+                found += load(source, i)
+            store(words(load(p, 4)), tile, found + 1000 * load(p, 2))
+        store(p, 5, 99)  # the table is the call's own
+
+    return kernel
+
+
+def test_folder() -> None:
+    kernel: Any = get_kernel(("test of folds",), _folding)
+    table, scratch, out = np.zeros(6, np.int64), np.zeros(20, np.int64), np.zeros((), np.int64)
+    run: Any = direct.folder(kernel, table, range(5), 10, 4, 64)
+    if not fields.has_fields:
+        assert run is None
+        pytest.skip("another Python's arrays")
+    init = np.array([7])
+    for n in (1, 10, 11, 40):
+        x = np.arange(1, n + 1)
+        tiles = -(-n // 10)
+        # Each tile of several tells how many there are, and what is left of all is one.
+        want = x.sum() + 1000 + (1000 * tiles**2 if tiles > 1 else 0)
+        assert run(address(scratch), out, x, 0) == 0
+        assert out == want
+        assert (scratch[8 : 8 + tiles] != 0).all() == (tiles > 1)
+        assert run(address(scratch), out, x, address(init)) == 0
+        assert out == want + 7
+        scratch[:] = 0
+    assert not table.any()
+    for n in (0, 41):
+        assert run(address(scratch), out, np.ones(n, np.int64), 0) == 2
+    assert run(address(scratch), out, x) == 2
+    assert direct.folder(kernel, np.zeros(1 << 10, np.int64), range(5), 10, 4, 64) is None
+
+
 _ENDS = """
 import atexit, ctypes, gc
 

@@ -12,11 +12,13 @@ from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
 from gpualgo._algorithms.radix_sort import cpu_again, cpu_numpy, cpu_ways
+from gpualgo._algorithms.radix_sort.cpu_coded import CodedRow
 from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._base import threads
+from gpualgo._base import dtypes, threads
 
 DTYPES = ("int32", "uint32", "float32", "int64", "uint64", "float64")
-SIZES = (0, 1, 2, 3, 257, 5000, cpu_numpy.LOOK + 1, 100_077)
+CODED = ("float16", "bfloat16")
+SIZES = (0, 1, 2, 3, 257, 5000, cpu_ways.LOOK - 1, cpu_ways.LOOK, cpu_ways.LOOK + 1, 100_077)
 LONG = 100_003  # shared by threads here
 
 
@@ -46,8 +48,8 @@ def _use(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 
 def _keys(dtype: str, shape: Any, seed: int = 0) -> np.ndarray[Any, Any]:
     """Return keys of which many are equal: of floats zeros of both signs, NaNs of all kinds."""
-    random, kind = np.random.default_rng(seed), np.dtype(dtype)
-    if kind.kind != "f":
+    random, kind = np.random.default_rng(seed), dtypes.from_name(dtype)
+    if dtypes.kind(kind) != "f":
         info = np.iinfo(kind)
         keys = random.integers(info.min, info.max, shape, dtype=kind, endpoint=True)
         return np.where(random.random(shape) < 0.5, keys, keys & kind.type(3))
@@ -61,7 +63,7 @@ def _keys(dtype: str, shape: Any, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-@pytest.mark.parametrize("dtype", [*DTYPES, "int16", "uint16"])
+@pytest.mark.parametrize("dtype", [*DTYPES, "int16", "uint16", *CODED])
 def test_bits_of_the_stable_sort(dtype: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     _use(monkeypatch, count)
     for n, descending in itertools.product(SIZES, (False, True)):
@@ -74,7 +76,7 @@ def test_bits_of_the_stable_sort(dtype: str, count: int, monkeypatch: pytest.Mon
         assert_bits(keys, want)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16"])
 @pytest.mark.parametrize("shape", [(7, 33), (300, 100), (4000, 3), (2, LONG), (5, 0), (1, 9)])
 def test_rows(dtype: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     _use(monkeypatch, 3)
@@ -86,7 +88,7 @@ def test_rows(dtype: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatc
         assert_bits(keys, want)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16"])
 @pytest.mark.parametrize("n", [5000, LONG])
 def test_keys_that_are_in_order(dtype: str, n: int) -> None:
     keys = np.sort(_keys(dtype, n))
@@ -96,12 +98,31 @@ def test_keys_that_are_in_order(dtype: str, n: int) -> None:
         assert_bits(ga.radix_sort(given, descending=descending), want)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("value", [0.0, -0.0, np.nan, 1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64", *CODED])
+@pytest.mark.parametrize("value", [0.0, -0.0, np.nan, 1.0, np.inf])
 def test_keys_of_one_kind(dtype: str, value: float) -> None:
-    keys = np.full(1000, value, dtype)
+    keys = np.full(1000, value, dtypes.from_name(dtype))
     keys[3] = -keys[3]
-    assert_bits(ga.radix_sort(keys), keys[stable_order(keys)])
+    for descending in (False, True):
+        want = keys[stable_order(keys, descending)]
+        assert_bits(ga.radix_sort(keys, descending=descending), want)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", CODED)
+def test_every_float_of_two_bytes(dtype: str, descending: bool) -> None:
+    """Each pattern of bits once, in rows that NumPy sorts as integers."""
+    bits = np.random.default_rng(0).permutation(1 << 16).astype(np.uint16)
+    keys = bits.view(dtypes.from_name(dtype)).reshape(4, -1)
+    want = np.take_along_axis(keys, stable_order(keys, descending), -1)
+    for _ in range(2):
+        assert_bits(ga.radix_sort(keys, descending=descending), want)
+    for row, expected in zip(keys, want, strict=True):
+        assert_bits(ga.radix_sort(row, descending=descending), expected)
+        found = cpu_numpy.row_sort(len(row), row.dtype, descending)
+        assert isinstance(found, CodedRow)
+    ga.radix_sort(keys, descending=descending, out=keys)
+    assert_bits(keys, want)
 
 
 def test_one_nan_among_many_keeps_its_bits() -> None:
@@ -112,7 +133,7 @@ def test_one_nan_among_many_keeps_its_bits() -> None:
 
 
 @pytest.mark.parametrize("layout", ["gaps", "reversed", "misaligned", "read-only", "flattened"])
-@pytest.mark.parametrize("dtype", ["float64", "uint32"])
+@pytest.mark.parametrize("dtype", ["float64", "uint32", *CODED])
 def test_layouts(layout: str, dtype: str) -> None:
     keys = _keys(dtype, 6000)
     given = {
@@ -189,13 +210,16 @@ def test_which_processors_sort_narrow_keys(has_them: bool, monkeypatch: pytest.M
     monkeypatch.setattr(cpu_ways, "import_module", lambda _: holder)
     monkeypatch.setattr(cpu_ways, "_has_narrow_vectors", cpu_ways._has_narrow_vectors.__wrapped__)
     monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: True)
-    dtype = np.dtype(np.uint16)
+    half, dtype = np.dtype(np.float16), np.dtype(np.uint16)
+    assert cpu_ways.is_by_numpy(half, cpu_ways.LOOK - 1, 1) is has_them
+    assert not cpu_ways.is_by_numpy(half, cpu_ways.LOOK, 1)
     for count, most in ((1, 1 << 20), (2, 1 << 19), (64, 1 << 19)):
         _use(monkeypatch, count)
         assert cpu_ways.is_by_numpy(dtype, most, 1) is has_them
         assert not cpu_ways.is_by_numpy(dtype, most + 1, 1)
     monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: False)
     assert not cpu_ways.is_by_numpy(dtype, 9, 1)
+    assert not cpu_ways.is_by_numpy(half, 9, 1)
     assert not cpu_ways.is_by_numpy(np.dtype(np.int8), 9, 1)
 
 

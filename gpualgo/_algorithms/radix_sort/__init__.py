@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_again
-from gpualgo._algorithms.radix_sort.cpu_again import is_for_cpu
+from gpualgo._algorithms.radix_sort.cpu_again import CODES
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base import recording
@@ -20,12 +20,12 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import is_for_cpu, run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
-ndarray = np.ndarray
+ndarray, empty = np.ndarray, np.empty
 
 
 @overload
@@ -159,16 +159,25 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    mend = cpu_again.way_of(
+    way = cpu_again.way_of(
         keys, values, descending, begin_bit, end_bit, axis, out, stream, recording.active
     )
-    if mend and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
-        found: Any = keys.copy()
+    if way and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
+        found: Any
+        if type(way) is tuple:  # as cpu_again.sort_coded, which is one call more
+            encode, decode = way
+            found = empty(len(keys), keys.dtype)
+            codes = found.view(CODES)
+            encode(keys, codes)
+            codes.sort()
+            decode(keys, found)
+            return found
+        found = keys.copy()
         found.sort()
-        if mend is not True:
-            mend(keys, found)
+        if way is not True:
+            way(keys, found)
         return found
-    if not mend and default_device.current() == CPU and cpu_again.is_known(
+    if not way and default_device.current() == CPU and cpu_again.is_known(
         keys, values, descending, begin_bit, end_bit, axis, None, stream, recording.active
     ):  # fmt: skip
         found = cpu_again.sort(keys) if out is None else cpu_again.sort_into(keys, out)

@@ -7,12 +7,10 @@ where it is to run.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
-from gpualgo._driver.default_device import AUTO
 
 MOST_KEYS = 1 << 15  # of a row, fewer: nobody asks whether it is in order, and no GPU takes it
 MOST_ORDERED = (1 << 14) + 1  # of a row whose order is found, likewise
@@ -20,10 +18,13 @@ MOST_ORDERED = (1 << 14) + 1  # of a row whose order is found, likewise
 Array = np.ndarray[Any, Any]
 Mend = Callable[[Array, Array], int]
 """mend(keys, row): zeros and NaNs of a sorted row as keys have them."""
+Coded = tuple[Callable[[Array, Array], int], Callable[[Array, Array], int]]
+"""encode(keys, codes), which NumPy sorts in place of keys, and decode(keys, row): keys of codes."""
 
 sort: Callable[[Array], Array | None]
 sort_into: Callable[[Array, Any], Array | None]
-_known: dict[np.dtype[Any], Mend | bool] = {}  # True: there is nothing to mend
+_known: dict[np.dtype[Any], Mend | Coded | bool] = {}  # True: there is nothing to mend
+CODES = np.dtype(np.int16)
 _held: list[Any] = []  # code, whose addresses functions have
 
 # Of `radix_sort` behind keys, values to stream, and how many recordings are under way. No other
@@ -36,7 +37,8 @@ def _none_yet(*_: Any) -> bool:
 
 
 way_of: Callable[..., Any] = _none_yet
-"""Return how a sorted row is mended, True if not at all; False: the general path is to sort it."""
+"""Return how a sorted row is mended, True if not at all, or what makes codes of keys and keys of
+codes; False: the general path is to sort it."""
 
 
 is_known: Callable[..., Any] = _none_yet
@@ -44,10 +46,10 @@ is_known: Callable[..., Any] = _none_yet
 
 
 def add(
-    dtype: np.dtype[Any], mend: Any, sort_row: Callable[[Array], Array | None],
+    dtype: np.dtype[Any], kernels: Sequence[Any], sort_row: Callable[[Array], Array | None],
     sort_row_into: Callable[[Array, Any], Array | None],
 ) -> None:  # fmt: skip
-    """Have rows of a dtype sorted so from now on, and mended by a kernel where there is one.
+    """Have rows of a dtype sorted so from now on, mended by a kernel if there is one, coded by two.
 
     The others sort a row of any length, and into `out=`; None: they do not.
     """
@@ -55,11 +57,21 @@ def add(
     from gpualgo._cpu.direct import look_up, of_rows
 
     if dtype not in _known:
-        _held.append(mend)
-        _known[dtype] = True if mend is None else of_rows(mend)
+        _held.append(kernels)
+        way: Any = tuple(map(of_rows, kernels))
+        _known[dtype] = way if len(way) > 1 else way[0] if way else True
         way_of = look_up(_known, MOST_KEYS, *DEFAULTS)
         is_known = look_up(_known, sys.maxsize, *DEFAULTS)
         sort, sort_into = sort_row, sort_row_into
+
+
+def sort_coded(keys: Array, out: Array, way: Coded) -> Array:
+    """Write keys to another row, sorted as codes; return it."""
+    codes = out.view(CODES)
+    way[0](keys, codes)
+    codes.sort()
+    way[1](keys, out)
+    return out
 
 
 _orders: dict[np.dtype[Any], int] = {}
@@ -83,9 +95,3 @@ def clear() -> None:
     """Forget all dtypes: the next call of each is looked at as the first one was."""
     _known.clear()
     _orders.clear()
-
-
-def is_for_cpu(keys: Array, device: int) -> bool:
-    """Return whether it is known that "auto" leaves so short a row to the CPU."""
-    auto = sys.modules.get("gpualgo._pipeline.auto")
-    return device == AUTO and auto is not None and bool(auto.is_known_pageable(keys))

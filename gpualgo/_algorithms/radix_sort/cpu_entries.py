@@ -24,13 +24,18 @@ def kernel(name: str, *options: int | str) -> Kernel:
 
 def _write(name: str, *options: int | str) -> Callable[..., None]:
     from gpualgo._algorithms.radix_sort import (
+        cpu_coded_kernels,
         cpu_kernels,
         cpu_lines,
         cpu_merge_kernels,
+        cpu_narrow_kernels,
         cpu_row_kernels,
     )
 
-    for module in (cpu_kernels, cpu_lines, cpu_row_kernels, cpu_merge_kernels):
+    for module in (
+        cpu_kernels, cpu_lines, cpu_row_kernels, cpu_merge_kernels, cpu_coded_kernels,
+        cpu_narrow_kernels,
+    ):  # fmt: skip
         write = getattr(module, name + "_kernel", None)
         if write is not None:
             written: Callable[..., None] = write(*options)

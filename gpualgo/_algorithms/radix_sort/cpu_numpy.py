@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_again
+from gpualgo._algorithms.radix_sort import cpu_again, cpu_coded
 from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
 from gpualgo._algorithms.radix_sort import cpu_ways as ways
+from gpualgo._algorithms.radix_sort.cpu_coded import CodedRow
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
@@ -21,7 +22,6 @@ from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._pipeline.routines import Routine, compiled, of_numpy
 
-LOOK = 1 << 15  # keys from which a row may be worth asking whether it is in order
 _TURN_KEYS = 1 << 15  # of a piece that is turned round
 _PIECES_PER_THREAD = 4
 
@@ -73,7 +73,8 @@ def sort(keys: Array, out: Array, descending: bool) -> None:
     num_rows = prod(outer)
     is_short = length * keys.itemsize < ways.SHARED_BYTES
     if num_rows > 1 and (is_short or num_rows >= threads.num_threads()):
-        _sort_rows(keys.reshape(num_rows, length), out.reshape(num_rows, length), descending)
+        sort_rows = cpu_coded.sort_rows if ways.is_coded(keys.dtype) else _sort_rows
+        sort_rows(keys.reshape(num_rows, length), out.reshape(num_rows, length), descending)
     elif num_rows == 1:
         row_sort(length, keys.dtype, descending)(keys.reshape(-1), out.reshape(-1))
     else:
@@ -131,7 +132,7 @@ class _Settle:
         if dtype.kind == "f":
             self.mend = kernel("mend", dtype.itemsize)
             self.run_mend = unchecked(self.mend)
-            if length < LOOK and not descending:
+            if length < ways.LOOK and not descending:
                 self.mend_short = of_rows(self.mend)
         if descending:
             pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
@@ -158,9 +159,10 @@ class _RowSort:
     def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
         self.length, self.descending = length, descending
         self.settle = _Settle(length, dtype, descending)
+        self.kernels = () if self.settle.mend is None else (self.settle.mend,)
         self.is_settled = dtype.kind != "f" and not descending
         self.ordered: Kernel | None = None
-        if length >= LOOK:
+        if length >= ways.LOOK:
             self.ordered = kernel("ordered", dtype.kind, dtype.itemsize)
 
     def __call__(self, keys: Array, out: Array) -> None:
@@ -202,7 +204,12 @@ class _RowSort:
         return bool(answer[0])
 
 
-row_sort = lru_cache(256)(_RowSort)
+@lru_cache(256)
+def row_sort(length: int, dtype: np.dtype[Any], descending: bool) -> _RowSort | CodedRow:
+    """Return the sort of one row of so many keys."""
+    if ways.is_coded(dtype):
+        return CodedRow(dtype, descending)
+    return _RowSort(length, dtype, descending)
 
 
 def sorted_row(keys: Array) -> Array | None:
@@ -217,20 +224,22 @@ def sorted_row(keys: Array) -> Array | None:
 
 def sorted_into(keys: Array, out: Any) -> Array | None:
     """Return `out` that holds a known row sorted, or is that row; None: it is not so plain."""
-    mend = cpu_again.way_of(out, *cpu_again.DEFAULTS)
-    if not mend or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
+    way = cpu_again.way_of(out, *cpu_again.DEFAULTS)
+    if not way or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
         return None
     if out is keys:
-        if mend is not True:
+        if way is not True:
             keys = keys.copy()
     elif -keys.nbytes < address(out) - address(keys) < keys.nbytes:
         return None
-    else:
+    elif type(way) is not tuple:
         out[...] = keys
-    out.sort()
-    if mend is not True:
-        mend(keys, out)
     found: Array = out
+    if type(way) is tuple:
+        return cpu_again.sort_coded(keys, found, way)
+    found.sort()
+    if way is not True:
+        way(keys, found)
     return found
 
 

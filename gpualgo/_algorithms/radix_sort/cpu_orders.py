@@ -20,6 +20,11 @@ def _inverted(dtype: words.Dtype, descending: words.Ways) -> int:
     return flipped_bits(dtype, descending) | opposite_signs(dtype, descending)
 
 
+def infinity_of(dtype: np.dtype[Any]) -> int:
+    """Return the bits of a float's infinity, 0 of other dtypes."""
+    return _INFINITY.get(str(dtypes.name_of(dtype)), 0)
+
+
 class Order:
     """What decides between two keys: their dtype, the direction and the bits that count."""
 
@@ -29,7 +34,7 @@ class Order:
         self.full = (1 << 8 * self.size) - 1
         self.begin, self.end = begin, end
         self.used = (1 << end) - (1 << begin)
-        self.infinity = _INFINITY.get(str(dtypes.name_of(dtype)), 0)
+        self.infinity = infinity_of(dtype)
         self.flip = _inverted(dtype, descending)
 
     @property

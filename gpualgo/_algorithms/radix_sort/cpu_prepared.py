@@ -35,7 +35,7 @@ def prepared(
         sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
         is_always = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
         if is_always and not (order.descending or HAS_RANGES):
-            cpu_again.add(keys.dtype, sort.settle.mend, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
+            cpu_again.add(keys.dtype, sort.kernels, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
         by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
     is_order = out_keys is None and out_values is not None
@@ -43,12 +43,12 @@ def prepared(
         if not HAS_RANGES:
             cpu_again.add_order(keys.dtype, ways.most_ordered(keys.dtype))
         return lambda arrays, results, _: cpu_numpy.order(_row(arrays[0]), results[0])
-    if keys.shape[axis] >= cpu.LONG_ROW:
-        return None
     if out_values is not None and out_values.itemsize not in cpu.WORD_SIZES:
         return None
     given = (keys, values, out_keys, out_values)
     moved = [a if a is None else np.moveaxis(cpu.as_bytes(a), axis, -1) for a in given]
+    if keys.shape[axis] >= (cpu.LONG_ORDER if rows.is_narrow_order(moved) else cpu.LONG_ROW):
+        return None
     launch = rows.launch(moved, order.numbers())
     if out_keys is None:  # an order
         return lambda arrays, results, _: launch((arrays[0], 0, 0, results[0]))

@@ -73,7 +73,7 @@ def _rank(codes: int, places: int, count: int, used: Any) -> None:
 
 
 @rk.inline
-def _locate(table: int, row: int, places: int) -> None:
+def locate(table: int, row: int, places: int) -> None:
     """Write where a row of keys, values and their outputs starts; 0 if it is nowhere."""
     p, ndim, lengths = rk.words(table), load(rk.words(table), NDIM), table + 8 * HEAD
     for which in range(4):
@@ -84,7 +84,7 @@ def _locate(table: int, row: int, places: int) -> None:
 
 
 @rk.inline
-def _pack(table: int, which: int, strided: int, buffer: int, packing: int) -> None:
+def pack(table: int, which: int, strided: int, buffer: int, packing: int) -> None:
     """Copy a row to a dense buffer, or from it."""
     p, length, step = rk.words(table), table + 8 * LENGTH, table + 8 * (STEPS + which)
     pack, count = load(p, PACKS + which), load(p, LENGTH)
@@ -143,14 +143,14 @@ def row_kernel() -> Callable[..., None]:
         store(own, COUNTS, scratch + ROW_COUNTS)
         store(own, SURVEY, scratch + ROW_SURVEY)
         for row in range(first, last):
-            _locate(table, row, scratch + ROW)
+            locate(table, row, scratch + ROW)
             keys, values = load(own, ROW // 8), load(own, ROW // 8 + 1)
             out_keys, out_values = load(own, ROW // 8 + 2), load(own, ROW // 8 + 3)
             if load(p, PACKS):
-                _pack(table, 0, keys, x, 1)
+                pack(table, 0, keys, x, 1)
                 keys = x
             if load(p, PACKS + 1):
-                _pack(table, 1, values, vx, 1)
+                pack(table, 1, values, vx, 1)
                 values = vx
             differ, more = _ZERO, False
             if length <= SHORT:
@@ -183,11 +183,11 @@ def row_kernel() -> Callable[..., None]:
                 call(load(p, MOVE), (scratch, work, 0, 1))
                 keys, values = target, value_target
             if load(p, PACKS + 2):
-                _pack(table, 2, out_keys, keys, 0)
+                pack(table, 2, out_keys, keys, 0)
             elif out_keys and out_keys != keys:
                 copy_bytes(out_keys, keys, length * size)
             if load(p, PACKS + 3):
-                _pack(table, 3, out_values, values, 0)
+                pack(table, 3, out_values, values, 0)
             elif out_values and out_values != values:
                 copy_bytes(out_values, values, length * value_size)
 

@@ -14,7 +14,7 @@ ms where digits take 0.3. By AVX-512 of 16-bit lanes it is the faster one while 
 Zen 5, two cores, µs by digits / by NumPy: 2^10 6 / 1.2, 2^14 30 / 15, 2^16 112 / 61, 2^19 970 /
 690, 2^20 1600 / 1650; a Xeon, sixteen cores: 2^17 1030 / 420, 2^18 1310 / 880, 2^19 1950 / 1940,
 2^20 2900 / 4100. Without vectors NumPy takes 1.4 to 4 times as long as digits from 2^12 keys
-on.
+on. Floats of two bytes are made int16 for it (`cpu_coded`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,18 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import threads
+from gpualgo._base import dtypes, threads
 
 _SHORT = 512  # keys of a row that NumPy sorts faster by any vectors
 _DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 _NARROW = frozenset(map(np.dtype, ("i2", "u2")))
 # Of a row of narrow ones at most: for one thread, and for several, which digits are shared by.
 _NARROW_ALONE, _NARROW_SHARED = 1 << 20, 1 << 19
+
+# Keys of a row from which on it may be worth asking whether it is in order; nobody asks it of
+# floats of two bytes, whose longer rows go by digits, which look.
+LOOK = 1 << 15
+_CODED = frozenset(("float16", "bfloat16"))
 
 # Of a row whose stable order NumPy finds as fast at least: it counts narrow keys as we do, and few
 # are merged sooner than a kernel is called. A Xeon, whole calls, µs by digits / NumPy: 2^10 uint8
@@ -53,9 +58,16 @@ def is_by_numpy(dtype: np.dtype[Any], length: int, num_rows: int) -> bool:
     if dtype in _NARROW:
         most = _NARROW_ALONE if threads.num_threads() == 1 else _NARROW_SHARED
         return length <= most and is_vectorised() and _has_narrow_vectors()
+    if is_coded(dtype):
+        return length < LOOK and is_vectorised() and _has_narrow_vectors()
     if dtype not in _DTYPES:
         return False
     return is_vectorised() or (num_rows == 1 and length <= _SHORT and _has_vectors()[0])
+
+
+def is_coded(dtype: np.dtype[Any]) -> bool:
+    """Return whether NumPy sorts integers in place of such keys."""
+    return dtypes.name_of(dtype) in _CODED
 
 
 def most_ordered(dtype: np.dtype[Any]) -> int:

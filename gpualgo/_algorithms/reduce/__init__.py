@@ -5,12 +5,18 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+
+from gpualgo._algorithms.reduce import cpu_again
 from gpualgo._algorithms.reduce.problem import Reduction
+from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
+from gpualgo._driver import default_device
+from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import taken
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import is_for_cpu, run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -120,6 +126,11 @@ def reduce(
     >>> ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1])))
     (np.int64(8), np.float64(2.5))
     """
+    fold = cpu_again.way_of(x, init, op, axis, keepdims, dtype, out, stream, recording.active)
+    if fold and ((device := default_device.current()) == CPU or is_for_cpu(x, device)):
+        made = np.empty((), x.dtype)
+        if not fold(x, made, 0):
+            return made[()]
     try:
         views, op, form = taken(x, op, "reduce")
     except Elsewhere as found:

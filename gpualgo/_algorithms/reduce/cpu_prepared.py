@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import cpu_numpy
+from gpualgo._algorithms.reduce import cpu_again, cpu_numpy
 from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._algorithms.reduce.cpu import (
     Array,
@@ -24,10 +24,13 @@ from gpualgo._algorithms.reduce.cpu import (
 from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of
 from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
+from gpualgo._cpu.direct import folder
 from gpualgo._cpu.interleaved import Offsets, may_be, offsets_of
-from gpualgo._cpu.kernels import Kernel
+from gpualgo._cpu.kernels import Kernel, check
 from gpualgo._cpu.launch import Launch, Steps
+from gpualgo._cpu.memory import FREE, MEMORY_BYTES, lent
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
     from gpualgo._cpu.image import Loaded
@@ -69,6 +72,14 @@ def _prepared(
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     numbers, size = records.leaves(source), leaves[0].size
+    is_row = source is acc and strides == ((acc.itemsize,),)
+    if op.is_known and is_row and not records.is_record(acc):
+        fold = _fold_of(op, acc)
+        if fold is not None and op.name == "add" and not HAS_RANGES:
+            cpu_again.add(acc, fold)
+        if fold is not None and size < cpu_again.MOST_ELEMENTS:
+            row = fold
+            return lambda arrays, outs, init: check(row(arrays[0], outs[0], init))
     if len(shifts) == len(outs) == 1 and num_parts(layout, acc) <= 1:
         shift, last = shifts[0], _launches(layout, op, acc)[0][0][0]
         if not shift:
@@ -108,6 +119,32 @@ def _prepared(
             run(arrays, outs, init)
 
     return run_one
+
+
+def _fold_of(op: Operator, acc: Dtype) -> cpu_again.Fold | None:
+    """Return the fold of any short row without gaps, in the order of `reduce`."""
+    tile = rk.tile_of(acc)
+    layout = Layout(acc, (), ((tile + 1, acc.itemsize),), column=False)
+    which, code = pass_of(layout, between(layout, 2, acc), acc), kernel(op, acc, layout)
+    room = -(-which.num_bytes // 64) * 64
+    if room + cpu_again.MOST_TILES * acc.itemsize > MEMORY_BYTES:
+        return None
+    every = range(len(which.words))
+    places = rk.INIT, rk.LENGTH, rk.TILES, every[which.starts][0], every[which.outs][0]
+    fold = folder(code, which.words, places, tile, cpu_again.MOST_TILES, room)
+    if fold is None:
+        return None
+
+    def fold_row(row: Array, out: Array, init: int) -> int:
+        try:
+            memory = FREE.pop()
+        except IndexError:
+            memory = lent(0)
+        status = fold(memory.address, out, row, init)
+        FREE.append(memory)
+        return status
+
+    return fold_row
 
 
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Ways:

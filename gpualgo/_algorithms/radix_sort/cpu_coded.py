@@ -1,0 +1,60 @@
+"""Floats of two bytes, which NumPy sorts as integers in their order: it has vectors for these."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort.cpu_again import CODES
+from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+from gpualgo._algorithms.radix_sort.cpu_orders import infinity_of
+from gpualgo._base import threads
+from gpualgo._cpu.address import address
+from gpualgo._cpu.direct import of_rows, unchecked
+from gpualgo._cpu.kernels import Kernel
+
+Array = np.ndarray[Any, Any]
+
+
+class CodedRow:
+    """The sort of one row."""
+
+    def __init__(self, dtype: np.dtype[Any], descending: bool) -> None:
+        self.kernels = _kernels(dtype, descending)  # they are called by their code alone
+        self._encode, self._decode = map(of_rows, self.kernels)
+
+    def __call__(self, keys: Array, out: Array) -> None:
+        """Write keys to out, which may be the same row, sorted."""
+        self.fresh(keys.copy() if address(keys) == address(out) else keys, out)
+
+    def fresh(self, keys: Array, out: Array) -> None:
+        """Write keys to another row, sorted."""
+        codes = out.view(CODES)
+        self._encode(keys, codes)
+        codes.sort()
+        self._decode(keys, out)
+
+
+@cache
+def _kernels(dtype: np.dtype[Any], descending: bool) -> tuple[Kernel, Kernel]:
+    options = infinity_of(dtype), int(descending)
+    return kernel("encode", *options), kernel("decode", *options)
+
+
+def sort_rows(keys: Array, out: Array, descending: bool) -> None:
+    """Write rows of keys to out, which may be the same rows, sorted: each by one thread."""
+    length, is_same = keys.shape[1], address(keys) == address(out)
+    held = _kernels(keys.dtype, descending)
+    encode, decode = map(unchecked, held)
+    codes = out.view(CODES)
+
+    def body(first: int, last: int) -> None:
+        rows = keys[first:last].copy() if is_same else keys[first:last]
+        targets = codes[first:last]
+        encode(address(rows), address(targets), rows.size, 0)
+        targets.sort()
+        decode(address(rows), address(targets), length, last - first)
+
+    threads.run(body, len(keys), 8 * keys.nbytes)
