@@ -10,14 +10,36 @@ namespace gpualgo {
 
 namespace detail {
 
-// What a tile moves, in order: side by side, or values once the keys are written.
-template <class Key, class Value, int items, bool is_in_turn>
+// A key and its value in one word.
+template <class Key, class Value>
+struct alignas(sizeof(Key) + sizeof(Value)) Joined {
+  Key key;
+  Value value;
+};
+
+template <bool is_joined, class Key, class Value>
+struct MovedOf {
+  using type = Key;
+};
+template <class Key, class Value>
+struct MovedOf<true, Key, Value> {
+  using type = Joined<Key, Value>;
+};
+template <bool is_joined, class Key, class Value>
+using MovedBy = typename MovedOf<is_joined, Key, Value>::type;
+
+// What a tile moves, in order: side by side, joined, or values once the keys are written.
+template <class Key, class Value, int items, bool is_joined, bool is_in_turn>
 struct MovedItems {
   alignas(16) Key keys[items];
   alignas(16) Value values[is_same<Value, NoValue> ? 1 : items];
 };
 template <class Key, class Value, int items>
-struct MovedItems<Key, Value, items, true> {
+struct MovedItems<Key, Value, items, true, false> {
+  alignas(16) Joined<Key, Value> keys[items];
+};
+template <class Key, class Value, int items>
+struct MovedItems<Key, Value, items, false, true> {
   union {
     alignas(16) Key keys[items];
     alignas(16) Value values[items];

@@ -9,7 +9,9 @@
 //            pass that would change nothing returns at once.
 // Storage    A copy of keys and values; a table of `ring` tile states, of 256 words of 8 bytes
 //            each, that the tiles of a pass use in turn.
-// Keys       move as the bits they are; the order is radix_sort/keys.cuh's.
+// Keys       move as the bits they are; the order is radix_sort/keys.cuh's. Keys and values of one
+//            size may be joined in words, in shared memory and in the copy: every second pass
+//            joins them, the ones between take them apart.
 // One file of more than 300 lines, as a tile's steps share its registers and are read in order.
 #ifndef GPUALGO_RADIX_SORT_PASSES_CUH
 #define GPUALGO_RADIX_SORT_PASSES_CUH
@@ -24,19 +26,21 @@
 namespace gpualgo {
 
 template <int block_threads_, int items_, int min_blocks_, int window_, int shared_bytes_,
-          bool values_follow_, bool prefetches_, bool overlaps_>
+          bool joins_, bool values_follow_, bool prefetches_, bool overlaps_>
 struct RadixPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int items = items_;            // keys per thread
   static constexpr int min_blocks = min_blocks_;  // per multiprocessor
   static constexpr int window = window_;          // tile states that a thread reads at once
   static constexpr int shared_bytes = shared_bytes_;
+  static constexpr bool joins = joins_;  // keys and values, in shared memory and in the first side
   static constexpr bool values_follow = values_follow_;  // through where the keys were
   static constexpr bool prefetches = prefetches_;  // the next tile's keys, to L2 (sm_90 and later)
   static constexpr bool overlaps = overlaps_;      // launched while the kernel before still runs
 };
 
-// Keys and their values; values may be missing, keys where only indices are wanted.
+// Keys and their values; values may be missing, keys where only indices are wanted. Where keys and
+// values are joined, keys are what lies there.
 struct RadixBuffer {
   unsigned char* keys;
   unsigned char* values;
@@ -65,8 +69,12 @@ struct RadixPass {
   static constexpr int warps = threads / warp_threads;
   static constexpr int tile_items = threads * items;
   static constexpr bool has_values = !is_same<Value, NoValue>;
+  static constexpr bool joins = has_values && Policy::joins;
   static constexpr bool values_follow = has_values && Policy::values_follow;
   using Key = typename Order::Key;
+  static_assert(!joins || (sizeof(Key) == sizeof(Value) && !values_follow));
+  using Pair = detail::Joined<Key, Value>;
+  using Moved = detail::MovedBy<joins, Key, Value>;  // from its loading to its place in the tile
   using Rank = Ranking<warps>;
   using Positions = detail::PackedNumbers<items, 16>;  // in the tile
   using Digits = detail::PackedNumbers<items, digit_bits>;
@@ -78,7 +86,7 @@ struct RadixPass {
     RankTables<warps> tables;
     // Where the digit's keys go, less their position in the tile: the low and high words.
     uint32 targets[sizeof(Index) / 4][num_digits];
-    detail::MovedItems<Key, Value, tile_items, values_follow> moved;
+    detail::MovedItems<Key, Value, tile_items, joins, values_follow> moved;
     RankSums sums;
     uint32 next_tile;
   };
@@ -101,7 +109,8 @@ struct RadixPass {
   const Value* input_values;
   Key* output_keys;  // null: not wanted
   Value* output_values;
-  Key keys[items];  // of the tile at hand, then of the next one
+  bool reads_joined, writes_joined;
+  Moved keys[items];  // of the tile at hand, then of the next one
 
   __device__ RadixPass(const RadixPassParams<Index>& params, Shared& shared, uint32 action)
       : params(params),
@@ -118,6 +127,16 @@ struct RadixPass {
     input_values = reinterpret_cast<const Value*>(from.values);
     output_keys = reinterpret_cast<Key*>(to.keys);
     output_values = reinterpret_cast<Value*>(to.values);
+    reads_joined = joins && side == 1 && !(action & pass_is_first);
+    writes_joined = joins && side == 0 && !(action & pass_is_last);
+  }
+
+  __device__ static Key key_of(const Moved& moved) {
+    if constexpr (joins) {
+      return moved.key;
+    } else {
+      return moved;
+    }
   }
 
   __device__ bool is_tile(uint32 index) const { return index < params.num_tiles; }
@@ -161,11 +180,27 @@ struct RadixPass {
   }
   __device__ void load_keys(uint32 index) {
     if (is_tile(index)) {
-      load(input_keys, tile_at(index), Key(params.padding), keys);
+      const Tile tile = tile_at(index);
+      if constexpr (!joins) {
+        load(input_keys, tile, Key(params.padding), keys);
+      } else if (reads_joined) {
+        const Pair padding{Key(params.padding), Value{}};
+        load(reinterpret_cast<const Pair*>(input_keys), tile, padding, keys);
+      } else {
+        load_apart(tile);
+      }
     } else {  // lest the compiler keep the keys of the last tile
 #pragma unroll
-      for (int i = 0; i < items; ++i) keys[i] = Key{};
+      for (int i = 0; i < items; ++i) keys[i] = Moved{};
     }
+  }
+  __device__ void load_apart(const Tile& tile) {
+    Key apart[items];
+    Value values[items];
+    load(input_keys, tile, Key(params.padding), apart);
+    load_values(tile, values);
+#pragma unroll
+    for (int i = 0; i < items; ++i) keys[i] = Moved{apart[i], values[i]};
   }
   __device__ bool makes_values() const { return params.makes_values && action & pass_is_first; }
   __device__ void load_values(const Tile& tile, Value (&values)[items]) {
@@ -192,17 +227,29 @@ struct RadixPass {
     return target;
   }
 
-  // Brings a tile's keys to L2, as whole words of 16 bytes; called by one thread.
+  // Brings what is loaded of a tile at once to L2; called by one thread.
   __device__ void prefetch_keys(uint32 index) const {
     if constexpr (Policy::prefetches) {
       if (!is_tile(index)) return;
       const Tile tile = tile_at(index);
-      const uint64 begin = reinterpret_cast<uint64>(input_keys + tile.row_begin + tile.begin());
-      const uint64 end = begin + tile.count * sizeof(Key);
-      const uint64 first = (begin + 15) / 16 * 16, last = end / 16 * 16;
-      if (first >= last) return;
-      ptx::cp_async_bulk_prefetch_l2(reinterpret_cast<const void*>(first), uint32(last - first));
+      const int64 begin = tile.row_begin + tile.begin();
+      if constexpr (joins) {
+        if (reads_joined) {
+          prefetch(reinterpret_cast<const Pair*>(input_keys) + begin, tile.count);
+          return;
+        }
+        if (!makes_values()) prefetch(input_values + begin, tile.count);
+      }
+      prefetch(input_keys + begin, tile.count);
     }
+  }
+  // As whole words of 16 bytes.
+  template <class T>
+  __device__ static void prefetch(const T* source, int count) {
+    const uint64 begin = reinterpret_cast<uint64>(source), end = begin + count * sizeof(T);
+    const uint64 first = (begin + 15) / 16 * 16, last = end / 16 * 16;
+    if (first >= last) return;
+    ptx::cp_async_bulk_prefetch_l2(reinterpret_cast<const void*>(first), uint32(last - first));
   }
 
   // Publishes the tile's counts and begins to make the counters ready for ranking.
@@ -260,6 +307,42 @@ struct RadixPass {
       to_results[target] = Result(value);
     } else {
       to_values[target] = value;
+    }
+  }
+
+  // Writes keys and values that are joined, apart or as they are.
+  template <bool is_full, bool apart>
+  __device__ void write_joined(const Tile& tile) const {
+    Pair* const to_pairs =
+        ptx::opaque_global(reinterpret_cast<Pair*>(output_keys) + tile.row_begin);
+    Key* const to_keys = ptx::opaque_global(output_keys + tile.row_begin);
+    Value* const to_values = ptx::opaque_global(output_values + tile.row_begin);
+    Result* const to_results =
+        ptx::opaque_global(reinterpret_cast<Result*>(output_values) + tile.row_begin);
+    constexpr int batch = write_batch(sizeof(Pair));
+#pragma unroll
+    for (int first = 0; first < items; first += batch) {
+      Moved sorted[batch];
+      Index to[batch];
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        sorted[k] = shared.moved.keys[slot(first + k)];
+      }
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        const uint32 address = targets.address(Order::ordered(key_of(sorted[k])));
+        to[k] = target_at(address) + slot(first + k);
+      }
+#pragma unroll
+      for (int k = 0; k < batch && first + k < items; ++k) {
+        if (!is_item<is_full>(tile, slot(first + k))) break;
+        if constexpr (apart) {
+          if (output_keys) to_keys[to[k]] = sorted[k].key;
+          write_value(to_values, to_results, to[k], sorted[k].value);
+        } else {
+          to_pairs[to[k]] = sorted[k];
+        }
+      }
     }
   }
 
@@ -348,18 +431,30 @@ struct RadixPass {
       ptx::syncthreads();
       load_keys(next);
       write_values<is_full>(tile, digits);
+    } else if constexpr (joins) {
+      load_keys(next);
+      if (writes_joined) {
+        write_joined<is_full, false>(tile);
+      } else {
+        write_joined<is_full, true>(tile);
+      }
     } else {
       load_keys(next);
       write_keys<is_full>(tile, digits);
     }
   }
 
+  // The counter of a key's digit in the warp's table.
+  __device__ uint32 address_of(const Moved& moved) const {
+    return counters.address(Order::ordered(key_of(moved)));
+  }
+
   // Sorts a tile whose keys are loaded; returns the next one, whose keys are then under way.
   __device__ uint32 sort_tile(const Tile& tile) {
 #pragma unroll
-    for (int i = 0; i < items; ++i) ranking.count(counters.address(Order::ordered(keys[i])));
-    Value values[values_follow ? 1 : items];
-    if constexpr (!values_follow) load_values(tile, values);
+    for (int i = 0; i < items; ++i) ranking.count(address_of(keys[i]));
+    Value values[values_follow || joins ? 1 : items];
+    if constexpr (!values_follow && !joins) load_values(tile, values);
     if (threadIdx.x < warp_threads) ring.wait_for_room(tile.index);
     uint32 next = 0;
     if (threadIdx.x == fetcher) next = ring.states.take();
@@ -375,11 +470,11 @@ struct RadixPass {
     Positions positions;
 #pragma unroll
     for (int i = 0; i < items; ++i) {
-      const uint32 position = ranking.rank(counters.address(Order::ordered(keys[i])));
+      const uint32 position = ranking.rank(address_of(keys[i]));
       shared.moved.keys[position] = keys[i];
       if constexpr (values_follow) {
         positions.append(i, position);
-      } else if constexpr (has_values) {
+      } else if constexpr (has_values && !joins) {
         shared.moved.values[position] = values[i];
       }
     }

@@ -17,15 +17,17 @@ pytestmark = pytest.mark.usefixtures("large")
 TILES = {0: 192, 4: 192, 8: 128, 16: 128}  # keys of an emulated tile, by the bytes of a value
 
 
-@pytest.fixture
-def large(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(params=["joined", "behind keys"])
+def large(
+    cuda: Backend, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Sort few keys as if they were very many; on an emulated GPU in tiles of a few warps."""
     from gpualgo._algorithms.radix_sort import policy
     from gpualgo._algorithms.radix_sort.problem import Sort
 
     monkeypatch.setattr(policy, "MIDDLE_KEYS", 0)
     monkeypatch.setattr(policy, "SMALLER", {})
-    monkeypatch.setattr(policy, "MAX_ROW_WARPS", 1)
+    monkeypatch.setattr(policy, "MAX_ROW_WARPS", 0)  # no row is short
     monkeypatch.setattr(Sort, "problems", type(Sort.problems)(64))
     if support.is_emulated:
         cuts = {
@@ -34,7 +36,11 @@ def large(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             for value, tile in TILES.items()
         }
         monkeypatch.setattr(policy, "LARGE", cuts)
+        joined = {size: policy.Policy(64, 3, 2, 2, True, joins=True) for size in (1, 2, 4, 8)}
+        monkeypatch.setattr(policy, "JOINED", joined)
         monkeypatch.setattr(policy, "RING", 16)
+    if request.param == "behind keys":
+        monkeypatch.setattr(policy, "JOINED", {})
     with ga.default_device("cuda"):
         yield
 

@@ -116,6 +116,10 @@ _BEHIND = (
     (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2, True, True)}),
     *_PASSES[1:],
 )
+_JOINED = (
+    (radix_sort, "SMALLER", {1 << 30: radix_sort.Policy(64, 4, 8, 2, True, joins=True)}),
+    *_PASSES[1:],
+)
 _MERGES = (
     (merge_sort, "LARGE", {128: merge_sort.Policy(64, 3)}),
     (merge_sort, "SMALLER", {}),
@@ -243,6 +247,7 @@ CASES = {
     "sort again": Case(sorts(4600, np.uint32, bits=8, times=2), _PASSES),
     "sort pairs": Case(sorts(2500, np.uint16, values=np.int32), _PASSES),
     "sort values behind keys": Case(sorts(2500, np.uint16, values=np.int32), _BEHIND),
+    "sort joined pairs": Case(sorts(2500, np.uint16, values=np.int16), _JOINED),
     "sort long rows": Case(sorts((3, 1201), np.uint32, bits=8), _PASSES),
     "sort rows": Case(sorts((6, 255), np.uint16, values=np.uint32)),
     "sort block rows": Case(sorts((2, 600), np.uint16, values=np.uint32)),
