@@ -1,6 +1,6 @@
-"""Host memory to the GPU and back: small and page-locked arrays by the driver, then by stages.
+"""Host memory to the GPU and back: small and page-locked arrays by the driver, others by stages.
 
-Large arrays go by lanes, whose threads have to wake, and close gaps.
+Large arrays with gaps go by lanes, whose threads close these.
 
 What arrives is as the host has it in C order; the device's memory has no gaps.
 """
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._base import threads
+from gpualgo._base import pages, threads
 from gpualgo._driver import addresses, driver
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
@@ -21,9 +21,6 @@ from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
 from gpualgo._driver.stages import Part
 
 DIRECT_BYTES = 4 << 20  # below, the driver's own copies
-# From there on lanes: up, and down, where memory that nobody has touched yet costs stages more.
-# ms on one H200, stages beside lanes: a sum of 64 MiB 2.1, 3.6; a scan of 32 MiB 6.1, 4.7.
-LANES_BYTES_UP, LANES_BYTES_DOWN = 128 << 20, 32 << 20
 GAPS_BYTES = 16 << 20  # with gaps one thread puts so much together, for more the lanes do
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -71,7 +68,7 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
     """Copy arrays to the device, one behind the other."""
     rest, parts, closed = list[Block](), list[Part](), list[Array]()
-    offset, way = 0, _Way(sources, stream, LANES_BYTES_UP)
+    offset, way = 0, _Way(sources, stream)
     for source in sources:
         if not source.nbytes:
             continue
@@ -118,7 +115,7 @@ def download(source: int, target: Array, device: int, stream: int) -> None:
 def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
     """Copy device memory into arrays that lie there one behind the other."""
     rest, parts, copies = list[Block](), list[Part](), list[tuple[Array, Array]]()
-    offset, way = 0, _Way(targets, stream, LANES_BYTES_DOWN)
+    offset, way = 0, _Way(targets, stream)
     for target in targets:
         if not target.nbytes:
             continue
@@ -128,6 +125,7 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
         else:
             place = plain.ctypes.data
             if way.is_staged(place, plain.nbytes):
+                pages.populate(place, plain.nbytes)
                 parts.append((offset, place, plain.nbytes))
             else:
                 fetch(source + offset, place, plain.nbytes, stream)
@@ -163,19 +161,17 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
 class _Way:
     """How arrays that travel together do."""
 
-    def __init__(self, arrays: Sequence[Array], stream: int, lanes_bytes: int) -> None:
+    def __init__(self, arrays: Sequence[Array], stream: int) -> None:
         num_bytes = sum(array.nbytes for array in arrays)
         # What a capture records is done later, when blocks hold something else.
         self._is_direct = num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
-        self._is_in_one, self._is_closed = num_bytes < lanes_bytes, num_bytes < GAPS_BYTES
+        self._is_closed = num_bytes < GAPS_BYTES
 
     def plain(self, array: Array) -> Array | None:
         """Return an array without gaps: itself, or room for it; None: it goes by lanes."""
-        if not array.flags.c_contiguous:
-            return np.empty(array.shape, array.dtype) if self._is_closed else None
-        if self._is_in_one or addresses.is_page_locked(array.ctypes.data, array.nbytes):
+        if array.flags.c_contiguous:
             return array
-        return None
+        return np.empty(array.shape, array.dtype) if self._is_closed else None
 
     def is_staged(self, place: int, num_bytes: int) -> bool:
         """Return whether memory goes by a stage, not by the driver's own copy.
@@ -215,8 +211,6 @@ def _by_lanes(
 
 def _blocks(array: Array) -> Iterator[Block]:
     """Yield an array's blocks in C order."""
-    if array.flags.c_contiguous:
-        array = array.reshape(-1)
     offset = 0
     for index in pieces(array.shape, array.itemsize):
         block = array[(*index, ...)]

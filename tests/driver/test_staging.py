@@ -30,8 +30,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 12)
         monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
     if request.param == "lanes":
-        monkeypatch.setattr(staging, "LANES_BYTES_UP", 1)
-        monkeypatch.setattr(staging, "LANES_BYTES_DOWN", 1)
         monkeypatch.setattr(staging, "GAPS_BYTES", 1)
         monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
         monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
@@ -155,8 +153,6 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpualgo._driver import staging
 
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-    monkeypatch.setattr(staging, "LANES_BYTES_UP", 1)
-    monkeypatch.setattr(staging, "LANES_BYTES_DOWN", 1)
     monkeypatch.setattr(staging, "GAPS_BYTES", 1)
     monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
     monkeypatch.setattr(reductions, "BLOCK_BYTES", 1 << 12)

@@ -46,8 +46,6 @@ def limits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Limits]:
     monkeypatch.setattr(policy, "LARGE", tile)
     monkeypatch.setattr(policy, "LARGE_WIDE", tile)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
-    monkeypatch.setattr(staging, "LANES_BYTES_UP", 256)
-    monkeypatch.setattr(staging, "LANES_BYTES_DOWN", 256)
     monkeypatch.setattr(staging, "GAPS_BYTES", 256)
     forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))

@@ -25,8 +25,8 @@ WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
 LONG_ROW = 1 << 17  # keys from which all cores work on one row
 # The same of an order of keys of one or two bytes, which one thread finds in two thirds of the time
 # that two take for passes. A Xeon, int16, ms by one / by two: 2^18 0.8 / 1.3, 2^20 2.9 / 5.8, 2^21
-# 11 / 11.
-LONG_ORDER = 1 << 19
+# 11 / 11. Of sixteen cores 2^18 1.4 / 1.9, 2^19 2.9 / 3.3, 2^20 5.6 / 5.3.
+LONG_ORDER = 1 << 20
 _LONG_FOR_TWO, _LONG_ORDER_FOR_TWO = 1 << 19, 1 << 21  # for at most two threads to each row
 _LINE_BYTES = 1 << 23  # of keys and values, from which caches are bypassed
 _LINE_BITS, _CACHE_BITS = 11, 8  # the widest digit of a pass, with and without lines

@@ -61,8 +61,8 @@ LARGE = MIDDLE | {
     (4, 0): Policy(512, 80, 1, 4, prefetches=True),  # 3.77, 4.08
     (4, 4): Policy(512, 48, 1, 4, values_follow=True),  # 6.57, 7.44
     (4, 8): Policy(512, 32, 1, 2, values_follow=True),  # 8.75, 11.3
-    (8, 4): Policy(384, 48, 1, 2, values_follow=True),  # 17.5, 22.0
-    (8, 8): Policy(512, 28, 1, 2, values_follow=True),  # 21.5, 24.1
+    (8, 4): Policy(512, 36, 1, 2, values_follow=True),  # 17.0, 22.0
+    (8, 8): Policy(640, 22, 1, 1, values_follow=True),  # 21.0, 24.1
 }
 # Of these, by the bytes of a key and of its value, where they are the same. 8 and 8: 22.7, 21.8.
 JOINED = {

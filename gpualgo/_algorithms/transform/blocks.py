@@ -21,7 +21,7 @@ from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_START, Problem
 
-LARGE_BYTES = 32 << 20  # of all arrays: more is worth cutting into blocks
+LARGE_BYTES = 512 << 20  # of all arrays; what is smaller goes to the GPU as a whole
 
 Array = np.ndarray[Any, Any]
 
