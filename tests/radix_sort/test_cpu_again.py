@@ -16,7 +16,8 @@ from support import run_python
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_again, cpu_ways
+from gpualgo._algorithms.radix_sort import cpu_again, cpu_coded, cpu_ways
+from gpualgo._algorithms.radix_sort.cpu_coded import CodedRow
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes
 from gpualgo._cpu import direct
@@ -142,6 +143,33 @@ def test_outputs(dtype: str) -> None:
         assert ga.radix_sort(keys, out=keys) is keys
         assert_bits(keys, want)
         assert_bits(ga.radix_sort(memory[:n], out=memory[:n]), want)
+
+
+def _interrupted(*_: Any) -> int:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_signal_leaves_keys_what_they_are(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that are sorted in place never hold codes, which nobody would take for floats."""
+    keys = _keys(dtype)
+    before, encode = keys.copy(), _way_of(keys)[0]
+    monkeypatch.setitem(cpu_again._known, keys.dtype, (encode, _interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        ga.radix_sort(keys, out=keys)
+    assert_bits(keys, before)
+    for falls in (False, True):
+        row = CodedRow(keys.dtype, falls)
+        row._decode = _interrupted
+        with pytest.raises(KeyboardInterrupt):
+            row(keys, keys)
+        assert_bits(keys, before)
+    ways = iter((cpu_coded.unchecked, lambda _: _interrupted))
+    monkeypatch.setattr(cpu_coded, "unchecked", lambda kernel: next(ways)(kernel))
+    rows = keys.reshape(20, 50)
+    with pytest.raises(KeyboardInterrupt):
+        cpu_coded.sort_rows(rows, rows, False)
+    assert_bits(keys, before)
 
 
 def test_outputs_that_do_not_fit() -> None:
