@@ -295,6 +295,31 @@ def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPa
         default_device._chosen.reset(token)
 
 
+def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found is called at once: all of it is there before anything can be found."""
+    long = _keys("int32", cpu_again.MOST_KEYS + 9)
+    want, look_up, found = long[stable_order(long)], direct.look_up, []
+    for name in ("way_of", "is_known"):
+        monkeypatch.setattr(cpu_again, name, cpu_again._none_yet)
+    for name in ("sort", "sort_into"):
+        monkeypatch.delattr(cpu_again, name)
+
+    def looking(table: Any, most: int, *others: Any) -> Any:
+        look = look_up(table, most, *others)
+        if most > cpu_again.MOST_KEYS and not found:
+            cpu_again.is_known = look  # as it will be for another thread, which goes on first
+            found.append(ga.radix_sort(long))
+            found.append(ga.radix_sort(long, out=np.empty_like(long)))
+        return look
+
+    monkeypatch.setattr(direct, "look_up", looking)
+    cpu_again.clear()
+    ga.radix_sort(long[::-1].copy()[:50])
+    for each in found:
+        assert_bits(each, want)
+    assert len(found) == 2
+
+
 _WRITTEN_TO = """
 import numpy as np
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
