@@ -16,7 +16,8 @@ from support import run_python
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_again, cpu_ways
+from gpualgo._algorithms.radix_sort import cpu_again, cpu_coded, cpu_ways
+from gpualgo._algorithms.radix_sort.cpu_coded import CodedRow
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes
 from gpualgo._cpu import direct
@@ -144,6 +145,33 @@ def test_outputs(dtype: str) -> None:
         assert_bits(ga.radix_sort(memory[:n], out=memory[:n]), want)
 
 
+def _interrupted(*_: Any) -> int:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_signal_leaves_keys_what_they_are(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that are sorted in place never hold codes, which nobody would take for floats."""
+    keys = _keys(dtype)
+    before, encode = keys.copy(), _way_of(keys)[0]
+    monkeypatch.setitem(cpu_again._known, keys.dtype, (encode, _interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        ga.radix_sort(keys, out=keys)
+    assert_bits(keys, before)
+    for falls in (False, True):
+        row = CodedRow(keys.dtype, falls)
+        row._decode = _interrupted
+        with pytest.raises(KeyboardInterrupt):
+            row(keys, keys)
+        assert_bits(keys, before)
+    ways = iter((cpu_coded.unchecked, lambda _: _interrupted))
+    monkeypatch.setattr(cpu_coded, "unchecked", lambda kernel: next(ways)(kernel))
+    rows = keys.reshape(20, 50)
+    with pytest.raises(KeyboardInterrupt):
+        cpu_coded.sort_rows(rows, rows, False)
+    assert_bits(keys, before)
+
+
 def test_outputs_that_do_not_fit() -> None:
     keys, memory = _keys("float32"), np.zeros(1500, np.float32)
     memory[:1000] = keys
@@ -265,6 +293,31 @@ def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPa
             assert default_device.current() == default_device.CPU
     finally:
         default_device._chosen.reset(token)
+
+
+def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found is called at once: all of it is there before anything can be found."""
+    long = _keys("int32", cpu_again.MOST_KEYS + 9)
+    want, look_up, found = long[stable_order(long)], direct.look_up, []
+    for name in ("way_of", "is_known"):
+        monkeypatch.setattr(cpu_again, name, cpu_again._none_yet)
+    for name in ("sort", "sort_into"):
+        monkeypatch.delattr(cpu_again, name)
+
+    def looking(table: Any, most: int, *others: Any) -> Any:
+        look = look_up(table, most, *others)
+        if most > cpu_again.MOST_KEYS and not found:
+            cpu_again.is_known = look  # as it will be for another thread, which goes on first
+            found.append(ga.radix_sort(long))
+            found.append(ga.radix_sort(long, out=np.empty_like(long)))
+        return look
+
+    monkeypatch.setattr(direct, "look_up", looking)
+    cpu_again.clear()
+    ga.radix_sort(long[::-1].copy()[:50])
+    for each in found:
+        assert_bits(each, want)
+    assert len(found) == 2
 
 
 _WRITTEN_TO = """

@@ -125,6 +125,13 @@ def test_long_rows(dtype: np.dtype[Any], count: int, monkeypatch: pytest.MonkeyP
         for descending in (False, True):
             assert_bits(ga.argsort(keys, descending=descending), stable_order(keys, descending))
         assert bool(alone) is (n < 120_000 and count <= 2)
+        (told,) = ga.explain(ga.argsort, keys).steps
+        assert (told.tasks == 1) is bool(alone)
+        assert told.tile == n or not alone
+        alone.clear()
+        ga.argsort(np.stack((keys, keys), axis=1), axis=0)
+        (told,) = ga.explain(ga.argsort, np.stack((keys, keys), axis=1), axis=0).steps
+        assert (told.tasks == 2) is bool(alone)
 
 
 def test_tuples_of_two_bytes() -> None:

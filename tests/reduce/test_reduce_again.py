@@ -137,6 +137,21 @@ def test_what_goes_by_the_general_path() -> None:
         ga.reduce(x.astype(">f8"))
 
 
+@pytest.mark.parametrize("op", [operator.add, operator.mul, max], ids=["add", "mul", "max"])
+def test_no_axis_is_reduced(op: Any) -> None:
+    """Each element of a row is a result of its own, in the calls after the first one, too."""
+    _learn(np.float64)
+    for n in (1, 2, TILE, TILE + 1, MOST - 1, MOST + 1):
+        x = np.random.default_rng(n).standard_normal(n)
+        for _ in range(3):
+            np.testing.assert_array_equal(ga.reduce(x, None, op, axis=()), x)
+            np.testing.assert_array_equal(ga.reduce(x, None, op, axis=(), keepdims=True), x)
+            out = np.zeros(n)
+            assert ga.reduce(x, 0.5, op, axis=(), out=out) is out
+            np.testing.assert_array_equal(out, [op(0.5, each) for each in x])
+        _assert_same(ga.reduce(x, None, op), ga.reduce(x, None, op, axis=(0,)))
+
+
 def test_calls_that_are_recorded() -> None:
     _learn(np.float32)
     x = np.arange(5000, dtype=np.float32)

@@ -82,13 +82,20 @@ def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -
             return cpu_numpy.routines(keys)
     if problem.index_dtype is not None and cpu_numpy.orders(keys, outs[0], problem.descending):
         return [of_numpy("argsort", keys.size, 1, work)]
-    is_narrow = problem.index_dtype is not None and keys.itemsize <= 2
-    return [routine_of(keys.size, length, work, LONG_ORDER if is_narrow else LONG_ROW)]
+    is_narrow = problem.index_dtype is not None and rows.is_narrow(keys.itemsize, length)
+    return [routine_of(keys.size, length, work, is_narrow)]
 
 
-def routine_of(size: int, length: int, work: int, long: int = LONG_ROW) -> Routine:
+def routine_of(size: int, length: int, work: int, is_narrow: bool = False) -> Routine:
     """Return the sort of rows of a length by digits: threads share long rows."""
-    return compiled("radix_sort", size, _PART_KEYS if length >= long else length, work)
+    is_alone = _is_alone(length, size // max(1, length), is_narrow)
+    return compiled("radix_sort", size, length if is_alone else _PART_KEYS, work)
+
+
+def _is_alone(length: int, num_rows: int, is_narrow: bool) -> bool:
+    """Return whether one thread sorts each row; `is_narrow`: the order of narrow keys is wanted."""
+    for_any, for_two = (LONG_ORDER, _LONG_ORDER_FOR_TWO) if is_narrow else (LONG_ROW, _LONG_FOR_TWO)
+    return length < for_any or (length < for_two and 2 * num_rows >= threads.num_threads())
 
 
 def as_bytes(array: Array) -> Array:
@@ -117,10 +124,7 @@ def sort(
     """Sort rows of plain bytes along the last axis, as `_sort` does."""
     arrays = [keys, values, out_keys, out_values]
     *outer, length = keys.shape
-    for_any, for_two = LONG_ROW, _LONG_FOR_TWO
-    if rows.is_narrow_order(arrays):
-        for_any, for_two = LONG_ORDER, _LONG_ORDER_FOR_TWO
-    if length < for_any or (length < for_two and 2 * prod(outer) >= threads.num_threads()):
+    if _is_alone(length, prod(outer), rows.is_narrow_order(arrays)):
         rows.sort(arrays, order.numbers())
         return
     for index in np.ndindex(*outer):

@@ -59,10 +59,10 @@ def add(
     if dtype not in _known:
         _held.append(kernels)
         way: Any = tuple(map(of_rows, kernels))
+        sort, sort_into = sort_row, sort_row_into  # other threads look at any time from here on
         _known[dtype] = way if len(way) > 1 else way[0] if way else True
         way_of = look_up(_known, MOST_KEYS, *DEFAULTS)
         is_known = look_up(_known, sys.maxsize, *DEFAULTS)
-        sort, sort_into = sort_row, sort_row_into
 
 
 def sort_coded(keys: Array, out: Array, way: Coded) -> Array:

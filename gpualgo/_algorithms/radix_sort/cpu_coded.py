@@ -27,7 +27,12 @@ class CodedRow:
 
     def __call__(self, keys: Array, out: Array) -> None:
         """Write keys to out, which may be the same row, sorted."""
-        self.fresh(keys.copy() if address(keys) == address(out) else keys, out)
+        if address(keys) != address(out):
+            self.fresh(keys, out)
+            return
+        made = np.empty_like(out)  # whatever a signal's handler raises, a row never holds codes
+        self.fresh(keys, made)
+        out[...] = made
 
     def fresh(self, keys: Array, out: Array) -> None:
         """Write keys to another row, sorted."""
@@ -51,10 +56,12 @@ def sort_rows(keys: Array, out: Array, descending: bool) -> None:
     codes = out.view(CODES)
 
     def body(first: int, last: int) -> None:
-        rows = keys[first:last].copy() if is_same else keys[first:last]
-        targets = codes[first:last]
-        encode(address(rows), address(targets), rows.size, 0)
-        targets.sort()
-        decode(address(rows), address(targets), length, last - first)
+        rows, targets = keys[first:last], codes[first:last]
+        made = np.empty_like(targets) if is_same else targets
+        encode(address(rows), address(made), rows.size, 0)
+        made.sort()
+        decode(address(rows), address(made), length, last - first)
+        if is_same:
+            targets[...] = made
 
     threads.run(body, len(keys), 8 * keys.nbytes)

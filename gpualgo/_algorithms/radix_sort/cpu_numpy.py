@@ -227,16 +227,18 @@ def sorted_into(keys: Array, out: Any) -> Array | None:
     way = cpu_again.way_of(out, *cpu_again.DEFAULTS)
     if not way or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
         return None
-    if out is keys:
-        if way is not True:
-            keys = keys.copy()
-    elif -keys.nbytes < address(out) - address(keys) < keys.nbytes:
-        return None
-    elif type(way) is not tuple:
-        out[...] = keys
     found: Array = out
+    if out is not keys and -keys.nbytes < address(out) - address(keys) < keys.nbytes:
+        return None
     if type(way) is tuple:
-        return cpu_again.sort_coded(keys, found, way)
+        if out is not keys:
+            return cpu_again.sort_coded(keys, found, way)
+        found[...] = cpu_again.sort_coded(keys, np.empty(len(keys), keys.dtype), way)
+        return found
+    if out is not keys:
+        out[...] = keys
+    elif way is not True:
+        keys = keys.copy()
     found.sort()
     if way is not True:
         way(keys, found)

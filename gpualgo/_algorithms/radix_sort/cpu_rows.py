@@ -71,4 +71,9 @@ def is_narrow_order(arrays: Sequence[np.ndarray[Any, Any] | None]) -> bool:
     keys, values, out_keys, out_values = arrays
     assert keys is not None
     is_order = values is None and out_keys is None and out_values is not None
-    return is_order and keys.itemsize <= 2 and keys.shape[-1] <= 1 << rk.POSITION_BITS
+    return is_order and is_narrow(keys.itemsize, keys.shape[-1])
+
+
+def is_narrow(size: int, length: int) -> bool:
+    """Return whether keys have one or two bytes, and rows positions that fit beside a digit."""
+    return size <= 2 and length <= 1 << rk.POSITION_BITS

@@ -72,7 +72,7 @@ def _prepared(
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     numbers, size = records.leaves(source), leaves[0].size
-    is_row = source is acc and strides == ((acc.itemsize,),)
+    is_row = bool(axes) and source is acc and strides == ((acc.itemsize,),)
     if op.is_known and is_row and not records.is_record(acc):
         fold = _fold_of(op, acc)
         if fold is not None and op.name == "add" and not HAS_RANGES:
