@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from gpualgo._driver import driver
 from gpualgo._driver.context import Context
@@ -37,10 +37,11 @@ def copy_by(how: Copy) -> None:
 class Block:
     """A piece of page-locked memory, and the event that says when the GPU is done with it."""
 
-    __slots__ = ("address", "event", "is_used")
+    __slots__ = ("address", "event", "is_in_doubt", "is_used")
 
     def __init__(self, address: int) -> None:
         self.address, self.is_used = address, False
+        self.is_in_doubt = False  # a copy may be under way of which the event does not tell
         self.event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
 
     def wait(self) -> None:
@@ -49,9 +50,23 @@ class Block:
             check(driver.api().cuEventSynchronize(self.event), "cuEventSynchronize")
             self.is_used = False
 
-    def record(self, stream: int) -> None:
+    def send(self, target: int, size: int, stream: int) -> None:
+        """Queue a copy of what it holds to the device."""
+        self.is_in_doubt = True
+        result = driver.api().cuMemcpyHtoDAsync(target, self.address, size, stream)
+        self._record(result, "cuMemcpyHtoDAsync", stream)
+
+    def fetch(self, source: int, size: int, stream: int) -> None:
+        """Queue a copy from the device."""
+        self.is_in_doubt = True
+        result = driver.api().cuMemcpyDtoHAsync(self.address, source, size, stream)
+        self._record(result, "cuMemcpyDtoHAsync", stream)
+
+    def _record(self, result: Any, what: str, stream: int) -> None:
+        self.is_in_doubt = result[0] == 0  # what the driver refuses is not under way
+        check(result, what)
         check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
-        self.is_used = True
+        self.is_used, self.is_in_doubt = True, False
 
 
 class Stage:
@@ -94,22 +109,19 @@ class Stage:
 
     def upload(self, parts: Sequence[Part], target: int, stream: int) -> None:
         """Copy memory of the host to the device; it has been read on return."""
-        api, size = driver.api(), FIRST_BYTES
+        size = FIRST_BYTES
         for offset, source, length in parts:
             done = 0
             while done < length:
                 size = min(size, length - done)
                 block = self.next()
                 copy(block.address, source + done, size)
-                status = api.cuMemcpyHtoDAsync(target + offset + done, block.address, size, stream)
-                check(status, "cuMemcpyHtoDAsync")
-                block.record(stream)
+                block.send(target + offset + done, size, stream)
                 done += size
                 size = BLOCK_BYTES
 
     def download(self, parts: Sequence[Part], source: int, stream: int) -> None:
         """Copy memory of the device to the host; it is there on return."""
-        api = driver.api()
         waiting: deque[tuple[Block, int, int]] = deque()
         for offset, target, length in parts:
             for done in range(0, length, BLOCK_BYTES):
@@ -117,12 +129,17 @@ class Stage:
                 if len(waiting) == self._grown(len(waiting) + 1):
                     _land(*waiting.popleft())
                 block = self.next()
-                status = api.cuMemcpyDtoHAsync(block.address, source + offset + done, size, stream)
-                check(status, "cuMemcpyDtoHAsync")
-                block.record(stream)
+                block.fetch(source + offset + done, size, stream)
                 waiting.append((block, target + done, size))
         while waiting:
             _land(*waiting.popleft())
+
+    def settle(self, stream: int) -> None:
+        """Wait after an error for the copies of which no event tells."""
+        if any(block.is_in_doubt for block in self.blocks):
+            driver.settle(stream)
+        for block in self.blocks:
+            block.is_in_doubt = False
 
 
 def _land(block: Block, target: int, size: int) -> None:
@@ -150,9 +167,9 @@ class Stages:
             stage.turn = 0  # blocks that are there rather than further ones
             try:
                 yield stage
-            except BaseException:  # a copy may be under way of which no event tells
+            except BaseException:
                 with suppress(Exception):  # what cannot be waited for is not lent again
-                    driver.settle(stream)
+                    stage.settle(stream)
                     self._idle.append(stage)
                 raise
             self._idle.append(stage)

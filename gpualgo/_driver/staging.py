@@ -79,11 +79,9 @@ def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) 
             if plain is not source:
                 plain[...] = source
                 closed.append(plain)  # held until the stage has read it
-            place = plain.ctypes.data
-            if way.is_staged(place, plain.nbytes):
-                parts.append((offset, place, plain.nbytes))
-            else:
-                send(place, target + offset, plain.nbytes, stream)
+            place, size = plain.ctypes.data, plain.nbytes
+            if way.is_staged(place, size) or not sends(place, target + offset, size, stream):
+                parts.append((offset, place, size))
         offset += source.nbytes
     if parts:
         with gpu.get(device).stages.lend(stream) as stage:
@@ -123,12 +121,10 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
         if plain is None:
             rest.append((offset, target))
         else:
-            place = plain.ctypes.data
-            if way.is_staged(place, plain.nbytes):
-                pages.populate(place, plain.nbytes)
-                parts.append((offset, place, plain.nbytes))
-            else:
-                fetch(source + offset, place, plain.nbytes, stream)
+            place, size = plain.ctypes.data, plain.nbytes
+            if way.is_staged(place, size) or not fetches(source + offset, place, size, stream):
+                pages.populate(place, size)
+                parts.append((offset, place, size))
             if plain is not target:
                 copies.append((target, plain))
         offset += target.nbytes
@@ -176,8 +172,8 @@ class _Way:
     def is_staged(self, place: int, num_bytes: int) -> bool:
         """Return whether memory goes by a stage, not by the driver's own copy.
 
-        Page-locked memory is copied as it is. The driver refuses memory of which a part is
-        page-locked.
+        Page-locked memory is copied as it is. Memory that is page-locked at one end alone the
+        driver would refuse.
         """
         if self._is_direct and addresses.is_pageable(place, num_bytes):
             return False
@@ -245,6 +241,27 @@ def send(host: int, target: int, size: int, stream: int) -> None:
 def fetch(source: int, host: int, size: int, stream: int) -> None:
     """Queue a copy from the device to the host; into pageable memory it is done on return."""
     check(driver.api().cuMemcpyDtoHAsync(host, source, size, stream), "cuMemcpyDtoHAsync")
+
+
+def sends(host: int, target: int, size: int, stream: int) -> bool:
+    """Do as `send`; False: the driver refuses, as it does memory that is page-locked in part."""
+    result = driver.api().cuMemcpyHtoDAsync(target, host, size, stream)
+    return not _is_refused(result, "cuMemcpyHtoDAsync", stream)
+
+
+def fetches(source: int, host: int, size: int, stream: int) -> bool:
+    """Do as `fetch`; False: the driver refuses, as it does memory that is page-locked in part."""
+    result = driver.api().cuMemcpyDtoHAsync(host, source, size, stream)
+    return not _is_refused(result, "cuMemcpyDtoHAsync", stream)
+
+
+def _is_refused(result: Any, what: str, stream: int) -> bool:
+    if result[0] == 0:
+        return False
+    # A stage is no way out of a capture: blocks hold something else when it is run.
+    if result[0] != driver.api().CUresult.CUDA_ERROR_INVALID_VALUE or driver.is_capturing(stream):
+        check(result, what)
+    return True
 
 
 def move(source: int, target: int, size: int, stream: int) -> None:

@@ -237,21 +237,17 @@ class Small:
 def _upload(array: Array, target: int, device: int) -> None:
     """Copy an array without gaps to the device, which is known to begin in pageable memory.
 
-    So the driver need not be asked. Some of it may be page-locked, which the driver refuses.
+    So the driver need not be asked.
     """
     size = array.nbytes
-    if 0 < size < staging.DIRECT_BYTES:
-        (status,) = driver.api().cuMemcpyHtoDAsync(target, address(array), size, 0)
-        if status == 0:
-            return
-    staging.upload(array, target, device, 0)
+    is_direct = 0 < size < staging.DIRECT_BYTES
+    if not (is_direct and staging.sends(address(array), target, size, 0)):
+        staging.upload(array, target, device, 0)
 
 
 def _download(source: int, array: Array, device: int) -> None:
     """Copy memory of the device into such an array."""
     size = array.nbytes
-    if 0 < size < staging.DIRECT_BYTES:
-        (status,) = driver.api().cuMemcpyDtoHAsync(address(array), source, size, 0)
-        if status == 0:
-            return
-    staging.download(source, array, device, 0)
+    is_direct = 0 < size < staging.DIRECT_BYTES
+    if not (is_direct and staging.fetches(source, address(array), size, 0)):
+        staging.download(source, array, device, 0)

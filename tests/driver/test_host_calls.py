@@ -144,33 +144,71 @@ def test_a_block_is_waited_for_before_it_is_used_again(
     assert listed.names == [*[send, record] * 2, *[wait, send, record] * 3]
 
 
-def test_a_stage_is_given_back_after_an_error(listed: Listed) -> None:
+def _use(found: stages.Stages, stream: int, error: BaseException | None = None) -> stages.Stage:
+    """Have a stage carry something; then raise an error, if one is given."""
+    x = np.zeros(1000, np.uint8)
+    with found.lend(stream) as stage:
+        assert stage is not None
+        stage.upload([(0, x.ctypes.data, x.nbytes)], 1 << 20, stream)
+        if error is not None:
+            raise error
+    return stage
+
+
+def _refuse(listed: Listed, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Let functions of the driver fail."""
+    for name in names:
+        monkeypatch.setattr(listed, name, lambda *args: (906,), raising=False)
+    for name in ("cuGetErrorName", "cuGetErrorString"):
+        monkeypatch.setattr(listed, name, lambda error: (0, b"planted"), raising=False)
+
+
+def test_a_stage_is_given_back_after_an_error(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = device.get(0).stages
-    with found.lend(7) as stage:
-        pass
+    stage = _use(found, 7)
     listed.names.clear()
-    with pytest.raises(KeyboardInterrupt), found.lend(7):
-        raise KeyboardInterrupt
+    with monkeypatch.context() as patch:
+        _refuse(listed, patch, "cuEventRecord")
+        with pytest.raises(RuntimeError, match="planted"):
+            _use(found, 7)
     assert "cuStreamSynchronize" in listed.names  # what is under way ends before that
-    with found.lend(7) as again:
-        assert again is stage
+    assert _use(found, 7) is stage
+    listed.names.clear()
+    with pytest.raises(KeyboardInterrupt):
+        _use(found, 7, KeyboardInterrupt())
+    assert "cuStreamSynchronize" not in listed.names  # the block's event tells
+    assert _use(found, 7) is stage
+    assert listed.names.count("cuEventSynchronize") == 2
 
 
 def test_a_stage_that_cannot_be_waited_for_is_not_lent_again(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(stream: int) -> None:
-        raise RuntimeError("planted")
+    found = device.get(0).stages
+    stage = _use(found, 7)
+    with monkeypatch.context() as patch:
+        _refuse(listed, patch, "cuEventRecord", "cuStreamSynchronize")
+        with pytest.raises(RuntimeError, match="planted"):
+            _use(found, 7)
+    again = _use(found, 7)
+    assert again is not stage
+    assert _use(found, 7) is again
 
+
+def test_stages_are_kept_while_a_stream_refuses_all(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As beside a capture of a blocking stream: nothing is queued, so nothing is in doubt."""
     found = device.get(0).stages
     with monkeypatch.context() as patch:
-        patch.setattr(driver, "synchronize", refused)
-        with pytest.raises(KeyboardInterrupt), found.lend(7) as stage:
-            raise KeyboardInterrupt
-    with found.lend(7) as again:
-        assert again is not stage
-    with found.lend(7) as third:
-        assert third is again
+        _refuse(listed, patch, "cuMemcpyHtoDAsync", "cuStreamSynchronize")
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="planted"):
+                _use(found, 0)
+    _use(found, 0)
+    assert listed.names.count("cuMemHostAlloc") == 1
 
 
 def test_stages_are_waited_for(listed: Listed) -> None:
