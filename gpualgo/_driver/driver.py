@@ -46,6 +46,7 @@ def api() -> Any:
     return bindings("driver")
 
 
+@cache
 def is_installed() -> bool:
     """Say whether there is a CUDA driver at all: to ask it takes cuda.bindings, and 50 ms more."""
     try:
