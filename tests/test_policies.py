@@ -163,6 +163,13 @@ def test_cut_columns_covers_everything(
     assert num_rows <= cut.num_blocks * cut.rows_per_block
 
 
+def test_narrow_columns_have_more_blocks_under_way() -> None:
+    three = rows.cut_columns(1, 1 << 26, 3, 1, 1, 4, 4)
+    four = rows.cut_columns(1, 1 << 26, 4, 4, 4, 4, 4)
+    assert (three.num_blocks, four.num_blocks) == (rows.TARGET_BLOCKS, rows.COLUMN_BLOCKS)
+    assert rows.cut_columns(1, 1 << 26, 4, 4, 1, 4, 4).num_blocks == four.num_blocks
+
+
 def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The association, and so the bits, must not depend on which GPU is there."""
 

@@ -78,7 +78,8 @@ TARGET_BLOCKS = 1056
 # Of reduce_columns_kernel; the last block of each set of columns joins what all of them found.
 # µs of float32, sum and std, (16384, 256), (16384, 1024), (262144, 1024): with 1056 blocks 16 and
 # 90, 26 and 58, 251 and 285; with 528 12 and 33, 23 and 37, 242 and 256; with 264 10 and 23, 22 and
-# 33, 249 and 280.
+# 33, 249 and 280. Where a load is narrow, as of three columns, more have to be under way: the sum
+# of (67108864, 3) 217 with 1056, 276 with 528.
 COLUMN_BLOCKS, FEW_COLUMN_BLOCKS, FEW_COLUMN_BYTES = 528, 264, 64 << 20
 
 
@@ -262,7 +263,8 @@ def cut_columns(
     slots = policy.block_threads // width
     least = slots * loads  # rows that keep every thread's loads in flight
     is_few = num_batches * num_rows * num_columns * bytes_read <= FEW_COLUMN_BYTES
-    target = FEW_COLUMN_BLOCKS if is_few else COLUMN_BLOCKS
+    many = TARGET_BLOCKS if widest * itemsize < VECTOR_BYTES else COLUMN_BLOCKS
+    target = FEW_COLUMN_BLOCKS if is_few else many
     blocks = min(-(-num_rows // least), max(1, target // (wide_tiles * num_batches)))
     rows_per_block = -(-num_rows // blocks)
     tiles = -(-num_columns // (width * items))
