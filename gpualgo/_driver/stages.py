@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
@@ -120,8 +120,11 @@ class Stage:
                 done += size
                 size = BLOCK_BYTES
 
-    def download(self, parts: Sequence[Part], source: int, stream: int) -> None:
-        """Copy memory of the device to the host; it is there on return."""
+    def download(self, parts: Iterable[Part], source: int, stream: int) -> None:
+        """Copy memory of the device to the host; it is there on return.
+
+        A part is asked for when the one before is under way.
+        """
         waiting: deque[tuple[Block, int, int]] = deque()
         for offset, target, length in parts:
             for done in range(0, length, BLOCK_BYTES):

@@ -24,6 +24,7 @@ from gpualgo._driver.stages import Part
 # stages 0.65 to 1.3, as threads wake up there.
 DIRECT_BYTES = 6 << 20
 GAPS_BYTES = 16 << 20  # with gaps one thread puts so much together, for more the lanes do
+PAGES_BYTES = 256 << 20  # of a result that get their pages before they arrive; blocks of a stage
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Block: TypeAlias = tuple[int, Array]  # how many bytes lie before it, and where it lies on the host
@@ -125,7 +126,6 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
         else:
             place, size = plain.ctypes.data, plain.nbytes
             if way.is_staged(place, size) or not fetches(source + offset, place, size, stream):
-                pages.populate(place, size)
                 parts.append((offset, place, size))
             if plain is not target:
                 copies.append((target, plain))
@@ -133,9 +133,9 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
     if parts:
         with gpu.get(device).stages.lend(stream) as stage:
             if stage is not None:
-                stage.download(parts, source, stream)
+                stage.download(_with_pages(parts), source, stream)
             else:
-                for offset, place, size in parts:
+                for offset, place, size in _with_pages(parts):
                     fetch(source + offset, place, size, stream)
     if copies:
         driver.synchronize(stream)
@@ -154,6 +154,18 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
         land(lane.slots[(len(blocks) - 1) % 2], blocks[-1][1])
 
     _by_lanes(move, rest, device, stream)
+
+
+def _with_pages(parts: Sequence[Part]) -> Iterator[Part]:
+    """Cut what arrives into parts that have their pages, each as its turn comes.
+
+    Pages of a file that the host's memory does not hold would else be gone when they are written.
+    """
+    for offset, place, size in parts:
+        for done in range(0, size, PAGES_BYTES):
+            length = min(PAGES_BYTES, size - done)
+            pages.populate(place + done, length)
+            yield offset + done, place + done, length
 
 
 class _Way:

@@ -134,15 +134,22 @@ def _staged(
             arrays, results, op, problem.encode(init), stream, places
         ):
             return "by blocks"
-        with host_whole.on_device(
-            device,
-            stream,
-            arrays,
-            results,
-            where,
-            problem.copies_page_locked,
-            places,
-            is_bound=problem.is_counted and problem.results[0].is_bound,
-        ) as (handle, sources, targets):
-            host_whole.queue(problem, handle, sources, targets, op, init)
+        is_queued = False
+        try:
+            with host_whole.on_device(
+                device,
+                stream,
+                arrays,
+                results,
+                where,
+                problem.copies_page_locked,
+                places,
+                is_bound=problem.is_counted and problem.results[0].is_bound,
+            ) as (handle, sources, targets):
+                is_queued = True
+                host_whole.queue(problem, handle, sources, targets, op, init)
+        except MemoryError:
+            if is_queued or not problem.without_room(arrays, results, op, stream, places):
+                raise
+            return "by blocks, as there is no room for all"
         return "whole" if None in places else "where page-locked memory lies"

@@ -161,6 +161,16 @@ class Problem:
         """
         return False
 
+    def without_room(
+        self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        """Do as `in_blocks` with arrays that find no room on the GPU as a whole; False: nor so.
+
+        Only for what has the same bits however it is cut.
+        """
+        return False
+
     @classmethod
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         """Return a call's row of the table, and the arrays whose elements that counts."""

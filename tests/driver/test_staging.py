@@ -308,3 +308,35 @@ def test_blocks_of_tuples(cuda: Backend) -> None:
                 assert_same(last, y.max(axis))
             first = ga.reduce((x, x, x), None, lambda p, q: p, axis=1)
             assert_same(first[2], x[:, 0])
+
+
+def test_pages_are_asked_for_as_their_turn_comes(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a result larger than the host's memory would else be gone when they are written."""
+    from gpualgo._driver import device as gpu
+    from gpualgo._driver import driver, stages, staging
+
+    monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
+    monkeypatch.setattr(staging, "PAGES_BYTES", 1 << 12)
+    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    size, under_way = 10 << 12 | 100, stages.MOST_BLOCKS << 10
+    x, out = np.arange(size, dtype=np.uint8) | np.uint8(1), np.zeros(size, np.uint8)
+    asked: list[tuple[int, int]] = []
+
+    def populate(place: int, num_bytes: int) -> None:
+        offset = place - out.ctypes.data
+        assert not out[offset:].any()
+        assert out[: max(0, offset - under_way)].all()
+        asked.append((offset, num_bytes))
+
+    monkeypatch.setattr(staging.pages, "populate", populate)
+    device = gpu.get(0)
+    monkeypatch.setattr(device, "stages", stages.Stages(device.context))
+    with device.current(), staging.device_buffers(0, 0, [size]) as (memory,):
+        staging.upload(x, memory, 0, 0)
+        staging.download(memory, out, 0, 0)
+        driver.synchronize(0)
+    assert_same(out, x)
+    assert asked == [(i << 12, 1 << 12) for i in range(10)] + [(10 << 12, 100)]

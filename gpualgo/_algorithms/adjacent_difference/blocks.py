@@ -14,15 +14,15 @@ from gpualgo._base import records
 if TYPE_CHECKING:
     from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
 
+is_large = blocks.is_large
+
 
 def difference(
     problem: AdjacentDifference, arrays: Sequence[Array], outs: Sequence[Array], op: Any,
     stream: Any, places: Sequence[View | None],
-) -> bool:  # fmt: skip
-    """Write all results if arrays are large, else none; what is pageable crosses the bus twice."""
+) -> None:  # fmt: skip
+    """Write all results, of lines of two elements and more; what is pageable goes there twice."""
     axis, source, result = problem.axis, problem.source, problem.result
-    if problem.shape[axis] < 2 or not blocks.is_large([*arrays, *outs]):
-        return False
     element = records.held(source)
     argument = records.Apart(element) if records.is_record(element) else element
     applied = Applied(op, (argument, argument), result, records.leaves(source) * 2)
@@ -34,7 +34,6 @@ def difference(
     moved += [_later(*pair, axis) for pair in written]
     blocks.transform(problem, applied, operands, targets, stream, moved)  # which waits
     parts.copy_first(arrays, outs)
-    return True
 
 
 def _later(array: Array, place: View | None, axis: int) -> View | None:

@@ -92,10 +92,23 @@ class AdjacentDifference(Problem):
     ) -> bool:  # fmt: skip
         from gpualgo._algorithms.adjacent_difference import blocks
 
+        if not blocks.is_large([*arrays, *results]):
+            return False
+        return self.without_room(arrays, results, op, stream, places)
+
+    def without_room(
+        self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.adjacent_difference import blocks
+
         if isinstance(self.source, records.Computed) or 0 in self.shape:
             return False
+        if self.shape[self.axis] < 2:  # there is no difference to compute
+            return False
         spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        return blocks.difference(self, spread, results, op, stream, places)
+        blocks.difference(self, spread, results, op, stream, places)
+        return True
 
 
 def _check_first(element: np.dtype[Any], result: np.dtype[Any], where: str) -> None:

@@ -106,6 +106,14 @@ class Transformation(Problem):
 
         if not blocks.is_large([*arrays, *results]):
             return False
+        return self.without_room(arrays, results, op, stream, places)
+
+    def without_room(
+        self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
+        places: list[View | None],
+    ) -> bool:  # fmt: skip
+        from gpualgo._algorithms.transform import blocks
+
         spread = [np.broadcast_to(a, self.shape) for a in arrays]
         blocks.transform(self, self._applied(op), spread, results, stream, places)
         return True
