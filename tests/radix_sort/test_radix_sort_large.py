@@ -114,3 +114,38 @@ def test_ranges_of_bits_in_place(cuda: Backend, bits: tuple[int, int]) -> None:
     ga.radix_sort(*both, begin_bit=bits[0], end_bit=bits[1], out=both)
     assert_bits(cuda.to_host(both[0]), keys[order])
     assert_bits(cuda.to_host(both[1]), order.astype(np.uint64))
+
+
+@pytest.mark.parametrize("counts", ["of four bytes", "of eight bytes"])
+@pytest.mark.parametrize("distinct", [100, 1 << 24])
+def test_pairs_of_one_size_in_place(
+    cuda: Backend, counts: str, distinct: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys or values or both, in rows, with passes that are left out; counts as of very long rows.
+
+    The second place of an order lies in the output as far as it fits there.
+    """
+    from gpualgo._algorithms.radix_sort.cuda_passes import Job
+
+    if counts == "of eight bytes":
+        monkeypatch.setattr(Job, "index_bytes", property(lambda job: 8))
+    n = _sizes(4)[-1] // 2
+    keys = np.random.default_rng(n).integers(0, distinct, (3, n)).astype(np.float32)
+    values = np.arange(keys.size, dtype=np.uint32).reshape(keys.shape)
+    order = stable_order(keys, descending=True)
+    want = [np.take_along_axis(x, order, 1) for x in (keys, values)]
+    for in_place in ((True, True), (True, False), (False, True)):
+        given = [cuda.to_device(x) for x in (keys, values)]
+        outs = [
+            x if is_same else cuda.to_device(np.zeros_like(cuda.to_host(x)))
+            for x, is_same in zip(given, in_place, strict=True)
+        ]
+        ga.radix_sort(*given, descending=True, out=tuple(outs))
+        for x, was, out, expected, is_same in zip(
+            given, (keys, values), outs, want, in_place, strict=True
+        ):
+            assert_bits(cuda.to_host(out), expected)
+            assert is_same or cuda.to_host(x).tobytes() == was.tobytes()
+    for dtype in (np.uint32, np.int64):
+        found = ga.argsort(cuda.to_device(keys), descending=True, dtype=dtype)
+        assert_bits(cuda.to_host(found), order.astype(dtype))
