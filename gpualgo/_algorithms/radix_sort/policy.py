@@ -55,7 +55,7 @@ MIDDLE = {
     (8, 16): Policy(1024, 5, 1, 2),
 }
 # More keys than this have so many tiles that these may be larger. ms at 2^28 on an H200, and by the
-# table above: in the same run, but for keys of 8 bytes with values of 4, which are of two runs.
+# table above: in the same run, but for keys of 8 bytes with values, which are of two runs.
 MIDDLE_KEYS = 1 << 24
 LARGE = MIDDLE | {
     (4, 0): Policy(512, 80, 1, 4, prefetches=True),  # 3.77, 4.08

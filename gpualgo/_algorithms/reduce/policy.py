@@ -73,13 +73,11 @@ PACKED_BYTES = 128
 # A chunk takes as few tiles per warp as make at most this many blocks, two for each multiprocessor:
 # of a few more the last would run alone. 2^24 argmin 23.1 µs, 29.5 with at least as many.
 MOST_BLOCKS = 264
-# From here on rows are many enough for one warp each.
-TARGET_BLOCKS = 1056
+TARGET_BLOCKS = 1056  # from here on rows are many enough for one warp each
 # Of reduce_columns_kernel; the last block of each set of columns joins what all of them found.
-# µs of float32, sum and std, (16384, 256), (16384, 1024), (262144, 1024): with 1056 blocks 16 and
-# 90, 26 and 58, 251 and 285; with 528 12 and 33, 23 and 37, 242 and 256; with 264 10 and 23, 22 and
-# 33, 249 and 280. Where a load is narrow, as of three columns, more have to be under way: the sum
-# of (67108864, 3) 217 with 1056, 276 with 528.
+# µs of float32, sum and std, (16384, 256), (16384, 1024), (262144, 1024): with 1056 blocks 16, 90,
+# 26, 58, 251, 285; with 528 12, 33, 23, 37, 242, 256; with 264 10, 23, 22, 33, 249, 280. Narrow
+# loads, as of (67108864, 3), want more under way: 217 with 1056, 276 with 528, of two runs.
 COLUMN_BLOCKS, FEW_COLUMN_BLOCKS, FEW_COLUMN_BYTES = 528, 264, 64 << 20
 
 
