@@ -85,8 +85,11 @@ class ByIndex(ByKey):
         Not while calls are taken down, whose arrays may stand for others.
         """
         indices = views[0]
-        is_known = not isinstance(self.source, records.Computed) and 0 not in self.shape
-        if not is_known or (recording.active and recording.current() is not None):
+        if 0 in self.shape or (recording.active and recording.current() is not None):
+            return self
+        if isinstance(self.source, records.Computed):  # they are looked at once they are there
+            if indices.device == CPU and not self.size:
+                raise ValueError(f"{self.where}: there are indices, and no results: size is 0")
             return self
         if indices.device == CPU:
             why = "the host looks at indices"
