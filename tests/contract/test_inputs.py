@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from contract.case import Case, Shown, assert_bits, hosts
-from contract.cases import each_case
-from support import LAYOUTS, Array, Backend
+from contract.cases import each_case, each_case_from_the_end
+from support import LAYOUTS, Array, Backend, is_emulated
+
+import gpualgo as ga
 
 
 @each_case
@@ -28,6 +30,28 @@ def test_read_only_and_misaligned(backend: Backend, case: Case) -> None:
     for arrays in ([_read_only(x) for x in samples], [_misaligned(x) for x in samples]):
         for _ in range(2):
             assert_bits(hosts(host, call(*arrays)), want)
+        assert_bits(arrays, samples)
+
+
+@each_case_from_the_end
+def test_misaligned_in_plans_and_graphs(backend: Backend, case: Case) -> None:
+    """Each array of the host alone, and all of them."""
+    host = Backend(backend.name, np)
+    call, samples = case.on(host), case.samples()
+    want = hosts(host, call(*samples))
+    every = range(len(samples))
+    alone = [] if is_emulated or len(samples) == 1 else [{i} for i in every]
+    for chosen in (set(every), *alone):
+        arrays = [_misaligned(x) if i in chosen else x.copy() for i, x in enumerate(samples)]
+        plan = call.prepare(*arrays)
+        for _ in range(2):
+            assert_bits(hosts(host, plan(*arrays)), want)
+        if case.can_be_recorded and backend.name == "cpu":
+            with ga.graph("cpu") as graph:
+                result = call(*arrays)
+            for _ in range(2):
+                graph.launch()
+                assert_bits(hosts(host, result), want)
         assert_bits(arrays, samples)
 
 
