@@ -86,7 +86,11 @@ def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
 
 
 def as_dtype(value: Any, where: str) -> np.dtype[Any]:
-    """Return the supported dtype that a dtype= argument names."""
+    """Return the supported dtype that a dtype= argument names.
+
+    Of the platform's several types of one kind and size, as np.longlong and np.int64, it is the
+    one that has the table's name.
+    """
     if type(value) is str and value == "bfloat16":
         return bfloat16()
     if isinstance(value, tuple):  # of which NumPy would make something
@@ -98,7 +102,7 @@ def as_dtype(value: Any, where: str) -> np.dtype[Any]:
         if name not in _CPP_NAMES:
             raise TypeError(f"{where}: dtype {value!r} is not a dtype of NumPy") from None
         dtype = from_name(name)
-    return check(dtype, f"{where}: dtype")
+    return from_name(str(name_of(check(dtype, f"{where}: dtype"))))
 
 
 # Kind order of same_kind casting; bfloat16 is a float that NumPy's own table does not know.
