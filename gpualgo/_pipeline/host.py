@@ -38,7 +38,7 @@ def run(
             problem.cpu(arrays, results, operator, encoded)
         else:
             _run_on_gpu(problem, arrays, results, operator, init, stream, out is None)
-    is_as_new = out is None or host_warm.are_as_new(problem, results)
+    is_as_new = out is None or host_warm.are_as_new(problem, arrays, results)
     if is_as_new and problem.device == CPU and not problem.is_asked:
         host_warm.prepare(problem, views, operator, arrays, results)
     if out is not None:

@@ -42,16 +42,21 @@ def prepare(
         problem.warm = Warm(problem, prepared, op, views)
 
 
-def are_as_new(problem: Problem, results: list[Array]) -> bool:
-    """Return whether a call's only output is such as it would make itself, in C order."""
+def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> bool:
+    """Return whether a call's only output is such as it would make itself, in C order.
+
+    An output that shares memory with an input is not: what is kept must hold for outputs elsewhere.
+    """
     if len(results) > 1 or problem.structure is not None or problem.is_counted:
         return False
-    return not inverse(problem.results[0].order) and _is_as_new(results[0])
+    return not inverse(problem.results[0].order) and _is_as_new(results[0], arrays)
 
 
-def _is_as_new(result: Array) -> bool:
+def _is_as_new(result: Array, arrays: list[Array]) -> bool:
     flags = result.flags
-    return flags.c_contiguous and flags.writeable and flags.aligned
+    if not (flags.c_contiguous and flags.writeable and flags.aligned):
+        return False
+    return not any(np.may_share_memory(result, array) for array in arrays)
 
 
 class Warm:
@@ -158,9 +163,7 @@ class Warm:
         if not self._takes_out or type(out) is not np.ndarray or type(init) is View:
             return False
         shape, dtype = self._results[0]
-        if out.dtype != dtype or out.shape != shape or not _is_as_new(out):
-            return False
-        return not any(np.may_share_memory(out, array) for array in arrays)
+        return out.dtype == dtype and out.shape == shape and _is_as_new(out, arrays)
 
 
 def counted(results: list[Array], is_bound: bool) -> tuple[Any, ...]:

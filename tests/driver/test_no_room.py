@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from support import Backend, assert_same, forget_problems
 
 import gpualgo as ga
+from gpualgo._base import threads
 from gpualgo._driver import device as gpu
 from gpualgo._driver import staging
 from gpualgo._pipeline import host_small
@@ -41,6 +43,13 @@ def full(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         yield refused
 
 
+def _in_eight_threads(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int:
+    with ThreadPoolExecutor(8) as pool:
+        ends = [num_tasks * i // 8 for i in range(9)]
+        list(pool.map(body, ends, ends[1:]))
+    return 8
+
+
 @pytest.mark.parametrize("has_out", [False, True])
 def test_transformations(full: list[int], has_out: bool) -> None:
     x = np.arange(5003, dtype=np.int32).reshape(-1, 1)
@@ -51,6 +60,15 @@ def test_transformations(full: list[int], has_out: bool) -> None:
     wide = x.copy()
     ga.transform(lambda a: a + a, wide, out=wide)  # in place
     assert_same(wide, x + x)
+
+
+def test_more_threads_than_buffers(full: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread waits for a buffer: lanes, which all calls of a device share, may be more."""
+    monkeypatch.setattr(threads, "run", _in_eight_threads)
+    x = np.arange(50_003, dtype=np.int32)
+    for _ in range(3):
+        assert_same(ga.transform(lambda a: a * 3, x), x * 3)
+    assert full
 
 
 @pytest.mark.parametrize("axis", [0, 1])

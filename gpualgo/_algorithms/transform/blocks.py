@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -76,19 +77,20 @@ class _Blocks:
     def run(self) -> None:
         found = gpu.get(self.device)
         stream = found.copy_stream
-        num_lanes = min(MOST_LANES, len(self.indices))
-        sizes = [self.share * len(self.operands)] * num_lanes
+        sizes = [self.share * len(self.operands)] * min(MOST_LANES, len(self.indices))
         with staging.device_buffers(self.device, stream, sizes) as memories:
             driver.synchronize(stream)  # the memory is there for the lanes, too
+            idle: queue.SimpleQueue[int] = queue.SimpleQueue()
+            for memory in memories:
+                idle.put(memory)
 
             def body(first: int, last: int) -> None:
-                with found.current(), found.lanes.lend() as lane:
-                    memory = memories.pop()
-                    try:
+                memory = idle.get()  # there may be more threads than buffers
+                try:
+                    with found.current(), found.lanes.lend() as lane:
                         self._send(lane, memory, self.indices[first:last])
-                    finally:
-                        driver.synchronize(lane.stream)
-                        memories.append(memory)
+                finally:
+                    idle.put(memory)
 
             num_bytes = sum(operand.array.nbytes for operand in self.operands)
             threads.run(body, len(self.indices), num_bytes)
