@@ -1,0 +1,1 @@
+"""A random walk over calls: what `tests/contract/test_state.py` plays."""

@@ -1,0 +1,470 @@
+"""Plays a program on a backend, beside NumPy: the first step that goes wrong is a `Fault`."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.state.memory import Host, Memory, Place
+from contract.state.numpys import NAMES, templates_of
+from contract.state.program import STYLES, Program, Step
+from contract.state.templates import TEMPLATES, Template
+from support import Array, Backend
+
+import gpualgo as ga
+
+SHAPES: dict[str, Callable[[int], tuple[int, ...]]] = {
+    "n": lambda n: (n,), "m": lambda n: (n // 5, 5), "w": lambda n: (5,), "5": lambda n: (5,),
+}  # fmt: skip
+REFUSABLE = {"itself", "last input", "reversed input", "overlapping", "other dtype", "swapped",
+             "broadcast", "read-only"}  # fmt: skip
+REFUSED = (TypeError, ValueError, RuntimeError, IndexError)
+_OF_ONE_KIND = (TypeError, ValueError, IndexError, ZeroDivisionError)
+
+calls: Counter[str] = Counter()  # by function
+outcomes: dict[Any, tuple[str, Program]] = {}  # what calls of one kind came to, and where first
+
+
+class Fault(AssertionError):
+    """What a step did that is not right."""
+
+
+def templates() -> dict[str, list[Template]]:
+    """Return all templates, by name."""
+    found: dict[str, list[Template]] = {}
+    for template in TEMPLATES:
+        found.setdefault(template.name, []).append(template)
+    found.update({f"numpy.{name}": templates_of(name) for name in NAMES})
+    return found
+
+
+def play(program: Program, backend: Backend) -> None:
+    """Run a program from its first step on."""
+    from gpualgo.numpy._call import function
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if not program.few_to_numpy:
+            patch.setattr(function, "is_few", lambda size, few: False)
+        _Player(program, Backend(backend.name, np) if program.on_host else backend).play()
+
+
+class _Operator:
+    """A template's operator: one function whose captured number changes."""
+
+    def __init__(self, template: Template, program: Program, backend: Backend) -> None:
+        style = self.style = program.style
+        self.backend, self.dtype = backend, np.dtype(program.dtype)
+        args, _, body = template.op.removeprefix("lambda").partition(":")
+        self._source = template.op
+        body = body.replace("K", "K[0]") if style == "array" else body
+        self._names: dict[str, Any] = {}
+        exec(STYLES[style].format(args.strip(), body.strip()), self._names)  # noqa: S102
+        self.function: FunctionType = self._names["make"](3)
+
+    def set(self, k: Any) -> None:
+        function = self.function
+        if self.style == "array" and isinstance(k, int):
+            k = self.backend.to_device(np.array([k], self.dtype))
+        if self.style == "global":
+            self._names["K"] = k
+        elif self.style == "default":
+            function.__defaults__ = (k,)
+        elif function.__closure__:
+            function.__closure__[0].cell_contents = k
+
+    def reference(self, k: int) -> Any:
+        number = self.dtype.type(k) if self.style == "array" else k
+        found = eval(self._source, {"K": number})  # noqa: S307
+        found.k = number
+        return found
+
+
+class _Player:
+    """What a program has while it runs."""
+
+    def __init__(self, program: Program, backend: Backend) -> None:
+        self.program, self.backend = program, backend
+        self.template = templates()[program.name][program.number]
+        self.memory = Memory(backend)
+        has_op = bool(self.template.op)
+        self.op = _Operator(self.template, program, backend) if has_op else None
+        self.plan: Any = None
+        self.plan_key: Any = None
+        self.recorded: Any = None
+
+    def play(self) -> None:
+        for number, step in enumerate(self.program.steps):
+            try:
+                self.step(step)
+            except Fault as fault:
+                raise Fault(f"step {number}, {step}: {fault}") from fault.__cause__
+
+    # --- the arrays of a step
+
+    def inputs(self, step: Step) -> list[Place]:
+        self.memory.begin(again=step.again)
+        rng = np.random.default_rng(step.seed)
+        kinds, places = self.template.arrays.split(), list[Place]()
+        layouts = step.layouts or ("plain",) * len(kinds)
+        for spec, layout in zip(kinds, layouts, strict=True):
+            kind, _, form = spec.partition(":")
+            shape, dtype = SHAPES[form](self.program.n), _dtype(kind, self.program.dtype)
+            first = places[0] if places else None
+            is_like = first is not None and (first.shape, first.dtype) == (shape, dtype)
+            if is_like and kind in "xy" and layout in ("same", "overlapping"):
+                places.append(first if layout == "same" else first.shifted())
+                continue
+            place = self.memory.new("plain" if layout in ("same", "overlapping") else layout, shape, dtype)
+            self.memory.fill(place, _values(kind, shape, dtype, self.program.n, rng))
+            places.append(place)
+        return places
+
+    def outs(self, step: Step, places: list[Place], want: Any) -> tuple[Any, list[Place]]:
+        """Return what out= is, and where it lies."""
+        if step.out == "none":
+            return None, []
+        if step.out == "list":
+            return [0.0], []
+        results = self.results(want)
+        found = [self._out(step.out if not i else "fresh", places, r) for i, r in enumerate(results)]
+        arrays = tuple(map(self.memory.array, found))
+        return arrays if isinstance(want, tuple) and not self.template.is_joined else arrays[0], found
+
+    def results(self, want: Any) -> list[Host]:
+        """Return arrays like those that results are written to."""
+        found = list(map(np.asarray, want if isinstance(want, (tuple, list)) else (want,)))
+        if not self.template.is_counted:
+            return found
+        longest = int(np.prod(SHAPES[self.template.arrays.split()[0][-1]](self.program.n)))
+        if self.template.is_joined:
+            return [np.zeros(longest, found[0].dtype)]
+        return [np.zeros(longest, x.dtype) for x in found]
+
+    def _out(self, kind: str, places: list[Place], like: Host) -> Place:
+        shape, dtype, first = like.shape, like.dtype, places[0]
+        source = places[-1] if kind == "last input" else first
+        if kind in ("itself", "last input", "reversed input", "overlapping"):
+            if (source.shape, source.dtype) == (shape, dtype) and 0 not in source.strides:
+                source = source if kind != "overlapping" else source.shifted()
+                return source.reversed() if kind == "reversed input" else source
+            kind = "fresh"
+        kind, shape, dtype = {
+            "other dtype": ("plain", shape, np.dtype("c16" if dtype == bool else bool)),
+            "other shape": ("plain", self._other_shape(shape), dtype), "0-d": ("plain", (), dtype),
+            "fresh": ("plain", shape, dtype),
+        }.get(kind, (kind, shape, dtype))  # fmt: skip
+        place = self.memory.new(kind, shape, dtype)
+        self.memory.send(place.buffer)
+        return place
+
+    def _other_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return what no result fits."""
+        if self.template.is_counted:
+            return (*shape, 1)
+        return (*shape[:-1], shape[-1] + 1) if shape else (2,)
+
+    # --- what a step should do, and does
+
+    def step(self, step: Step) -> None:
+        calls[self.program.name] += 1
+        if step.way == "replay":
+            if self.recorded is not None:
+                self.replay(step)
+            return
+        places = self.inputs(step)
+        want, error = self.wanted(places, step.k)
+        if error is not None and not self.template.is_numpys and step.out != "none":
+            step = replace(step, out="none")
+        out, outs = self.outs(step, places, want) if error is None else (None, [])
+        if self.template.is_numpys and step.out != "none" and error is None:
+            want, error = self.written_by_numpy(places, outs, out, want)
+        must_fail = error is not None or self._must_fail(step, outs, want)
+        got, raised = self.call(step, places, out)
+        self.judge_outcome(step, raised, must_fail, error)
+        if raised is not None:
+            if step.fails.startswith("driver") or self.program.few_to_numpy:
+                for place in outs:  # part of it may be there; NumPy itself writes what it then refuses
+                    self.memory.mirrors[place.buffer][...] = self.memory.found(place.buffer)
+        else:
+            self.compare(got, want, out, outs)
+            if step.way == "graph":
+                self.recorded = (*self.recorded[:4], outs, got)
+        if changed := self.memory.differs():
+            raise Fault(changed + (f", after {raised!r}" if raised else ""))
+
+    def wanted(self, places: list[Place], k: int) -> tuple[Any, Exception | None]:
+        copies = [np.array(self.memory.mirror(p), order="C") for p in places]
+        template = self.template
+        op = self.op.reference(k) if self.op else None
+        try:
+            if template.is_numpys:
+                return template.call(template.want, *copies, op), None
+            copies = [x.astype(x.dtype.newbyteorder("=")) for x in copies]
+            return template.want(*copies, op), None
+        except (TypeError, ValueError, IndexError) as error:
+            return None, error
+
+    def written_by_numpy(
+        self, places: list[Place], outs: list[Place], out: Any, want: Any
+    ) -> tuple[Any, Exception | None]:
+        """Return what NumPy writes to such outputs, or what it raises."""
+        if outs and outs[0].shape == () != self.results(want)[0].shape:
+            return None, ValueError("NumPy's own scans crash")
+        copies = [np.array(self.memory.mirror(p), order="C") for p in places]
+        scratch = [mirror.copy() for mirror in self.memory.mirrors]
+        views = tuple(place.of(scratch[place.buffer]) for place in outs)
+        given = out if not outs else views if isinstance(out, tuple) else views[0]
+        try:
+            self.template.call(self.template.want, *copies, None, out=given)
+        except (TypeError, ValueError, IndexError) as error:
+            return None, error
+        return views if isinstance(out, tuple) else views[0], None
+
+    def _must_fail(self, step: Step, outs: list[Place], want: Any) -> bool:
+        if step.fails == "operator" and self.op is not None:
+            return self.program.n > 0
+        if self.template.is_numpys or not outs:
+            return step.out == "list"
+        place = outs[0]
+        return (
+            step.out == "other shape"
+            or (step.out == "read-only" and place.size > 0 and self.backend.xp is np)
+            or (step.out == "broadcast" and place.size > 1)
+            or (step.out == "0-d" and self.results(want)[0].ndim > 0)
+        )
+
+    def judge_outcome(
+        self, step: Step, raised: Exception | None, must_fail: bool, error: Exception | None
+    ) -> None:
+        if raised is None:
+            if must_fail:
+                raise Fault(f"took what NumPy refuses: {error!r}" if error else "is not refused")
+        elif error is not None and self.template.is_numpys and step.way == "call" and not step.fails:
+            if not any(isinstance(raised, k) and isinstance(error, k) for k in _OF_ONE_KIND):
+                raise Fault(f"raised {raised!r}, NumPy {error!r}") from raised
+        elif not must_fail and not self._may_fail(step, raised):
+            raise Fault(f"raised {type(raised).__name__}: {raised}") from raised
+        if step.fails.startswith("driver"):
+            return
+        key = (replace(self.program, steps=()), replace(step, seed=0, again=False), self.plan_key)
+        outcome = "result" if raised is None else type(raised).__name__
+        first, where = outcomes.setdefault(key, (outcome, self.program))
+        if first != outcome:
+            raise Fault(f"gives {outcome}, {raised!r}, where it gave {first} in\n{where}") from raised
+
+    def _may_fail(self, step: Step, raised: Exception) -> bool:
+        if step.fails.startswith("driver"):
+            return isinstance(raised, (RuntimeError, MemoryError))
+        if step.way in ("plan", "graph", "lazy"):
+            return isinstance(raised, REFUSED)
+        refusable = (
+            step.fails == "operator" or step.out in REFUSABLE or "swapped" in step.layouts
+            or (self.template.reads_lazily and "misaligned" in step.layouts)
+        )  # fmt: skip
+        return refusable and isinstance(raised, (TypeError, ValueError))
+
+    def call(self, step: Step, places: list[Place], out: Any) -> tuple[Any, Exception | None]:
+        """Make the call; return what comes of it."""
+        arrays = list(map(self.memory.array, places))
+        if self.op is not None:
+            self.op.set(object() if step.fails == "operator" else step.k)
+        more: dict[str, Any] = {} if out is None else {"out": out}
+        f = self.template.function
+        failing = driver_fails(step.fails) if self.backend.name == "cuda" else nullcontext()
+        try:
+            with failing:
+                return getattr(self, "_" + step.way)(step, f, arrays, places, more), None
+        except Fault:
+            raise
+        except Exception as error:
+            return None, error
+
+    def _call(self, step: Step, f: Any, arrays: Any, places: Any, more: Any) -> Any:
+        found = self.template.call(f, *arrays, self.op and self.op.function, **more)
+        return ga.copy(found) if type(found).__name__ == "LazyArray" else found
+
+    def _explain(self, step: Step, f: Any, arrays: Any, places: Any, more: Any) -> Any:
+        if not self.template.is_numpys and self.program.name.partition(".")[0] != "numpy":
+            with suppress(*REFUSED):
+                self._call(step, partial(ga.explain, f), arrays, places, more)
+        return self._call(step, f, arrays, places, more)
+
+    def _stream(self, step: Step, f: Any, arrays: Any, places: Any, more: Any) -> Any:
+        if self.backend.xp is not np and not self.program.name.startswith("numpy."):
+            more = {**more, "stream": self.backend.xp.cuda.get_current_stream()}
+        return self._call(step, f, arrays, places, more)
+
+    def _lazy(self, step: Step, f: Any, arrays: Any, places: Any, more: Any) -> Any:
+        f = self.template.want if self.template.is_numpys else f
+        return self._call(step, f, list(map(ga.lazy.asarray, arrays)), places, more)
+
+    def _plan(self, step: Step, f: Any, arrays: Any, places: Any, more: Any) -> Any:
+        if self.program.name.startswith("numpy."):
+            return self._call(step, f, arrays, places, more)
+        if self.plan is None:
+            self.plan = self._call(step, partial(ga.prepare, f), arrays, places, {})
+            self.plan_key = step.layouts
+
+        def by_plan(*args: Any, **options: Any) -> Any:
+            given = inspect.signature(f).bind(*args, **options).arguments
+            data = [v for k, v in given.items() if k not in more and k != "arrays" and self._is_data(v)]
+            data += list(given.get("arrays", ()))
+            return self.plan(*data, **more)
+
+        return self._call(step, by_plan, arrays, places, more)
+
+    def _is_data(self, value: Any) -> bool:
+        if isinstance(value, tuple):
+            return bool(value) and all(map(self._is_data, value))
+        return isinstance(value, (np.ndarray, self.backend.xp.ndarray)) or hasattr(value, "__array_ufunc__")
+
+    def _graph(self, step: Step, f: Any, arrays: Any, places: Any, more: Any) -> Any:
+        self.recorded = None
+        before = [self.memory.found(p.buffer) for p in places]
+        with ga.graph() as graph:
+            got = self._call(step, f, arrays, places, more)
+        for place, bytes_before in zip(places, before, strict=True):
+            if not np.array_equal(self.memory.found(place.buffer), bytes_before):
+                raise Fault("recording has changed an array")
+        self.memory.keep()
+        graph.launch()
+        self.recorded = graph, places, step, more.get("out"), [], got
+        return got
+
+    def replay(self, step: Step) -> None:
+        """Launch the recording anew, its arrays holding other values."""
+        graph, places, recorded, out, outs, got = self.recorded
+        rng = np.random.default_rng(step.seed)
+        for spec, place in zip(self.template.arrays.split(), places, strict=True):
+            kind = spec.partition(":")[0]
+            values = _values(kind, place.shape, place.dtype, self.program.n, rng)
+            self.memory.fill(place, values)
+        self.memory.begin(again=False)
+        self.memory.watch([*places, *outs])
+        want, error = self.wanted(places, recorded.k)
+        assert error is None, error
+        graph.launch()
+        self.compare(got, want, out, outs)
+        self.memory.keep()
+        if changed := self.memory.differs():
+            raise Fault(changed)
+
+    # --- what is compared
+
+    def compare(self, got: Any, want: Any, out: Any, outs: list[Place]) -> None:
+        """Compare results and what lies in outputs; the mirrors hold it from then on."""
+        if out is not None and not self.template.is_counted and got is not out:
+            same = isinstance(got, tuple) and isinstance(out, tuple) and len(got) == len(out)
+            if not same or not all(x is y for x, y in zip(got, out, strict=True)):
+                raise Fault(f"returns {type(got).__name__} instead of out")
+        found, wanted = _listed(got), _listed(want)
+        if len(found) != len(wanted):
+            raise Fault(f"returns {len(found)} results, wanted {len(wanted)}")
+        for x, y in zip(found, wanted, strict=True):
+            self._compare_one(x, y, is_out=out is not None)
+        if self.template.is_joined and outs:
+            wanted = [np.concatenate(wanted)]
+        for place, y in zip(outs, wanted if outs else (), strict=True):
+            y, mirror = np.asarray(y), self.memory.mirror(place)
+            part = tuple(slice(0, n) for n in y.shape) if self.template.is_counted else ...
+            written = place.of(self.memory.found(place.buffer))
+            _same(written[part], y.astype(place.dtype), self.template.tolerance, "in out")
+            mirror[part] = written[part]
+
+    def _compare_one(self, got: Any, want: Any, *, is_out: bool) -> None:
+        xp = self.backend.xp
+        host = np.array(self.backend.to_host(got))
+        kind = xp.ndarray if xp is not np or is_out or np.ndim(want) else (np.generic, np.ndarray)
+        if self.template.is_numpys and xp is np and not is_out:
+            kind = type(want)
+        if not isinstance(got, kind):
+            raise Fault(f"returns {type(got)}, wanted {kind}")
+        wanted = np.asarray(want)
+        dtype = host.dtype if is_out else wanted.dtype
+        if host.dtype.newbyteorder("=") == dtype.newbyteorder("="):
+            dtype = host.dtype  # of the other byte order, some results are, and some are not
+        if host.dtype != dtype:
+            raise Fault(f"dtype {host.dtype}, wanted {dtype}")
+        _same(host, wanted.astype(host.dtype), self.template.tolerance, "result")
+
+
+def _same(got: Host, want: Host, tolerance: float, what: str) -> None:
+    if got.shape != want.shape:
+        raise Fault(f"{what}: shape {got.shape}, wanted {want.shape}")
+    try:
+        if tolerance and got.dtype.kind in "fc":
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+        else:
+            np.testing.assert_array_equal(got, want)
+    except AssertionError as error:
+        raise Fault(f"{what}: {' '.join(str(error).split())}") from None
+
+
+def _listed(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, (tuple, list)) else [results]
+
+
+def _dtype(kind: str, own: str) -> np.dtype[Any]:
+    return np.dtype({"i": "u1", "b": "?", "o": "i8", "w": "f8"}.get(kind, own))
+
+
+def _values(kind: str, shape: Any, dtype: Any, n: int, rng: np.random.Generator) -> Host:
+    """Return small whole numbers, so that every order of association gives the same sums."""
+    low = 0 if dtype.kind == "u" else -8
+    found = rng.integers(low, 9, shape)
+    if kind == "s":
+        found = np.sort(found, axis=-1)
+    elif kind == "k":
+        found = np.repeat(found, 3)[: found.size].reshape(shape) // 3
+    elif kind == "i":
+        found = abs(found) % 7
+    elif kind == "b":
+        found = found > 0
+    elif kind == "o":
+        found = np.sort(rng.integers(0, n + 1, shape))
+    return found.astype(dtype)
+
+
+@contextmanager
+def driver_fails(fails: str) -> Iterator[None]:
+    """Let one call of the stand-in driver fail, the first, second … from here on."""
+    from gpualgo._driver import driver
+
+    if not fails.startswith("driver"):
+        yield
+        return
+    made, at = driver.api(), int(fails.split()[1])
+    failing = _Failing(made, at)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "api", lambda: failing)
+        yield
+
+
+class _Failing:
+    """A driver one of whose calls that launch, copy or take memory fails."""
+
+    NAMES = ("cuLaunch", "cuMemcpy", "cuMemAlloc", "cuEventRecord", "cuStreamWaitEvent")
+
+    def __init__(self, made: Any, at: int) -> None:
+        self._made, self._left = made, at
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._made, name)
+        if not name.startswith(self.NAMES):
+            return value
+
+        def call(*args: Any) -> Any:
+            self._left -= 1
+            return (2, 0)[: 1 + name.startswith("cuMemAlloc")] if self._left == 0 else value(*args)
+
+        return call
