@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._operators import key as key_module
 from gpualgo._operators import recognised
-from gpualgo._operators.bytecode import accepts
+from gpualgo._operators.bytecode import accepts, taken_arguments
 from gpualgo._operators.captured import Captured, note, token_of
 from gpualgo._operators.content import Key, digest_of, intern
 from gpualgo._operators.key import call_key, examine, key_of, python_function, words_now
@@ -283,9 +283,14 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
         if where == "transform":
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
         function = python_function(found.fn)
-        takes = "two" if function is None else function.__code__.co_argcount
-        if function is not None and function.__code__.co_kwonlyargcount:
-            hint = "kernels pass no argument by its name: write no parameter behind *"
+        takes = "two" if function is None else taken_arguments(function)
+        if function is not None and (named := function.__code__.co_kwonlyargcount):
+            count = function.__code__.co_argcount
+            name = function.__code__.co_varnames[count : count + named][0]
+            raise TypeError(
+                f"{where}: op has the parameter {name} behind *, and kernels pass no argument by "
+                "its name; write it before the *, or capture its value"
+            )
         raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")
     return found if hot is None else found.as_of(hot, where)
 
