@@ -13,14 +13,14 @@ from gpualgo._base.with_block import WithBlock
 CPU = -1  # device numbers: CUDA ordinals, and this
 AUTO = -2  # no device: there is a GPU, and a table decides for each call (`_pipeline/auto.py`)
 
-_chosen: ContextVar[tuple[_Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
+_chosen: ContextVar[tuple[Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
 _NAME = "GPUALGO_DEVICE"
 _environ: Any = os.environ
 _KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
 _from_environment: dict[bytes | str | None, int] = {}  # by what it holds, as it holds it
 
 
-class _Fixed(AbstractContextManager[None]):
+class Fixed(AbstractContextManager[None]):
     """A device on which host arrays run within a block, for some reason."""
 
     def __init__(self, number: int, reason: str) -> None:
@@ -38,10 +38,10 @@ class _Fixed(AbstractContextManager[None]):
             _chosen.set(tuple(reversed(left)))
 
 
-class _DefaultDevice(_Fixed, WithBlock, ContextDecorator):
+class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
     def __init__(self, device: str, number: int) -> None:
         reason = "" if device == "auto" else f"gpualgo.default_device({device!r}) says so"
-        _Fixed.__init__(self, number, reason)
+        Fixed.__init__(self, number, reason)
         WithBlock.__init__(self, f"gpualgo.default_device({device!r})")
 
     def __enter__(self) -> None:
@@ -52,8 +52,8 @@ class _DefaultDevice(_Fixed, WithBlock, ContextDecorator):
         self.is_entered = True  # by each call
         return super().__call__(function)
 
-    def _recreate_cm(self) -> _Fixed:  # type: ignore[override]
-        return _Fixed(self.number, self.reason)
+    def _recreate_cm(self) -> Fixed:  # type: ignore[override]
+        return Fixed(self.number, self.reason)
 
 
 def default_device(device: str) -> _DefaultDevice:
@@ -92,9 +92,9 @@ def default_device(device: str) -> _DefaultDevice:
     return _DefaultDevice(device, _parse_default(device, "default_device"))
 
 
-def fixed(number: int, reason: str) -> _Fixed:
+def fixed(number: int, reason: str) -> Fixed:
     """Run host arrays on a device, for some reason, within a ``with`` block."""
-    return _Fixed(number, reason)
+    return Fixed(number, reason)
 
 
 def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> int:

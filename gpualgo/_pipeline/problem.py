@@ -309,6 +309,10 @@ def problem_of(
         found = None
     if found is not None:
         return found
+    if first.device == CPU:
+        from gpualgo._base import threads
+
+        threads.num_threads()  # whose variable may be wrong: small arrays tell so as large ones do
     try:
         operator = as_operator(op, where, num_arguments, hot) if num_arguments else None
         choice: Choice | None = device if type(device) is not int else None
