@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._base.errors import shown
+
 # C++ names as cuda_src/parts/types.cuh declares them; bfloat16 is looked up by name (`cpp_name`).
 _CPP_NAMES = {
     "bool": "bool",
@@ -100,7 +102,7 @@ def as_dtype(value: Any, where: str) -> np.dtype[Any]:
     except TypeError:
         name = str(value).rpartition(".")[2]  # torch.float32 and its like
         if name not in _CPP_NAMES:
-            raise TypeError(f"{where}: dtype {value!r} is not a dtype of NumPy") from None
+            raise TypeError(f"{where}: dtype {shown(value)} is not a dtype of NumPy") from None
         dtype = from_name(name)
     return from_name(str(name_of(check(dtype, f"{where}: dtype"))))
 
