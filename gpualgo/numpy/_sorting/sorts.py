@@ -46,7 +46,7 @@ def _sorted(a: Any) -> Any:
 
 def _ordered(a: Any) -> Any:
     """Return the stable order along the last axis; None: it is neither short nor a known row."""
-    if cpu_again.most_ordered(a, False, -1, None, None, None, 0):
+    if cpu_again.order_by(a, -1, None, None, None, 0):
         return order_of(a)
     is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _NOT_NUMPYS
     return a.argsort(kind="stable") if is_few else None
