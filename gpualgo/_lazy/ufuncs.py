@@ -51,22 +51,33 @@ def _computed(
     made = tuple([hooks.applied(part, inputs, name) for part in parts])
     if dtype is not None:
         made = tuple([one if one.dtype == dtype else one.astype(dtype) for one in made])
-    if any(one is not None for one in out):
-        made = tuple(
-            [x if to is None else written(x, to, name) for x, to in zip(made, out, strict=True)]
-        )
-    return made if len(made) > 1 else made[0]
+    if all(one is None for one in out):
+        return made if len(made) > 1 else made[0]
+    if len(made) == 1:
+        return written(made[0], out[0], name)
+    if any(one is None for one in out):  # what is left lazy would read what is written
+        made = tuple([hooks.copy(x) if to is None else x for x, to in zip(made, out, strict=True)])
+        pairs = zip(made, out, strict=True)
+        return tuple([x if to is None else written(x, to, name) for x, to in pairs])
+    spread = [_broadcast(x, to, name) for x, to in zip(made, out, strict=True)]
+    hooks.copy(tuple(spread), out=out)  # at once, as an output may be an input
+    return out
 
 
 def written(x: Any, out: Any, name: str) -> Any:
     """Compute a lazy array into a real one, to whose shape it is broadcast, and return that."""
-    shape = tuple(getattr(out, "shape", x.shape))
-    if x.shape != shape:
-        if np.broadcast_shapes(x.shape, shape) != shape:
-            raise ValueError(f"{name}: out has shape {shape}, the result has {x.shape}")
-        x = x.broadcast_to(shape)
-    hooks.copy(x, out=out)
+    hooks.copy(_broadcast(x, out, name), out=out)
     return out
+
+
+def _broadcast(x: Any, out: Any, name: str) -> Any:
+    """Return a lazy array in the shape of an output."""
+    shape = tuple(getattr(out, "shape", x.shape))
+    if x.shape == shape:
+        return x
+    if np.broadcast_shapes(x.shape, shape) != shape:
+        raise ValueError(f"{name}: out has shape {shape}, the result has {x.shape}")
+    return x.broadcast_to(shape)
 
 
 def _out(out: Any, name: str) -> tuple[Any, ...]:

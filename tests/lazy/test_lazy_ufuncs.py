@@ -154,6 +154,24 @@ def test_out() -> None:
         np.negative(made, out=np.empty((2, 3), np.int64))
 
 
+@pytest.mark.parametrize("which", range(2))
+@pytest.mark.parametrize("others", [False, True])
+def test_two_results_one_of_which_takes_the_place_of_an_input(
+    backend: Backend, which: int, others: bool
+) -> None:
+    """Both are of the inputs as they were."""
+    x, y = np.array([7, -8, 9, 5]), np.array([3, 2, -4, 5])
+    want = np.divmod(x, y)
+    for k in range(2):
+        given = [backend.to_device(x.copy()), backend.to_device(y.copy())]
+        out = [backend.to_device(np.zeros(4, int)) if others else None for _ in range(2)]
+        out[which] = given[k]
+        made = list(map(ga.lazy.asarray, given))
+        for got, wanted in zip(np.divmod(*made, out=tuple(out)), want, strict=True):
+            assert_same(backend.to_host(got), wanted)
+        assert_same(backend.to_host(given[k]), want[which])
+
+
 REDUCIBLE = "add multiply minimum maximum fmin fmax bitwise_and bitwise_or bitwise_xor gcd lcm " \
     "hypot logaddexp logical_and logical_or logical_xor"  # fmt: skip
 
