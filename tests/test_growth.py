@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import arrays_kept
 
 import gpualgo as ga
 from gpualgo._base.memo import Memo
@@ -134,3 +135,20 @@ def test_new_values_of_numbers_leave_nothing() -> None:
         for number in range(3, 1000):
             call(number / 2)
     assert _sizes() == before
+
+
+def test_a_reduction_in_steps_keeps_no_partials() -> None:
+    """Two rows of partials lie between its passes."""
+    x = np.arange(520.0 * 520).reshape(520, 520) % 97
+
+    def call(k: int) -> None:
+        part = x[:, : 500 + k]
+        found = ga.reduce(part, 0.0, lambda a, b: a + b, axis=0)
+        np.testing.assert_array_equal(found, part.sum(0))
+
+    def again(k: int) -> None:
+        for _ in range(4):  # one thread does all of it once it is known to take little time
+            call(k)
+
+    with ga.default_device("cpu"):
+        assert arrays_kept(again, 3, 18) < 3000

@@ -22,10 +22,13 @@ from numba.extending import intrinsic
 from gpualgo._base import records
 from gpualgo._base.records import Argument
 from gpualgo._cpu import code, forking
+from gpualgo._cpu import llvm as own
 from gpualgo._cpu.elements import storage
 
 OPERATOR = "gpualgo_operator"
 """The function of an operator on elements as they lie in memory, by numba's way to call."""
+
+own.free_passes()
 
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 

@@ -176,13 +176,14 @@ class Steps:
     """
 
     __slots__ = (
-        "_first", "_kernel", "_launches", "_made", "_may_be", "_reads", "_run_kernel",
-        "_scratch_bytes", "_sizes",
+        "_between_bytes", "_first", "_kernel", "_launches", "_made", "_may_be", "_reads",
+        "_run_kernel", "_scratch_bytes", "_sizes",
     )  # fmt: skip
 
     def __init__(self, launches: Sequence[Launch], sizes: Sequence[Sequence[int]]) -> None:
         """`sizes`: of the memory that each but the last one writes to, in bytes."""
         self._launches, self._sizes = tuple(launches), sizes
+        self._between_bytes = sum(_lines(size) for each in sizes for size in each)
         self._scratch_bytes = max(launch.scratch_bytes for launch in launches)
         self._kernel = _run_all()
         self._run_kernel = unchecked(self._kernel)
@@ -210,6 +211,9 @@ class Steps:
         words[last[0]] = word
         for place, at in zip(last[-len(outs) :], outs, strict=True):
             words[place] = at
+        between = lent(self._between_bytes)  # of each call: results may be as many as elements
+        for writes, place, reads, source, offset in made.between:
+            writes[place] = reads[source] = between.address + offset
         memory, first = lent(self._scratch_bytes), 0
         if self._first.work > threads.SMALL_BYTES:
             self._first.run_light(made.first_table, memory)
@@ -217,29 +221,39 @@ class Steps:
         if self._run_kernel(made.address, memory.address, first, len(self._launches)):
             check(1)
         give_back(memory)
+        give_back(between)
         self._made.append(made)
 
 
 class _Memories:
-    """What the kernel of steps reads: each launch's code, table and tasks; what lies between."""
+    """What the kernel of steps reads: each launch's code, table and tasks.
 
-    __slots__ = ("address", "first", "first_table", "held", "last")
+    `between`: where each address of what lies between launches is written, and its offset there.
+    """
+
+    __slots__ = ("address", "between", "first", "first_table", "held", "last")
 
     def __init__(self, launches: Sequence[Launch], sizes: Sequence[Sequence[int]]) -> None:
         tables = [launch.filled() for launch in launches]
-        between = [[Memory(size) for size in each] for each in sizes]
-        for i, each in enumerate(between):
-            for k, memory in enumerate(each):
-                writes, reads = launches[i].places, launches[i + 1].places
-                tables[i].words[writes[k - len(each)]] = memory.address
-                tables[i + 1].words[reads[1 + k]] = memory.address
+        self.between: list[tuple[Any, int, Any, int, int]] = []
+        offset = 0
+        for i, each in enumerate(sizes):
+            for k, size in enumerate(each):
+                place, source = launches[i].places[k - len(each)], launches[i + 1].places[1 + k]
+                self.between.append((tables[i].words, place, tables[i + 1].words, source, offset))
+                offset += _lines(size)
         head = Memory(8 * STEP * len(launches))
         for i, (launch, table) in enumerate(zip(launches, tables, strict=True)):
             head.words[STEP * i + ENTRY] = launch.entry
             head.words[STEP * i + TABLE] = table.address
             head.words[STEP * i + TASKS] = launch.tasks
         self.address, self.first, self.last = head.address, tables[0].words, tables[-1].words
-        self.first_table, self.held = tables[0].address, (head, tables, between)
+        self.first_table, self.held = tables[0].address, (head, tables)
+
+
+def _lines(num_bytes: int) -> int:
+    """Return how many bytes the cache lines of so many take."""
+    return -(-num_bytes // 64) * 64
 
 
 def _run_all() -> Kernel:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import gc
-import tracemalloc
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-from support import Backend, forget_problems
+from support import Backend, arrays_kept, forget_problems
 
 import gpualgo as ga
 from gpualgo._algorithms.histogram.joint_problem import JointHistogram
@@ -17,27 +14,6 @@ from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base import memo
 
 KINDS = (Histogram, JointHistogram)
-
-
-def _arrays_kept(call: Callable[[int], Any], first: int, last: int) -> float:
-    """Return how many bytes of arrays each call leaves, of NumPy's count."""
-    domain = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
-
-    def held() -> int:
-        gc.collect()
-        traces = tracemalloc.take_snapshot().filter_traces([domain]).traces
-        return sum(trace.size for trace in traces)
-
-    tracemalloc.start()
-    try:
-        for k in range(first):
-            call(k)
-        before = held()
-        for k in range(first, last):
-            call(k)
-        return (held() - before) / (last - first)
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("has_weights", [False, True])
@@ -53,7 +29,7 @@ def test_a_new_length_keeps_no_edges(has_weights: bool) -> None:
             np.testing.assert_array_equal(found, want)
 
     with ga.default_device("cpu"):
-        assert _arrays_kept(call, 3, 35) < 2000
+        assert arrays_kept(call, 3, 35) < 2000
 
 
 @pytest.mark.parametrize("is_joint", [False, True])
@@ -70,7 +46,7 @@ def test_edges_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch, is_joint: b
         np.testing.assert_allclose(found, want, rtol=1e-12)
 
     with ga.default_device("cpu"):
-        assert _arrays_kept(call, 8, 40) < 2000
+        assert arrays_kept(call, 8, 40) < 2000
     kept = [problem for kind in KINDS for problem in kind.problems.values()]
     assert 2 < len(kept) < 8
     assert all(problem.num_bytes > 3 * edges.nbytes for problem in kept)

@@ -1,0 +1,192 @@
+"""How much a process grows with new calls: for each a line of JSON, its name and KiB a call.
+
+`test_growth_of_memory.py` runs it in a process of its own: `python growth.py KIND NAME...`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from contract.case import TABLE, Call, Case
+from contract.cases import CASES
+
+import gpualgo as ga
+import gpualgo.numpy as gnp
+
+FIRST, NEW = 20, 100  # calls that are not counted, and that are
+FEW_FIRST, FEW_NEW = 6, 20  # of what compiles
+LARGE = 20_000  # elements of new tables and edges
+LEAST = 150  # an extent that may become shorter by one with each call
+
+Calls = dict[str, Callable[[int], Any]]
+
+
+def resident() -> int:
+    """Return the KiB that the process has in memory, without what is free."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4
+
+
+def growth(call: Callable[[int], Any], first: int, new: int) -> float:
+    """Return by how many KiB each new call lets the process grow."""
+    for k in range(first):
+        call(k)
+    before = resident()
+    for k in range(first, first + new):
+        call(k)
+    return (resident() - before) / new
+
+
+def lengths() -> Calls:
+    """Return calls of each algorithm, each with another length."""
+    found: Calls = {}
+    for case in CASES:
+        extents = [n for shape, _ in case.elements for n in shape]
+        if max(extents, default=0) < LEAST:
+            continue
+        found[str(case)] = lambda k, case=case: _shorter(case, k)
+    return found
+
+
+def _shorter(case: Case, k: int) -> None:
+    def cut(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(n - k if n >= LEAST else n for n in shape)
+
+    new = replace(case, inputs=tuple((cut(shape), dtype) for shape, dtype in case.inputs))
+    call, arrays = Call(new, TABLE), new.samples()
+    for _ in range(2):
+        call(*arrays)
+
+
+def tables() -> Calls:
+    """Return calls of each algorithm that takes an operator, each with another table in it."""
+    found: Calls = {}
+    for case in CASES:
+        if case.captures and case.name not in found:
+            arrays = case.samples()
+            found[case.name] = lambda k, case=case, arrays=arrays: _with_table(case, arrays, k)
+    return found
+
+
+def _with_table(case: Case, arrays: list[Any], k: int) -> None:
+    call = Call(case, np.arange(3, LARGE + k, dtype=TABLE.dtype))
+    for _ in range(2):
+        call(*arrays)
+
+
+def operators() -> Calls:
+    """Return calls of each algorithm that takes an operator, each with one of new code."""
+    found: Calls = {}
+    for case in CASES:
+        if case.captures and case.name not in found:
+            arrays = case.samples()
+            found[case.name] = lambda k, case=case, arrays=arrays: _with_code(case, arrays, k)
+    return found
+
+
+def _with_code(case: Case, arrays: list[Any], k: int) -> None:
+    call = Call(case, TABLE)
+    assert isinstance(call.op, types.FunctionType)
+    code = call.op.__code__
+    call.op = types.FunctionType(
+        code.replace(co_consts=(*code.co_consts, f"new {k}")), call.op.__globals__,
+        closure=call.op.__closure__,
+    )  # fmt: skip
+    call(*arrays)
+
+
+def edges() -> Calls:
+    """Return histograms, each with new edges."""
+    x = np.random.default_rng(0).random(5000)
+    even = np.linspace(0, 1, LARGE)
+    more: dict[str, dict[str, Any]] = {"edges": {}, "edges, weights": {"weights": x}}
+    found: Calls = {
+        name: lambda k, given=given: ga.histogram(x, even + k * 1e-9, **given)
+        for name, given in more.items()
+    }
+    found["joint edges"] = lambda k: ga.histogram((x, x), (even + k * 1e-9, 3), (None, (0, 1)))
+    for name in ("histogram", "digitize", "searchsorted"):
+        function = getattr(gnp, name)
+        first = name != "searchsorted"
+        found[f"gnp.{name}"] = lambda k, function=function, first=first: (
+            function(x, even + k * 1e-9) if first else function(even + k * 1e-9, x)
+        )
+    found["bins"] = lambda k: ga.histogram(x, LARGE + k, (0.0, 1.0))
+    found["own range"] = lambda k: ga.histogram(x * (1 + k / 100), LARGE)
+    return found
+
+
+def names() -> Calls:
+    """Return calls of NumPy's names, each with another length; names that take none of them lack.
+
+    Each takes the first kind of arguments that it does not refuse.
+    """
+    found: Calls = {}
+    for name in gnp.__all__:
+        function = getattr(gnp, name)
+        is_asked = not sys.argv[2:] or f"gnp.{name}" in sys.argv[2:]
+        if isinstance(function, type) or not callable(function) or not is_asked:
+            continue
+        for arguments in _ARGUMENTS:
+            with contextlib.suppress(Exception):
+                function(*arguments(5000))
+                found[f"gnp.{name}"] = lambda k, function=function, arguments=arguments: function(
+                    *arguments(5000 - k)
+                )
+                break
+    return found
+
+
+_X = np.random.default_rng(1).random(6000) + 0.5
+_I = np.random.default_rng(2).integers(1, 50, 6000)
+_ARGUMENTS: list[Callable[[int], tuple[Any, ...]]] = [
+    lambda n: (_X[:n],),
+    lambda n: (_I[:n],),
+    lambda n: (_X[:n], _X[:n]),
+    lambda n: (_I[:n], _I[:n]),
+    lambda n: (_X[:n], 3),
+    lambda n: (_X[:n], 50.0),
+    lambda n: (_X[:n], 0.5),
+    lambda n: ((_X[:n], _X[:n]),),
+    lambda n: (_X[:n] > 1, _X[:n], 0.0),
+    lambda n: (_X[:n], 0.0, 1.0),
+    lambda n: (_X[:n], _X[:n], 5),
+    lambda n: (_X[:n], np.sort(_X[:100]), _X[:100]),
+    lambda n: (_X[:n], [0, 3]),
+    lambda n: (_X[:n, None] > 1,),
+    lambda n: (_X[:n, None],),
+    lambda n: (_X[:n, None], _I[:n, None] * 0, 1),
+    lambda n: (np.multiply, 0, _X[:n]),
+]
+
+KINDS: dict[str, Callable[[], Calls]] = {
+    "lengths": lengths, "tables": tables, "operators": operators, "edges": edges, "names": names,
+}  # fmt: skip
+
+
+def measured(kind: str, names: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """Measure the calls of a kind, all or those of these names."""
+    counts = (FEW_FIRST, FEW_NEW) if kind == "operators" else (FIRST, NEW)
+    for name, call in KINDS[kind]().items():
+        if not names or name in names:
+            yield name, growth(call, *counts)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    with ga.default_device("cpu"), np.errstate(all="ignore"):
+        for pair in measured(sys.argv[1], sys.argv[2:]):
+            print(json.dumps(pair), flush=True)
