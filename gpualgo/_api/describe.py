@@ -11,7 +11,7 @@ from gpualgo._base import recording
 from gpualgo._base.errors import CompileError
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import CapturesChanged
+from gpualgo._operators.changes import CapturesChanged
 from gpualgo._pipeline import checks, outputs, refusals, settled
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Request

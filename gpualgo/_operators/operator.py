@@ -12,33 +12,15 @@ from gpualgo._operators import key as key_module
 from gpualgo._operators import recognised
 from gpualgo._operators.bytecode import accepts, taken_arguments
 from gpualgo._operators.captured import Captured, note
+from gpualgo._operators.changes import CapturesChanged, changed, moved_array
 from gpualgo._operators.content import Key, digest_of, intern
-from gpualgo._operators.key import (
-    as_decided,
-    call_key,
-    changed,
-    examine,
-    key_of,
-    moved_array,
-    python_function,
-    words_now,
-)
+from gpualgo._operators.key import as_decided, call_key, examine, key_of, python_function, words_now
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 MAX_ARITY = 8
 OPERATOR, SOURCE = 0, 1  # parts of what is looked at together (`joint.joint`)
-
-
-class CapturesChanged(RuntimeError):
-    """What an operator captures was changed while a call began."""
-
-    def __init__(self, where: str, what: str) -> None:
-        super().__init__(
-            f"{where}: another thread changed {what}, which op reads, while the call began; give "
-            "each thread an operator of its own"
-        )
 
 
 class Operator:

@@ -22,7 +22,7 @@ from gpualgo._driver import addresses, driver, staging, trays
 from gpualgo._driver import device as gpu
 from gpualgo._driver.context import leave
 from gpualgo._driver.workspace import aligned
-from gpualgo._operators.operator import CapturesChanged
+from gpualgo._operators.changes import CapturesChanged
 from gpualgo._pipeline import host_whole
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import CapturesChanged, Operator, as_operator, hot_key, words_as_of
+from gpualgo._operators.changes import CapturesChanged
+from gpualgo._operators.operator import Operator, as_operator, hot_key, words_as_of
 from gpualgo._pipeline import checks, elements, refusals, settled
 
 if TYPE_CHECKING:

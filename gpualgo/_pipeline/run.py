@@ -15,7 +15,7 @@ from gpualgo._arrays.view import View, alignment_of, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._base.errors import CompileError
 from gpualgo._driver.default_device import AUTO
-from gpualgo._operators.operator import CapturesChanged
+from gpualgo._operators.changes import CapturesChanged
 from gpualgo._pipeline import refusals, settled
 from gpualgo._pipeline.problem import Problem, Request
 
