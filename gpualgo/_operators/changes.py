@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._base.errors import CompileError
+from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._operators import captured
 from gpualgo._operators.captured import Captured
 from gpualgo._operators.content import Key
@@ -13,14 +13,15 @@ from gpualgo._operators.key import facts_of, looked_at, python_function
 from gpualgo._operators.numbers import AsDecided
 
 
-class CapturesChanged(RuntimeError):
-    """What an operator captures was changed while a call began."""
+def error_of(where: str, fn: Any, key: Key, found: Captured | None, hot: Any) -> RuntimeError:
+    """Return what a call raises that began with a hot key; `found`: what fn captures now.
 
-    def __init__(self, where: str, what: str) -> None:
-        super().__init__(
-            f"{where}: another thread changed {what}, which op reads, while the call began; give "
-            "each thread an operator of its own"
-        )
+    None: that is for other code, which the call may begin again with.
+    """
+    if found is None:
+        return CapturesChanged(where, changed(fn, key))
+    # There are arrays that lie elsewhere each time they are looked at: not to be tried again.
+    return RuntimeError(str(CapturesChanged(where, moved_array(fn, found, hot[1]))))
 
 
 def changed(fn: Any, key: Key) -> str:
