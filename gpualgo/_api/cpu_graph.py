@@ -11,9 +11,9 @@ from typing import Any
 from gpualgo._api.describe import compiled_on_cpu
 from gpualgo._arrays.view import View
 from gpualgo._base import forks, recording
-from gpualgo._base.errors import CompileError
+from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._driver.default_device import CPU, name_of
-from gpualgo._operators.operator import CapturesChanged, Operator
+from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, host, outputs, refusals, settled
 from gpualgo._pipeline.problem import Array, Request
 

@@ -8,10 +8,9 @@ from typing import Any
 from gpualgo._algorithms import ALGORITHMS
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
-from gpualgo._base.errors import CompileError, shown
+from gpualgo._base.errors import CapturesChanged, CompileError, shown
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import CapturesChanged
 from gpualgo._pipeline import checks, outputs, refusals, settled
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Request

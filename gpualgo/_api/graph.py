@@ -9,9 +9,8 @@ import numpy as np
 
 from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
 from gpualgo._base import recording as _recording
-from gpualgo._base.with_block import WithBlock
 from gpualgo._driver import default_device
-from gpualgo._driver.default_device import AUTO, CPU
+from gpualgo._driver.default_device import AUTO, CPU, WithBlock
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Request
 

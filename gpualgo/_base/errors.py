@@ -70,3 +70,13 @@ class OnShards(Elsewhere):
 
     kind, module, page = "a ShardedArray", "gpualgo.shards", "docs/scale.md"
     cure = "x.gather() if one device holds it"
+
+
+class CapturesChanged(RuntimeError):
+    """What an operator captures was changed while a call began."""
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(
+            f"{where}: another thread changed {what}, which op reads, while the call began; give "
+            "each thread an operator of its own"
+        )

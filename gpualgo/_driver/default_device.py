@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
 from typing import Any
-
-from gpualgo._base.with_block import WithBlock
 
 CPU = -1  # device numbers: CUDA ordinals, and this
 AUTO = -2  # no device: there is a GPU, and a table decides for each call (`_pipeline/auto.py`)
 
 _chosen: ContextVar[tuple[Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
+_NOTHING = "{0} is no statement of its own and has changed nothing; write `with {0}:`"
 _NAME = "GPUALGO_DEVICE"
 _environ: Any = os.environ
 _KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
 _from_environment: dict[bytes | str | None, int] = {}  # by what it holds, as it holds it
+
+
+class WithBlock:
+    """What warns when it goes if it was never entered."""
+
+    def __init__(self, shown: str) -> None:
+        """`shown`: the call that made it."""
+        self.is_entered = False
+        self._shown = shown
+
+    def __del__(self) -> None:
+        if not self.is_entered:
+            warnings.warn(_NOTHING.format(self._shown), RuntimeWarning, stacklevel=2)
 
 
 class Fixed(AbstractContextManager[None]):

@@ -268,9 +268,8 @@ def _leaves_of(found: Any) -> Iterator[Any]:
 
 
 def _is_integer(value: Any) -> bool:
-    return (hasattr(type(value), "__index__") and not hasattr(value, "shape")) or isinstance(
-        value, np.integer
-    )
+    is_like_one = hasattr(type(value), "__index__") and not hasattr(value, "shape")
+    return is_like_one or isinstance(value, np.integer)
 
 
 def _shown_index(one: Any) -> str:

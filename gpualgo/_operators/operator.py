@@ -13,32 +13,13 @@ from gpualgo._operators import recognised
 from gpualgo._operators.bytecode import accepts, taken_arguments
 from gpualgo._operators.captured import Captured, note
 from gpualgo._operators.content import Key, digest_of, intern
-from gpualgo._operators.key import (
-    as_decided,
-    call_key,
-    changed,
-    examine,
-    key_of,
-    moved_array,
-    python_function,
-    words_now,
-)
+from gpualgo._operators.key import as_decided, call_key, examine, key_of, python_function, words_now
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 MAX_ARITY = 8
 OPERATOR, SOURCE = 0, 1  # parts of what is looked at together (`joint.joint`)
-
-
-class CapturesChanged(RuntimeError):
-    """What an operator captures was changed while a call began."""
-
-    def __init__(self, where: str, what: str) -> None:
-        super().__init__(
-            f"{where}: another thread changed {what}, which op reads, while the call began; give "
-            "each thread an operator of its own"
-        )
 
 
 class Operator:
@@ -148,12 +129,11 @@ class Operator:
         if not key.arrays and not key.numbers:
             return self._with(Captured(key, ()))
         found = self._captured or as_decided(self.fn, key)
-        if found is None:
-            raise CapturesChanged(where, changed(self.fn, key))
-        if key.arrays and note(found.views) != hot[1]:
-            # Not tried again: there are arrays that lie elsewhere each time they are looked at.
-            raise RuntimeError(str(CapturesChanged(where, moved_array(self.fn, found, hot[1]))))
-        return self._with(found)
+        if found is not None and not (key.arrays and note(found.views) != hot[1]):
+            return self._with(found)
+        from gpualgo._operators.changes import error_of
+
+        raise error_of(where, self.fn, key, found, hot)
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with other arrays of the same dtypes in the place of its own."""
@@ -254,7 +234,9 @@ def words_as_of(op: Any, hot: Any, where: str) -> bytes:
     else:
         words = words_now(op.fn if is_operator else op, key_within(hot))
     if words is None:
-        raise CapturesChanged(where, changed(op.fn if is_operator else op, key_within(hot)))
+        from gpualgo._operators.changes import error_of
+
+        raise error_of(where, op.fn if is_operator else op, key_within(hot), None, hot)
     return words
 
 

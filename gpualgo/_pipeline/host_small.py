@@ -17,13 +17,13 @@ import numpy as np
 
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import log, records
+from gpualgo._base.errors import CapturesChanged
 from gpualgo._base.extents import inverse
 from gpualgo._cpu.address import address
 from gpualgo._driver import addresses, driver, staging, trays
 from gpualgo._driver import device as gpu
 from gpualgo._driver.context import leave
 from gpualgo._driver.workspace import aligned
-from gpualgo._operators.operator import CapturesChanged
 from gpualgo._pipeline import host_whole
 
 if TYPE_CHECKING:

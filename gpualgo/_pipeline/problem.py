@@ -13,12 +13,12 @@ import numpy as np
 
 from gpualgo._arrays.forms import Form, structure_of
 from gpualgo._arrays.view import NumPy, View, layout_of
-from gpualgo._base.errors import CompileError
+from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import CapturesChanged, Operator, as_operator, hot_key, words_as_of
+from gpualgo._operators.operator import Operator, as_operator, hot_key, words_as_of
 from gpualgo._pipeline import checks, elements, refusals, settled
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpualgo._arrays.view import View, alignment_of, layout_of, view_of
 from gpualgo._base import recording
-from gpualgo._base.errors import CompileError
+from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._driver.default_device import AUTO
-from gpualgo._operators.operator import CapturesChanged
 from gpualgo._pipeline import refusals, settled
 from gpualgo._pipeline.problem import Problem, Request
 

@@ -16,7 +16,6 @@ from support import Backend
 
 import gpualgo as ga
 from gpualgo._base import recording
-from gpualgo._driver import default_device
 
 
 def plus_one(a: Any) -> Any:
@@ -264,41 +263,3 @@ def test_what_is_never_entered_warns(make: Callable[[str], Any]) -> None:
         warnings.simplefilter("error")
         with make("cpu"):
             pass
-
-
-def test_a_device_for_a_function() -> None:
-    @ga.default_device("cpu")
-    def device() -> str:
-        return str(ga.explain(ga.reduce, np.arange(3.0))).partition("\n")[0]
-
-    assert all("default_device('cpu') says so" in device() for _ in range(2))
-    assert "says so" not in str(ga.explain(ga.reduce, np.arange(3.0))).partition("\n")[0]
-
-
-def test_devices_of_generators_that_end_in_the_order_of_their_begin() -> None:
-    def generator() -> Iterator[None]:
-        with ga.default_device("cpu"):
-            yield
-
-    one, two = generator(), generator()
-    before = default_device.why()
-    next(one)
-    next(two)
-    one.close()
-    assert default_device.why() != before
-    two.close()
-    assert default_device.why() == before
-
-
-def test_a_device_of_a_generator_that_is_closed_in_another_task() -> None:
-    async def generator() -> AsyncIterator[None]:
-        with ga.default_device("cpu"):
-            yield
-
-    async def closes() -> str:
-        made = generator()
-        await asyncio.create_task(anext(made))  # type: ignore[arg-type]
-        await made.aclose()
-        return str(ga.explain(ga.reduce, np.arange(3.0))).partition("\n")[0]
-
-    assert "says so" not in asyncio.run(closes())
