@@ -121,10 +121,13 @@ def numpys(
                         return _by_way_of_native(fn, given, kwargs, place_of_out)
                 return fn(*given, **kwargs)
             except Exception as error:
-                own = told_by(name, error)
-                if own is error:
+                other = told_by(name, error)
+                if other is None:
                     raise
-                raise own from None
+                try:
+                    raise other from None
+                finally:
+                    del other  # whose traceback holds this frame, and with it the arguments
 
         call.__doc__ = _documented(fn, name, theirs, passes, differs)
         call.__module__ = "gpualgo.numpy"
@@ -134,21 +137,24 @@ def numpys(
     return made
 
 
-def told_by(name: str, error: Exception) -> Exception:
-    """Return an error that another function raised within a call as the called function's own."""
+def told_by(name: str, error: Exception) -> Exception | None:
+    """Let an error that another function raised within a call begin with the called one's name.
+
+    What cannot be changed is returned as another error, to be raised in its place.
+    """
     text = str(error)
     if text.startswith("UFunc.__call__() "):
         error.args = (text.replace("UFunc.__call__", name, 1),)
     teller, colon, rest = text.partition(": ")
     if not colon or teller == name or teller.rpartition(".")[2] not in _tellers():
-        return error
+        return None
     if isinstance(error, np.exceptions.AxisError):  # whose message is not its argument
         if error.axis is None or error.ndim is None:
-            return error
+            return None
         found = np.exceptions.AxisError(error.axis, error.ndim, name)
         return found.with_traceback(error.__traceback__)
     error.args = (f"{name}: {rest}",)
-    return error
+    return None
 
 
 @functools.cache
