@@ -22,9 +22,9 @@ def levels_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, 
     """Write f(keys, stride, length, is_strided): levels of merges, MANY if too many.
 
     Those are two, or of short rows a quarter of all. Distances reach to a 32nd of the row: a place
-    where a row turns once is then rarely seen. A Xeon, 10^6 float64 by one thread, ms by digits /
-    NumPy: in order 25 / 3, ten rows that rise 25 / 14, 64 of them 25 / 32, a hundredth of the keys
-    swapped 25 / 24, in no order 25 / 130.
+    where a row turns once is then rarely seen. A Xeon, 10^6 float64 by one thread, the time of
+    digits in NumPy's: in order 4.5, falling 29, ten rows that rise 2.6, 64 of them 0.9, a hundredth
+    of the keys swapped 0.9, in no order 0.2.
     """
     as_key = pointer_of(kind, size)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir as llvm
 
+from gpualgo._operators.numpy_rules import elementary
 from gpualgo._operators.numpy_rules.code import Code, f32
 
 _INT = {llvm.FloatType(): llvm.IntType(32), llvm.DoubleType(): llvm.IntType(64)}
@@ -188,7 +189,10 @@ def _intrinsic(name: str) -> Callable[..., Any]:
 
 
 def _library(name: str) -> Callable[..., Any]:
-    return lambda code, *values: code.libm(name, *values)
+    own = elementary.FUNCTIONS.get(name)
+    if own is None:
+        return lambda code, *values: code.libm(name, *values)
+    return lambda code, *values: code.libm(name, *values) if code.is_cuda else own(code, *values)
 
 
 _LIBRARY = {
