@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -77,13 +78,13 @@ def by_index(indices: Host, x: Host, size: int, op: Op, init: Any) -> Host:
 def by_segment(x: Host, offsets: Host, change: Callable[[Host], Host]) -> Host:
     """Change each segment; what lies in none stays."""
     found = x.copy()
-    for a, b in zip(offsets[:-1], offsets[1:], strict=True):
+    for a, b in itertools.pairwise(offsets):
         found[a:b] = change(x[a:b])
     return found
 
 
 def of_segments(x: Host, offsets: Host, op: Op, init: Any) -> Host:
-    pairs = zip(offsets[:-1], offsets[1:], strict=True)
+    pairs = itertools.pairwise(offsets)
     return np.array([reduced(x[a:b], op, init=x.dtype.type(init)) for a, b in pairs], x.dtype)
 
 

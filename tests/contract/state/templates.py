@@ -54,6 +54,10 @@ class Template:
 T = Template
 
 
+def _of_two(f: Any, x: Any, y: Any, o: Any, **m: Any) -> Any:
+    return f(o, x, y, **m)
+
+
 def _sorts(name: str) -> list[Template]:
     return [
         T(name, "x:n", lambda f, x, o, **m: f(x, **m), lambda x, o: np.sort(x)),
@@ -127,8 +131,8 @@ TEMPLATES = [
       "lambda a, b: (a[0] + b[0], max(a[1], b[1]))"),
     *_scans("inclusive_scan"), *_scans("exclusive_scan", exclusive=True),
     T("transform", "x:n", lambda f, x, o, **m: f(o, x, **m), lambda x, o: o(x), MAP),
-    T("transform", "x:m y:m", lambda f, x, y, o, **m: f(o, x, y, **m), lambda x, y, o: o(x, y), NEXT),
-    T("transform", "x:m y:w", lambda f, x, y, o, **m: f(o, x, y, **m), lambda x, y, o: o(x, y), NEXT),
+    T("transform", "x:m y:m", _of_two, lambda x, y, o: o(x, y), NEXT),
+    T("transform", "x:m y:w", _of_two, lambda x, y, o: o(x, y), NEXT),
     T("transform", "x:n", lambda f, x, o, **m: f(np.negative, x, **m), lambda x, o: -x),
     T("transform", "x:n y:n", lambda f, x, y, o, **m: f(operator.add, x, y, **m),
       lambda x, y, o: x + y),
@@ -208,8 +212,9 @@ TEMPLATES = [
     T("histogram", "x:n", lambda f, x, o, **m: f(x, 7, (-9, 9), **m),
       lambda x, o: np.histogram(x, 7, (-9, 9))[0]),
     T("histogram", "x:m y:m", lambda f, x, y, o, **m: f(x, [-9, 0, 1, 9], weights=y, axis=1, **m),
-      lambda x, y, o: np.array([np.histogram(r, [-9, 0, 1, 9], weights=w)[0] for r, w in zip(x, y)],
-                               y.dtype).reshape(x.shape[0], 3), dtypes="f8 f4"),
+      lambda x, y, o: np.array([np.histogram(r, [-9, 0, 1, 9], weights=w)[0]
+                                for r, w in zip(x, y, strict=True)], y.dtype).reshape(-1, 3),
+      dtypes="f8 f4"),
     T("reduce", "x:n y:n", lambda f, x, y, o, **m: f(ga.lazy.transform(o, x, y), 1, **m),
       lambda x, y, o: np.asarray(o(x, y)).sum(dtype=np.asarray(o(x, y)).dtype) + 1, NEXT,
       reads_lazily=True),
