@@ -244,3 +244,12 @@ def count_gpus() -> int:
     if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return 0
     return count.value
+
+
+def other_spelling(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of another C type of the same kind and size, as np.longlong beside np.int64.
+
+    The same one, where the platform has no other.
+    """
+    others = [np.dtype(code) for code in np.typecodes["All"] if code not in "SUVOMm"]
+    return next((x for x in others if x == dtype and x.type is not dtype.type), dtype)

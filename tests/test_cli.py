@@ -247,6 +247,70 @@ def test_cache_info_and_clear(
     assert capsys.readouterr().out == "removed 3 entries\n"
 
 
+def test_a_cache_that_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Root has all permissions, and no folder can be made in /proc or beside a file."""
+    (tmp_path / "file").touch()
+    no_folders = [tmp_path / "file" / "cache"]
+    if sys.platform == "linux":
+        no_folders.append(Path("/proc/nope"))
+    for folder in no_folders:
+        monkeypatch.setenv("GPUALGO_CACHE_DIR", str(folder))
+        assert main(["cache", "info"]) == 0
+        assert "writable no" in capsys.readouterr().out
+        (check,) = (each for each in doctor.checks() if each.name == "cache")
+        assert check.status == "warn"
+        assert "not writable" in check.detail
+
+
+def test_looking_at_the_cache_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    assert main(["cache", "info"]) == 0
+    assert "writable yes" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    assert main(["cache", "info"]) == 0
+    assert "writable yes" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command", ["--help", "cache info", "cache info --json", "doctor --json", "completion bash"]
+)
+def test_nobody_reads_on(command: str) -> None:
+    """What prints into a pipe that is closed ends without a word, as under `| head`."""
+    code = f"""if True:
+        import os, sys
+        from gpualgo._cli import main
+        read, write = os.pipe()
+        os.close(read)
+        os.dup2(write, 1)
+        try:
+            sys.exit(main({command.split()!r}))
+        finally:
+            print("left", file=sys.stderr)
+        """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == "left\n"
+    # argparse itself may pass over what it could not write.
+    assert done.returncode == 141 or (command == "--help" and done.returncode == 0)
+
+
+def test_help_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ([], ["demo"], ["doctor"], ["warmup"], ["cache"], ["bench"], ["completion"]):
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+        assert "``" not in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "3.4 million flights" in capsys.readouterr().out
+    assert round(demo.REPEATS * 336_776, -5) == 3_400_000
+
+
 def test_cache_clear_tells_what_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import run_python
 
 import gpualgo as ga
 from gpualgo._base import threads
@@ -163,6 +164,21 @@ def test_a_bad_bound_is_named(text: str, monkeypatch: pytest.MonkeyPatch) -> Non
         ValueError, match=re.escape(f"GPUALGO_NUM_THREADS must be a positive integer, got {text!r}")
     ):
         threads.num_threads()
+
+
+def test_a_bad_bound_is_told_whatever_the_size() -> None:
+    code = """if True:
+        import numpy as np, gpualgo as ga
+        for n in (0, 3, 100_000):
+            for f in (ga.inclusive_scan, ga.radix_sort, ga.argsort, ga.copy, ga.minmax, ga.reduce):
+                for _ in range(2):
+                    try:
+                        f(np.zeros(n))
+                    except ValueError as error:
+                        print(error)
+        """
+    done = run_python(code, GPUALGO_NUM_THREADS="zero", GPUALGO_DEVICE="cpu")
+    assert done.stdout.count("GPUALGO_NUM_THREADS must be a positive integer, got 'zero'") == 36
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -17,6 +17,7 @@ from support import Backend, run_python
 import gpualgo as ga
 from gpualgo._base import log, ranges
 from gpualgo._operators import recompiled
+from gpualgo._pipeline import device_checks
 
 SUM = "import numpy as np, gpualgo as ga; ga.default_device('cpu').__enter__()\n"
 
@@ -159,6 +160,18 @@ def test_when_ranges_are_wanted(
     monkeypatch.setenv("GPUALGO_NVTX", asked)
     monkeypatch.setenv("NVTX_INJECTION64_PATH", injected)
     assert ranges.is_wanted() is is_wanted
+
+
+@pytest.mark.parametrize("name", ["GPUALGO_NVTX", "GPUALGO_CHECK"])
+def test_a_switch_that_is_neither_on_nor_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    ask = {"GPUALGO_NVTX": ranges.is_wanted, "GPUALGO_CHECK": device_checks.are_on}[name]
+    monkeypatch.setenv(name, "no")
+    with pytest.raises(ValueError, match=f"{name} must be 1 or 0, got 'no'"):
+        ask()
+    monkeypatch.setenv(name, "1")
+    assert ask()
+    monkeypatch.setenv(name, "0")
+    assert not ask()
 
 
 def test_ranges_where_a_profiler_listens(tmp_path: Path) -> None:

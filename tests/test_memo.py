@@ -19,6 +19,7 @@ from fake_driver import FakeArray
 import gpualgo as ga
 from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._arrays import view as views
+from gpualgo._base import memo as memos
 from gpualgo._base.memo import Memo
 from gpualgo._cpu import captured, kernels, operator
 from gpualgo._cuda import build
@@ -59,6 +60,52 @@ def test_unhashable_keys_are_not_kept() -> None:
     assert memo.add([1], "value") == "value"
     assert memo.made(([1],), lambda: "made") == "made"
     assert len(memo) == 0
+
+
+class _Heavy:
+    """A value that weighs something."""
+
+
+@pytest.fixture
+def budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memos, "MOST_BYTES", 100 << 10)
+    monkeypatch.setattr(memos, "_weighed", {})
+
+
+def test_memos_share_one_budget_of_bytes(budget: None) -> None:
+    first: Memo[_Heavy] = Memo(100)
+    second: Memo[_Heavy] = Memo(100)
+    for n in range(4):
+        for memo in (first, second):
+            memo.weigh(memo.add(n, _Heavy()), 20 << 10)
+    assert (list(first), list(second)) == ([2, 3], [1, 2, 3])  # the oldest went first
+    oldest = second.get(1)
+    assert oldest is not None
+    second.weigh(oldest, 40 << 10)  # has become heavier, and is the newest
+    assert (list(first), list(second)) == ([3], [1, 2, 3])
+
+
+def test_what_weighs_most_of_all_stays_until_the_next(budget: None) -> None:
+    memo: Memo[_Heavy] = Memo(100)
+    memo.weigh(memo.add("small", _Heavy()), 10 << 10)
+    seen = weakref.ref(memo.add("great", _Heavy()))
+    memo.weigh(memo.get("great"), 1 << 30)  # type: ignore[arg-type]
+    assert list(memo) == ["great"]
+    memo.weigh(memo.add("next", _Heavy()), 10 << 10)
+    assert list(memo) == ["next"]
+    assert seen() is None
+
+
+def test_few_bytes_and_what_has_gone_do_not_count(budget: None) -> None:
+    memo: Memo[_Heavy] = Memo(1000)
+    for n in range(200):
+        memo.weigh(memo.add(n, _Heavy()), 4 << 10)
+    assert len(memo) == 200
+    memo.clear()
+    for n in range(3):
+        memo.weigh(_Heavy(), 90 << 10)  # that is not kept
+        memo.weigh(memo.add(n, _Heavy()), 30 << 10)
+    assert list(memo) == [0, 1, 2]
 
 
 def test_made_once_by_many_threads() -> None:

@@ -39,7 +39,7 @@ struct UserOperator {
 // parameters that each block puts into shared memory, where the operator's code finds them.
 struct Numbers {
   static constexpr int count = 16;
-  uint64 words[count];
+  uint64 captured_words[count];
 };
 
 __device__ inline Numbers& shared_numbers() { return ptx::shared_memory<Numbers>(); }
@@ -100,7 +100,7 @@ template <class Op, class Params>
 __device__ inline void take_numbers(const Params& params) {
   if constexpr (Op::has_numbers) {
     if (threadIdx.x < Numbers::count) {
-      shared_numbers().words[threadIdx.x] = params.Numbers::words[threadIdx.x];
+      shared_numbers().captured_words[threadIdx.x] = params.captured_words[threadIdx.x];
     }
     ptx::syncthreads();
   }
@@ -308,7 +308,7 @@ struct LogicalXor : Recognised<LogicalXor> {
 #ifdef GPUALGO_NUMBERS
 // A word of the numbers, for the code compiled from Python.
 extern "C" __device__ unsigned long long gpualgo_number(int i) {
-  return gpualgo::shared_numbers().words[i];
+  return gpualgo::shared_numbers().captured_words[i];
 }
 #endif
 

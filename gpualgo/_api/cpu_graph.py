@@ -48,9 +48,11 @@ class _Job:
 
     def run(self) -> None:
         """Compute the results from what the arrays hold now."""
+        problem, views, op = self._request.problem, self._request.views, self._request.op
         if self._is_idle:
+            if problem.reads_data:  # though there may be nothing to compute
+                problem.for_data(views, None)
             return
-        problem, op = self._request.problem, self._request.op
         try:
             self._compute()
         except (TypeError, CompileError) as error:

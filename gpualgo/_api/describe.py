@@ -8,7 +8,7 @@ from typing import Any
 from gpualgo._algorithms import ALGORITHMS
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
-from gpualgo._base.errors import CompileError
+from gpualgo._base.errors import CompileError, shown
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import CapturesChanged
@@ -36,7 +36,7 @@ def describe(
     `is_rough`: others may stand for lazy arrays that would be made real before.
     """
     if function not in ALGORITHMS:
-        name = getattr(function, "__name__", repr(function))
+        name = shown(function)
         if str(getattr(function, "__module__", "")).startswith("gpualgo."):
             raise TypeError(
                 f"{where}: {name} makes other calls, or none, by what it is given; pass one of the "

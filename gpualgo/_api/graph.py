@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
 from gpualgo._base import recording as _recording
+from gpualgo._base.with_block import WithBlock
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._pipeline import inputs
@@ -191,8 +191,36 @@ def _views(calls: list[Request]) -> list[View]:
     return views
 
 
-@contextmanager
-def graph(device: str | None = None) -> Iterator[Graph]:
+class _Block(WithBlock):
+    """Where the calls of a graph are recorded."""
+
+    def __init__(self, device: str | None, number: int) -> None:
+        super().__init__(f"gpualgo.graph({'' if device is None else repr(device)})")
+        self._number = number
+
+    def __enter__(self) -> Graph:
+        if self.is_entered:
+            raise RuntimeError("graph: a block records one graph; call gpualgo.graph again")
+        self.is_entered = True
+        number, found = self._number, Graph(self._number)
+        # No table decides in it; and arrays of the host are the CPU's in a graph of the CPU.
+        is_placed = default_device.current() == AUTO or number == CPU
+        why = f"a graph is {'the CPU' if number == CPU else 'a GPU'}'s"
+        with ExitStack() as stack:
+            stack.enter_context(found._recording)
+            stack.enter_context(_recording.recording(found))
+            if is_placed:
+                stack.enter_context(default_device.fixed(number, why))
+            self._stack, self._graph = stack.pop_all(), found
+        return found
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+        if error[0] is None:
+            self._graph._finish()
+
+
+def graph(device: str | None = None) -> _Block:
     """Record the calls of a ``with`` block, to be run as one: on a GPU, as a CUDA graph.
 
     Parameters
@@ -221,8 +249,10 @@ def graph(device: str | None = None) -> Iterator[Graph]:
     Notes
     -----
     Arrays are on the GPU, or NumPy's in page-locked memory (`gpualgo.empty_pinned`); on the CPU
-    any of the host. Calls of this thread are recorded, on a GPU on a stream of the graph's own;
-    what other libraries do meanwhile is not. Results without dimensions are arrays as well, in
+    any of the host. Calls from within the block are recorded, on a GPU on a stream of the graph's
+    own; what other libraries do meanwhile is not. Other threads and tasks are not within it, though
+    the block starts them: their calls run as usual, and so do those of who calls a generator that
+    yields in its block. Results without dimensions are arrays as well, in
     NumPy too. Temporary storage is the graph's own: as much as the call that takes most. See
     docs/memory.md.
 
@@ -244,11 +274,4 @@ def graph(device: str | None = None) -> Iterator[Graph]:
     number = (
         default_device.of_streams() if device is None else default_device.parse(device, "graph")
     )
-    found = Graph(number)
-    # No table decides in it; and arrays of the host are the CPU's in a graph of the CPU.
-    is_placed = default_device.current() == AUTO or number == CPU
-    why = f"a graph is {'the CPU' if number == CPU else 'a GPU'}'s"
-    placed = default_device.fixed(number, why) if is_placed else nullcontext()
-    with found._recording, _recording.recording(found), placed:
-        yield found
-    found._finish()
+    return _Block(device, number)

@@ -27,6 +27,25 @@ class Report:
     failures: list[str] = field(default_factory=list)
 
 
+class _Place(default_device.Fixed):
+    """The device of all calls, each of which asks for it."""
+
+    is_asked = False
+
+    def __enter__(self) -> _Place:  # type: ignore[override]
+        super().__enter__()
+        return self
+
+    @property
+    def number(self) -> int:
+        self.is_asked = True
+        return self._number
+
+    @number.setter
+    def number(self, number: int) -> None:
+        self._number = number
+
+
 def capability_of(arch: str) -> Capability:
     """Return the compute capability of an architecture's name."""
     for known in MACHINES:
@@ -62,8 +81,8 @@ def warm_up(
 
 def _on_cpu(recipes: Sequence[Recipe]) -> Report:
     report = Report("cpu")
-    with disk_cache.watched() as seen, default_device.fixed(CPU, "warmup runs on it"):
-        _make(recipes, report)
+    with disk_cache.watched() as seen, _Place(CPU, "warmup runs on it") as place:
+        _make(recipes, report, place)
     written = {key for key in seen.written if key.startswith(disk_cache.FOR_CPU)}
     read = {key for key in seen.read if key.startswith(disk_cache.FOR_CPU)}
     report.compiled, report.found = len(written), len(read - written)
@@ -77,20 +96,26 @@ def _on_gpu(
 ) -> Report:  # fmt: skip
     report = Report(f"sm_{capability[0]}{capability[1]}")
     gpu = StandIn(capability, pool, machines.get(capability))
-    with device.put(gpu), default_device.fixed(gpu.ordinal, "warmup stands in for a GPU"):
-        _make(recipes, report)
+    with device.put(gpu), _Place(gpu.ordinal, "warmup stands in for a GPU") as place:
+        _make(recipes, report, place)
     built, failures = gpu.finish()
     report.compiled, report.found = len(built), len(gpu.found)
     report.failures += failures
     return report
 
 
-def _make(recipes: Sequence[Recipe], report: Report) -> None:
+def _make(recipes: Sequence[Recipe], report: Report, place: _Place) -> None:
     """Make all calls; note what is refused, and what fails."""
     done, refused = set(), {}
     for recipe in recipes:
         try:
+            place.is_asked = False
             recipe.calls()
+            if not place.is_asked:
+                report.failures.append(
+                    f"{recipe.name}: it calls nothing of gpualgo's; name an operator, or a "
+                    "function without arguments that makes calls"
+                )
             done.add(recipe.name.partition(" of ")[0])
         except (TypeError, CompileError) as error:
             if recipe.is_tried:

@@ -178,19 +178,36 @@ def info() -> dict[str, Any]:
     path = folder()
     files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
     contents = {file.name.removesuffix(_SUFFIX): _content_of(file) for file in files}
-    nearest = path
-    while not nearest.exists():
-        nearest = nearest.parent
     return {
         "path": str(path),
         "entries": len(files),
         "cpu_entries": sum(file.name.startswith(FOR_CPU) for file in files),
         "bytes": sum(map(len, contents.values())),
         "damaged": sum(decode(key, content) is None for key, content in contents.items()),
-        "writable": nearest.is_dir()
-        and os.access(nearest, os.W_OK)
-        and (not path.exists() or _is_private(path)),
+        "writable": _is_writable(path),
     }
+
+
+def _is_writable(path: Path) -> bool:
+    """Return whether entries can be kept in a folder; it is tried, and leaves nothing behind.
+
+    Permissions do not tell: a disk may be full or take no files, and to root all seem to be given.
+    """
+    import tempfile
+
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.write(_MAGIC)
+            file.flush()
+        return _is_private(path)
+    except OSError:
+        return False
+    finally:
+        for each in missing:
+            with contextlib.suppress(OSError):  # it was not made, or holds entries by now
+                each.rmdir()
 
 
 def _content_of(file: Path) -> bytes:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._base.errors import shown
+
 # C++ names as cuda_src/parts/types.cuh declares them; bfloat16 is looked up by name (`cpp_name`).
 _CPP_NAMES = {
     "bool": "bool",
@@ -86,7 +88,11 @@ def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
 
 
 def as_dtype(value: Any, where: str) -> np.dtype[Any]:
-    """Return the supported dtype that a dtype= argument names."""
+    """Return the supported dtype that a dtype= argument names.
+
+    Of the platform's several types of one kind and size, as np.longlong and np.int64, it is the
+    one that has the table's name.
+    """
     if type(value) is str and value == "bfloat16":
         return bfloat16()
     if isinstance(value, tuple):  # of which NumPy would make something
@@ -96,9 +102,9 @@ def as_dtype(value: Any, where: str) -> np.dtype[Any]:
     except TypeError:
         name = str(value).rpartition(".")[2]  # torch.float32 and its like
         if name not in _CPP_NAMES:
-            raise TypeError(f"{where}: dtype {value!r} is not a dtype of NumPy") from None
+            raise TypeError(f"{where}: dtype {shown(value)} is not a dtype of NumPy") from None
         dtype = from_name(name)
-    return check(dtype, f"{where}: dtype")
+    return from_name(str(name_of(check(dtype, f"{where}: dtype"))))
 
 
 # Kind order of same_kind casting; bfloat16 is a float that NumPy's own table does not know.

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+
+def shown(value: Any) -> str:
+    """Return what a message calls a value: a function by its name, which has no address."""
+    name = getattr(value, "__qualname__", getattr(value, "__name__", None))
+    if callable(value) and isinstance(name, str):
+        module = getattr(value, "__module__", None)
+        if isinstance(value, np.ufunc):
+            module = "numpy"
+        return name if module in (None, "builtins", "__main__") else f"{module}.{name}"
+    text = repr(value)
+    return f"an object of class {type(value).__name__}" if " at 0x" in text else text
+
 
 class NoDeviceError(RuntimeError):
     """A GPU was asked for by name and none can be used."""

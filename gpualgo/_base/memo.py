@@ -1,15 +1,23 @@
-"""Memos: results by key, bounded, each made once however many threads ask."""
+"""Memos: results by key, bounded, each made once however many threads ask.
+
+A memo is bounded by the number of its values, which are small. Those that hold arrays, or anything
+else whose size depends on a caller's data, say how much by `weigh`, and all memos of the process
+together keep no more than MOST_BYTES of that.
+"""
 
 from __future__ import annotations
 
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from gpualgo._base import forks
 
 Value = TypeVar("Value")
+
+MOST_BYTES = 16 << 20  # of the values of all memos that weigh more than LEAST_BYTES
+LEAST_BYTES = 1 << 13  # what weighs less is bounded by its number
 
 
 class _Turn:
@@ -59,6 +67,34 @@ class Memo(Generic[Value]):
                 surplus.append(self._found.pop(next(iter(self._found))))
             self._found[key] = value
         return value
+
+    def weigh(self, value: Value, num_bytes: int) -> None:
+        """Say how many bytes a value holds by now; the oldest are given up where that is too much.
+
+        The latest to be weighed stays, whatever it weighs. A value that is not kept does not count.
+        """
+        if num_bytes <= LEAST_BYTES or not any(found is value for found in self.values()):
+            return
+        surplus = []
+        with _budget_lock:
+            _weighed.pop(id(value), None)
+            _weighed[id(value)] = _Weighed(weakref.ref(value), num_bytes, self)
+            for key, (seen, _, _) in list(_weighed.items()):
+                if seen() is None:
+                    del _weighed[key]
+            total = sum(weighed.num_bytes for weighed in _weighed.values())
+            while total > MOST_BYTES and len(_weighed) > 1:
+                oldest = _weighed.pop(next(iter(_weighed)))
+                total -= oldest.num_bytes
+                surplus.append(oldest)
+        for seen, _, memo in surplus:
+            memo._give_up(seen())
+
+    def _give_up(self, value: Value | None) -> None:
+        with self._lock:
+            keys = [key for key, found in self._found.items() if found is value]
+            surplus = [self._found.pop(key) for key in keys]
+        del surplus  # outside the lock
 
     def made(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """Return the value of a key, made by the first thread to ask; the others wait for it.
@@ -120,10 +156,20 @@ class Memo(Generic[Value]):
         self._lock, self._turns = threading.RLock(), {}
 
 
+class _Weighed(NamedTuple):
+    value: weakref.ref[Any]
+    num_bytes: int
+    memo: Memo[Any]
+
+
 _memos: weakref.WeakSet[Memo[Any]] = weakref.WeakSet()
+_weighed: dict[int, _Weighed] = {}  # by the value's id, the one that was weighed first at first
+_budget_lock = threading.RLock()  # a finalizer may come by while it is held
 
 
 @forks.in_child
 def _renew_all() -> None:
+    global _budget_lock
+    _budget_lock = threading.RLock()
     for memo in list(_memos):
         memo._renew()

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
 
+from gpualgo._base.environment import flag
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 DOMAIN = "gpualgo"
@@ -20,8 +22,8 @@ DOMAIN = "gpualgo"
 
 def is_wanted() -> bool:
     """Return whether a profiler listens, or whoever started this process says so."""
-    asked = os.environ.get("GPUALGO_NVTX")
-    return asked == "1" if asked else bool(os.environ.get("NVTX_INJECTION64_PATH"))
+    asked = flag("GPUALGO_NVTX")
+    return bool(os.environ.get("NVTX_INJECTION64_PATH")) if asked is None else asked
 
 
 def _found() -> Any:

@@ -1,13 +1,28 @@
-"""The command ``gpualgo``: a demo, a check of the installation, the kernel cache, benchmarks."""
+"""The command gpualgo: a demo, a check of the installation, the kernel cache, benchmarks."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code."""
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()  # also of what ends by itself, as --help does
+    except BrokenPipeError:  # nobody reads on: `| head`, say
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # what is left is flushed there when Python ends
+        os.close(nowhere)
+        return 128 + 13  # as of a program that SIGPIPE ends
+
+
+def _run(argv: Sequence[str] | None) -> int:
     args = _parser().parse_args(argv)
     # Each command imports its own needs, so that one of them missing harms no other.
     if args.command == "demo":
@@ -42,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpualgo", description=__doc__)
     parser.add_argument("--version", action="version", version=f"gpualgo {gpualgo.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    demo = commands.add_parser("demo", help="reduce and transform 336,776 flights, beside NumPy")
+    demo = commands.add_parser("demo", help="ask questions about 3.4 million flights, beside NumPy")
     demo.add_argument(
         "--device", metavar="NAME", help="cpu, cuda or cuda:1; without it, a GPU if there is one"
     )

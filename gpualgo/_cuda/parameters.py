@@ -191,8 +191,8 @@ class Parameters:
 
 Kind: TypeAlias = Scalar | Array | Parameters
 
-NUMBERS = "words"
-"""The field of an operator's numbers."""
+NUMBERS = "captured_words"
+"""The field of an operator's numbers, beside a kernel's own fields: none of them has this name."""
 _WORDS = Scalar(f"{8 * NUMBER_WORDS}s", 8, is_taken=True)
 
 

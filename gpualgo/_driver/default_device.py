@@ -4,30 +4,67 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
 from typing import Any
+
+from gpualgo._base.with_block import WithBlock
 
 CPU = -1  # device numbers: CUDA ordinals, and this
 AUTO = -2  # no device: there is a GPU, and a table decides for each call (`_pipeline/auto.py`)
 
-_chosen: ContextVar[int | None] = ContextVar("gpualgo_default_device", default=None)
-_reason: ContextVar[str] = ContextVar("gpualgo_default_device_reason", default="")
+_chosen: ContextVar[tuple[Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
 _NAME = "GPUALGO_DEVICE"
 _environ: Any = os.environ
 _KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
 _from_environment: dict[bytes | str | None, int] = {}  # by what it holds, as it holds it
 
 
-@contextmanager
-def default_device(device: str) -> Iterator[None]:
+class Fixed(AbstractContextManager[None]):
+    """A device on which host arrays run within a block, for some reason."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number, self.reason = number, reason
+
+    def __enter__(self) -> None:
+        _chosen.set((*_chosen.get(), self))
+
+    def __exit__(self, *exc: object) -> None:
+        # Blocks of generators may end in any order, and in a context where they did not begin.
+        left = list(_chosen.get())
+        if self in left:
+            left.reverse()
+            left.remove(self)
+            _chosen.set(tuple(reversed(left)))
+
+
+class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
+    def __init__(self, device: str, number: int) -> None:
+        reason = "" if device == "auto" else f"gpualgo.default_device({device!r}) says so"
+        Fixed.__init__(self, number, reason)
+        WithBlock.__init__(self, f"gpualgo.default_device({device!r})")
+
+    def __enter__(self) -> None:
+        self.is_entered = True
+        super().__enter__()
+
+    def __call__(self, function: Any) -> Any:
+        self.is_entered = True  # by each call
+        return super().__call__(function)
+
+    def _recreate_cm(self) -> Fixed:  # type: ignore[override]
+        return Fixed(self.number, self.reason)
+
+
+def default_device(device: str) -> _DefaultDevice:
     """Run host arrays on ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"`` in a ``with`` block.
 
     ``"auto"`` is what holds without it: without a GPU the CPU, with one whichever a fixed table
     names for the algorithm, the sizes and the dtypes, see docs/devices.md and `gpualgo.explain`.
-    The choice holds for the current thread or task. Device arrays are not affected: they run
-    where they live. The environment variable ``GPUALGO_DEVICE`` sets the same for a process.
+    The choice holds for the current thread or task, and for tasks that it starts meanwhile; not
+    for its threads. A generator that yields within the block makes it for its caller, too. Device
+    arrays are not affected: they run where they live. The environment variable ``GPUALGO_DEVICE``
+    sets the same for a process.
 
     Raises
     ------
@@ -38,6 +75,9 @@ def default_device(device: str) -> Iterator[None]:
 
     Notes
     -----
+    Both errors come at once, not when the block begins. What is called without ``with`` changes
+    nothing, which a RuntimeWarning says. The result decorates functions as well.
+
     On one device the same input gives the same bits. The CPU and a GPU associate floats
     differently, so that with ``"auto"`` a sum may differ in its last bits from that of a machine
     without a GPU; name a device to have one answer wherever that device is.
@@ -49,20 +89,12 @@ def default_device(device: str) -> Iterator[None]:
     ...     int(ga.reduce(np.arange(5)))
     10
     """
-    number = _parse_default(device, "default_device")
-    with fixed(number, "" if device == "auto" else f"gpualgo.default_device({device!r}) says so"):
-        yield
+    return _DefaultDevice(device, _parse_default(device, "default_device"))
 
 
-@contextmanager
-def fixed(number: int, reason: str) -> Iterator[None]:
+def fixed(number: int, reason: str) -> Fixed:
     """Run host arrays on a device, for some reason, within a ``with`` block."""
-    tokens = _chosen.set(number), _reason.set(reason)
-    try:
-        yield
-    finally:
-        _chosen.reset(tokens[0])
-        _reason.reset(tokens[1])
+    return Fixed(number, reason)
 
 
 def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> int:
@@ -82,8 +114,8 @@ def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> in
 def current() -> int:
     """Return the device number on which host arrays run; or AUTO, on which none runs."""
     chosen = _chosen.get()
-    if chosen is not None:
-        return chosen
+    if chosen:
+        return chosen[-1].number
     environ: Any = os.environ
     try:  # in a tenth of the time that the mapping takes
         told = environ._data.get(_KEY)
@@ -106,10 +138,10 @@ def of_streams() -> int:
 
 def why() -> str:
     """Return who has decided on the default device."""
-    reason, environment = _reason.get(), os.environ.get("GPUALGO_DEVICE", "")
-    if reason:
-        return reason
-    if _chosen.get() is None and environment not in ("", "auto"):
+    chosen, environment = _chosen.get(), os.environ.get("GPUALGO_DEVICE", "")
+    if chosen and chosen[-1].reason:
+        return chosen[-1].reason
+    if not chosen and environment not in ("", "auto"):
         return f"GPUALGO_DEVICE={environment} in the environment says so"
     return "the default device is 'auto', and there is no GPU that can be used"
 

@@ -92,7 +92,8 @@ class LazyArray(Operators):
         op = Operator(self.function)
         hot = hot_key(op)
         try:
-            return results.dtype_of(op, self.arguments, None, self.place[0], "lazy")
+            found = op.as_of(hot, "lazy")
+            return results.dtype_of(found, self.arguments, None, self.place[0], "lazy")
         except (TypeError, CompileError) as error:
             with settled.retried(op, hot, error) as is_another:
                 if is_another:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.device_array import DeviceArray
-from gpualgo._base import recording
 from gpualgo._base.extents import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import check_places, combined, parted, zipped
 from gpualgo._lazy.expression import AT, Call, Node, Value
+from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Leaf
 from gpualgo._pipeline import checks
 
@@ -117,15 +117,16 @@ def _captured(one: Leaf) -> Any:
 def aligned(x: Any, where: str) -> LazyArray:
     """Return an input as one lazy array that operators may capture.
 
-    Host arrays whose items lie at any address, as packed structured ones have them, are copied;
-    not for a graph, which reads them when it is launched.
+    Host arrays whose items lie at any address, as packed structured ones have them, are copied:
+    by each launch of a graph, in which that is a call as others are.
     """
     whole = zipped(x, where)
-    if recording.active and recording.current() is not None:
-        _check_aligned(whole, where)
-        return whole
-    leaves = [one if is_aligned(one) else one.with_array(one.array.copy()) for one in whole.leaves]
+    leaves = [one if is_aligned(one) else one.with_array(_copied(one)) for one in whole.leaves]
     return LazyArray(whole.shape, whole.node, leaves, whole.text, whole.forms)
+
+
+def _copied(one: Leaf) -> Any:
+    return hooks.copy(LazyArray(one.array.shape, expression.Leaf(0), [one], ""))
 
 
 def is_aligned(one: Leaf) -> bool:

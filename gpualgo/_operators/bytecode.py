@@ -41,6 +41,15 @@ def accepts(function: types.FunctionType, arity: int) -> bool:
     return fits and code.co_kwonlyargcount == 0  # numba has no keyword-only parameters
 
 
+def taken_arguments(function: types.FunctionType) -> str:
+    """Return how many arguments a function takes, as messages say it."""
+    most, least = function.__code__.co_argcount, function.__code__.co_argcount
+    least -= len(function.__defaults__ or ())
+    if function.__code__.co_flags & _CO_VARARGS:
+        return f"{least} or more"
+    return str(most) if least == most else f"{least} to {most}"
+
+
 def _attributes(tree: Tree) -> list[str]:
     """Return all names in a tree, in order."""
     return [name for key, inner in tree.items() for name in (key, *_attributes(inner))]

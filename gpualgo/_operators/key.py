@@ -13,13 +13,14 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._operators import captured
 from gpualgo._operators.bytecode import reads_of
 from gpualgo._operators.captured import Captured
 from gpualgo._operators.content import Key, Token, intern
-from gpualgo._operators.guards import Guard
-from gpualgo._operators.numbers import Place, Policy
+from gpualgo._operators.guards import Guard, contents_of
+from gpualgo._operators.numbers import AsDecided, Place, Policy
 from gpualgo._operators.snapshot import (
     CodeFacts,
     Snapshot,
@@ -107,7 +108,15 @@ def examine(fn: Any) -> Captured:
         if known is not None and words is not None:
             return Captured(guard.key, known, words)
     guard = Guard(fn)
-    snapshot = Snapshot(guard, facts_of, info.policy)
+    found, copy = _looked_at(fn, guard, info.policy)
+    # By the code that was read: another thread may have given fn new code meanwhile.
+    _code_info(copy.__code__).guard = guard if guard.is_stable else None
+    return found
+
+
+def _looked_at(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple[Captured, Any]:
+    """Return a function's key, and what it captures, as they are now, and its copy."""
+    snapshot = Snapshot(guard, facts_of, policy)
     token, copy = snapshot.function(fn)
     key = guard.key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
     guard.expect([number for number, _ in snapshot.numbers])
@@ -115,9 +124,26 @@ def examine(fn: Any) -> Captured:
     assert words is not None
     views, guard.views = tuple(guard.views), []
     captured.check_size(views)
-    # By the code that was read: another thread may have given fn new code meanwhile.
-    _code_info(copy.__code__).guard = guard if guard.is_stable else None
-    return Captured(key, views, words)
+    return Captured(key, views, words), copy
+
+
+def as_decided(fn: Any, key: Key) -> Captured | None:
+    """Return what a function captures now, for the code of its key; None if that is another's.
+
+    What was learnt since the key was taken, by calls of other threads, makes no difference: which
+    numbers are data is decided once for each call.
+    """
+    found = examine(fn)
+    if found.key is key:
+        return found
+    function = python_function(fn)
+    if function is None:
+        return None
+    try:
+        found, _ = _looked_at(function, Guard(function), AsDecided(key.numbers))
+    except (TypeError, ValueError, CompileError):  # what it captures now is no good
+        return None
+    return found if found.key is key else None
 
 
 def words_now(fn: Any, key: Key) -> bytes | None:
@@ -127,8 +153,46 @@ def words_now(fn: Any, key: Key) -> bytes | None:
         words = None if guard is None else guard.words_of(fn, key)
         if words is not None:
             return words
-    found = examine(fn)
-    return found.words if found.key is key else None
+    found = as_decided(fn, key)
+    return None if found is None else found.words
+
+
+def changed(fn: Any, key: Key) -> str:
+    """Return what of a function's captures is not as a key has it, for messages."""
+    function = python_function(fn)
+    if function is None:
+        return "the operator"
+    try:
+        found, _ = _looked_at(function, Guard(function), AsDecided(key.numbers))
+        kind, code, _, cells, _, _, names = found.key.token
+        before = key.token
+        if (kind, code) == before[:2]:
+            variables = zip(function.__code__.co_freevars, cells, before[3], strict=True)
+            named = (
+                (name, one, other) for (name, one), (_, other) in zip(names, before[6], strict=True)
+            )
+            for name, one, other in (*variables, *named):
+                if one != other:
+                    return f"the variable {name}"
+    except (TypeError, ValueError, CompileError):  # other captures than code can have
+        return "a variable"
+    return "the code or a default value"
+
+
+def moved_array(fn: Any, found: Captured, places: captured.Places) -> str:
+    """Return which array that a function captures lies elsewhere than it did, for messages."""
+    pairs = zip(found.views, captured.note(found.views), places, strict=True)
+    moved = next((view.owner for view, now, before in pairs if now != before), None)
+    function = python_function(fn)
+    if function is not None:
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        variables = {name: contents_of(cell) for name, cell in cells}
+        names = facts_of(function.__code__).reads.globals
+        variables.update((name, function.__globals__.get(name)) for name in names)
+        for name, value in variables.items():
+            if value is moved:
+                return f"the variable {name}"
+    return "an array"
 
 
 def compile_in(

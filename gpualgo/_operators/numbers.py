@@ -130,7 +130,7 @@ class Policy:
 
     def is_data(self, place: Place, value: Any) -> bool:
         """Return whether a number is data, as far as is known now."""
-        if place in self.constants or (place in self.exponents and value in SHORT_POWERS):
+        if place in self.constants:
             return False
         if place in self._varied or not isinstance(value, (int, np.integer, np.bool_)):
             return True
@@ -138,6 +138,20 @@ class Policy:
             return False
         self._varied.add(place)
         return True
+
+
+class AsDecided(Policy):
+    """Numbers as a key has them, whatever has been learnt of their code since."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, numbers: Iterable[tuple[Number, Place]]) -> None:
+        super().__init__()
+        self._data = {place for _, place in numbers}
+        self.exponents = {place for number, place in numbers if number.is_exponent}
+
+    def is_data(self, place: Place, value: Any) -> bool:
+        return place in self._data
 
 
 class _Asked(threading.local):

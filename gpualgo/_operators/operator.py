@@ -10,10 +10,19 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._operators import key as key_module
 from gpualgo._operators import recognised
-from gpualgo._operators.bytecode import accepts
-from gpualgo._operators.captured import Captured, note, token_of
+from gpualgo._operators.bytecode import accepts, taken_arguments
+from gpualgo._operators.captured import Captured, note
 from gpualgo._operators.content import Key, digest_of, intern
-from gpualgo._operators.key import call_key, examine, key_of, python_function, words_now
+from gpualgo._operators.key import (
+    as_decided,
+    call_key,
+    changed,
+    examine,
+    key_of,
+    moved_array,
+    python_function,
+    words_now,
+)
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -23,10 +32,13 @@ OPERATOR, SOURCE = 0, 1  # parts of what is looked at together (`joint.joint`)
 
 
 class CapturesChanged(RuntimeError):
-    """Numbers that an operator captures became of another type while a call began."""
+    """What an operator captures was changed while a call began."""
 
-    def __init__(self, where: str) -> None:
-        super().__init__(f"{where}: another thread changed what op captures while the call began")
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(
+            f"{where}: another thread changed {what}, which op reads, while the call began; give "
+            "each thread an operator of its own"
+        )
 
 
 class Operator:
@@ -135,16 +147,13 @@ class Operator:
         key = key_within(hot)
         if not key.arrays and not key.numbers:
             return self._with(Captured(key, ()))
-        words = words_as_of(self, hot, where)
-        if not key.arrays:
-            return self._with(Captured(key, (), words))
-        views = (self._captured or examine(self.fn)).views
-        if tuple(map(token_of, views)) != key.arrays or note(views) != hot[1]:
-            raise RuntimeError(
-                f"{where}: another thread changed what op captures while the call began; "
-                "give each thread an operator of its own"
-            )
-        return self._with(Captured(key, views, words))
+        found = self._captured or as_decided(self.fn, key)
+        if found is None:
+            raise CapturesChanged(where, changed(self.fn, key))
+        if key.arrays and note(found.views) != hot[1]:
+            # Not tried again: there are arrays that lie elsewhere each time they are looked at.
+            raise RuntimeError(str(CapturesChanged(where, moved_array(self.fn, found, hot[1]))))
+        return self._with(found)
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with other arrays of the same dtypes in the place of its own."""
@@ -245,7 +254,7 @@ def words_as_of(op: Any, hot: Any, where: str) -> bytes:
     else:
         words = words_now(op.fn if is_operator else op, key_within(hot))
     if words is None:
-        raise CapturesChanged(where)
+        raise CapturesChanged(where, changed(op.fn if is_operator else op, key_within(hot)))
     return words
 
 
@@ -283,9 +292,14 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
         if where == "transform":
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
         function = python_function(found.fn)
-        takes = "two" if function is None else function.__code__.co_argcount
-        if function is not None and function.__code__.co_kwonlyargcount:
-            hint = "kernels pass no argument by its name: write no parameter behind *"
+        takes = "two" if function is None else taken_arguments(function)
+        if function is not None and (named := function.__code__.co_kwonlyargcount):
+            count = function.__code__.co_argcount
+            name = function.__code__.co_varnames[count : count + named][0]
+            raise TypeError(
+                f"{where}: op has the parameter {name} behind *, and kernels pass no argument by "
+                "its name; write it before the *, or capture its value"
+            )
         raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")
     return found if hot is None else found.as_of(hot, where)
 

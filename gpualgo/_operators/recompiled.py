@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from gpualgo._base import forks, log
+from gpualgo._base.errors import shown
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator
 
@@ -27,7 +28,7 @@ def place_of(fn: Any) -> str:
     """Return what an operator is called and where it is written, for messages."""
     code = getattr(python_function(fn) or fn, "__code__", None)
     if code is None:
-        return str(getattr(fn, "__name__", repr(fn)))
+        return shown(fn)
     return f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
 
 

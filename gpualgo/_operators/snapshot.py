@@ -18,7 +18,7 @@ from gpualgo._operators import captured, classes
 from gpualgo._operators.bytecode import Reads, Tree
 from gpualgo._operators.content import Token
 from gpualgo._operators.guards import CELLS, DEFAULTS, MISSING, UNREACHED, Guard
-from gpualgo._operators.numbers import Data, Number, Place, Policy, number_of
+from gpualgo._operators.numbers import SHORT_POWERS, Data, Number, Place, Policy, number_of
 from gpualgo._operators.tokens import number_token, object_token
 
 Found: TypeAlias = tuple[Token, Any]  # a value's content, and what the copy has in its place
@@ -158,9 +158,12 @@ class Snapshot:
     def _number(self, value: Any, place: Place, source: Any, name: Any) -> Found | None:
         """Return the token and what stands for a number that is data; None if it is not."""
         number = number_of(value, self._num_number_words)
-        if number is None or not self._policy.is_data(place, value):
+        is_exponent = place in self._policy.exponents  # read once: other threads learn more
+        if number is None or (is_exponent and value in SHORT_POWERS):
             return None
-        if place in self._policy.exponents:
+        if not self._policy.is_data(place, value):
+            return None
+        if is_exponent:
             number = number._replace(is_exponent=True)
         self._guard.is_data(source, name)
         self._num_number_words += number.num_words

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View, as_view, has_duplicates
 from gpualgo._base import dtypes, records
+from gpualgo._base.errors import shown
 from gpualgo._driver.default_device import CPU
 
 
@@ -21,7 +22,7 @@ def plain_axis(axis: Any, where: str, what: str = "None or an int") -> int | Non
     try:
         return operator.index(_no_bool(axis))
     except TypeError:
-        raise TypeError(f"{where}: axis must be {what}, got {axis!r}") from None
+        raise TypeError(f"{where}: axis must be {what}, got {shown(axis)}") from None
 
 
 def plain_axes(axis: Any, where: str) -> int | tuple[int, ...] | None:
@@ -30,11 +31,11 @@ def plain_axes(axis: Any, where: str) -> int | tuple[int, ...] | None:
     if not isinstance(axis, tuple):
         return plain_axis(axis, where, what)
     if None in axis:
-        raise TypeError(f"{where}: axis must be {what}, got {axis!r}")
+        raise TypeError(f"{where}: axis must be {what}, got {shown(axis)}")
     try:
         return tuple(operator.index(_no_bool(i)) for i in axis)
     except TypeError:
-        raise TypeError(f"{where}: axis must be {what}, got {axis!r}") from None
+        raise TypeError(f"{where}: axis must be {what}, got {shown(axis)}") from None
 
 
 def axes_of(axis: int | tuple[int, ...] | None, ndim: int, where: str) -> tuple[int, ...]:
@@ -68,13 +69,13 @@ def integer(value: Any, name: str, where: str) -> int:
     try:
         return operator.index(_no_bool(value))
     except TypeError:
-        raise TypeError(f"{where}: {name} must be an int, got {value!r}") from None
+        raise TypeError(f"{where}: {name} must be an int, got {shown(value)}") from None
 
 
 def flag(value: Any, name: str, where: str) -> bool:
     """Return an argument that says yes or no."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{where}: {name} must be True or False, got {value!r}")
+        raise TypeError(f"{where}: {name} must be True or False, got {shown(value)}")
     return bool(value)
 
 

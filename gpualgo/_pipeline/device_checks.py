@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
 from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View, byte_bounds
+from gpualgo._base.environment import flag
 from gpualgo._driver import default_device, driver, staging
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
@@ -18,7 +18,7 @@ VARIABLE = "GPUALGO_CHECK"
 
 def are_on() -> bool:
     """Return whether values on devices are looked at, as those of the host are."""
-    return os.environ.get(VARIABLE, "") not in ("", "0")
+    return flag(VARIABLE) is True
 
 
 def values(view: View, where: str, stream: Any) -> np.ndarray[Any, Any]:

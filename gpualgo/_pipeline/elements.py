@@ -78,8 +78,8 @@ def numbers_of(value: Any, names: Sequence[str], where: str, what: str) -> tuple
         if not is_alike or (given is not None and fields is not None and given != fields):
             shown = type(value).__name__ if not isinstance(value, tuple) else repr(value)
             raise TypeError(
-                f"{where}: {what} must be a tuple as the elements are, of {', '.join(names)}, "
-                f"got {shown}"
+                f"{where}: {what} must be a tuple as the elements are, with "
+                f"{', '.join(f'{what}[{name}]' for name in names)}; got {shown}"
             )
         found: list[Any] = []
         for item, inner in zip(value, items, strict=True):

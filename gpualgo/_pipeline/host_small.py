@@ -9,6 +9,7 @@ or to memory of the pool.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,8 @@ class Small:
             for operand, offset in zip(operands, self._offsets, strict=True)
         ]
         self._plan = problem.cuda(views[: self._count], op, views[self._count :])
-        self._device, self._problem = problem.device, problem
+        self._device = problem.device
+        self._problem: Problem = weakref.proxy(problem)  # no cycle: as in `host_warm`
         self._results = [(result.shape, result.dtype) for result in results]
         self._is_bound = problem.is_counted and problem.results[0].is_bound
         is_plain = problem.structure is None and not (problem.is_counted or problem.reads_data)

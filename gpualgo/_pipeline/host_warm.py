@@ -8,6 +8,7 @@ goes by `host.run`: other outputs, arrays of other classes, and what problems do
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,7 +66,10 @@ class Warm:
     def __init__(
         self, problem: Problem, prepared: Prepared, op: Operator | None, views: tuple[View, ...]
     ) -> None:
-        self._problem, self._prepared = problem, prepared
+        self._problem: Problem = weakref.proxy(
+            problem
+        )  # no cycle: one that is given up goes at once
+        self._prepared = prepared
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
         if problem.structure is not None:

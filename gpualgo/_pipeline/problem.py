@@ -56,6 +56,7 @@ class Problem:
 
     max_kept: ClassVar[int] = 4096  # problems of an algorithm
     problems: ClassVar[Memo[Problem]]
+    num_bytes = 0  # of arrays and tables that it holds between calls, which few do
     inputs: Sequence[str] = ("x",)  # names of the inputs, for messages
     needs_alignment = True  # kernels load whole items
     copies_page_locked = False  # on a GPU: arrays of the host are never used in place
@@ -177,6 +178,12 @@ class Problem:
         return "one pass", views[:1]
 
     # What follows from that.
+
+    def hold(self, num_bytes: int) -> None:
+        """Count so many bytes more that are held between calls."""
+        self.num_bytes += num_bytes
+        if self.num_bytes:
+            self.problems.weigh(self, self.num_bytes)
 
     def encode(self, init: Any) -> Array | None:
         """Return init as a 0-d array of the result's dtype; None: there is none, on the host."""
@@ -302,6 +309,10 @@ def problem_of(
         found = None
     if found is not None:
         return found
+    if first.device == CPU:
+        from gpualgo._base import threads
+
+        threads.num_threads()  # whose variable may be wrong: small arrays tell so as large ones do
     try:
         operator = as_operator(op, where, num_arguments, hot) if num_arguments else None
         choice: Choice | None = device if type(device) is not int else None
@@ -323,4 +334,6 @@ def problem_of(
     if problem.form is not None and device == CPU:
         count = len(problem.results) - problem.is_counted
         problem.structure = structure_of(problem.form, [r.dtype for r in problem.results[:count]])
-    return kind.problems.add(key, problem)
+    kind.problems.add(key, problem)
+    problem.hold(0)  # what it has held before it was kept
+    return problem

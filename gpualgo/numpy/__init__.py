@@ -14,17 +14,15 @@ from gpualgo.numpy._counting.histograms import histogram, histogram_bin_edges
 from gpualgo.numpy._counting.joint import histogram2d, histogramdd
 from gpualgo.numpy._elementwise import ufunc_names as _ufunc_names
 from gpualgo.numpy._elementwise.functions import (
-    around,
     clip,
-    fix,
     isclose,
     isneginf,
     isposinf,
     nan_to_num,
-    round,
     sinc,
 )
 from gpualgo.numpy._elementwise.parts import angle, imag, real
+from gpualgo.numpy._elementwise.rounding import around, fix, round
 from gpualgo.numpy._elementwise.ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
 from gpualgo.numpy._elementwise.vectorize import vectorize
 from gpualgo.numpy._products.vectors import dot, inner, vdot

@@ -226,6 +226,7 @@ def test_a_gpu_finds_what_was_compiled_without_one(ops: Path) -> None:
         (["--ops", "warm_ops:Kind"], 2, "warm_ops:Kind is type; name a function"),
         (["--ops", "broken:f"], 2, "broken:f cannot be imported (RuntimeError('at import'))"),
         (["--ops", ".warm_ops:f"], 2, ".warm_ops:f cannot be imported (TypeError"),
+        (["--ops", "os:getcwd"], 1, "failed: os:getcwd: it calls nothing of gpualgo's"),
         (["--ops", "warm_ops:listed"], 1, "failed: warm_ops:listed of float32"),
     ],
 )

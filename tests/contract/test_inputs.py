@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
-from contract.case import Case, Shown, assert_bits, hosts
-from contract.cases import each_case
-from support import LAYOUTS, Array, Backend
+import pytest
+from contract.case import TABLE, Call, Case, Shown, assert_bits, hosts, outputs_like
+from contract.cases import cases_of, each_case, each_case_from_the_end
+from support import LAYOUTS, Array, Backend, is_emulated, other_spelling
+
+import gpualgo as ga
+from gpualgo._algorithms import ALGORITHMS
 
 
 @each_case
@@ -31,6 +38,28 @@ def test_read_only_and_misaligned(backend: Backend, case: Case) -> None:
         assert_bits(arrays, samples)
 
 
+@each_case_from_the_end
+def test_misaligned_in_plans_and_graphs(backend: Backend, case: Case) -> None:
+    """Each array of the host alone, and all of them."""
+    host = Backend(backend.name, np)
+    call, samples = case.on(host), case.samples()
+    want = hosts(host, call(*samples))
+    every = range(len(samples))
+    alone = [] if is_emulated or len(samples) == 1 else [{i} for i in every]
+    for chosen in (set(every), *alone):
+        arrays = [_misaligned(x) if i in chosen else x.copy() for i, x in enumerate(samples)]
+        plan = call.prepare(*arrays)
+        for _ in range(2):
+            assert_bits(hosts(host, plan(*arrays)), want)
+        if case.can_be_recorded and backend.name == "cpu":
+            with ga.graph("cpu") as graph:
+                result = call(*arrays)
+            for _ in range(2):
+                graph.launch()
+                assert_bits(hosts(host, result), want)
+        assert_bits(arrays, samples)
+
+
 @each_case
 def test_read_only_on_a_device(cuda: Backend, case: Case) -> None:
     call, arrays = case.on(cuda), case.arrays(cuda)
@@ -53,3 +82,46 @@ def _misaligned(x: Array) -> Array:
     copy = np.zeros(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
     copy[...] = x
     return copy
+
+
+# Of each function the first call of integers.
+OF_INTEGERS = [
+    next(c for c in cases_of(f) if "int" in str(c.inputs) and c.inputs[0][0]) for f in ALGORITHMS
+]
+
+
+@pytest.mark.parametrize("case", OF_INTEGERS, ids=str)
+def test_other_names_of_a_dtype(backend: Backend, case: Case) -> None:
+    """np.longlong is int64: of arrays, starts and captures, in dtype= and in out=."""
+    own = np.dtype(np.int64)
+    long = other_spelling(own)
+    call, other = _naming(case, backend, own), _naming(case, backend, long)
+    samples = [x.astype(own) if x.dtype.kind in "iu" else x for x in case.samples()]
+    want = hosts(backend, call(*map(backend.to_device, samples)))
+    given = [backend.to_device(_named(x, long)) for x in samples]
+    assert_bits(hosts(backend, other(*given)), want)
+    if not case.is_counted:
+        out = outputs_like(want, lambda s, d: backend.to_device(_named(np.zeros(s, d), long)))
+        assert_bits(hosts(backend, other(*given, out=out)), want)
+
+
+def _naming(case: Case, backend: Backend, long: np.dtype[Any]) -> Call:
+    """Return the call with a dtype wherever its int64 are named, or numbers of it are given."""
+    options = {
+        name: _named(value, long) if name in ("init", "dtype") else value
+        for name, value in case.options.items()
+    }
+    call = Call(replace(case, options=options), backend.to_device(TABLE.astype(long)))
+    if case.captures:
+        call.capture(number=long.type(1))
+    return call
+
+
+def _named(value: Any, long: np.dtype[Any]) -> Any:
+    if isinstance(value, tuple):
+        return tuple([_named(one, long) for one in value])
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.astype(long) if value.dtype == long else value
+    if isinstance(value, int):
+        return long.type(value)
+    return long if isinstance(value, str) and np.dtype(value) == long else value

@@ -38,7 +38,8 @@ def listing() -> str:
         ("`operator`", _shown(groups["operator"])),
         ("NumPy's, to the bit", _shown(exact)),
         (f"NumPy's, within {table.LIBM_ULP} units in the last place", _shown(libm)),
-        ("NumPy's types", _shown(types) + ", `ml_dtypes.bfloat16`"),
+        ("NumPy's types", _shown(types) + ", `ml_dtypes.bfloat16`; by any name that NumPy has for "
+         "one of them, as `np.longlong`, `np.intc`, `np.intp`, `np.half`"),
         ("attributes", ", ".join(attributes)),
         ("constants", "numbers, `True`, `False`, NumPy's scalars, tuples of them, numbers of "
                       "modules such as `math.pi`"),

@@ -142,5 +142,5 @@ def test_a_swap_while_a_call_begins_is_noticed() -> None:
     hot = hot_key(first)
     assert as_operator(first, "transform", 1, hot).key is hot[0]
     for other in (second, lambda i: i):
-        with pytest.raises(RuntimeError, match="transform: another thread changed"):
+        with pytest.raises(RuntimeError, match="transform: another thread changed the "):
             as_operator(other, "transform", 1, hot)

@@ -73,6 +73,31 @@ def test_an_operator_in_the_place_of_another_argument(backend: Backend) -> None:
         ga.transform(x, lambda a: a + 1)
 
 
+def _on_some_path(a):  # type: ignore[no-untyped-def]
+    if a > 1:
+        return a
+
+
+def _behind_a_star(a, *, scale=2):  # type: ignore[no-untyped-def]
+    return a * scale
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda x: ga.transform(_on_some_path, x), "op returns None on some path, and float64 on "),
+        (lambda x: ga.reduce(x, None, lambda a, b: a if a > b else None), "op returns None on so"),
+        (lambda x: ga.transform(lambda a: (a, a if a > 1 else None), x), "None in item 1 on some"),
+        (lambda x: ga.transform(_behind_a_star, x), "op has the parameter scale behind [*]"),
+        (lambda x: ga.transform(lambda a, b, c=1: a, x), "op takes 2 to 3 argument"),
+        (lambda x: ga.reduce((x, x), (0,)), r"with init.0., init.1.; got \(0,\)"),
+    ],
+)
+def test_what_is_wrong_is_said(backend: Backend, call: Function, told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        call(backend.to_device(np.arange(5.0)))
+
+
 def test_numba_switched_off() -> None:
     done = run_python(
         """if True:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.by_index.problem import ByIndex, StartedByIndex
 from gpualgo._algorithms.by_key import calls
+from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks, elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
@@ -64,7 +65,7 @@ def reduce_by_index(
     TypeError
         `indices` are no integers, `x` is no array, or init, out or op's result does not fit.
     ValueError
-        An index of a host array, or one that the CPU computes, is out of range; there is neither
+        An index of the host, in an array or lazy, is out of range; there is neither
         init nor an identity; `indices` and `x` differ in shape; size is negative or too large; out
         has another shape or shares memory with an input.
     CompileError
@@ -92,6 +93,8 @@ def reduce_by_index(
         raise ValueError(f"{_WHERE}: size is {size}, and at most {_MOST} is possible")
     problem, views, start, known = _asked(indices, x, size, init, op, dtype, stream)
     problem.for_data(views, stream)
+    if isinstance(problem.source, Computed):
+        problem.check_computed(indices, views, stream)
     if problem.device == CPU or problem.has_tables:
         solve = run if problem.form is None else inputs.solve
         return solve(problem, views, known, start, out, stream)

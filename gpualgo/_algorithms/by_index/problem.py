@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gpualgo._algorithms.by_index import policy
 from gpualgo._algorithms.by_key.calls import Classes
 from gpualgo._algorithms.by_key.problem import ByKey
 from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
+from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import device_checks, starts
@@ -85,8 +88,11 @@ class ByIndex(ByKey):
         Not while calls are taken down, whose arrays may stand for others.
         """
         indices = views[0]
-        is_known = not isinstance(self.source, records.Computed) and 0 not in self.shape
-        if not is_known or (recording.active and recording.current() is not None):
+        if 0 in self.shape or (recording.active and recording.current() is not None):
+            return self
+        if isinstance(self.source, records.Computed):  # they are looked at once they are there
+            if indices.device == CPU and not self.size:
+                raise ValueError(f"{self.where}: there are indices, and no results: size is 0")
             return self
         if indices.device == CPU:
             why = "the host looks at indices"
@@ -94,6 +100,21 @@ class ByIndex(ByKey):
         elif device_checks.are_on():
             self.check_indices(device_checks.values(indices, self.where, stream))
         return self
+
+    def check_computed(self, indices: Any, views: Views, stream: Any) -> None:
+        """Raise ValueError where a GPU would compute indices of the host that are out of range."""
+        if not (self.views_on_host and self.device != CPU and self.size) or 0 in self.shape:
+            return
+        if recording.active and recording.current() is not None:
+            return
+        from gpualgo._lazy.combining import zipped
+
+        why = "the host looks at indices"
+        for view in views[: self.num_own]:
+            if not records.is_position(view.dtype):
+                device_checks.of_host(view, self.where, stream, why)
+        with default_device.fixed(CPU, why):
+            self.check_indices(np.asarray(zipped(indices, self.where)))
 
     def check_indices(self, values: Array) -> None:
         """Raise ValueError for some indices, one at least, that are out of range."""

@@ -42,7 +42,9 @@ def prepared(
     launch = Launch(cpu.walk(), arguments, places, job.room.size, 1, job.work)
     reduces, unused = job.reduces, np.zeros((), np.int64)
 
-    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int, held: Any = job) -> None:
+    def run(
+        arrays: Sequence[Array], outs: Sequence[Array], init: int, held: Any = job.held
+    ) -> None:
         *written, count = outs if reduces else (*outs, unused)
         launch((init, count, *arrays, *written))
 

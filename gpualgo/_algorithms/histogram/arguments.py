@@ -10,6 +10,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View, address_of, as_view, byte_bounds
 from gpualgo._base import dtypes, recording
+from gpualgo._base.errors import shown
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
@@ -153,10 +154,9 @@ def parse_range(given: Any) -> tuple[Any, Any]:
         ends = () if isinstance(given, (str, bytes, dict, set)) else tuple(given)
     except TypeError:
         ends = ()
-    if not ends:
-        raise TypeError(f"histogram: range must be two numbers (lo, hi), got {given!r}; pass both")
     if len(ends) != 2:
-        raise ValueError(f"histogram: range must be two numbers (lo, hi), got {len(ends)}")
+        got, kind = (len(ends), ValueError) if ends else (f"{shown(given)}; pass both", TypeError)
+        raise kind(f"histogram: range must be two numbers (lo, hi), got {got}")
     lo, hi = _end(ends[0]), _end(ends[1])
     if lo > hi:
         raise ValueError(f"histogram: range ({lo}, {hi}) decreases; pass the smaller number first")
@@ -175,14 +175,14 @@ def _end(value: Any) -> Any:
         known = kind is not bool and isinstance(value, (int, float))
     if not known:
         raise TypeError(
-            f"histogram: range holds {value!r} of type {kind.__name__}; pass two real numbers"
+            f"histogram: range holds {shown(value)} of type {kind.__name__}; pass two real numbers"
         )
     try:
         is_finite = math.isfinite(value)
     except OverflowError:  # an int beyond every float
         is_finite = False
     if not is_finite:
-        raise ValueError(f"histogram: range holds {value!r}; pass two finite numbers")
+        raise ValueError(f"histogram: range holds {shown(value)}; pass two finite numbers")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         return float(value)  # as an int it would become an object array
     return value

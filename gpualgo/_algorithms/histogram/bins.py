@@ -53,15 +53,16 @@ from gpualgo._operators.numpy_rules import promotion
 
 Array = np.ndarray[Any, Any]
 
+UNMADE = object()
 _INTEGER = (int, np.integer)
-_KEEP_BINS = 1 << 16  # more edges than these are made anew whenever they are asked for
+_KEEP_BINS = 1 << 10  # more edges than these are made anew whenever they are asked for
 
 
 class Bins:
     """The bins of samples of one dtype; immutable, made once for equal calls."""
 
     __slots__ = (
-        "_edges", "_patterns", "edge_dtype", "edges", "hi", "lo", "num_bins", "sample_dtype",
+        "_edges", "edge_dtype", "edges", "finder", "hi", "lo", "num_bins", "sample_dtype",
         "work_dtype",
     )  # fmt: skip
 
@@ -72,7 +73,8 @@ class Bins:
         self.num_bins = num_bins
         self.edges = edges  # explicit ones, as given
         self.lo, self.hi = lo, hi  # of even bins, after widening
-        self._edges = self._patterns = None  # type: Array | None
+        self._edges: Array | None = None
+        self.finder: Any = UNMADE  # by which the CPU finds the bins of samples; None: there is none
         if edges is not None:
             self.work_dtype = self.edge_dtype = self._common(edges.dtype)
             return
@@ -97,6 +99,13 @@ class Bins:
     def _even_edges(self) -> Array:
         with np.errstate(all="ignore"):  # what overflows is refused by its result
             return np.linspace(self.lo, self.hi, self.num_bins + 1, dtype=self.edge_dtype)
+
+    @property
+    def num_bytes(self) -> int:
+        """How much memory edges take; those that were given are in a key as well."""
+        if self.edges is not None:
+            return 2 * self.edges.nbytes
+        return 0 if self._edges is None else self._edges.nbytes
 
     def all_edges(self) -> Array:
         """Return the num_bins + 1 edges: NumPy's for even bins, else those that were given."""
@@ -143,11 +152,9 @@ class Bins:
 
     def of_patterns(self) -> Array:
         """Return the bin (int32) of each bit pattern of an 8- or 16-bit dtype, -1 for none."""
-        if self._patterns is None:
-            bits = 8 * self.sample_dtype.itemsize
-            patterns = np.arange(1 << bits, dtype=f"u{bits // 8}").view(self.sample_dtype)
-            self._patterns = self.of_values(patterns)
-        return self._patterns
+        bits = 8 * self.sample_dtype.itemsize
+        patterns = np.arange(1 << bits, dtype=f"u{bits // 8}").view(self.sample_dtype)
+        return self.of_values(patterns)
 
     def of_values(self, x: Array) -> Array:
         """Return the bin (int32) of each sample, -1 for none: the rule, in NumPy."""

@@ -40,7 +40,7 @@ def histogram(x: Array, out: Array, problem: Histogram) -> None:
     """
     if x.dtype.kind == "b":
         x = x.view(np.uint8)
-    finder = finder_for(problem.bins, x.size, problem.finders)
+    finder = finder_for(problem, problem.bins, x.size)
     if finder is None:  # no bin can hold a sample of this dtype
         out[...] = 0
         return
@@ -72,7 +72,7 @@ def routines(x: Array, problem: Histogram) -> list[Routine]:
 def prepared(x: Array, out: Array, problem: Histogram) -> Prepared | None:
     """Return what `histogram` does for few samples that lie as x; None where it does more."""
     is_few = x.nbytes <= threads.SMALL_BYTES and len(problem.axes) == x.ndim
-    finder = finder_for(problem.bins, x.size, problem.finders) if is_few else None
+    finder = finder_for(problem, problem.bins, x.size) if is_few else None
     if finder is None or not x.flags.c_contiguous or out.dtype.itemsize != 8:
         return None
     if finder.dtype != x.dtype and x.dtype.kind != "b":

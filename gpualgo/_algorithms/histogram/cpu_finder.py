@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram.bins import Bins
+from gpualgo._algorithms.histogram.bins import UNMADE, Bins
 from gpualgo._algorithms.histogram.cpu_parameters import UPPER
 from gpualgo._base import dtypes
 from gpualgo._cpu.kernels import get_entry
 from gpualgo._cpu.layout import address
+
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Problem
 
 Array = np.ndarray[Any, Any]
 
@@ -31,20 +34,26 @@ class Finder:
     bin_of_slot: Array | None = None
     keep: tuple[Array, ...] = ()  # what the table points to
 
-
-def finder_for(bins: Bins, num_samples: int, finders: dict[bool, Finder | None]) -> Finder | None:
-    """Return the finder of these bins, kept in finders; None if no sample can be in a bin."""
-    is_few = bins.sample_dtype.itemsize == 2 and num_samples < _FEW_PATTERNS
-    if is_few not in finders:
-        finders[is_few] = _finder(bins, is_few)
-    return finders[is_few]
+    @property
+    def num_bytes(self) -> int:
+        """How much memory its arrays take."""
+        arrays = (self.table, self.bin_of_slot, *self.keep)
+        return sum(array.nbytes for array in arrays if array is not None)
 
 
-def exact_finder_for(
-    bins: Bins, num_samples: int, finders: dict[bool, Finder | None]
-) -> Finder | None:
+def finder_for(problem: Problem, bins: Bins, num_samples: int) -> Finder | None:
+    """Return the finder of bins of a problem, which keeps it; None if no sample can be in a bin."""
+    if bins.finder is UNMADE:
+        is_few = bins.sample_dtype.itemsize == 2 and num_samples < _FEW_PATTERNS
+        bins.finder = made = _finder(bins, is_few)
+        problem.hold(0 if made is None else made.num_bytes)
+    found: Finder | None = bins.finder
+    return found
+
+
+def exact_finder_for(problem: Problem, bins: Bins, num_samples: int) -> Finder | None:
     """Return the finder of these bins whose slots are the bins, and one more for other samples."""
-    found = finder_for(bins, num_samples, finders)
+    found = finder_for(problem, bins, num_samples)
     if found is None or found.bin_of_slot is None:
         return found
     stage = _stage("by_pattern", np.dtype(np.uint8))

@@ -52,8 +52,8 @@ def histogram(
     once.
     """
     finders = []
-    for bins, known in zip(problem.bins, problem.finders, strict=True):
-        finder = exact_finder_for(bins, arrays[0].size, known)
+    for bins in problem.bins:
+        finder = exact_finder_for(problem, bins, arrays[0].size)
         if finder is None:  # no bin can hold a sample of this dtype
             out[...] = 0
             return

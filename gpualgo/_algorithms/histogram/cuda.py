@@ -21,6 +21,7 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, workspace
 
 if TYPE_CHECKING:
+    from gpualgo._algorithms.histogram.joint_problem import JointHistogram
     from gpualgo._algorithms.histogram.problem import Histogram
 
 _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
@@ -62,7 +63,7 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
     cut, spec, fixed = _cut(machine, bins, view.dtype, samples, kept)
     joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target)
     kernel = build.kernel(spec, device)
-    table = Table(bins.table, device) if bins.table else None
+    table = table_of(problem, bins.table)
     packed = spec.parameters.pack(
         common=_common(problem, bins, cut, joint, kept, target.strides), **fixed,
         bins=bins.values(0 if table is None else table.address),
@@ -86,7 +87,7 @@ def _small(
     device = view.device
     spec = small_policy.spec(view.dtype, bins, cut)
     kernel = build.kernel(spec, device)
-    table = Table(bins.table, device) if bins.table else None
+    table = table_of(problem, bins.table)
     packed = spec.parameters.pack(
         bin_stride=target.strides[-1], num_items=problem.num_samples, num_slots=cut.num_slots,
         num_bins=problem.num_bins, output_bytes=problem.dtype.itemsize,
@@ -166,6 +167,15 @@ def _common(
         "table": {"num_slots": slots, "replicas": cut.replicas, "words": cut.words},
         "blocks_per_row": cut.parts, "kept": kept,
     }  # fmt: skip
+
+
+def table_of(problem: Histogram | JointHistogram, data: bytes) -> Table | None:
+    """Return the table that all plans of a problem read; None: they read none."""
+    if data and problem.table is None:
+        problem.table = Table(data, problem.device)
+        problem.hold(len(data))
+    found: Table | None = problem.table
+    return found
 
 
 class Table:

@@ -45,7 +45,7 @@ def plan_of(
         machine = replace(machine, shared_bytes=left)
     bins = cuda_case.device_bins(problem, machine)
     case = cuda_case.case_of(problem, views, op, target, machine, bins)
-    table = cuda.Table(bins.table, device) if bins.table else None
+    table = cuda.table_of(problem, bins.table)
     values = bins.values(0 if table is None else table.address)
     if problem.has_weights:
         return cuda_sums.plan_of(case, views, values, table)

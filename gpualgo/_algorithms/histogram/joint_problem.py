@@ -45,6 +45,7 @@ class JointHistogram(Problem):
     number are the `init` of the call.
     """
 
+    table: Any = None  # of the bins, on a GPU
     max_kept = 256
     spreads_tuples = True
     broadcasts_arguments = True
@@ -90,7 +91,7 @@ class JointHistogram(Problem):
         self.reads_data = not isinstance(rest.form, Source) and any(
             not isinstance(one, Edges) and one[-1] for one in rest.bins
         )  # else the call has looked, with what computes them
-        self.finders: list[dict[Any, Any]] = [{} for _ in self.bins]  # on the CPU
+        self.hold(sum(bins.num_bytes for bins in self.bins))
 
     def _dtype(self, views: Sequence[View]) -> np.dtype[Any]:
         wanted, where = self.rest.dtype, self.where

@@ -31,6 +31,7 @@ class Histogram(Problem):
     """
 
     has_weights = False
+    table: Any = None  # of the bins, on a GPU
     max_kept = 256  # fewer than elsewhere: a range taken from the data makes a call of its own
 
     @classmethod
@@ -59,7 +60,7 @@ class Histogram(Problem):
         self.results = (Result(shape, self.dtype),)
         self.strides = dense_strides(shape, self.dtype.itemsize)  # a new result's
         self.is_empty = self.num_samples == 0
-        self.finders: dict[Any, Any] = {}  # of bins, on the CPU
+        self.hold(self.bins.num_bytes)
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         bins, axis, dtype = self.rest

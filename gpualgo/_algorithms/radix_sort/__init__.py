@@ -325,10 +325,14 @@ def argsort(
     >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
     array([3, 1, 2, 0])
     """
-    most = cpu_again.most_ordered(keys, descending, axis, dtype, out, stream, recording.active)
-    is_few = most and len(keys) <= most
-    if is_few and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
-        return keys.argsort(kind="stable")
+    by_numpy = cpu_again.order_by(keys, axis, dtype, out, stream, recording.active)
+    if by_numpy and type(descending) is bool and (
+        (device := default_device.current()) == CPU
+        or (len(keys) < cpu_again.MOST_ORDERED and is_for_cpu(keys, device))
+    ):  # fmt: skip
+        order = by_numpy(keys, descending)
+        if order is not None:
+            return order
     if type(keys) is not ndarray and is_lazy(keys):
         keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
     views: tuple[View, ...]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_numpy
+from gpualgo._algorithms.radix_sort import cpu_numpy, cpu_runs
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
 LONG_ROW = 1 << 17  # keys from which all cores work on one row
-# The same of an order of keys of one or two bytes, which one thread finds in two thirds of the time
-# that two take for passes. A Xeon, int16, ms by one / by two: 2^18 0.8 / 1.3, 2^20 2.9 / 5.8, 2^21
-# 11 / 11. Of sixteen cores 2^18 1.4 / 1.9, 2^19 2.9 / 3.3, 2^20 5.6 / 5.3.
-LONG_ORDER = 1 << 20
-_LONG_FOR_TWO, _LONG_ORDER_FOR_TWO = 1 << 19, 1 << 21  # for at most two threads to each row
+_LONG_FOR_TWO = 1 << 19  # for at most two threads to each row
 _LINE_BYTES = 1 << 23  # of keys and values, from which caches are bypassed
 _LINE_BITS, _CACHE_BITS = 11, 8  # the widest digit of a pass, with and without lines
 _PARTS_PER_THREAD = 4
@@ -50,6 +46,10 @@ def radix_sort(
         cpu_numpy.sort(keys, out_keys, descending)
     elif values is None or out_values is None:
         _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
+    elif order.is_whole and cpu_runs.is_nearly_sorted(keys, axis, descending):
+        cpu_runs.sort_pairs(
+            keys, as_bytes(values), out_keys, as_bytes(out_values), axis, descending
+        )
     elif values.itemsize in WORD_SIZES:
         _sort(
             as_bytes(keys), as_bytes(values), as_bytes(out_keys), as_bytes(out_values), axis, order
@@ -62,8 +62,8 @@ def radix_sort(
 
 def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along axis to out, of an integer dtype that holds it."""
-    if cpu_numpy.orders(keys, out, descending):
-        cpu_numpy.order(keys, out)
+    if cpu_numpy.orders(keys, descending) or cpu_runs.takes(keys, axis, descending):
+        cpu_runs.order(keys, out, axis, descending)
         return
     order = Order(keys.dtype, descending, 0, 8 * keys.itemsize)
     _sort(as_bytes(keys), None, None, as_bytes(out), axis, order)
@@ -80,22 +80,22 @@ def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -
         order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
         if cpu_numpy.takes(keys, outs[0], axis, order):
             return cpu_numpy.routines(keys)
-    if problem.index_dtype is not None and cpu_numpy.orders(keys, outs[0], problem.descending):
-        return [of_numpy("argsort", keys.size, 1, work)]
-    is_narrow = problem.index_dtype is not None and rows.is_narrow(keys.itemsize, length)
-    return [routine_of(keys.size, length, work, is_narrow)]
+    if problem.index_dtype is not None:
+        falls = problem.descending
+        if cpu_numpy.orders(keys, falls) or cpu_runs.takes(keys, axis, falls):
+            return [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
+    return [routine_of(keys.size, length, work)]
 
 
-def routine_of(size: int, length: int, work: int, is_narrow: bool = False) -> Routine:
+def routine_of(size: int, length: int, work: int) -> Routine:
     """Return the sort of rows of a length by digits: threads share long rows."""
-    is_alone = _is_alone(length, size // max(1, length), is_narrow)
+    is_alone = _is_alone(length, size // max(1, length))
     return compiled("radix_sort", size, length if is_alone else _PART_KEYS, work)
 
 
-def _is_alone(length: int, num_rows: int, is_narrow: bool) -> bool:
-    """Return whether one thread sorts each row; `is_narrow`: the order of narrow keys is wanted."""
-    for_any, for_two = (LONG_ORDER, _LONG_ORDER_FOR_TWO) if is_narrow else (LONG_ROW, _LONG_FOR_TWO)
-    return length < for_any or (length < for_two and 2 * num_rows >= threads.num_threads())
+def _is_alone(length: int, num_rows: int) -> bool:
+    """Return whether one thread sorts each row."""
+    return length < LONG_ROW or (length < _LONG_FOR_TWO and 2 * num_rows >= threads.num_threads())
 
 
 def as_bytes(array: Array) -> Array:
@@ -124,7 +124,7 @@ def sort(
     """Sort rows of plain bytes along the last axis, as `_sort` does."""
     arrays = [keys, values, out_keys, out_values]
     *outer, length = keys.shape
-    if _is_alone(length, prod(outer), rows.is_narrow_order(arrays)):
+    if _is_alone(length, prod(outer)):
         rows.sort(arrays, order.numbers())
         return
     for index in np.ndindex(*outer):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 MOST_KEYS = 1 << 15  # of a row, fewer: nobody asks whether it is in order, and no GPU takes it
-MOST_ORDERED = (1 << 14) + 1  # of a row whose order is found, likewise
+MOST_ORDERED = (1 << 14) + 1  # of a row whose order is found, fewer: no GPU takes it
 
 Array = np.ndarray[Any, Any]
 Mend = Callable[[Array, Array], int]
@@ -74,21 +74,22 @@ def sort_coded(keys: Array, out: Array, way: Coded) -> Array:
     return out
 
 
-_orders: dict[np.dtype[Any], int] = {}
-# Of `argsort` behind keys, descending to stream, and how many recordings are under way.
-_ORDER_DEFAULTS = (False, -1, None, None, None, 0)
-most_ordered: Callable[..., Any] = _none_yet
-"""Return how many keys a row may have whose order NumPy finds; 0 or False: none."""
+_orders: dict[np.dtype[Any], Callable[[Array, bool], Array | None]] = {}
+# Of `argsort` behind keys, axis to stream, and how many recordings are under way.
+_ORDER_DEFAULTS = (-1, None, None, None, 0)
+order_by: Callable[..., Any] = _none_yet
+"""Return what finds the order of a row by NumPy; False: the general path is to find it."""
 
 
-def add_order(dtype: np.dtype[Any], most: int) -> None:
-    """Have rows of a dtype of so many keys at most put in order by NumPy from now on."""
-    global most_ordered
+def add_order(dtype: np.dtype[Any]) -> None:
+    """Have NumPy put rows of a dtype in order from now on where it is the faster way."""
+    global order_by
+    from gpualgo._algorithms.radix_sort.cpu_runs import row_order
     from gpualgo._cpu.direct import look_up
 
     if dtype not in _orders:
-        _orders[dtype] = most
-        most_ordered = look_up(_orders, MOST_ORDERED, *_ORDER_DEFAULTS)
+        _orders[dtype] = row_order(dtype)
+        order_by = look_up(_orders, sys.maxsize, *_ORDER_DEFAULTS)
 
 
 def clear() -> None:

@@ -28,13 +28,13 @@ def _write(name: str, *options: int | str) -> Callable[..., None]:
         cpu_kernels,
         cpu_lines,
         cpu_merge_kernels,
-        cpu_narrow_kernels,
         cpu_row_kernels,
+        cpu_runs_kernels,
     )
 
     for module in (
         cpu_kernels, cpu_lines, cpu_row_kernels, cpu_merge_kernels, cpu_coded_kernels,
-        cpu_narrow_kernels,
+        cpu_runs_kernels,
     ):  # fmt: skip
         write = getattr(module, name + "_kernel", None)
         if write is not None:

@@ -27,7 +27,7 @@ from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
 _KINDS = {"i": "int", "u": "uint", "f": "float"}
 
 
-def _pointer(kind: str, size: int) -> Any:
+def pointer_of(kind: str, size: int) -> Any:
     return pointer_to(storage(np.dtype(f"{_KINDS[kind]}{8 * size}")))
 
 
@@ -48,7 +48,7 @@ def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
 
     It stops at the first key that is not: keys in no order cost next to nothing.
     """
-    as_key = _pointer(kind, size)
+    as_key = pointer_of(kind, size)
 
     def kernel(keys: int, answer: int, length: int, is_turned: int) -> None:
         key, falls = as_key(keys), False
@@ -73,7 +73,7 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
     Runs begin at LENGTH · i // RUNS; each pair of them is written in so many PIECES. A piece is cut
     into lanes that are merged abreast, as each step of one waits for the step before it.
     """
-    as_key = _pointer(kind, size)
+    as_key = pointer_of(kind, size)
 
     @rk.inline
     def split(a: int, na: int, b: int, nb: int, place: int) -> int:
@@ -161,7 +161,7 @@ def _mend(size: int) -> Any:
     It returns how many are no NaN. Where these will be turned round, the zero that comes first is
     put last.
     """
-    as_key, as_bits = _pointer("f", size), pointer_to(rk.word(size))
+    as_key, as_bits = pointer_of("f", size), pointer_to(rk.word(size))
     negative_zero = np.uint64(1 << 8 * size - 1)
 
     @rk.inline

@@ -39,17 +39,11 @@ def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
     return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
 
 
-def orders(keys: Array, out: Array | None, descending: bool) -> bool:
+def orders(keys: Array, descending: bool) -> bool:
     """Return whether NumPy finds the stable order of such keys: of a short row, smallest first."""
     if descending or keys.ndim != 1 or len(keys) > ways.most_ordered(keys.dtype):
         return False
-    flags = keys.flags
-    return flags.c_contiguous and flags.aligned and out is not None and out.dtype == np.intp
-
-
-def order(keys: Array, out: Array) -> None:
-    """Write the stable order of keys to out."""
-    out[...] = keys.argsort(kind="stable")
+    return keys.flags.c_contiguous and keys.flags.aligned
 
 
 def routines(keys: Array) -> list[Routine]:

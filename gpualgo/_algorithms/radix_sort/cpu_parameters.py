@@ -21,7 +21,6 @@ ROW_BITS = 8  # of a digit
 # the row. Then lengths of the outer dimensions, and their strides in each array.
 FIND, COUNT, PLACE, MOVE, TAKE, VALUE_BYTES, PACKS = range(SIZE, SIZE + 7)
 STEPS, NDIM, HEAD = PACKS + 4, PACKS + 8, PACKS + 9
-NUM_ENTRIES = VALUE_BYTES - FIND
 
 # Scratch memory of a thread: a table of its own, addresses of the row, counts, what the survey
 # finds, what kernels need; then two buffers for keys and two for values.
@@ -30,15 +29,6 @@ ROW_COUNTS = ROW + 32
 ROW_SURVEY = ROW_COUNTS + (8 << ROW_BITS)
 ROW_WORK = ROW_SURVEY + 16
 BUFFERS = (ROW_WORK + CODES_BYTES + (8 << ROW_BITS) + 63) // 64 * 64
-
-# Of keys of one or two bytes whose order alone is wanted: a position and a digit share a word.
-# Scratch memory: addresses of the row; codes, with the one before; counts of two digits, two of
-# each; where each digit's keys go; positions between passes, then copies of what has gaps.
-POSITION_BITS, NARROW_BUCKETS = 24, 256
-NARROW_CODES = 64
-NARROW_COUNTS = NARROW_CODES + CODES_BYTES + 64
-NARROW_PLACES = NARROW_COUNTS + 16 * NARROW_BUCKETS
-NARROW_PAIRS = NARROW_PLACES + 16 * NARROW_BUCKETS
 
 
 def scratch_bytes(buckets: int) -> int:

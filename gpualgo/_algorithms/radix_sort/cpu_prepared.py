@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu, cpu_again, cpu_numpy
-from gpualgo._algorithms.radix_sort import cpu_rows as rows
+from gpualgo._algorithms.radix_sort import cpu, cpu_again, cpu_numpy, cpu_runs
 from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
+from gpualgo._algorithms.radix_sort.cpu_rows import launch as rows_launch
 from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
@@ -38,23 +38,39 @@ def prepared(
             cpu_again.add(keys.dtype, sort.kernels, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
         by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
-    is_order = out_keys is None and out_values is not None
-    if is_order and cpu_numpy.orders(keys, out_values, order.descending):
-        if not HAS_RANGES:
-            cpu_again.add_order(keys.dtype, ways.most_ordered(keys.dtype))
-        return lambda arrays, results, _: cpu_numpy.order(_row(arrays[0]), results[0])
+    is_order = out_keys is None
+    if is_order and ways.most_ordered(keys.dtype) and not HAS_RANGES:
+        cpu_again.add_order(keys.dtype)
     if out_values is not None and out_values.itemsize not in cpu.WORD_SIZES:
         return None
     given = (keys, values, out_keys, out_values)
     moved = [a if a is None else np.moveaxis(cpu.as_bytes(a), axis, -1) for a in given]
-    if keys.shape[axis] >= (cpu.LONG_ORDER if rows.is_narrow_order(moved) else cpu.LONG_ROW):
+    if keys.shape[axis] >= cpu.LONG_ROW:
         return None
-    launch = rows.launch(moved, order.numbers())
-    if out_keys is None:  # an order
-        return lambda arrays, results, _: launch((arrays[0], 0, 0, results[0]))
+    launch = rows_launch(moved, order.numbers())
+    shape, falls = keys.shape, order.descending
+    if is_order:
+
+        def find(arrays: Any, results: Any, _: Any) -> None:
+            rows = arrays[0].reshape(shape)
+            if cpu_numpy.orders(rows, falls) or cpu_runs.takes(rows, axis, falls):
+                cpu_runs.order(rows, results[0], axis, falls)
+            else:
+                launch((arrays[0], 0, 0, results[0]))
+
+        return find
     if values is None:
         return lambda arrays, results, _: launch((arrays[0], 0, results[0], 0))
-    return lambda arrays, results, _: launch((*arrays, *results))
+
+    def move(arrays: Any, results: Any, _: Any) -> None:
+        rows = arrays[0].reshape(shape)
+        if order.is_whole and cpu_runs.is_nearly_sorted(rows, axis, falls):
+            items = cpu.as_bytes(arrays[1]).reshape(shape)
+            cpu_runs.sort_pairs(rows, items, results[0], cpu.as_bytes(results[1]), axis, falls)
+        else:
+            launch((*arrays, *results))
+
+    return move
 
 
 def _row(array: Array) -> Array:

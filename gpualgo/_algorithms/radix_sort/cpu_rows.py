@@ -36,21 +36,14 @@ def launch(arrays: Sequence[np.ndarray[Any, Any] | None], numbers: Sequence[int]
         for a in arrays
     ]
     sizes = (keys.itemsize, 0 if out_values is None else out_values.itemsize)
-    is_narrow = is_narrow_order(arrays) and length > rk.SHORT
     head = [0] * rk.CODES
     head[rk.LENGTH] = length
-    head[rk.ENTRY] = entry("order", *sizes) if is_narrow else entry("row")
-    entries = [0] * rk.NUM_ENTRIES if is_narrow else _entries(*sizes)
+    head[rk.ENTRY] = entry("row")
     arguments = table(
-        head, numbers, entries, [sizes[1]], packs, [s[-1] for s in strides], [len(dims)],
+        head, numbers, _entries(*sizes), [sizes[1]], packs, [s[-1] for s in strides], [len(dims)],
         *zip(*dims, strict=True),
     )  # fmt: skip
-    if is_narrow:
-        has_gaps = packs[0] or packs[3]
-        num_bytes = rk.NARROW_PAIRS + 3 * 64
-        num_bytes += length * ((4 if sizes[0] > 1 else 0) + (sum(sizes) if has_gaps else 0))
-    else:
-        num_bytes = rk.BUFFERS + 2 * length * sum(sizes) + 4 * 64
+    num_bytes = rk.BUFFERS + 2 * length * sum(sizes) + 4 * 64
     places = rk.KEYS, rk.VALUES, rk.OUT_KEYS, rk.OUT_VALUES
     return Launch(invoke(), arguments, places, num_bytes, prod(outer), keys.size * sum(sizes))
 
@@ -64,16 +57,3 @@ def _entries(size: int, value_size: int) -> list[int]:
         entry("scatter", size, value_size),
         entry("take", size, value_size),
     ]
-
-
-def is_narrow_order(arrays: Sequence[np.ndarray[Any, Any] | None]) -> bool:
-    """Return whether positions alone are moved, of keys of one or two bytes."""
-    keys, values, out_keys, out_values = arrays
-    assert keys is not None
-    is_order = values is None and out_keys is None and out_values is not None
-    return is_order and is_narrow(keys.itemsize, keys.shape[-1])
-
-
-def is_narrow(size: int, length: int) -> bool:
-    """Return whether keys have one or two bytes, and rows positions that fit beside a digit."""
-    return size <= 2 and length <= 1 << rk.POSITION_BITS

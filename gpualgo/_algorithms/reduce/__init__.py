@@ -101,7 +101,7 @@ def reduce(
         `x` is no array, a dtype has no kernel, or init, out or op's result does not fit.
     ValueError
         There is nothing to reduce and neither init nor an identity; a shape does not match; out
-        shares memory with `x` or init.
+        shares memory with `x`, or with init but for a single value of the host.
     numpy.exceptions.AxisError
         An axis is out of range.
     CompileError

@@ -8,6 +8,7 @@ from gpualgo._algorithms.merge_sort import in_order
 from gpualgo._algorithms.merge_sort.comparison import plain_ways
 from gpualgo._algorithms.searchsorted.problem import INDEX, Search, arguments_of
 from gpualgo._arrays.view import as_view
+from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import device_checks
 from gpualgo._pipeline.inputs import Views
@@ -22,9 +23,9 @@ def search_problem(
     """Return the problem of a search, and its views."""
     where = _WHERE
     if not isinstance(side, str):
-        raise TypeError(f"{where}: side must be 'left' or 'right', got {side!r}")
+        raise TypeError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
     if side not in ("left", "right"):
-        raise ValueError(f"{where}: side must be 'left' or 'right', got {side!r}")
+        raise ValueError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
     a, v = _made(a, v, where, stream)
     views, forms = arguments_of(a, v, where, less is not None)
     if dtype is None:

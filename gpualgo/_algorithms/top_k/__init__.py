@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._algorithms.top_k.problem import FirstElements, RankedElements
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
-from gpualgo._base.errors import Elsewhere
+from gpualgo._base.errors import Elsewhere, shown
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import problem_of
@@ -201,4 +201,4 @@ def _ranks_of(k: Any) -> tuple[tuple[int, ...], bool]:
 
 def _wrong_mode(mode: Any) -> Exception:
     kind = ValueError if isinstance(mode, str) else TypeError
-    return kind(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
+    return kind(f"top_k: mode must be 'largest' or 'smallest', got {shown(mode)}")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo._base.memo import Memo
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import as_operator
@@ -69,7 +70,7 @@ def _template_of(fn: Any, pattern: tuple[bool, ...]) -> _Template:
     source: Any = fn if function is None else function.__code__
 
     def make() -> _Template:
-        place: dict[str, Any] = {"co_filename": repr(fn)}
+        place: dict[str, Any] = {"co_filename": shown(fn)}
         if function is not None:  # of which an error shall tell the line
             place = {"co_filename": source.co_filename, "co_firstlineno": source.co_firstlineno}
         bind = _binder(pattern)

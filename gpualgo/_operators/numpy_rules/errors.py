@@ -13,7 +13,7 @@ from typing import Any
 from numba.core import config
 
 from gpualgo._base import records
-from gpualgo._base.errors import CompileError
+from gpualgo._base.errors import CompileError, shown
 from gpualgo._base.records import Apart, Argument
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numbers import ConstantNeeded, asked
@@ -38,11 +38,11 @@ def source_of(fn: Any) -> str:
     fn = python_function(fn) or fn
     code = getattr(fn, "__code__", None)
     if code is None:
-        return repr(fn)
+        return shown(fn)
     try:
         line = inspect.getsource(fn).strip().splitlines()[0]
     except (OSError, TypeError, IndexError):
-        line = f"<function {fn.__name__}>"
+        line = fn.__name__
     return f"{code.co_filename}:{code.co_firstlineno}: {line}"
 
 

@@ -38,8 +38,8 @@ def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None)
         )
     if wanted is not None and not _is_alike(names, wanted.names or ()):
         raise TypeError(
-            f"op returns a tuple of {', '.join(names)}, and not one as {records.shown(wanted)}; "
-            f"return a tuple of the same parts: {source_of(fn)}"
+            f"op returns a tuple with items {', '.join(names)}, and not one as "
+            f"{records.shown(wanted)}; return a tuple of the same parts: {source_of(fn)}"
         )
     if len(names) > records.MAX_FIELDS:
         raise TypeError(
@@ -91,6 +91,11 @@ def _number_of(
 ) -> np.dtype[Any]:
     """Return the dtype of a number that op returns."""
     name = scalar_name(returned)
+    if isinstance(returned, types.Optional):
+        raise TypeError(
+            f"op returns None{place} on some path, and {described(returned.type)} on another; "
+            f"return a scalar on each: {source_of(fn)}"
+        )
     if name is None:
         raise TypeError(
             f"op returns {described(returned)}{place}, and not a number; return a scalar: "

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._base import dtypes
 from gpualgo._operators import markers
 
 
@@ -189,6 +190,12 @@ for _entry, _function in (
     (Entry("philox", "philox", "philox", (3, 3)), markers.philox),
 ):
     _BY_FUNCTION[_function] = _entry  # of the package's own: not listed
+# NumPy has several types of one kind and size, and which of them has the name int64 is the
+# platform's: np.longlong is int64 as well, np.intc int32.
+for _type in set(np.sctypeDict.values()):
+    _name = dtypes.name_of(np.dtype(_type))
+    if _name is not None and _name != "bfloat16":
+        _BY_FUNCTION.setdefault(_type, _BY_FUNCTION[np.dtype(_name).type])
 _BFLOAT16 = Entry("ml_dtypes.bfloat16", "bfloat16", "construct")
 
 

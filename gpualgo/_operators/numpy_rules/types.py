@@ -207,6 +207,8 @@ def described(ty: types.Type) -> str:
         return name
     if ty is types.none:
         return "None"
+    if isinstance(ty, types.Optional):
+        return f"{described(ty.type)} or None"
     if isinstance(ty, types.BaseTuple):
         others = [item for item in ty if scalar_name(item) is None]
         return f"a tuple that holds {described(others[0])}" if others else f"a tuple of {len(ty)}"

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from gpualgo._base import dtypes, recording
+from gpualgo._base.errors import shown
 from gpualgo._driver import default_device
 from gpualgo.numpy._call.arguments import AS_THEY_ARE, NotTaken, array_of
 
@@ -73,48 +74,57 @@ def numpys(
     def made(fn: Callable[P, R]) -> Callable[P, R]:
         name = fn.__name__
         theirs = native if native is not None else getattr(np, name, None)
-        names = list(inspect.signature(fn).parameters)
+        parameters = inspect.signature(fn).parameters.values()
+        # Those that have no name to be given by have none here.
+        all_names = [one.name for one in parameters]
+        names = ["" if one.kind is one.POSITIONAL_ONLY else one.name for one in parameters]
         place_of_out = names.index("out") if "out" in names else None
         refused = {one: (names.index(one), values) for one, values in (refuses or {}).items()}
 
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if recording.active:
-                recording.refuse_in_graph_of_cpu(name)
-            elif quick is not None and len(args) == 1 and not kwargs and type(args[0]) is ndarray:
-                found: Any = quick(args[0])
-                if found is not None:
-                    return found
-            if len(args) >= arrays > 0 and AS_THEY_ARE.issuperset(map(type, args[:arrays])):
-                if refused and (kwargs or len(args) > arrays):
+            try:
+                if recording.active:
+                    recording.refuse_in_graph_of_cpu(name)
+                elif quick and len(args) == 1 and not kwargs and type(args[0]) is ndarray:
+                    found: Any = quick(args[0])
+                    if found is not None:
+                        return found
+                if len(args) >= arrays > 0 and AS_THEY_ARE.issuperset(map(type, args[:arrays])):
+                    if refused and (kwargs or len(args) > arrays):
+                        _check_refused(refused, args, kwargs, name)
+                    return fn(*args, **kwargs)  # arrays of a GPU, as in most warm calls
+                if refused:
                     _check_refused(refused, args, kwargs, name)
-                return fn(*args, **kwargs)  # arrays of a GPU, as in most warm calls
-            if refused:
-                _check_refused(refused, args, kwargs, name)
-            if len(args) < arrays:
-                args, kwargs = _placed(names, arrays, args, kwargs)
-            given = list(args)
-            size, is_host = 0, True
-            for i in range(min(arrays, len(given))):
-                x = given[i]
-                if type(x) is not np.ndarray or dtypes.name_of(x.dtype) is None:
-                    if (i or weak) and (type(x) in _NUMBERS or (i and x is None)):
-                        continue
-                    x = given[i] = array_of(x, f"{name}: {names[i]}")
-                    if type(x) is not np.ndarray:
-                        is_host = False
-                        continue
-                size += x.size
-                is_host = is_host and (not orders or has_order(x.dtype))
-            if arrays and is_host and theirs is not None:
-                is_bool = size < few_bools and len(given) == 1 and given[0].dtype == _BOOL
-                if is_few(size, few_bools if is_bool and not kwargs else few):
-                    return theirs(*given, **kwargs)
-            if place_of_out is not None:
-                out = given[place_of_out] if place_of_out < len(given) else kwargs.get("out")
-                if is_swapped(out):
-                    return _by_way_of_native(fn, given, kwargs, place_of_out)
-            return fn(*given, **kwargs)
+                if len(args) < arrays:
+                    args, kwargs = _placed(names, arrays, args, kwargs)
+                given = list(args)
+                size, is_host = 0, True
+                for i in range(min(arrays, len(given))):
+                    x = given[i]
+                    if type(x) is not np.ndarray or dtypes.name_of(x.dtype) is None:
+                        if (i or weak) and (type(x) in _NUMBERS or (i and x is None)):
+                            continue
+                        x = given[i] = array_of(x, f"{name}: {all_names[i]}")
+                        if type(x) is not np.ndarray:
+                            is_host = False
+                            continue
+                    size += x.size
+                    is_host = is_host and (not orders or has_order(x.dtype))
+                if arrays and is_host and theirs is not None:
+                    is_bool = size < few_bools and len(given) == 1 and given[0].dtype == _BOOL
+                    if is_few(size, few_bools if is_bool and not kwargs else few):
+                        return theirs(*given, **kwargs)
+                if place_of_out is not None:
+                    out = given[place_of_out] if place_of_out < len(given) else kwargs.get("out")
+                    if is_swapped(out):
+                        return _by_way_of_native(fn, given, kwargs, place_of_out)
+                return fn(*given, **kwargs)
+            except Exception as error:
+                own = told_by(name, error)
+                if own is error:
+                    raise
+                raise own from None
 
         call.__doc__ = _documented(fn, name, theirs, passes, differs)
         call.__module__ = "gpualgo.numpy"
@@ -122,6 +132,33 @@ def numpys(
         return call
 
     return made
+
+
+def told_by(name: str, error: Exception) -> Exception:
+    """Return an error that another function raised within a call as the called function's own."""
+    text = str(error)
+    if text.startswith("UFunc.__call__() "):
+        error.args = (text.replace("UFunc.__call__", name, 1),)
+    teller, colon, rest = text.partition(": ")
+    if not colon or teller == name or teller.rpartition(".")[2] not in _tellers():
+        return error
+    if isinstance(error, np.exceptions.AxisError):  # whose message is not its argument
+        if error.axis is None or error.ndim is None:
+            return error
+        found = np.exceptions.AxisError(error.axis, error.ndim, name)
+        return found.with_traceback(error.__traceback__)
+    error.args = (f"{name}: {rest}",)
+    return error
+
+
+@functools.cache
+def _tellers() -> frozenset[str]:
+    """Return the names of functions of this package with which messages begin."""
+    from gpualgo import lazy
+    from gpualgo._algorithms import ALGORITHMS
+
+    algorithms = (function.__name__ for function in ALGORITHMS)
+    return frozenset((*TABLE, *algorithms, *lazy.__all__, "copy", "lazy"))
 
 
 def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -193,7 +230,7 @@ def _check_refused(
             continue
         if not any(value is one or (type(value) is type(one) and value == one) for one in taken):
             raise NotTaken(
-                f"{name}: {option}={value!r} is not possible here; leave it out, or use "
+                f"{name}: {option}={shown(value)} is not possible here; leave it out, or use "
                 f"numpy.{name}"
             )
 

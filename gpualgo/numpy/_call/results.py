@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import combining, is_lazy, ufuncs
 from gpualgo._pipeline import checks
 from gpualgo.lazy import full, reductions
+from gpualgo.numpy._call.arguments import NotTaken
 
 Dtype = np.dtype[Any]
 
@@ -28,6 +30,8 @@ def out_of(out: Any, where: str) -> Any:
         (out,) = out
     if out is not None and not hasattr(out, "dtype"):
         raise TypeError(f"{where}: out must be an array, got {type(out).__name__}")
+    if isinstance(out, np.ndarray) and out.dtype.isnative and dtypes.name_of(out.dtype) is None:
+        raise NotTaken(f"{where}: out has dtype {out.dtype}, which has no kernel")
     return out
 
 
@@ -57,6 +61,13 @@ def check_cast(kind: Dtype, out: Any, where: str, casting: str = "same_kind") ->
             f"{casting!r} casting; pass out of dtype {kind}"
         )
     return wanted
+
+
+def warn_of_parts(own: Dtype, wanted: Dtype, stacklevel: int) -> None:
+    """Warn of complex numbers that become real ones without their imaginary parts, as NumPy."""
+    if own.kind == "c" and wanted.kind not in "cb":
+        text = "Casting complex values to real discards the imaginary part"
+        warnings.warn(text, np.exceptions.ComplexWarning, stacklevel)
 
 
 def is_number(x: Any) -> bool:

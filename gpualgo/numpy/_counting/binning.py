@@ -16,6 +16,7 @@ from gpualgo._algorithms.select import select
 from gpualgo._algorithms.top_k import kth_value
 from gpualgo._arrays.view import view_of
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import asarray as lazy_of
@@ -48,7 +49,7 @@ def bins_of(x: Any, kind: Any, bins: Any, range: Any, has_weights: bool, name: s
             number = operator.index(bins)
         except TypeError:
             raise TypeError(
-                f"{name}: bins is {bins!r}; pass a number of bins, edges or the name of a rule"
+                f"{name}: bins is {shown(bins)}; pass a number of bins, edges or the name of a rule"
             ) from None
         if number < 1:
             raise ValueError(f"{name}: bins is {number}; pass one or more")

@@ -11,6 +11,7 @@ from gpualgo._algorithms.by_index import reduce_by_index
 from gpualgo._algorithms.extremes import minmax
 from gpualgo._algorithms.histogram import histogram as counted
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy._call import results
 from gpualgo.numpy._call.arguments import array_of
@@ -35,14 +36,14 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """
     name = "bincount"
     if minlength is None or isinstance(minlength, (bool, np.bool_)):
-        raise TypeError(f"{name}: minlength must be an int, got {minlength!r}")
+        raise TypeError(f"{name}: minlength must be an int, got {shown(minlength)}")
     least = operator.index(minlength)
     given = x
     x = array_of(x, f"{name}: x")
     weights = None if weights is None else array_of(weights, f"{name}: weights")
     if are_few((x, weights)):
         return np.bincount(given, weights, least)
-    _check_bincount(x, weights, least, name)
+    _check_bincount(x, weights, least, name, is_array=hasattr(given, "dtype"))
     if not shape_of(x)[0]:
         return beside(np.zeros(least, COUNT), like(x), name)
     low, high = (int(host_of(one, name)) for one in minmax(x))
@@ -56,13 +57,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     return reduce_by_index(x, weights, size, 0.0, dtype=FLOAT)
 
 
-def _check_bincount(x: Any, weights: Any, least: int, name: str) -> None:
-    """Raise for what NumPy refuses."""
+def _check_bincount(x: Any, weights: Any, least: int, name: str, *, is_array: bool) -> None:
+    """Raise for what NumPy refuses: an empty list has no dtype."""
     kind = results.dtype_of(x, name)
     shape = shape_of(x)
     if len(shape) != 1:
         raise ValueError(f"{name}: x has shape {shape}; pass one axis")
-    if kind.kind not in "biu" and shape[0]:
+    if kind.kind not in "biu" and (shape[0] or is_array):
         raise TypeError(f"{name}: x has dtype {kind}; pass integers")
     if least < 0:
         raise ValueError(f"{name}: minlength must not be negative, got {least}")

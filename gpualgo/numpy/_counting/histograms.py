@@ -83,7 +83,7 @@ def histogram(
     kind = binning.dtype_of(a, name)
     found = binning.bins_of(a, kind, bins, range, weights is not None, name)
     counts = _counted(a, found, weights, name)
-    edges = bins if found.edges is bins else beside(found.edges, counts, name)
+    edges = beside(found.edges, counts, name)
     if density:
         return density_of(counts, (np.diff(found.edges),), name), edges
     return counts, edges
@@ -149,8 +149,6 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     weights = _weights_of(weights, shape_of(a), name)
     kind = binning.dtype_of(a, name)
     found = binning.bins_of(a, kind, bins, range, weights is not None, name)
-    if found.edges is bins:
-        return bins
     return beside(found.edges, like(a), name)
 
 

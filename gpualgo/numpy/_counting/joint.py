@@ -10,6 +10,7 @@ import numpy as np
 
 from gpualgo._algorithms.histogram import histogram as counted
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo._operators.numpy_rules import promotion
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy._call import results
@@ -151,7 +152,7 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any
     try:
         number = operator.index(bins)
     except TypeError:
-        raise TypeError(f"{name}: bins is {bins!r}; pass a number of bins, or edges") from None
+        raise TypeError(f"{name}: bins is {shown(bins)}; pass a number of bins, or edges") from None
     if range is None and dtypes.kind(kind) == "f":
         low, high = kind.type(low), kind.type(high)
     with np.errstate(all="ignore"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from typing import Any
 
@@ -11,8 +10,7 @@ import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
-from gpualgo._lazy import is_lazy, ufuncs
-from gpualgo._lazy.combining import applied
+from gpualgo._lazy import is_lazy
 from gpualgo.lazy import functions
 from gpualgo.numpy._call import function, results
 from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array
@@ -22,7 +20,6 @@ from gpualgo.numpy._elementwise.ufuncs import UFUNCS, UFunc
 
 _UNSET: Any = np._NoValue
 _ALL = 1 << 62
-_MOST_TENS = 308  # of which a float64 holds the power
 _CLIP = UFunc("clip", np._core.umath.clip, functions.clipped)  # type: ignore[attr-defined]
 
 
@@ -66,90 +63,6 @@ def _limits(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
     if low is not _UNSET or high is not _UNSET:
         raise ValueError("clip: a_min and a_max are given, so min and max must not be")
     return a_min, a_max
-
-
-def _rounded(a: Any, decimals: Any, out: Any, name: str) -> Any:
-    decimals = operator.index(decimals)
-    x = as_array(a, name)
-    kind = dtypes.kind(results.dtype_of(x, name))
-    out = results.out_of(out, name)
-    if out is not None and tuple(out.shape) != tuple(x.shape):
-        told = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(x.shape)}"
-        raise ValueError(told)
-    if kind in "ui" and decimals >= 0:
-        return UFUNCS["positive"](x, out=out)
-    if not decimals:
-        return UFUNCS["rint"](x, out=out)
-    if kind in "ui":
-        if decimals < -_MOST_TENS:
-            raise NotTaken(f"{name}: decimals={decimals} is beyond float64; use numpy.{name}")
-        return _tens(x, 10.0**-decimals, out, name)
-    op = _ROUNDED.get(results.dtype_of(x, name), np.round)
-    return mapped(op, (x, decimals), out, name)
-
-
-def _rounded64(a: Any, decimals: Any) -> Any:
-    return np.complex64(np.round(a.real, decimals), np.round(a.imag, decimals))
-
-
-def _rounded128(a: Any, decimals: Any) -> Any:
-    return np.complex128(np.round(a.real, decimals), np.round(a.imag, decimals))
-
-
-_ROUNDED = {np.dtype(np.complex64): _rounded64, np.dtype(np.complex128): _rounded128}
-
-
-def _whole_tens(a: Any, unit: Any) -> Any:
-    return np.rint(np.float64(a) / unit) * unit
-
-
-def _tens(x: Any, unit: float, out: Any, name: str) -> Any:
-    """Return integers rounded to tens, hundreds …: as float64, which ``out=`` gets, as in NumPy."""
-    made = applied(_whole_tens, (x, unit), name)
-    if out is not None:
-        results.check_cast(np.dtype(float), out, name)
-        return results.stored(made, out, name)
-    made = ufuncs.cast(made, np.dtype(float), results.dtype_of(x, name), name)
-    return made if is_lazy(x) else results.number_of(copy(made))
-
-
-@numpys("One transform")
-def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Round to so many decimals, halves to even.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.round([1.25, 1.75, 2.5], 1)
-    array([1.2, 1.8, 2.5])
-    """
-    return _rounded(a, decimals, out, "round")
-
-
-@numpys("One transform")
-def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Round to so many decimals, halves to even; another name of `round`.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.around([0.5, 1.5, 2.5])
-    array([0., 2., 2.])
-    """
-    return _rounded(a, decimals, out, "around")
-
-
-@numpys("One transform")
-def fix(x: Any, out: Any = None) -> Any:
-    """Round towards zero.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.fix([2.9, -2.9])
-    array([ 2., -2.])
-    """
-    return UFUNCS["trunc"](x, out=out)
 
 
 @numpys("One transform", arrays=0)

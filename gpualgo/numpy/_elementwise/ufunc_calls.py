@@ -102,7 +102,17 @@ def mapped(op: Any, args: tuple[Any, ...], out: Any, name: str) -> Any:
             return results.stored(made, out, name)
         return results.number_of(transform(op, *given))
     except CompileError as error:
-        raise NotTaken(str(error)) from None
+        raise _not_taken(given, error, name) from None
+
+
+def _not_taken(given: Sequence[Any], error: BaseException, name: str) -> NotTaken:
+    """Return why arguments are not taken: an operator of this package's own is not spoken of."""
+    text = str(error).partition(": ")[2]
+    if text.startswith("op "):
+        kinds = [type(x).__name__ if type(x) in NUMBERS else str(results.dtype_of(x, name))
+                 for x in given]  # fmt: skip
+        text = f"there is no kernel for {', '.join(kinds)}; convert them, or use numpy.{name}"
+    return NotTaken(f"{name}: {text}")
 
 
 def as_numpys(ufunc: np.ufunc, given: Sequence[Any], error: BaseException, name: str) -> Any:
@@ -115,7 +125,9 @@ def as_numpys(ufunc: np.ufunc, given: Sequence[Any], error: BaseException, name:
             ufunc(*like)
     except (TypeError, ValueError, OverflowError) as theirs:
         return theirs
-    return NotTaken(str(error)) if isinstance(error, (TypeError, CompileError)) else error
+    if isinstance(error, (TypeError, CompileError)):
+        return _not_taken(given, error, name)
+    return error
 
 
 def outs_of(
@@ -182,6 +194,12 @@ def computed(
     inputs, kinds = tuple(given), None
     written_as = [None if out is None else results.dtype_of(out, name) for out in outs]
     inputs, kinds = ufuncs.of_loop(ufunc, name, inputs, dtype, casting, tuple(written_as))
+    if casting == "unsafe":
+        for x, used in zip(given, inputs, strict=True):
+            if x is not used and hasattr(x, "dtype"):
+                results.warn_of_parts(results.dtype_of(x, name), used.dtype, stacklevel=4)
+        for kind, wanted in zip(kinds, written_as, strict=True):
+            results.warn_of_parts(kind, wanted or kind, stacklevel=4)
     parts: Sequence[Any] = (op,)
     if len(outs) > 1:
         parts = (np.floor_divide, np.remainder)

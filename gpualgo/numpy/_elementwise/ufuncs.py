@@ -9,6 +9,7 @@ import numpy as np
 
 from gpualgo._algorithms.transform.scalars import NUMBERS
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.numpy_rules import table
 from gpualgo._pipeline import checks
@@ -91,7 +92,9 @@ class UFunc:
                 return loops.run(native, given, size)
             return ufunc_calls.plain(native, self._op, given, place, name)
         if casting not in _CASTING:
-            raise ValueError(f"{name}: casting must be one of {_CASTING}, got {casting!r}")
+            if type(casting) is not str:
+                raise TypeError(f"{name}: casting must be str, not {type(casting).__name__}")
+            raise ValueError(f"{name}: casting must be one of {_CASTING}, got {shown(casting)}")
         if where is not True:
             where = ufunc_calls.mask_of(where, name)
         outs = outs if len(outs) == self.nout else (None,) * self.nout
@@ -120,8 +123,10 @@ class UFunc:
         if signature is not None:
             raise NotTaken(f"{name}: signature= is not possible here; use dtype=, or numpy.{name}")
         if order not in ("C", "F", "A"):
-            raise ValueError(f"{name}: order must be one of 'C', 'F', 'A', or 'K', got {order!r}")
-        raise NotTaken(f"{name}: order={order!r} is not possible here; leave it out")
+            raise ValueError(
+                f"{name}: order must be one of 'C', 'F', 'A', or 'K', got {shown(order)}"
+            )
+        raise NotTaken(f"{name}: order={shown(order)} is not possible here; leave it out")
 
     # --- what combines elements ---------------------------------------------------------------
 
@@ -244,7 +249,7 @@ def _axis_to_go_along(axis: Any, ndim: int, name: str) -> Any:
     if axis is None or isinstance(axis, tuple):
         axes = tuple(range(ndim)) if axis is None else axis
         if ndim and len(axes) != 1:
-            raise ValueError(f"{name}: accumulate goes along one axis, got axis={axis!r}")
+            raise ValueError(f"{name}: accumulate goes along one axis, got axis={shown(axis)}")
         return axes[0] if len(axes) == 1 else 0
     axis = checks.plain_axis(axis, name)
     return checks.axis_of(axis, ndim, name) if ndim or axis not in (0, -1) else axis

@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
-from gpualgo._base.errors import CompileError
+from gpualgo._base.errors import CompileError, shown
 from gpualgo._lazy import ufuncs
 from gpualgo._lazy.combining import applied
 from gpualgo.numpy._call import function
@@ -70,7 +70,7 @@ class vectorize:
         for name, value in (("excluded", excluded), ("signature", signature), ("cache", cache)):
             if value is not None and value is not False and not (name == "excluded" and not value):
                 raise NotTaken(
-                    f"vectorize: {name}={value!r} is not possible here; leave it out, or use "
+                    f"vectorize: {name}={shown(value)} is not possible here; leave it out, or use "
                     "numpy.vectorize"
                 )
         self.otypes = _kinds_of(otypes)
@@ -105,7 +105,9 @@ class vectorize:
             made = applied(self.pyfunc, given, "vectorize")
             found = made if self.otypes is None else _as_types(made, self.otypes)
         except (CompileError, TypeError) as error:
-            raise NotTaken(str(error)) from None
+            text = str(error).partition(": ")[2]
+            text = f"pyfunc {text[3:]}" if text.startswith("op ") else text
+            raise NotTaken(f"vectorize: {text}") from None
         if place == LAZY:
             names = None if isinstance(found, tuple) else found.dtype.names
             return found if names is None else tuple([found[name] for name in names])

@@ -44,6 +44,7 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     kind = _kind_of(ufunc, own, dtype, out, name)
     wide = reductions.wide_of(ufunc, kind)
     if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
+        results.warn_of_parts(own, wide, stacklevel=6)
         x = _converted(ufunc, x, own, wide, name)
     op = reductions.operator_of(ufunc, wide)
     wanted = kind if out is None else results.dtype_of(out, name)

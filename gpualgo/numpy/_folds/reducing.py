@@ -12,6 +12,7 @@ from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo._lazy.kept import Again
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, reductions
@@ -23,7 +24,6 @@ from gpualgo.numpy._folds.masks import MASKED, mask_of, none_of
 UNSET: Any = np._NoValue
 Dtype = np.dtype[Any]
 
-_DISCARDED = "Casting complex values to real discards the imaginary part"
 _NUMBERS = frozenset((bool, int, float, complex))
 # Of what is reduced without options, by its dtype: the start, what combines, the dtype of results.
 _plain: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
@@ -62,7 +62,7 @@ def _reduced(
     a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), results.out_of(out, name)
     axis = axis_of(axis, a.ndim, name)
     if 0 in a.shape:
-        _check_some(ufunc, a.shape, axis, initial, name)
+        check_some(ufunc, a.shape, axis, initial, name)
     own = results.dtype_of(a, name)
     kind = _kind_of(ufunc, own, dtype, out, name)
     if dtype is None and out is not None and initial is not UNSET:
@@ -95,8 +95,13 @@ def _reduced(
     return settled(found, kind, out, name)
 
 
-def _check_some(
-    ufunc: np.ufunc, shape: tuple[int, ...], axis: Any, initial: Any, name: str
+def check_some(
+    ufunc: np.ufunc,
+    shape: tuple[int, ...],
+    axis: Any,
+    initial: Any,
+    name: str,
+    cure: str = "; pass initial=",
 ) -> None:
     """Raise ValueError for reductions of no elements, even of none of them, without a start."""
     if initial is not None and (initial is not UNSET or ufunc.identity is not None):
@@ -104,7 +109,7 @@ def _check_some(
     if not all(shape[i] for i in checks.axes_of(axis, len(shape), name)):
         raise ValueError(
             f"{name}: there are no elements along the axes: zero-size array to reduction operation "
-            f"{ufunc.__name__} which has no identity; pass initial="
+            f"{ufunc.__name__} which has no identity{cure}"
         )
 
 
@@ -112,7 +117,7 @@ def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
     """Return complex numbers that are to become real ones without their imaginary parts."""
     if own.kind != "c" or kind.kind in "cb":
         return a, own
-    warnings.warn(_DISCARDED, np.exceptions.ComplexWarning, stacklevel=5)
+    results.warn_of_parts(own, kind, stacklevel=6)
     real = lazy_of(a).real
     return real, real.dtype
 
@@ -136,7 +141,7 @@ def flag_of(keepdims: Any, name: str) -> bool:
         except TypeError:
             if not isinstance(keepdims, np.bool_):
                 raise TypeError(
-                    f"{name}: keepdims must be True or False, got {keepdims!r}"
+                    f"{name}: keepdims must be True or False, got {shown(keepdims)}"
                 ) from None
     return bool(keepdims)
 
@@ -238,7 +243,7 @@ def settled(found: Any, kind: Dtype, out: Any, name: str) -> Any:
     if own == wanted and out is None:
         return found
     if own.kind == "c" != wanted.kind:
-        warnings.warn(_DISCARDED, np.exceptions.ComplexWarning, stacklevel=4)
+        results.warn_of_parts(own, wanted, stacklevel=5)
         return copy(lazy_of(found).real.astype(wanted), out=out)
     if dtypes.can_cast(own, wanted) and not isinstance(found, LazyArray):
         return transform(_same, found, dtype=wanted, out=out)

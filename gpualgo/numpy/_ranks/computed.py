@@ -37,7 +37,8 @@ def _places_by(method: str) -> Any:
     def places(length: Any, n: Any, most: Any, q: Any) -> Any:
         at = fn(n, most, q)
         if at >= most:  # NumPy takes the last element's place for -1
-            return max(length - 1, 0), max(length - 1, 0), np.float64(way(at, at + 1))
+            part = min(np.float64(way(at, at + 1)), 2.0)  # MOST_PART
+            return max(length - 1, 0), max(length - 1, 0), part
         if at < 0:
             return np.int64(0), np.int64(0), np.float64(way(at, at))
         below = np.int64(np.floor(at))
@@ -138,6 +139,7 @@ def _quantiles(*given: Any) -> Any:
     q_dtype, q = q.dtype, q.reshape(-1, 1, 1)
     if q_dtype.kind in "biu":
         method, q = ("lower" if asked.is_picking else method), q.astype(np.float64)
+    q = methods.counting(q, length)
     count = ordered.across(lengths[0]) if lengths else lazy.transform(_length, q, np.int64(length))
     n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
     places = lazy.transform(_places_by(method), count, n, most, q)
@@ -146,7 +148,7 @@ def _quantiles(*given: Any) -> Any:
         high = ordered.at(lazy.transform(_high, places))
         part = lazy.transform(_part, places)
         rest = 1 - part
-        to = asked.kind if asked.is_weak else q.dtype
+        to = asked.kind if asked.is_weak else q.dtype if q_dtype.kind in "biu" else q_dtype
         part, rest = part.astype(to), rest.astype(to)
         value = _lerped(value, high, part, rest, asked.kind)
     if not lengths and order_statistics.has_nan(own):

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._base.errors import shown
+
 Dtype = np.dtype[Any]
 
 
@@ -117,7 +119,7 @@ def check(method: Any, where: str) -> None:
     """Raise ValueError for a method that is none."""
     if method not in PICKING and method not in BETWEEN:
         raise ValueError(
-            f"{where}: {method!r} is no method; use one of {', '.join([*PICKING, *BETWEEN])}"
+            f"{where}: {shown(method)} is no method; use one of {', '.join([*PICKING, *BETWEEN])}"
         )
 
 
@@ -132,6 +134,7 @@ def places_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Pla
     if q.dtype.kind in "biu":
         at = np.where(q, last, 0)  # an end, whatever the method
         return Places(at, at, None, None, kind)
+    own_part, q = q.dtype, counting(q, count.max(initial=0))
     with np.errstate(all="ignore"):
         n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
         if method in PICKING:
@@ -140,13 +143,29 @@ def places_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Pla
         at = np.asarray(BETWEEN[method](n, most, q))
         is_last = at >= most  # NumPy's place is -1 then
         below = np.where(is_last, -1, np.where(at < 0, 0, np.floor(at)))
-        part = PARTS.get(method, _as_far)(at, (at - below).astype(at.dtype)).astype(at.dtype)
+        part = PARTS.get(method, _as_far)(at, (at - below).astype(at.dtype))
+        part = np.minimum(part, MOST_PART).astype(own_part)
     low = np.where(is_last, last, below).astype(np.int64)
     high = np.where(is_last | (at < 0), low, low + 1)
     if is_weak:
         way = np.asarray(part, np.float64)
         return Places(low, high, way.astype(kind), (1 - way).astype(kind), kind)
     return Places(low, high, np.asarray(part), np.asarray(1 - part), kind)
+
+
+MOST_PART = 2.0
+"""Past the last element the way is of no length: a greater part of it is beyond float16."""
+
+_MOST_IN_FLOAT16 = 65_519  # numbers from the next one on are infinite
+
+
+def counting(q: Any, length: int) -> Any:
+    """Return q in a dtype that has numbers for the places of so many elements.
+
+    NumPy looks in that of q: in float16 it finds none for more, and NaN or the last element.
+    """
+    is_beyond = q.dtype == np.float16 and length > _MOST_IN_FLOAT16
+    return q.astype(np.float64) if is_beyond else q
 
 
 def is_picking(q: Any, method: str) -> bool:

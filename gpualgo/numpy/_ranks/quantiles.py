@@ -37,13 +37,22 @@ def finished(
         found = found.reshape(shape) if is_numpys else copy(lazy.asarray(found).reshape(shape))
     if out is None:
         return found[()] if is_numpys and not is_kept else found
-    kind = results.check_cast(results.dtype_of(found, where), out, where, casting)
-    if tuple(out.shape) != shape:
-        raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {shape}")
+    kind, wanted = results.dtype_of(found, where), tuple(out.shape)
+    kind = results.check_cast(kind, out, where, casting)
+    if wanted != shape and (where == "median" or not _spreads(shape, wanted)):
+        raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
     if is_numpys and is_host(out):
         np.copyto(out, found, casting="unsafe")
         return out
-    return copy(lazy.asarray(found).astype(kind), out=out)
+    return copy(lazy.asarray(found).astype(kind).broadcast_to(wanted), out=out)
+
+
+def _spreads(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Return whether NumPy's last step, which adds two elements, writes a result to a shape."""
+    try:
+        return np.broadcast_shapes(shape, wanted) == wanted
+    except ValueError:
+        return False
 
 
 # --- quantiles --------------------------------------------------------------------------------
@@ -86,7 +95,7 @@ def quantiles(
     """Return quantiles of all elements in rows."""
     a = array_of(a, f"{where}: a")
     own = results.dtype_of(a, where)
-    if is_left_to_numpy(a, own, method, weights):
+    if is_left_to_numpy(a, own, q, method, weights):
         theirs = getattr(np, where)
         return theirs(a, q, axis, out, False, method, keepdims, weights=weights)
     if own.kind == "c":
@@ -114,12 +123,12 @@ def check_between(own: Any, q: Any, method: str, where: str) -> None:
         raise TypeError(f"{where}: there is nothing between bools; use method='nearest'")
 
 
-def is_left_to_numpy(a: Any, own: Any, method: Any, weights: Any) -> bool:
+def is_left_to_numpy(a: Any, own: Any, q: Any, method: Any, weights: Any) -> bool:
     """Return whether NumPy does it as well as we: of few floats, and of integers by a partition.
 
     Between two integers of a few bits NumPy's difference overflows.
     """
-    if not is_host(a):
+    if not is_host(a) or (hasattr(q, "dtype") and methods.counting(q, a.size) is not q):
         return False
     if weights is not None:
         return function.is_few(a.size, FEW_WITH_WEIGHTS)

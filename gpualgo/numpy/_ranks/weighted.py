@@ -13,6 +13,7 @@ from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.markers import same, second
 from gpualgo._pipeline import checks
@@ -39,7 +40,7 @@ def quantiles(
 ) -> Any:
     """Return the weighted quantiles of rows, in the shape of q and of what is left of a."""
     if method != "inverted_cdf":
-        raise ValueError(f"{where}: only method 'inverted_cdf' has weights, got {method!r}")
+        raise ValueError(f"{where}: only method 'inverted_cdf' has weights, got {shown(method)}")
     if not is_host(q):
         raise NotTaken(f"{where}: q lies on a GPU, and beside weights must be in host memory")
     whole = _spread(weights, a, axis, where)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform.copying import copy
+from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.kept import Kept
 from gpualgo._operators.markers import second
@@ -15,7 +16,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import moments, reductions
 from gpualgo.numpy._call import results
-from gpualgo.numpy._call.arguments import array_of
+from gpualgo.numpy._call.arguments import array_of, is_host
 from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._folds.reducing import UNSET, arrayed, flag_of, is_there, settled
 from gpualgo.numpy._reductions.moments import FEW, QUIET, divided, mean_of
@@ -75,6 +76,8 @@ def _weighed(x: Any, weight: Any) -> Any:
 def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
     """Return weights of the shape of a: they may be those of some of its axes."""
     weights = array_of(arrayed(weights, f"{name}: weights"), f"{name}: weights")
+    if is_host(weights) and not is_host(a) and not is_lazy(a):
+        weights = results.beside(a, weights, name)
     shape = tuple(a.shape)
     if tuple(weights.shape) == shape:
         return weights

@@ -23,6 +23,7 @@ from gpualgo.numpy._folds.reducing import (
     UNSET,
     arrayed,
     axis_of,
+    check_some,
     flag_of,
     is_there,
     reduced,
@@ -106,6 +107,8 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
     """
     a, keepdims, out = arrayed(a, "ptp"), flag_of(keepdims, "ptp"), results.out_of(out, "ptp")
     axis, kind = axis_of(axis, a.ndim, "ptp"), results.dtype_of(a, "ptp")
+    if 0 in a.shape:
+        check_some(np.maximum, a.shape, axis, UNSET, "ptp", cure="")
     if kind.kind == "c":
         pair = zipped((a, a), "ptp")
         high, low = reduce(pair, None, _ends_of_complex, axis=axis, keepdims=keepdims)

@@ -9,6 +9,7 @@ import numpy as np
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import asarray as lazy_of
@@ -141,7 +142,7 @@ def _rest(count: Any, ddof: Any, name: str) -> Any:
 
 def _number(ddof: Any, name: str) -> Any:
     if not isinstance(ddof, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name}: ddof must be a number, got {ddof!r}")
+        raise TypeError(f"{name}: ddof must be a number, got {shown(ddof)}")
     return ddof
 
 

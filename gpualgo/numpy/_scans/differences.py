@@ -15,7 +15,7 @@ from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full, reductions
 from gpualgo.numpy._call import function, loops, results
-from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array
+from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array, is_host
 from gpualgo.numpy._call.function import numpys
 
 _UNSET: Any = np._NoValue
@@ -74,7 +74,7 @@ def _diff(x: Any, n: int, axis: int) -> Any:
     return x
 
 
-@numpys("One transform for four differences, one more for each four of n above")
+@numpys("One transform for four differences, one more for each four of n above", arrays=0)
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Any:
     """Subtract from each element the one before it, along an axis, n times.
 
@@ -91,7 +91,9 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any 
         return a
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
-    x = as_array(a, "diff")
+    x = array_of(a, "diff: a")
+    if is_host(x) and function.is_few(x.size, function.FEW):
+        return np.diff(x, n, axis, prepend, append)
     if not x.ndim:
         raise ValueError("diff: a needs one axis at least")
     axis = results.axis_of(axis, x.ndim, "diff")

@@ -11,6 +11,7 @@ from gpualgo._algorithms.merge_sort import merge
 from gpualgo._algorithms.runs import solve as firsts_of_runs
 from gpualgo._algorithms.select import select
 from gpualgo._api import unique as sorting
+from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo.numpy._call import results
 from gpualgo.numpy._call.arguments import array_of, is_host
@@ -48,7 +49,7 @@ def isin(
     """
     x, others = _pair(element, test_elements, "isin", ("element", "test_elements"))
     if kind not in _KINDS:
-        raise ValueError(f"isin: kind must be None, 'sort' or 'table', got {kind!r}")
+        raise ValueError(f"isin: kind must be None, 'sort' or 'table', got {shown(kind)}")
     if kind == "table" and any(_kind(one) not in "biu" for one in (x, others)):
         raise ValueError("isin: kind='table' is for integers and bools; leave kind out")
     return are_among(x, others, bool(invert), "isin")

@@ -18,6 +18,7 @@ from gpualgo._algorithms.top_k import TopK
 from gpualgo._algorithms.top_k import top_k as first_of
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo._operators.markers import second
 from gpualgo._pipeline import checks
 from gpualgo.numpy._call import function, results
@@ -45,7 +46,7 @@ def _sorted(a: Any) -> Any:
 
 def _ordered(a: Any) -> Any:
     """Return the stable order along the last axis; None: it is neither short nor a known row."""
-    if cpu_again.most_ordered(a, False, -1, None, None, None, 0):
+    if cpu_again.order_by(a, -1, None, None, None, 0):
         return order_of(a)
     is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _NOT_NUMPYS
     return a.argsort(kind="stable") if is_few else None
@@ -161,7 +162,7 @@ def _falls(kind: Any, stable: Any, descending: Any, where: str) -> bool:
             raise TypeError(f"{where}: kind must be a str, got {type(kind).__name__}")
         if kind[:1].lower() not in _KINDS:  # whatever follows, as NumPy has it
             names = ", ".join(_KINDS.values())
-            raise ValueError(f"{where}: kind must be one of {names}, got {kind!r}")
+            raise ValueError(f"{where}: kind must be one of {names}, got {shown(kind)}")
         if stable is not None or descending is not None:
             raise ValueError(
                 f"{where}: kind is given beside stable or descending; leave kind out, sorts are "
@@ -267,12 +268,12 @@ def argpartition(
 def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
     """Raise for ranks that NumPy does not take; all that it takes a sort has in their places."""
     if kind != "introselect":
-        raise ValueError(f"{where}: kind must be 'introselect', got {kind!r}")
+        raise ValueError(f"{where}: kind must be 'introselect', got {shown(kind)}")
     ranks = np.asarray(kth)
     if ranks.dtype == bool or ranks.ndim > 1:
-        raise ValueError(f"{where}: kth must be an int or a sequence of ints, got {kth!r}")
+        raise ValueError(f"{where}: kth must be an int or a sequence of ints, got {shown(kth)}")
     if ranks.dtype.kind not in "iu":
-        raise TypeError(f"{where}: kth must be an int or a sequence of ints, got {kth!r}")
+        raise TypeError(f"{where}: kth must be an int or a sequence of ints, got {shown(kth)}")
     size = 1
     for extent in a.shape:
         size *= extent
@@ -302,7 +303,7 @@ def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: A
         return first_of(a, k, axis=axis, mode=mode)
     k = checks.integer(k, "k", "top_k")
     if mode not in ("largest", "smallest"):
-        raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {mode!r}")
+        raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {shown(mode)}")
     if axis is None:
         a, axis = lazy.asarray(a).reshape(-1), 0
     (axis,) = checks.axes_of(checks.plain_axis(axis, "top_k"), len(a.shape), "top_k")

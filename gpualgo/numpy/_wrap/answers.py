@@ -33,7 +33,8 @@ class Answer:
     def __init__(self, ours: Callable[..., Any], over: Namespace, name: str) -> None:
         """Make it of our function and the namespace whose function of that name is the other."""
         self._ours, self._over, self._name = ours, over, name
-        self._is_numpys = _root(name_of(over._namespace)) in _NUMPYS
+        root = _root(name_of(over._namespace))
+        self._is_numpys, self._is_cupys = root in _NUMPYS, root == "cupy"
         self.__wrapped__ = ours
         self.__signature__ = _signature_of(ours, self._theirs(()) if self._is_numpys else None)
         self.__name__ = getattr(ours, "__name__", name)  # of np.abs it is "absolute"
@@ -53,6 +54,8 @@ class Answer:
         is_own = any(map(_has_own, args)) or (kwargs and any(map(_has_own, kwargs.values())))
         if is_own or ("out" in kwargs and _means_more(kwargs["out"])):
             return self._handed_on(path, args, kwargs, "an argument has functions of its own")
+        if self._is_cupys and _are_of_host(args, kwargs):
+            return self._handed_on(path, args, kwargs, "an array is NumPy's; pass cupy.asarray(x)")
         try:
             if not self._is_numpys:
                 found = _Translated()
@@ -164,6 +167,12 @@ def _has_own(x: Any) -> bool:
         found = not is_known and any(hasattr(cls, name) for name in _PROTOCOLS)
         _own[cls] = found
     return found
+
+
+def _are_of_host(args: Any, kwargs: Any) -> bool:
+    """Return whether all arrays of a call are NumPy's, which CuPy refuses."""
+    found = [type(x) is np.ndarray for x in (*args, *kwargs.values()) if hasattr(x, "__array__")]
+    return bool(found) and all(found)
 
 
 def _means_more(x: Any) -> bool:

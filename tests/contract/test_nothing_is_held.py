@@ -1,0 +1,53 @@
+"""Arrays of the caller and results are let go when the caller drops them, whatever is kept."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.case import TABLE, Call, Case, hosts
+from contract.cases import CASES
+from support import Backend
+
+FEW = 700  # elements: what one task does, for which more is kept
+
+
+def _of_few(case: Case) -> Case:
+    inputs = tuple((tuple(min(n, FEW) for n in shape), dtype) for shape, dtype in case.inputs)
+    return replace(case, inputs=inputs, about=f"few, {case.about}")
+
+
+_SHORT = [
+    _of_few(case)
+    for case in CASES
+    if max((n for shape, _ in case.inputs for n in shape), default=0) > FEW
+    and case.options.get("k", 0) < FEW
+]
+
+
+@pytest.mark.parametrize("case", [*CASES, *_SHORT], ids=str)
+def test_arrays_are_let_go(backend: Backend, case: Case) -> None:
+    refs: list[weakref.ref[Any]] = []
+    for _ in range(3):  # the first call decides what is kept, the others find it
+        table = backend.to_device(TABLE.copy())
+        arrays = case.arrays(backend)
+        found = Call(case, table)(*arrays)
+        results = found if isinstance(found, tuple) else (found,)
+        made = [array for array in results if not np.isscalar(array)]
+        refs += [weakref.ref(_memory_of(array)) for array in (*arrays, *made, table)]
+        hosts(backend, (*made, table))  # what is queued has run
+        del table, arrays, found, results, made
+    gc.collect()
+    held = [ref() for ref in refs if ref() is not None]
+    assert not held
+
+
+def _memory_of(array: Any) -> Any:
+    """Return the array whose memory one shows."""
+    while isinstance(getattr(array, "base", None), type(array)):
+        array = array.base
+    return array

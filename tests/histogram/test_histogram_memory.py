@@ -1,0 +1,111 @@
+"""What histograms keep between calls: few bytes for each length, a bounded number for all edges."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support import Backend, forget_problems
+
+import gpualgo as ga
+from gpualgo._algorithms.histogram.joint_problem import JointHistogram
+from gpualgo._algorithms.histogram.problem import Histogram
+from gpualgo._base import memo
+
+KINDS = (Histogram, JointHistogram)
+
+
+def _arrays_kept(call: Callable[[int], Any], first: int, last: int) -> float:
+    """Return how many bytes of arrays each call leaves, of NumPy's count."""
+    domain = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+
+    def held() -> int:
+        gc.collect()
+        traces = tracemalloc.take_snapshot().filter_traces([domain]).traces
+        return sum(trace.size for trace in traces)
+
+    tracemalloc.start()
+    try:
+        for k in range(first):
+            call(k)
+        before = held()
+        for k in range(first, last):
+            call(k)
+        return (held() - before) / (last - first)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_a_new_length_keeps_no_edges(has_weights: bool) -> None:
+    x = np.random.default_rng(0).random(400)
+
+    def call(k: int) -> None:
+        part = x[: 200 + k]
+        weights = part if has_weights else None
+        found = ga.histogram(part, 50_000, (0, 1), weights=weights)
+        if k % 16 == 0:
+            want, _ = np.histogram(part, 50_000, (0, 1), weights=weights)
+            np.testing.assert_array_equal(found, want)
+
+    with ga.default_device("cpu"):
+        assert _arrays_kept(call, 3, 35) < 2000
+
+
+@pytest.mark.parametrize("is_joint", [False, True])
+def test_edges_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch, is_joint: bool) -> None:
+    forget_problems()
+    monkeypatch.setattr(memo, "MOST_BYTES", 1 << 20)
+    x, edges = np.random.default_rng(0).random(500), np.linspace(0, 1, 5001)
+
+    def call(k: int) -> None:
+        given = edges + k * 1e-9
+        weights = x if is_joint else None
+        found = ga.histogram(x, given, weights=weights)
+        want, _ = np.histogram(x, given, weights=weights)
+        np.testing.assert_allclose(found, want, rtol=1e-12)
+
+    with ga.default_device("cpu"):
+        assert _arrays_kept(call, 8, 40) < 2000
+    kept = [problem for kind in KINDS for problem in kind.problems.values()]
+    assert 2 < len(kept) < 8
+    assert all(problem.num_bytes > 3 * edges.nbytes for problem in kept)
+    assert sum(problem.num_bytes for problem in kept) <= 1 << 20
+
+
+def test_a_problem_that_is_given_up_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when the collector comes by: its tables may be large."""
+    forget_problems()
+    monkeypatch.setattr(memo, "MOST_BYTES", 1 << 20)
+    x, edges = np.random.default_rng(0).random(500), np.linspace(0, 1, 5001)
+    gc.collect()
+    gc.disable()
+    try:
+        with ga.default_device("cpu"):
+            for k in range(20):
+                ga.histogram(x, edges + k * 1e-9)
+        alive = [one for one in gc.get_objects() if type(one) is Histogram]
+        assert len(alive) < 8
+    finally:
+        gc.enable()
+
+
+def test_plans_of_a_problem_read_one_table(cuda: Backend) -> None:
+    forget_problems()
+    x = np.random.default_rng(0).random(3001)
+    edges = np.sort(np.random.default_rng(1).random(400))
+    want, _ = np.histogram(x[1:], edges)
+    for start in (1, 0):  # another alignment, hence another plan
+        part = cuda.to_device(np.roll(x, start - 1))[start : start + 3000]
+        for out in (None, cuda.to_device(np.zeros(len(edges), np.int64))[1:]):
+            found = ga.histogram(part, edges, dtype=np.int64, out=out)
+            np.testing.assert_array_equal(cuda.to_host(found), want)
+    (problem,) = Histogram.problems.values()
+    assert problem.table is not None
+    plans = [*problem.plans.values(), *(plan for plan, *_ in problem.plans_into.values())]
+    assert len(plans) > 1
+    assert {id(plan.tables) for plan in plans} == {id(problem.table)}
