@@ -5,27 +5,24 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 import pytest
+from contract.state.failing import Operator, driver_fails
 from contract.state.memory import Host, Memory, Place
 from contract.state.numpys import NAMES, templates_of
-from contract.state.program import STYLES, Program, Step
+from contract.state.program import Program, Step
 from contract.state.templates import TEMPLATES, Template
+from contract.state.values import SHAPES, Fault, assert_same, dtype_of, listed, values_of
 from support import Backend
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
 
-SHAPES: dict[str, Callable[[int], tuple[int, ...]]] = {
-    "n": lambda n: (n,), "m": lambda n: (n // 5, 5), "w": lambda n: (5,), "5": lambda n: (5,),
-}  # fmt: skip
 REFUSABLE = {"itself", "last input", "reversed input", "overlapping", "other dtype", "swapped",
              "broadcast", "read-only"}  # fmt: skip
 REFUSED = (TypeError, ValueError, RuntimeError, IndexError)
@@ -33,10 +30,6 @@ _OF_ONE_KIND = (TypeError, ValueError, IndexError, ZeroDivisionError)
 
 calls: Counter[str] = Counter()  # by function
 outcomes: dict[Any, tuple[str, Program]] = {}  # what calls of one kind came to, and where first
-
-
-class Fault(AssertionError):
-    """What a step did that is not right."""
 
 
 def templates() -> dict[str, list[Template]]:
@@ -63,37 +56,6 @@ def play(program: Program, backend: Backend) -> None:
         _Player(program, Backend(backend.name, np) if program.on_host else backend).play()
 
 
-class _Operator:
-    """A template's operator: one function whose captured number changes."""
-
-    def __init__(self, template: Template, program: Program, backend: Backend) -> None:
-        style = self.style = program.style
-        self.backend, self.dtype = backend, np.dtype(program.dtype)
-        args, _, body = template.op.removeprefix("lambda").partition(":")
-        self._source = template.op
-        body = body.replace("K", "K[0]") if style == "array" else body
-        self._names: dict[str, Any] = {}
-        exec(STYLES[style].format(args.strip(), body.strip()), self._names)
-        self.function: FunctionType = self._names["make"](3)
-
-    def set(self, k: Any) -> None:
-        function = self.function
-        if self.style == "array" and isinstance(k, int):
-            k = self.backend.to_device(np.array([k], self.dtype))
-        if self.style == "global":
-            self._names["K"] = k
-        elif self.style == "default":
-            function.__defaults__ = (k,)
-        elif function.__closure__:
-            function.__closure__[0].cell_contents = k
-
-    def reference(self, k: int) -> Any:
-        number = self.dtype.type(k) if self.style == "array" else k
-        found = eval(self._source, {"K": number})
-        found.k = number
-        return found
-
-
 class _Player:
     """What a program has while it runs."""
 
@@ -102,7 +64,7 @@ class _Player:
         self.template = templates()[program.name][program.number]
         self.memory = Memory(backend)
         has_op = bool(self.template.op)
-        self.op = _Operator(self.template, program, backend) if has_op else None
+        self.op = Operator(self.template, program, backend) if has_op else None
         self.plan: Any = None
         self.plan_key: Any = None
         self.recorded: Any = None
@@ -123,7 +85,7 @@ class _Player:
         layouts = step.layouts or ("plain",) * len(kinds)
         for spec, layout in zip(kinds, layouts, strict=True):
             kind, _, form = spec.partition(":")
-            shape, dtype = SHAPES[form](self.program.n), _dtype(kind, self.program.dtype)
+            shape, dtype = SHAPES[form](self.program.n), dtype_of(kind, self.program.dtype)
             first = places[0] if places else None
             is_like = first is not None and (first.shape, first.dtype) == (shape, dtype)
             if is_like and kind in "xy" and layout in ("same", "overlapping"):
@@ -131,7 +93,7 @@ class _Player:
                 continue
             layout = "plain" if layout in ("same", "overlapping") else layout
             place = self.memory.new(layout, shape, dtype)
-            self.memory.fill(place, _values(kind, shape, dtype, self.program.n, rng))
+            self.memory.fill(place, values_of(kind, shape, dtype, self.program.n, rng))
             places.append(place)
         return places
 
@@ -368,7 +330,7 @@ class _Player:
         rng = np.random.default_rng(step.seed)
         for spec, place in zip(self.template.arrays.split(), places, strict=True):
             kind = spec.partition(":")[0]
-            values = _values(kind, place.shape, place.dtype, self.program.n, rng)
+            values = values_of(kind, place.shape, place.dtype, self.program.n, rng)
             self.memory.fill(place, values)
         self.memory.begin(again=False)
         self.memory.watch([*places, *outs])
@@ -388,7 +350,7 @@ class _Player:
             same = isinstance(got, tuple) and isinstance(out, tuple) and len(got) == len(out)
             if not same or not all(x is y for x, y in zip(got, out, strict=True)):
                 raise Fault(f"returns {type(got).__name__} instead of out")
-        found, wanted = _listed(got), _listed(want)
+        found, wanted = listed(got), listed(want)
         if len(found) != len(wanted):
             raise Fault(f"returns {len(found)} results, wanted {len(wanted)}")
         for x, y in zip(found, wanted, strict=True):
@@ -399,7 +361,7 @@ class _Player:
             y, mirror = np.asarray(y), self.memory.mirror(place)
             part = tuple(slice(0, n) for n in y.shape) if self.template.is_counted else ...
             written = place.of(self.memory.found(place.buffer))
-            _same(written[part], y.astype(place.dtype), self.template.tolerance, "in out")
+            assert_same(written[part], y.astype(place.dtype), self.template.tolerance, "in out")
             mirror[part] = written[part]
 
     def _compare_one(self, got: Any, want: Any, *, is_out: bool) -> None:
@@ -416,77 +378,4 @@ class _Player:
             dtype = host.dtype  # of the other byte order, some results are, and some are not
         if host.dtype != dtype:
             raise Fault(f"dtype {host.dtype}, wanted {dtype}")
-        _same(host, wanted.astype(host.dtype), self.template.tolerance, "result")
-
-
-def _same(got: Host, want: Host, tolerance: float, what: str) -> None:
-    if got.shape != want.shape:
-        raise Fault(f"{what}: shape {got.shape}, wanted {want.shape}")
-    try:
-        if tolerance and got.dtype.kind in "fc":
-            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
-        else:
-            np.testing.assert_array_equal(got, want)
-    except AssertionError as error:
-        raise Fault(f"{what}: {' '.join(str(error).split())}") from None
-
-
-def _listed(results: Any) -> list[Any]:
-    return list(results) if isinstance(results, (tuple, list)) else [results]
-
-
-def _dtype(kind: str, own: str) -> np.dtype[Any]:
-    return np.dtype({"i": "u1", "b": "?", "o": "i8", "w": "f8"}.get(kind, own))
-
-
-def _values(kind: str, shape: Any, dtype: Any, n: int, rng: np.random.Generator) -> Host:
-    """Return small whole numbers, so that every order of association gives the same sums."""
-    low = 0 if dtype.kind == "u" else -8
-    found = rng.integers(low, 9, shape)
-    if kind == "s":
-        found = np.sort(found, axis=-1)
-    elif kind == "k":
-        found = np.repeat(found, 3)[: found.size].reshape(shape) // 3
-    elif kind == "i":
-        found = abs(found) % 7
-    elif kind == "b":
-        found = found > 0
-    elif kind == "o":
-        found = np.sort(rng.integers(0, n + 1, shape))
-    return found.astype(dtype)
-
-
-@contextmanager
-def driver_fails(fails: str) -> Iterator[None]:
-    """Let one call of the stand-in driver fail, the first, second … from here on."""
-    from gpualgo._driver import driver
-
-    if not fails.startswith("driver"):
-        yield
-        return
-    made, at = driver.api(), int(fails.split()[1])
-    failing = _Failing(made, at)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "api", lambda: failing)
-        yield
-    failing.left = 0  # whoever has kept one of its functions
-
-
-class _Failing:
-    """A driver one of whose calls that launch, copy or take memory fails."""
-
-    NAMES = ("cuLaunch", "cuMemcpy", "cuMemAlloc", "cuEventRecord", "cuStreamWaitEvent")
-
-    def __init__(self, made: Any, at: int) -> None:
-        self._made, self.left = made, at
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._made, name)
-        if not name.startswith(self.NAMES):
-            return value
-
-        def call(*args: Any) -> Any:
-            self.left -= 1
-            return (2, 0)[: 1 + name.startswith("cuMemAlloc")] if self.left == 0 else value(*args)
-
-        return call
+        assert_same(host, wanted.astype(host.dtype), self.template.tolerance, "result")

@@ -90,10 +90,10 @@ def _scans(name: str, **how: Any) -> list[Template]:
 def _by_key(name: str, **how: Any) -> list[Template]:
     return [
         T(
-            name, "k:n x:n", lambda f, k, x, o, c=c, **m: f(k, x, 5, o, consecutive=c, **m),
+            name, arrays, lambda f, k, x, o, c=c, **m: f(k, x, 5, o, consecutive=c, **m),
             lambda k, x, o, c=c: ref.scanned_by_key(k, x, o, consecutive=c, init=5, **how), ADD,
         )
-        for c in (True, False)
+        for c, arrays in ((True, "k:n x:n"), (False, "k:n x:n"), (True, "k:m x:m"))
     ]  # fmt: skip
 
 
@@ -173,6 +173,8 @@ TEMPLATES = [
       is_counted=True),
     T("stable_partition", "x:n", lambda f, x, o, **m: f(x, o, **m),
       lambda x, o: (x[o(x)], x[~o(x)]), CHOICE, is_counted=True, is_joined=True),
+    T("select", "x:m", lambda f, x, o, **m: f(x, o, **m), lambda x, o: x[o(x)], CHOICE,
+      is_counted=True),
     T("find", "x:n", lambda f, x, o, **m: f(x, o, **m), lambda x, o: ref.found_first(o(x)), CHOICE),
     T("find", "x:m b:m", lambda f, x, b, o, **m: f(x, b, axis=0, **m),
       lambda x, b, o: np.where(b.any(0), b.argmax(0) if b.size else 0, -1)),
