@@ -24,7 +24,8 @@ class Operator:
         self._source = template.op
         body = body.replace("K", "K[0]") if style == "array" else body
         self._names: dict[str, Any] = {}
-        exec(STYLES[style].format(args.strip(), body.strip()), self._names)
+        code = STYLES[style].format(args.strip(), body.strip())
+        exec(compile(code, f"<{template.name}: {template.op}>", "exec"), self._names)
         self.function: FunctionType = self._names["make"](3)
 
     def set(self, k: Any) -> None:

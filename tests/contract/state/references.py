@@ -63,9 +63,9 @@ def reduced_by_key(keys: Host, x: Host, op: Op, *, consecutive: bool) -> tuple[H
 
 
 def scanned_by_key(keys: Host, x: Host, op: Op, *, consecutive: bool, **how: Any) -> Host:
-    found, flat = np.empty(x.shape, x.dtype), x.reshape(-1)
+    found, flat = np.empty(x.size, x.dtype), x.reshape(-1)
     for at in groups(keys, consecutive=consecutive)[1]:
-        found.reshape(-1)[at] = scanned(flat[at], op, **how)
+        found[at] = scanned(flat[at], op, **how)
     return found
 
 
