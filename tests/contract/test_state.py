@@ -29,7 +29,7 @@ SEED = "GPUALGO_STATE_SEED"
 
 # What each run of the tests walks over: the others take minutes, most of them to compile.
 EACH_TIME = (
-    "transform", "copy", "inclusive_scan", "argsort", "reduce", "radix_sort", "reduce_by_key",
+    "transform", "copy", "inclusive_scan", "argsort", "reduce", "radix_sort",
     "numpy.round", "numpy.divmod",
 )  # fmt: skip
 
