@@ -118,7 +118,8 @@ class Memory:
             dtype = dtype.newbyteorder() if self.backend.xp is np else dtype
         offset, strides, nbytes = _geometry(layout, shape, dtype.itemsize)
         number = self._buffer(nbytes)
-        return Place(number, GUARD_BYTES + offset, shape, strides, dtype, layout == "read-only")
+        is_read_only = layout == "read-only" and self.backend.xp is np
+        return Place(number, GUARD_BYTES + offset, shape, strides, dtype, is_read_only)
 
     def _buffer(self, nbytes: int) -> int:
         size = nbytes + 2 * GUARD_BYTES
@@ -144,7 +145,7 @@ class Memory:
         if self.backend.xp is np:
             return place.of(memory)
         return self.backend.xp.ndarray(
-            place.shape, place.dtype, memory.data + place.offset, place.strides
+            place.shape, place.dtype, memory[place.offset :].data, place.strides
         )
 
     def fill(self, place: Place, values: Any) -> None:

@@ -26,60 +26,58 @@ def _args(*more: Any, **how: Any) -> Callable[..., Any]:
     return lambda f, *arrays, **m: f(*arrays[:-1], *more, **how, **m)
 
 
-_x, _m, _two = ("x:n", _args()), ("x:m", _args(axis=0)), ("x:n y:n", _args())
-_FOLDS = [_x, _m, ("x:m", _args(axis=1, keepdims=True)), ("x:m b:m", lambda f, x, b, o, **m: f(x, axis=0, where=b, **m))]
-_MOMENTS = [_x, _m, ("x:m", _args(axis=1, keepdims=True))]
-_RANKED = [("x:n", _args(30)), ("x:m", _args([25, 50], axis=0))]
+_x, _m, _rows = ("x:n", _args()), ("x:m", _args(axis=0)), ("x:m", _args(axis=1, keepdims=True))
+_two, _all_of_m = ("x:n y:n", _args()), ("x:m", _args())
+_where = ("x:m b:m", lambda f, x, b, o, **m: f(x, axis=0, where=b, **m))
 
-# How each is called, and of which dtypes.
-_CALLS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
-    **dict.fromkeys(("all", "any", "sum", "prod", "nansum", "nanprod"), (_ALL, _FOLDS)),
-    **dict.fromkeys(("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp"), (_ALL, _MOMENTS)),
-    **dict.fromkeys(("argmax", "argmin", "nanargmax", "nanargmin"), (_ALL, [_x, _m])),
-    **dict.fromkeys(("mean", "std", "var", "nanmean", "nanstd", "nanvar"), (_ALL, _MOMENTS)),
-    **dict.fromkeys(("median", "nanmedian"), (_ALL, _MOMENTS)),
-    **dict.fromkeys(("percentile", "nanpercentile"), (_FLOATS, _RANKED)),
-    **dict.fromkeys(("quantile", "nanquantile"), (_FLOATS, [("x:n", _args(0.3)), ("x:m", _args(0.5, axis=0))])),
-    **dict.fromkeys(("cumsum", "cumprod", "nancumsum", "nancumprod"), (_ALL, [_x, _m])),
-    **dict.fromkeys(("cumulative_sum", "cumulative_prod"), (_ALL, [_x, ("x:m", _args(axis=0, include_initial=True))])),
-    **dict.fromkeys(("around", "round"), (_ALL, [("x:n", _args(1)), ("x:m", _args()), ("x:n", _args(-1))])),
-    **dict.fromkeys(("argsort", "sort"), (_ALL, [("x:n", _args(kind="stable")), ("x:m", _args(axis=0, kind="stable"))])),
-    **dict.fromkeys(("argwhere", "flatnonzero", "nonzero"), (_ALL, [_x])),
-    **dict.fromkeys(("real", "imag", "angle"), ("f8 f4 c16", [_x])),
-    **dict.fromkeys(("fix", "isneginf", "isposinf", "sinc", "nan_to_num"), (_FLOATS, [_x, ("x:m", _args())])),
-    **dict.fromkeys(("inner", "dot", "vdot"), (_FLOATS, [_two])),
-    **dict.fromkeys(("intersect1d", "setdiff1d", "setxor1d", "union1d", "isin"), (_ALL, [_two])),
-    **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse", "unique_values"), (_ALL, [_x])),
-    "partition": (_ALL, [("x:n", lambda f, x, o, **m: f(x, x.size // 2, **m)[x.size // 2])]),
-    "argpartition": (_ALL, [("x:n", lambda f, x, o, **m: x[f(x, x.size // 2, **m)][x.size // 2])]),
-    "average": (_FLOATS, [_x, ("x:m y:m", lambda f, x, y, o, **m: f(x, 0, abs(y) + 1, **m))]),
-    "bincount": (_INTEGERS, [("i:n", _args()), ("i:n w:n", _args(minlength=9))]),
-    "clip": (_ALL, [("x:n", _args(1, 5)), ("x:m y:w", lambda f, x, y, o, **m: f(x, y, 7, **m))]),
-    "compress": (_ALL, [("b:n x:n", _args()), ("b:w x:m", _args(axis=1))]),
-    "extract": (_ALL, [("b:n x:n", _args())]),
-    "count_nonzero": (_ALL, [_x, _m]),
-    "diff": (_ALL, [_x, ("x:m", _args(2, axis=0))]),
-    "digitize": (_ALL, [("x:n", _args([-3, 0, 4])), ("x:m s:n", _args())]),
-    "ediff1d": (_ALL, [_x]),
-    "histogram": (_ALL, [_x, ("x:n w:n", lambda f, x, w, o, **m: f(x, 7, (-9, 9), weights=w, **m))]),
-    "histogram2d": (_FLOATS, [("x:n y:n", _args(4, [(-9, 9), (-9, 9)]))]),
-    "histogramdd": (_FLOATS, [("x:n y:n", lambda f, x, y, o, **m: f((x, y), 3, **m)[0])]),
-    "histogram_bin_edges": (_FLOATS, [_x]),
-    "isclose": (_FLOATS, [_two]),
-    "lexsort": (_ALL, [("x:n y:n", lambda f, x, y, o, **m: f((x, y), **m))]),
-    "searchsorted": (_ALL, [("s:n x:n", _args()), ("s:n x:m", _args("right"))]),
-    "top_k": (_ALL, []),
-    "trapezoid": (_FLOATS, [_x, ("x:m", _args(dx=0.5, axis=0))]),
-    "unique": (_ALL, [_x, ("x:n", _args(True, True, True)), ("x:m", _args(axis=0))]),
-    "where": (_ALL, [("b:n x:n y:n", _args()), ("b:m x:w", lambda f, b, x, o, **m: f(b, x, 3, **m))]),
-}  # fmt: skip
+# How names are called, and of which dtypes.
+_CALLS: list[tuple[str, str, list[tuple[str, Any]]]] = [
+    (_ALL, "all any sum prod nansum nanprod", [_x, _m, _rows, _where]),
+    (_ALL, "max min amax amin nanmax nanmin ptp median nanmedian", [_x, _m, _rows]),
+    (_ALL, "mean std var nanmean nanstd nanvar", [_x, _m, _rows]),
+    (_ALL, "argmax argmin nanargmax nanargmin cumsum cumprod nancumsum nancumprod", [_x, _m]),
+    (_FLOATS, "percentile nanpercentile", [("x:n", _args(30)), ("x:m", _args([25, 50], axis=0))]),
+    (_FLOATS, "quantile nanquantile", [("x:n", _args(0.3)), ("x:m", _args(0.5, axis=0))]),
+    (_ALL, "cumulative_sum cumulative_prod", [_x, ("x:m", _args(axis=0, include_initial=True))]),
+    (_ALL, "around round", [("x:n", _args(1)), _all_of_m, ("x:n", _args(-1))]),
+    (_ALL, "argsort sort", [("x:n", _args(kind="stable")), ("x:m", _args(axis=0, kind="stable"))]),
+    (_ALL, "argwhere flatnonzero nonzero ediff1d", [_x]),
+    (_ALL, "unique_all unique_counts unique_inverse unique_values", [_x]),
+    ("f8 f4 c16", "real imag angle", [_x]),
+    (_FLOATS, "fix isneginf isposinf sinc nan_to_num", [_x, _all_of_m]),
+    (_FLOATS, "inner dot vdot isclose", [_two]),
+    (_ALL, "intersect1d setdiff1d setxor1d union1d isin", [_two]),
+    (_ALL, "partition", [("x:n", lambda f, x, o, **m: f(x, x.size // 2, **m)[x.size // 2])]),
+    (_ALL, "argpartition",
+     [("x:n", lambda f, x, o, **m: x[f(x, x.size // 2, **m)][x.size // 2])]),
+    (_FLOATS, "average", [_x, ("x:m b:m", lambda f, x, b, o, **m: f(x, 0, b + 1.0, **m))]),
+    (_INTEGERS, "bincount", [("i:n", _args()), ("i:n w:n", _args(minlength=9))]),
+    (_ALL, "clip", [("x:n", _args(1, 5)), ("x:m y:w", lambda f, x, y, o, **m: f(x, y, 7, **m))]),
+    (_ALL, "compress", [("b:n x:n", _args()), ("b:w x:m", _args(axis=1))]),
+    (_ALL, "extract", [("b:n x:n", _args())]),
+    (_ALL, "count_nonzero", [_x, _m]),
+    (_ALL, "diff", [_x, ("x:m", _args(2, axis=0))]),
+    (_ALL, "digitize", [("x:n", _args([-3, 0, 4])), ("x:m s:n", _args())]),
+    (_ALL, "histogram",
+     [_x, ("x:n w:n", lambda f, x, w, o, **m: f(x, 7, (-9, 9), weights=w, **m))]),
+    (_FLOATS, "histogram2d", [("x:n y:n", _args(4, [(-9, 9), (-9, 9)]))]),
+    (_FLOATS, "histogramdd", [("x:n y:n", lambda f, x, y, o, **m: f((x, y), 3, **m)[0])]),
+    (_FLOATS, "histogram_bin_edges", [_x]),
+    (_ALL, "lexsort", [("x:n y:n", lambda f, x, y, o, **m: f((x, y), **m))]),
+    (_ALL, "searchsorted", [("s:n x:n", _args()), ("s:n x:m", _args("right"))]),
+    (_FLOATS, "trapezoid", [_x, ("x:m", _args(dx=0.5, axis=0))]),
+    (_ALL, "unique", [_x, ("x:n", _args(True, True, True)), ("x:m", _args(axis=0))]),
+    (_ALL, "where",
+     [("b:n x:n y:n", _args()), ("b:m x:w", lambda f, b, x, o, **m: f(b, x, 3, **m))]),
+]  # fmt: skip
+_BY_NAME = {name: (dtypes, calls) for dtypes, names, calls in _CALLS for name in names.split()}
 
 
 def _ufunc(name: str, theirs: np.ufunc) -> tuple[str, list[tuple[str, Any]]]:
     dtypes = _INTEGERS if name in _OF_INTEGERS else _FLOATS if theirs.types[0][0] in "eg" else _ALL
-    dtypes = dtypes if name not in ("arctanh", "atanh") else _FLOATS
+    dtypes = dtypes if name not in ("arctanh", "atanh", "reciprocal") else _FLOATS
     if theirs.nin == 1:
-        return dtypes, [("x:n", _args()), ("x:m", _args())]
+        return dtypes, [_x, _all_of_m]
     return dtypes, [_two, ("x:m y:w", _args()), ("x:n", _args(2))]
 
 
@@ -97,7 +95,7 @@ def templates_of(name: str) -> list[Template]:
     if name == "top_k":
         return _top_k(name)
     theirs = getattr(np, name, None)
-    found = _CALLS.get(name)
+    found = _BY_NAME.get(name)
     if found is None and isinstance(theirs, np.ufunc):
         found = _ufunc(name, theirs)
     dtypes, calls = found or ("", [])

@@ -84,7 +84,7 @@ def drawn(
     has_out = takes_out(template)
     return Program(
         template.name, number,
-        rng.choice(dtypes) if deep and rng.random() < 0.6 else dtypes[0],
+        rng.choice(dtypes) if deep and rng.random() < 0.3 else dtypes[0],
         rng.choice(sizes),
         rng.choice(list(STYLES)) if deep and template.op else "closure",
         has_device and rng.random() < 0.25,
@@ -117,7 +117,7 @@ def _step(
     )  # fmt: skip
 
 
-def shrunk(program: Program, still_fails: Callable[[Program], bool], budget: int = 60) -> Program:
+def shrunk(program: Program, still_fails: Callable[[Program], bool], budget: int = 40) -> Program:
     """Return a smaller program that fails as well: fewer steps, plainer ones."""
     is_smaller = True
     while is_smaller and budget > 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -62,9 +63,9 @@ def reduced_by_key(keys: Host, x: Host, op: Op, *, consecutive: bool) -> tuple[H
 
 
 def scanned_by_key(keys: Host, x: Host, op: Op, *, consecutive: bool, **how: Any) -> Host:
-    found, flat = np.empty(x.shape, x.dtype), x.reshape(-1)
+    found, flat = np.empty(x.size, x.dtype), x.reshape(-1)
     for at in groups(keys, consecutive=consecutive)[1]:
-        found.reshape(-1)[at] = scanned(flat[at], op, **how)
+        found[at] = scanned(flat[at], op, **how)
     return found
 
 
@@ -77,13 +78,13 @@ def by_index(indices: Host, x: Host, size: int, op: Op, init: Any) -> Host:
 def by_segment(x: Host, offsets: Host, change: Callable[[Host], Host]) -> Host:
     """Change each segment; what lies in none stays."""
     found = x.copy()
-    for a, b in zip(offsets[:-1], offsets[1:], strict=True):
+    for a, b in itertools.pairwise(offsets):
         found[a:b] = change(x[a:b])
     return found
 
 
 def of_segments(x: Host, offsets: Host, op: Op, init: Any) -> Host:
-    pairs = zip(offsets[:-1], offsets[1:], strict=True)
+    pairs = itertools.pairwise(offsets)
     return np.array([reduced(x[a:b], op, init=x.dtype.type(init)) for a, b in pairs], x.dtype)
 
 

@@ -54,6 +54,10 @@ class Template:
 T = Template
 
 
+def _of_two(f: Any, x: Any, y: Any, o: Any, **m: Any) -> Any:
+    return f(o, x, y, **m)
+
+
 def _sorts(name: str) -> list[Template]:
     return [
         T(name, "x:n", lambda f, x, o, **m: f(x, **m), lambda x, o: np.sort(x)),
@@ -86,10 +90,10 @@ def _scans(name: str, **how: Any) -> list[Template]:
 def _by_key(name: str, **how: Any) -> list[Template]:
     return [
         T(
-            name, "k:n x:n", lambda f, k, x, o, c=c, **m: f(k, x, 5, o, consecutive=c, **m),
+            name, arrays, lambda f, k, x, o, c=c, **m: f(k, x, 5, o, consecutive=c, **m),
             lambda k, x, o, c=c: ref.scanned_by_key(k, x, o, consecutive=c, init=5, **how), ADD,
         )
-        for c in (True, False)
+        for c, arrays in ((True, "k:n x:n"), (False, "k:n x:n"), (True, "k:m x:m"))
     ]  # fmt: skip
 
 
@@ -127,8 +131,8 @@ TEMPLATES = [
       "lambda a, b: (a[0] + b[0], max(a[1], b[1]))"),
     *_scans("inclusive_scan"), *_scans("exclusive_scan", exclusive=True),
     T("transform", "x:n", lambda f, x, o, **m: f(o, x, **m), lambda x, o: o(x), MAP),
-    T("transform", "x:m y:m", lambda f, x, y, o, **m: f(o, x, y, **m), lambda x, y, o: o(x, y), NEXT),
-    T("transform", "x:m y:w", lambda f, x, y, o, **m: f(o, x, y, **m), lambda x, y, o: o(x, y), NEXT),
+    T("transform", "x:m y:m", _of_two, lambda x, y, o: o(x, y), NEXT),
+    T("transform", "x:m y:w", _of_two, lambda x, y, o: o(x, y), NEXT),
     T("transform", "x:n", lambda f, x, o, **m: f(np.negative, x, **m), lambda x, o: -x),
     T("transform", "x:n y:n", lambda f, x, y, o, **m: f(operator.add, x, y, **m),
       lambda x, y, o: x + y),
@@ -169,6 +173,8 @@ TEMPLATES = [
       is_counted=True),
     T("stable_partition", "x:n", lambda f, x, o, **m: f(x, o, **m),
       lambda x, o: (x[o(x)], x[~o(x)]), CHOICE, is_counted=True, is_joined=True),
+    T("select", "x:m", lambda f, x, o, **m: f(x, o, **m), lambda x, o: x[o(x)], CHOICE,
+      is_counted=True),
     T("find", "x:n", lambda f, x, o, **m: f(x, o, **m), lambda x, o: ref.found_first(o(x)), CHOICE),
     T("find", "x:m b:m", lambda f, x, b, o, **m: f(x, b, axis=0, **m),
       lambda x, b, o: np.where(b.any(0), b.argmax(0) if b.size else 0, -1)),
@@ -208,8 +214,9 @@ TEMPLATES = [
     T("histogram", "x:n", lambda f, x, o, **m: f(x, 7, (-9, 9), **m),
       lambda x, o: np.histogram(x, 7, (-9, 9))[0]),
     T("histogram", "x:m y:m", lambda f, x, y, o, **m: f(x, [-9, 0, 1, 9], weights=y, axis=1, **m),
-      lambda x, y, o: np.array([np.histogram(r, [-9, 0, 1, 9], weights=w)[0] for r, w in zip(x, y)],
-                               y.dtype).reshape(x.shape[0], 3), dtypes="f8 f4"),
+      lambda x, y, o: np.array([np.histogram(r, [-9, 0, 1, 9], weights=w)[0]
+                                for r, w in zip(x, y, strict=True)], y.dtype).reshape(-1, 3),
+      dtypes="f8 f4"),
     T("reduce", "x:n y:n", lambda f, x, y, o, **m: f(ga.lazy.transform(o, x, y), 1, **m),
       lambda x, y, o: np.asarray(o(x, y)).sum(dtype=np.asarray(o(x, y)).dtype) + 1, NEXT,
       reads_lazily=True),
