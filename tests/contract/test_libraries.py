@@ -173,6 +173,18 @@ def joins(libraries: Libraries, gate: Gate, run: Callable[[], Any]) -> None:
     libraries.synchronize()
 
 
+@pytest.mark.parametrize("has_out", [False, True])
+def test_inputs(cuda: Backend, libraries: Libraries, gate: Gate, has_out: bool) -> None:
+    """Calls whose results are of the first input's library are joined with the second one's."""
+    x, plain, out = (cuda.to_device(np.arange(3001)) for _ in range(3))
+    libraries.synchronize()
+    y, more = libraries.given(plain, 1), {"out": out} if has_out else {}
+    made: list[Any] = []
+    joins(libraries, gate, lambda: made.append(ga.transform(lambda a, b: a - 2 * b, x, y, **more)))
+    assert all(type(z) is type(x) for z in made)
+    assert_bits(libraries.hosts(tuple(made)), [-np.arange(3001)] * len(made))
+
+
 def test_temporary_storage(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
     x = cuda.to_device(np.arange(20_003))
     plan, out = ga.prepare(ga.inclusive_scan, x), cuda.xp.zeros(20_003, np.int64)
