@@ -185,6 +185,14 @@ def test_inputs(cuda: Backend, libraries: Libraries, gate: Gate, has_out: bool) 
     assert_bits(libraries.hosts(tuple(made)), [-np.arange(3001)] * len(made))
 
 
+def test_inputs_of_a_lazy_array(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
+    x, plain, out = (cuda.to_device(np.arange(3001)) for _ in range(3))
+    libraries.synchronize()
+    whole = ga.lazy.asarray(x) - ga.lazy.asarray(libraries.given(plain, 1)) * 2
+    joins(libraries, gate, lambda: ga.copy(whole, out=out))
+    assert_bits(libraries.hosts(out), [-np.arange(3001)])
+
+
 def test_temporary_storage(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
     x = cuda.to_device(np.arange(20_003))
     plan, out = ga.prepare(ga.inclusive_scan, x), cuda.xp.zeros(20_003, np.int64)
