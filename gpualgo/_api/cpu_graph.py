@@ -34,7 +34,7 @@ class _Job:
             found = [library.from_numpy(result, self._arrays[0]) for result in self._results]
         else:
             targets = outputs.check(problem, views, init, out)
-            self._results = [library.to_numpy(target.owner) for target in targets]
+            self._results = [host.array_of(target) for target in targets]
             given = out if type(out) is not View and isinstance(out, tuple) else (out,)
             found = [one.owner if type(one) is View else one for one in given]
         self._is_idle = not any(result.size for result in self._results)

@@ -118,18 +118,27 @@ class Executable:
 
     def _look_at(self, views: Sequence[View]) -> None:
         self._has_host_arrays = any(view.device == CPU for view in views)
-        found = (view.library for view in views if view.device != CPU)
-        self._library: Any = next(found, None)
+        found = dict.fromkeys(view.library for view in views if view.device != CPU)
+        self._library: Any = next(iter(found), None)
+        self._libraries = tuple(found) if len(found) > 1 else ()  # whose streams are joined
 
     @ranges.each(lambda *_: "graph")
     def launch(self, stream: Any) -> None:
-        """Queue a run; without a stream on that of the first device array's library."""
+        """Queue a run; without a stream on that of the first device array's library.
+
+        Where arrays are of several libraries, it waits for the streams of all, and these for it.
+        """
         if stream is not None:
             handle = streams.handle_of(stream, "Graph.launch")
         else:
             handle = 0 if self._library is None else self._library.stream(self._device)
+        joined = [library.stream(self._device) for library in self._libraries]
+        for earlier in joined:
+            streams.wait_for(handle, earlier, self._device)
         with gpu.get(self._device).current():
             self._graph.launch(pools.core_stream(handle))
+            for later in joined if driver.is_free(handle) else ():
+                streams.wait_for(later, handle, self._device)
             if driver.is_capturing(handle):  # a part of another graph, of whose end nobody tells
                 recording.keep_alive(self._held)
                 return

@@ -78,13 +78,12 @@ def _of_launch(launch: Launch, device: int, named: dict[int, Touched]) -> Step:
 def on_cpu(request: Request) -> tuple[Step, ...]:
     """Return what a problem of arrays of the host does on the CPU."""
     problem, views, op, init, out, _ = request
-    library = views[0].library
     arrays = [host.array_of(view) for view in views]
     if out is None:
         results, _ = host.new_results(problem)
     else:
         targets = outputs.check(problem, views, init, out)
-        results = [library.to_numpy(target.owner) for target in targets]
+        results = [host.array_of(target) for target in targets]
     if problem.is_empty or not any(result.size for result in results):
         return ()
     found = problem.routines(arrays, results, problem.operator(op), problem.encode(init))

@@ -12,6 +12,7 @@ import numpy as np
 from gpualgo._api.describe import compiled_on_cpu, cuda_plan, describe
 from gpualgo._api.relook import Relook, changeable, relook_of
 from gpualgo._api.repeat import Repeat
+from gpualgo._api.temp_storage import lent
 from gpualgo._arrays.view import (
     View,
     as_bytes_view,
@@ -22,7 +23,7 @@ from gpualgo._arrays.view import (
     view_of,
 )
 from gpualgo._base import ranges, recording
-from gpualgo._driver import driver, workspace
+from gpualgo._driver import driver
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import hot_key, hot_key_of_function
 from gpualgo._pipeline import inputs
@@ -154,7 +155,7 @@ class Plan:
         elif out_count is not None:
             raise TypeError(f"{problem.where}: out_count is given, and results have known lengths")
         if temp_storage is not None:
-            with self._supplied(views, out, out_count, temp_storage):
+            with self._supplied(views, out, out_count, temp_storage, stream):
                 return solve(problem, views, op, init, out, stream)
         if (
             out is not None and stream is None and self._may_repeat and not recording.active
@@ -195,7 +196,7 @@ class Plan:
             self._repeat = Repeat(x, out, views[0], launch)
 
     def _supplied(
-        self, views: tuple[View, ...], out: Any, out_count: Any, temp_storage: Any
+        self, views: tuple[View, ...], out: Any, out_count: Any, temp_storage: Any, stream: Any
     ) -> Any:
         """Return the context in which temporary storage is the caller's."""
         name = self._request.problem.where
@@ -225,7 +226,7 @@ class Plan:
             raise ValueError(f"{name}: temp_storage shares memory with an array; pass memory apart")
         if on_cpu:
             return nullcontext()
-        return workspace.supplied(workspace.Given(low, high - low))
+        return lent(storage, low, high, views[0], stream, name)
 
     def _refuse(self, views: tuple[View, ...]) -> None:
         """Raise unless the views have the prepared layouts but for their producer streams."""

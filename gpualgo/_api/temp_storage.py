@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gpualgo._api.describe import checked_on_cpu, cuda_plan, describe
+from gpualgo._arrays import ordering
+from gpualgo._arrays.view import View
+from gpualgo._driver import workspace
 from gpualgo._driver.default_device import CPU
 
 
@@ -59,3 +63,16 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
         )
     plan = cuda_plan(checked_on_cpu(request))
     return 0 if plan is None else plan.temp_storage_bytes
+
+
+@contextmanager
+def lent(
+    storage: View, low: int, high: int, first: View, stream: Any, where: str
+) -> Iterator[None]:
+    """Let a call take temporary storage from an array, in the order of that one's stream."""
+    streams = ordering.streams_of((first, storage))
+    handle = ordering.handle_for(stream, first, where, streams)
+    with workspace.supplied(workspace.Given(low, high - low)):
+        yield
+    if streams:
+        ordering.keep(handle, streams, (storage,))

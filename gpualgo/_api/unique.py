@@ -89,6 +89,8 @@ def unique(
             f"{_WHERE}: out takes the elements alone; leave out return_index, return_inverse and "
             "return_counts"
         )
+    if is_lazy(x):
+        (x,) = combining.settled((x,), (out, out_count), _WHERE)
     try:
         shape = _shape(x, out, out_count)
     except Elsewhere as found_elsewhere:

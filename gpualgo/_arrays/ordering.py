@@ -1,8 +1,8 @@
-"""stream= -> the integer handle of a CUDA stream, and what it has to wait for."""
+"""stream= -> the integer handle of a CUDA stream, and its order with the streams of arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gpualgo._arrays.view import View
@@ -10,25 +10,26 @@ from gpualgo._driver import lifetime
 from gpualgo._driver.streams import LAST_DEFAULT, check_device, handle_of, wait_for
 
 
-def handle_for(
-    stream: Any, view: View, where: str, *others: View | None, outs: tuple[View | None, ...] = ()
-) -> int | None:
-    """Return the handle of stream= for device arrays, None if it was not given.
+def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | None = None) -> int:
+    """Return the handle of the stream on which device arrays are worked on, the first one and more.
 
-    What the work runs on first waits for the producer streams of arrays known by protocol.
+    It is that of stream=, else that of the first array's library. It waits for the arrays'
+    `streams` (see `streams_of`), without them for that of the first array.
     """
     from gpualgo._driver import driver
 
-    handle = None
-    if stream is not None:
+    handle: int
+    if stream is None:
+        handle = first.library.stream(first.device)
+    else:
         handle = stream if type(stream) is int and stream >= 0 else handle_of(stream, where)
         if handle > LAST_DEFAULT and not driver.is_simple:
-            check_device(handle, view.device, where)
-    if view.library.has_producers:
-        if handle is not None and type(stream) is not int:
+            check_device(handle, first.device, where)
+        if first.library.has_producers and type(stream) is not int:
             handle = _Handle(handle)
             handle.stream = stream
-        _join(handle, view, where, others, outs)
+    for earlier in streams_of((first,)) if streams is None else streams:
+        wait_for(handle, earlier, first.device)
     return handle
 
 
@@ -38,44 +39,37 @@ class _Handle(int):
     stream: Any
 
 
-def _join(
-    handle: int | None, view: View, where: str, others: Iterable[View | None],
-    outs: Iterable[View | None],
-) -> None:  # fmt: skip
-    own = view.library.producer_stream
-    written = {out.library.producer_stream for out in outs if out is not None}
-    if handle is None and written - {own}:
-        raise ValueError(
-            f"{where}: out is used on stream {max(written - {own}):#x} and the input on "
-            f"{own:#x}; pass stream= to say where to run"
-        )
-    read = {other.library.producer_stream for other in others if other is not None}
-    for earlier in {own} | read | written:
-        wait_for(own if handle is None else handle, earlier, view.device)
+def streams_of(views: Sequence[View]) -> set[int]:
+    """Return the streams that are joined with a call's: those of its arrays' libraries.
+
+    None of arrays of one library that has a current stream: the caller orders that with stream=.
+    """
+    libraries = {view.library for view in views}
+    first = views[0]
+    if len(libraries) == 1 and not first.library.has_producers:
+        return set()
+    return {library.stream(first.device) for library in libraries}
 
 
-def keep(handle: int, view: View, *others: Any, outs: tuple[View | None, ...] = ()) -> None:
-    """See to it that arrays (themselves, or their views) outlive what is queued on the stream.
+def keep(handle: int, streams: Iterable[int], views: Sequence[View]) -> None:
+    """See to it that arrays outlive what is queued on the stream, and that `streams` come after it.
 
-    What is done next with outputs on their producer streams comes after it.
+    What is done next with an array on its own stream finds results there, and overwrites no input.
     """
     from gpualgo._driver import driver
     from gpualgo._driver.lifetime import Memory
 
-    for out in outs:
-        if (
-            out is not None
-            and out.library.producer_stream != handle
-            and not driver.is_capturing(handle)
-        ):
-            wait_for(out.library.producer_stream, handle, out.device)
+    device = views[0].device
+    if not driver.is_capturing(handle):
+        for stream in streams:
+            wait_for(stream, handle, device)
     foreign = []
-    for x in (view, *others):
-        array = x.owner if isinstance(x, View) else x
+    for view in views:
+        array = view.owner
         owner = getattr(array, "owner", None)
         if type(owner) is Memory:
             owner.use_on(int(handle))
-        elif isinstance(x, View) and x.library.producer_stream != handle:
+        elif array is not None and view.library.stream(device) != handle:
             foreign.append(array)
     if foreign:
-        lifetime.keep_until_done(int(handle), view.device, *foreign)
+        lifetime.keep_until_done(int(handle), device, *foreign)

@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 from gpualgo._arrays.view import View
 from gpualgo._base import forks, recording
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, lifetime, streams
+from gpualgo._driver import driver, lifetime
 from gpualgo._driver.default_device import CPU
+from gpualgo._driver.streams import wait_for
 from gpualgo._operators.captured import STATE_NAME, Binding, binding_of, describe, pack, view_of
 
 MAX_LOADED = 64  # copies that stay loaded with nothing to run
@@ -84,8 +85,9 @@ class BoundKernel(driver.Kernel):
                 owners = self._binding.owners()
                 loaded = self._bound(self._words or self._words_now(owners))
                 is_recorded = driver.is_capturing(stream)
-                if not is_recorded:
-                    _wait_for_writers(stream, [view for _, view in owners])
+                streams = [] if is_recorded else _streams_of([view for _, view in owners], stream)
+                for producer in streams:
+                    wait_for(stream, producer, self._device)
                 result = submit(config, loaded.kernel.handle, parameters, extra)
                 if result[0]:
                     return result
@@ -93,6 +95,8 @@ class BoundKernel(driver.Kernel):
                 if is_recorded:
                     recording.keep_alive(held)
                 else:
+                    for producer in streams:  # whose next work may write what is read
+                        wait_for(producer, stream, self._device)
                     lifetime.keep_until_done(stream, self._device, held)
             return result
 
@@ -157,12 +161,11 @@ def _on_device(view: View, device: int) -> View:
     return found
 
 
-def _wait_for_writers(stream: int, views: list[View]) -> None:
-    """Let a stream wait for what is queued where the captured arrays' libraries write them."""
-    producers = {view.library.stream(view.device): view for view in views if view.device != CPU}
-    for producer, view in producers.items():
-        if producer != stream and driver.is_free(producer):  # else it cannot be joined
-            streams.wait_for(stream, producer, view.device)
+def _streams_of(views: list[View], stream: int) -> list[int]:
+    """Return the streams besides one on which the captured arrays' libraries write them."""
+    producers = {view.library.stream(view.device) for view in views if view.device != CPU}
+    # Those that are captured cannot be joined.
+    return [each for each in producers if each != stream and driver.is_free(each)]
 
 
 def _write_state(kernel: driver.Kernel, words: bytes, device: int) -> None:

@@ -18,7 +18,7 @@ from gpualgo._lazy import LAZY, expression
 from gpualgo._lazy.conversions import cast
 from gpualgo._lazy.expression import Item, Node, Value
 from gpualgo._lazy.hooks import hooks
-from gpualgo._lazy.leaf import Array, Leaf, Place
+from gpualgo._lazy.leaf import Array, Leaf, Place, whole_shape
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator, hot_key
 from gpualgo._pipeline import checks, refusals, results, settled
@@ -164,12 +164,20 @@ class LazyArray(Operators):
     def wish(self) -> Place:
         """The same, without a library where nothing that it reads has one."""
         found: Place = (CPU, None)
+        is_read = False
         for one in self.leaves:
             if one.library is NumPyOnCPU:
                 return one.device, one.library
-            if one.library is not None and (found[1] is None or not one.is_position):
-                found = one.device, one.library
+            if one.library is not None and not is_read:
+                is_read = not one.is_position
+                if is_read or found[1] is None:
+                    found = one.device, one.library
         return found
+
+    @property
+    def reads_arrays(self) -> bool:
+        """Whether it reads an array: then it is computed where that lies."""
+        return not all(one.is_position for one in self.leaves)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -223,7 +231,7 @@ class LazyArray(Operators):
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             (shape,) = shape
         extents = tuple([checks.integer(n, "an extent", "reshape") for n in shape])
-        wanted = _whole_shape(extents, self.size, self.shape)
+        wanted = whole_shape(extents, self.size, self.shape)
         made: LazyArray = hooks.reshaped(self, wanted, f"{self.text}.reshape{wanted}")
         return made
 
@@ -277,19 +285,6 @@ def _shown_index(one: Any) -> str:
         parts = ["" if part is None else str(part) for part in (one.start, one.stop, one.step)]
         return ":".join(parts if parts[2] else parts[:2])
     return "..." if one is Ellipsis else str(one)
-
-
-def _whole_shape(extents: tuple[int, ...], size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape without -1 that holds so many elements."""
-    known = math.prod(n for n in extents if n != -1)
-    if extents.count(-1) == 1 and known and size % known == 0:
-        extents = tuple(size // known if n == -1 else n for n in extents)
-    if -1 in extents or any(n < 0 for n in extents) or math.prod(extents) != size:
-        raise ValueError(
-            f"reshape: a lazy array of shape {shape} has {size} elements and cannot have shape "
-            f"{extents}"
-        )
-    return extents
 
 
 LAZY.add(LazyArray)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import NumPyOnCPU, View, view_of
+from gpualgo._arrays.view import NumPy, NumPyOnCPU, View, view_of
 from gpualgo._base import dtypes, records
-from gpualgo._driver.default_device import CPU
+from gpualgo._driver.default_device import CPU, name_of
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.conversions import cast_to
 from gpualgo._lazy.expression import Call, Group, Node, Value
-from gpualgo._lazy.leaf import Leaf
+from gpualgo._lazy.leaf import Leaf, Place
+from gpualgo._operators.captured import is_array
 from gpualgo._operators.frozen import frozen
 from gpualgo._operators.markers import strong
 from gpualgo._operators.operator import as_operator
@@ -134,33 +136,81 @@ def _forms_of(part: Part) -> tuple[Form, ...]:
 
 
 def check_places(leaves: Sequence[Leaf], where: str) -> None:
-    """Raise unless all that is read, and positions that are for some arrays, goes together."""
-    own = next((one.library for one in leaves if one.device != CPU and not one.is_position), None)
-    views = [
-        # Positions on a GPU are for its arrays of any library.
-        View(
-            0, (), (), one.dtype, one.device,
-            one.library if own is None or one.device == CPU or not one.is_position else own,
-            True, None,
-        )
-        for one in leaves
-        if one.library is not None
-    ]  # fmt: skip
-    if views:
+    """Raise unless all that is read, and positions that are for some device, goes together."""
+    read = [one for one in leaves if not one.is_position]
+    if len(read) > 1:
+        views = [View(0, (), (), one.dtype, one.device, one.library, True, None) for one in read]
         checks.same_place(views, where)
+    placed = [one for one in leaves if one.library is not None]
+    for one in placed:
+        if one.is_position:
+            _check_device(one.device, (read or placed)[0].device, where)
 
 
-def beside(x: LazyArray, view: View, where: str) -> LazyArray:
-    """Return a lazy array as it is beside an array: where it reads none, in that one's place.
+def _check_device(named: int, device: int, where: str) -> None:
+    """Raise TypeError where a lazy array that reads no array was made for another device."""
+    if named != device:
+        raise TypeError(
+            f"{where}: a lazy array was made with device={name_of(named)!r}, and what stands "
+            f"beside it is on {name_of(device)}; make it without device="
+        )
 
-    The view may be of positions, which lie nowhere.
+
+def settled(given: Sequence[Any], others: Sequence[Any], where: str) -> tuple[Any, ...]:
+    """Return arguments, of which lazy ones that read no array have the place of what they go with.
+
+    That is the first array among them, or among `others` (outputs, say), else the device that one
+    was made for.
     """
-    alone = leaf.positions((), place=(view.device, view.library))
-    check_places([*x.leaves, alone._replace(dtype=view.dtype)], where)
-    if x.wish[1] is NumPyOnCPU or not all(one.is_position for one in x.leaves):
+    if all(map(_has_place, given)):
+        return tuple(given)
+    named: Place | None = None
+    for place, is_read in _places_of((*given, *others)):
+        if is_read:
+            named = place
+            break
+        named = named or place
+    return tuple(given) if named is None else tuple([_placed(x, named, where) for x in given])
+
+
+def _has_place(x: Any) -> bool:
+    """Return whether an argument needs nothing beside it to tell where it is computed."""
+    if isinstance(x, tuple):
+        return all(map(_has_place, x))
+    return not isinstance(x, LazyArray) or x.reads_arrays
+
+
+def _places_of(given: Sequence[Any]) -> Iterator[tuple[Place, bool]]:
+    """Yield where arguments lie or are to be computed, and whether an array says so."""
+    for x in given:
+        if isinstance(x, tuple):
+            yield from _places_of(x)
+        elif isinstance(x, LazyArray):
+            if (place := x.wish)[1] is not None:
+                yield place, x.reads_arrays
+        elif is_array(x):
+            with suppress(TypeError, ValueError):  # which is told where the argument is taken
+                view = view_of(x, "an array")
+                yield (view.device, view.library), True
+
+
+def _placed(x: Any, place: Place, where: str) -> Any:
+    """Return an argument whose lazy arrays that read no array have a place."""
+    if isinstance(x, tuple):
+        items = [_placed(item, place, where) for item in x]
+        return type(x)._make(items) if hasattr(x, "_make") else tuple(items)
+    if _has_place(x):
         return x
-    place = {"device": view.device, "library": view.library}
-    return LazyArray(x.shape, x.node, [one._replace(**place) for one in x.leaves], x.text, x.forms)
+    device, library = x.wish
+    if library is not None:
+        _check_device(device, place[0], where)
+    if library is NumPyOnCPU or (library is None and place[1] is NumPy):
+        return x
+    device, library = place
+    leaves = [one._replace(device=device, library=library) for one in x.leaves]
+    made = LazyArray(x.shape, x.node, leaves, x.text, x.forms)
+    made._function, made._dtype, made.is_kept = x.function, x._dtype, x.is_kept
+    return made
 
 
 def _arrays_of(parts: Sequence[Part]) -> Any:

@@ -83,6 +83,11 @@ class Again(LazyArray):
         return self._leaves
 
     @property
+    def reads_arrays(self) -> bool:
+        """Whether it reads an array: it is made of such."""
+        return True
+
+    @property
     def node(self) -> Any:  # type: ignore[override]
         """How an element is computed."""
         if self._node is None:

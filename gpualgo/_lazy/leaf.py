@@ -6,6 +6,7 @@ that a process could read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -53,7 +54,10 @@ class Leaf(NamedTuple):
         return found - records.ORIGIN if self.is_position else found
 
     def view(self, device: int, library: Any) -> View:
-        """Return its view, on the device and in the library that the arrays beside it have."""
+        """Return its view; that of positions on the device and in the library that are given.
+
+        Arrays of the host are given a library, too: where they are processed, it tells.
+        """
         array, dtype = self.array, self.dtype
         if self.is_position and any(array.shape) and not any(array.strides):
             dtype = records.SHARED_POSITION
@@ -61,6 +65,7 @@ class Leaf(NamedTuple):
             if self.is_position:
                 array = _typed(array, dtype)
             return View(0, array.shape, array.strides, dtype, CPU, library, True, array)
+        library = library if self.is_position else self.library
         return View(
             self.address, array.shape, array.strides, dtype, device, library, True, self.owner
         )
@@ -160,3 +165,16 @@ def reshaped(array: Array, shape: tuple[int, ...]) -> Array | None:
         step *= extent
         rest //= extent
     return as_strided(array, shape, tuple(reversed(strides)))
+
+
+def whole_shape(extents: tuple[int, ...], size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without -1 that holds so many elements."""
+    known = math.prod(n for n in extents if n != -1)
+    if extents.count(-1) == 1 and known and size % known == 0:
+        extents = tuple(size // known if n == -1 else n for n in extents)
+    if -1 in extents or any(n < 0 for n in extents) or math.prod(extents) != size:
+        raise ValueError(
+            f"reshape: a lazy array of shape {shape} has {size} elements and cannot have shape "
+            f"{extents}"
+        )
+    return extents

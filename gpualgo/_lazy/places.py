@@ -66,8 +66,8 @@ def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
 def _of_forms(made: LazyArray, x: LazyArray) -> LazyArray:
     """Return what was made of x's elements: tuples are built, and it runs, as x has them."""
     leaves = made.leaves
-    if made.wish[1] is None:
-        device, library = x.wish
+    device, library = x.wish
+    if library is not None and not made.reads_arrays:
         leaves = tuple([one._replace(device=device, library=library) for one in leaves])
     return LazyArray(made.shape, made.node, leaves, made.text, (*made.forms, *x.forms))
 

@@ -52,9 +52,13 @@ class Source(NamedTuple):
 
 
 def taken(
-    x: Any, op: Any, where: str, has_names: bool = True, num_arguments: int = 2
-) -> tuple[tuple[View, ...], Any, Form | Source | None]:
-    """Return the views of an input's arrays, the operator, and how its elements are built."""
+    x: Any, op: Any, where: str, has_names: bool = True, num_arguments: int = 2,
+    beside: tuple[Any, ...] = (),
+) -> tuple[tuple[View, ...], Any, Form | Source | None]:  # fmt: skip
+    """Return the views of an input's arrays, the operator, and how its elements are built.
+
+    `beside`: the call's other arrays, in whose place it is where it is lazy and reads none.
+    """
     if type(x) is np.ndarray and x.dtype.names is None:  # most inputs, and in warm calls
         return (NumPy.view(x),), op, None
     if not is_lazy(x):
@@ -64,16 +68,17 @@ def taken(
             pass
         else:
             return views, op, form
-    return input_of(x, op, where, num_arguments)
+    return input_of(x, op, where, num_arguments, beside)
 
 
 def input_of(
-    x: Any, op: Any, where: str, num_arguments: int = 2
+    x: Any, op: Any, where: str, num_arguments: int = 2, beside: tuple[Any, ...] = ()
 ) -> tuple[tuple[View, ...], Operator, Source]:
     """Return what is read for an input, and the operator with the function that computes it."""
     from gpualgo._lazy import combining
     from gpualgo._operators.joint import joint
 
+    (x,) = combining.settled((x,), beside, where)
     whole = combining.zipped(x, f"{where}: x")
     if whole.is_kept and (known := settled_of(_joints, op, whole.function)) is not None:
         return whole.views, known, Source(whole.forms)
@@ -108,11 +113,13 @@ def elements_of(
 
 
 def fused(
-    op: Any, arguments: tuple[Any, ...], where: str
+    op: Any, arguments: tuple[Any, ...], where: str, out: Any = None
 ) -> tuple[Any, tuple[View, ...], tuple[Form | None, ...], tuple[Form, ...]]:
     """Return one function of what is read, and that, where some of op's arguments are computed."""
     from gpualgo._lazy import combining, kept
 
+    if out is not None:
+        arguments = combining.settled(arguments, (out,), where)
     first = arguments[0]
     if op is same and type(first) is kept.Again and not first.is_kept:  # which looks up elements
         return first.function, first.views, (None,) * len(first.views), first.forms

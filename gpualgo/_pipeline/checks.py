@@ -164,8 +164,7 @@ def device_init(init: Any, like: View, where: str) -> View:
     if not (hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")):
         init_value(init, np.dtype(np.float64), where)
     view = as_view(init, f"{where}: init")
-    apart = view.library is not like.library and is_foreign(view, like)
-    if view.device == CPU or view.device != like.device or apart:
+    if view.device == CPU or view.device != like.device:
         raise TypeError(
             f"{where}: init is {_describe(view)} but x is {_describe(like)}; "
             "pass a Python or NumPy scalar"
@@ -194,11 +193,10 @@ def output(
 ) -> View:  # fmt: skip
     """Return the view of out= once it fits the result; is_bound: one that may be shorter."""
     view: View = out if type(out) is View else viewer(out, f"{where}: {name}")
-    apart = view.library is not like.library and is_foreign(view, like)
-    if view.device != like.device or apart:
+    if view.device != like.device:
         raise TypeError(
             f"{where}: {name} is {_describe(view)} but the input is {_describe(like)}; "
-            "make it with the input's library and device"
+            "make it on the input's device"
         )
     if name == "out_count" and view.shape == (1,):
         view = view._replace(shape=(), strides=())
@@ -242,24 +240,14 @@ def dimensions(view: View, name: str, where: str) -> None:
 MAX_DIMS = 32
 
 
-def is_foreign(view: View, like: View) -> bool:
-    """Return whether an array is of another library; producer streams alone make no difference."""
-    return bool(view.library.name != like.library.name)
-
-
 def same_place(views: list[View], where: str) -> None:
-    """Raise unless all arrays live on one device."""
+    """Raise unless all arrays live on one device, of whichever libraries they are."""
     first = views[0]
     for view in views[1:]:
         if (view.device == CPU) != (first.device == CPU):
             raise TypeError(
                 f"{where}: the arrays mix {_describe(first)} and {_describe(view)}; "
                 "move them to one side first"
-            )
-        if view.library is not first.library and is_foreign(view, first):
-            raise TypeError(
-                f"{where}: the arrays mix {_describe(first)} and {_describe(view)}, whose streams "
-                "differ; convert them to one library first"
             )
         if view.device != first.device:
             raise ValueError(

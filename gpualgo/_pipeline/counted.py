@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import recording
 from gpualgo._driver import device as gpu
@@ -51,12 +52,24 @@ def solve(
         if problem.results[0].is_bound:
             arrays = [_just(array, found) for array in arrays]
         return _split(problem, arrays, found)
-    room = len(given[0]) if given is not None else 0
+    arrays = [_sliced(array) for array in arrays]
+    room = arrays[0].shape[0]
     if found > room:
         raise ValueError(
             f"{where}: out has room for {room} elements, the result has {found}; pass a longer one"
         )
     return _part_of(problem, out, arrays, found, room)
+
+
+def _sliced(array: Any) -> Any:
+    """Return an array that can be sliced: of one that shows a protocol alone, one over it."""
+    if hasattr(type(array), "__getitem__"):
+        return array
+    view = view_of(array, "out")
+    stream = view.library.stream(view.device)
+    return DeviceArray(
+        view.ptr, view.shape, view.strides, view.dtype, view.device, stream, view.readonly, array
+    )
 
 
 def _check_waiting(problem: Problem, like: View, out: Any, out_count: Any, stream: Any) -> int:

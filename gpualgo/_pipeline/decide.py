@@ -35,18 +35,13 @@ def decide(
     """Decide all about a call on device arrays; results are made, nothing is queued but fills."""
     problem.start(init)  # which checks it, though there may be nothing to launch
     first, where = views[0], problem.where
-    library, device = first.library, first.device
     outs = () if out is None else outputs.check(problem, views, init, out)
-    value = (init,) if type(init) is View else ()
-    given = None
-    if stream is not None or library.has_producers:
-        given = ordering.handle_for(stream, first, where, *views[1:], *value, outs=outs)
-    targets = outs or outputs.new(problem, first, given)
+    read = (*views, init) if type(init) is View else views
+    streams = ordering.streams_of((*read, *outs))
+    handle = ordering.handle_for(stream, first, where, streams)
+    targets = outs or outputs.new(problem, first, None if stream is None else handle)
     result = outputs.result_of(targets, out)
-    handle = library.stream(device) if given is None else given
-    finish = None
-    if library.has_producers:
-        finish = partial(ordering.keep, handle, first, *views[1:], *value, *targets, outs=outs)
+    finish = partial(ordering.keep, handle, streams, (*read, *targets)) if streams else None
     if all(0 in target.shape for target in targets):
         return Decided(None, handle, (), result, None)
     if problem.is_empty:

@@ -23,9 +23,7 @@ def are_on() -> bool:
 
 def values(view: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
     """Return what an array on a device holds, once its stream has come so far."""
-    handle = ordering.handle_for(stream, view, where)
-    if handle is None:
-        handle = view.library.stream(view.device)
+    handle = ordering.handle_for(stream, view, where, (view.library.stream(view.device),))
     low, high = byte_bounds(view)
     held = np.empty(high - low, np.uint8)
     with gpu.get(view.device).current():

@@ -116,7 +116,7 @@ def handle_on(device: int, stream: Any, array: np.ndarray[Any, Any], where: str)
     if stream is None:
         return 0
     view = NumPy.view(array)._replace(device=device)
-    return ordering.handle_for(stream, view, where) or 0
+    return ordering.handle_for(stream, view, where)
 
 
 def before_host(stream: int, reason: str) -> None:

@@ -99,8 +99,11 @@ class Problem:
         self.has_numbers = op is not None and bool(op.key.numbers)  # that are data
         self._kept = None if op is None else op.identity  # its id is in the key
         library, self.views_on_host = views[0].library, views[0].device == CPU
-        # Device arrays of a library that has a current stream: calls need no order between streams.
-        self.is_direct = not self.views_on_host and not library.has_producers
+        # Device arrays of one library that has a current stream: no order between streams.
+        read = (*views, init) if type(init) is View else views
+        self.is_direct = not (self.views_on_host or library.has_producers) and all(
+            view.library is library for view in read
+        )
         if self.is_direct:
             self.stream: Callable[[int], int] = library.stream
             self.pointer: Callable[[Any], int] = library.pointer

@@ -97,7 +97,7 @@ def known_plan(
     places = [view.ptr == pointer for view in views]
     key = (alignment_of(views), pointer & 15, layout_of(target), *places)
     found = problem.plans_into.get(key)
-    if found is None or target.readonly:
+    if found is None or target.readonly or target.library is not views[0].library:
         return None
     plan, (low, high), extents = found
     low, high = low + pointer, high + pointer

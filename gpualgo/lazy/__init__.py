@@ -68,7 +68,7 @@ def transform(op: ty.Function, *arrays: ty.Argument, dtype: ty.DTypes | None = N
         A function of as many scalars as there are arguments, as for `gpualgo.transform`. It may
         return a tuple: elements are tuples then.
     *arrays : array, lazy array, scalar, or tuple of arrays
-        One to eight, at least one of them an array: of one library and device, broadcast against
+        One to eight, at least one of them an array: of one device, broadcast against
         each other. A tuple or namedtuple of arrays is an array of tuples, as is a NumPy structured
         array.
     dtype : dtype, optional

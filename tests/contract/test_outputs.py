@@ -129,12 +129,9 @@ def test_read_only(backend: Backend, case: Case) -> None:
 def test_read_only_on_a_device(cuda: Backend, case: Case) -> None:
     call, arrays = case.on(cuda), case.arrays(cuda)
     want = hosts(cuda, call(*arrays))
-    outs = outputs_like(want, used(cuda))
     shown = outputs_like(want, lambda *how: Shown(used(cuda)(*how), readonly=True))
     with pytest.raises(ValueError, match=rf"^{case.name}: out.* is read-only"):
         call(*map(Shown, arrays), out=shown)
-    with pytest.raises(TypeError, match=rf"^{case.name}: out.*is .* but the input is"):
-        call(*map(Shown, arrays), out=outs)  # another library's
 
 
 @each_case

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -153,18 +154,36 @@ def test_streams_at_home_are_joined(cuda: Backend, gate: Gate) -> None:
     assert total.stream == other.ptr
     assert int(total.copy_to_host()) == N * (100 * 2 + 1)
     assert int(scanned[0].copy_to_host()) == 20
-    out = OnStream(cuda.xp.zeros(N, cuda.xp.int64), home)
-    plain = OnStream(y, other)
-    for call in (
-        lambda: ga.transform(lambda a: a, plain, out=out),
-        lambda: ga.inclusive_scan(plain, out=out),
-        lambda: ga.radix_sort(plain, out=out),
-    ):
-        for _ in range(2):
-            with pytest.raises(ValueError, match="pass stream="):
-                call()  # type: ignore[no-untyped-call]
-        ga.transform(lambda a: a, plain, out=out, stream=other)  # a plan that must not be used
     cuda.xp.cuda.Device().synchronize()  # before y goes, which is in the order of another stream
+
+
+def test_an_output_at_another_home(cuda: Backend, gate: Gate) -> None:
+    """It is written after what is queued at its home, and read there after it was written."""
+    home, other = new_stream(cuda), new_stream(cuda)
+    x, y = cuda.xp.ones(N, cuda.xp.int64), cuda.xp.zeros(N, cuda.xp.int64)
+    plain, out = OnStream(x, other), OnStream(y, home)
+    cuda.xp.cuda.Device().synchronize()
+    calls: dict[Callable[[], Any], Any] = {
+        lambda: ga.transform(lambda a: a, plain, out=out): 1,
+        lambda: ga.inclusive_scan(plain, out=out): np.arange(1, N + 1),
+        lambda: ga.radix_sort(plain, out=out): 1,
+    }
+    for call, want in calls.items():
+
+        def run(call: Callable[[], Any] = call) -> Any:
+            with home:
+                y[...] = 7
+            assert call() is out
+            with home:
+                return y.copy()
+
+        run()
+        cuda.xp.cuda.Device().synchronize()
+        with gate.hold(home):
+            copied = run()
+            assert gate.holds(other)
+        cuda.xp.cuda.Device().synchronize()
+        assert (cuda.to_host(copied) == want).all()
 
 
 def test_dlpack_producers_are_waited_for(cuda: Backend, gate: Gate) -> None:

@@ -114,46 +114,79 @@ def waits(fake: FakeDriver) -> list[tuple[int, int]]:
     return [(wait[1], record[2]) for record, wait in zip(records[::2], records[1::2], strict=True)]
 
 
+def joined(stream: Any, *arrays: Any) -> tuple[int, set[int]]:
+    """Return where a call on arrays runs, and the streams that it is joined with."""
+    streams = ordering.streams_of(arrays)
+    return ordering.handle_for(stream, arrays[0], "reduce", streams), streams
+
+
 def test_one_home_waits_for_nothing(fake: FakeDriver) -> None:
     for home in (0, 2, 0x10):
         x = array(home)
-        assert ordering.handle_for(None, x, "reduce", array(home), outs=(array(home),)) is None
-        assert ordering.handle_for(home, x, "reduce", array(home), None, outs=(None,)) == home
-        ordering.keep(home, x, None)
+        for stream in (None, home):
+            handle, streams = joined(stream, x, array(home), array(home))
+            assert (handle, streams) == (home, {home})
+            ordering.keep(home, streams, (x,))
     assert ordering.handle_for(1, array(0), "reduce") == 1
     assert not fake.calls
 
 
 def test_a_given_stream_waits_for_every_home(fake: FakeDriver) -> None:
-    outs = (array(0x30), None)
-    handle = ordering.handle_for(0x40, array(0x10), "reduce", array(0x20), array(0x10), outs=outs)
+    handle, _ = joined(0x40, array(0x10), array(0x20), array(0x10), array(0x30))
     assert handle == 0x40
     assert sorted(waits(fake)) == [(0x40, 0x10), (0x40, 0x20), (0x40, 0x30)]
 
 
 def test_the_first_home_waits_for_the_others(fake: FakeDriver) -> None:
-    x = array(0x10)
-    assert ordering.handle_for(None, x, "transform", array(0), array(0x20), outs=(x,)) is None
+    assert joined(None, array(0x10), array(0), array(0x20))[0] == 0x10
     assert sorted(waits(fake)) == [(0x10, 0), (0x10, 0x20)]
-
-
-def test_an_output_elsewhere_needs_a_stream(fake: FakeDriver) -> None:
-    with pytest.raises(ValueError, match=r"reduce: out is used on stream 0x20 .* pass stream="):
-        ordering.handle_for(None, array(0x10), "reduce", outs=(array(0x20),))
-    assert not fake.calls
 
 
 def test_a_capture_waits_for_what_it_records_alone(fake: FakeDriver) -> None:
     fake.capturing = {0x40, 0x20}
-    ordering.handle_for(0x40, array(0x10), "transform", array(0x20))
+    joined(0x40, array(0x10), array(0x20))
     assert waits(fake) == [(0x40, 0x20)]
+
+
+class Library:
+    """A library whose arrays are used on its current stream."""
+
+    name, has_producers = "another", False
+
+    def __init__(self, current: int) -> None:
+        self.current = current
+
+    def stream(self, device: int) -> int:
+        return self.current
+
+
+def test_arrays_of_one_library_are_not_joined(fake: FakeDriver) -> None:
+    """With a current stream: who gives another one orders them."""
+    x = array(0)._replace(library=Library(0x10))
+    assert joined(None, x, x) == (0x10, set())
+    assert joined(0x40, x, x) == (0x40, set())
+    assert not fake.calls
+
+
+def test_libraries_are_joined(fake: FakeDriver, monkeypatch: Any) -> None:
+    monkeypatch.setattr(lifetime, "keep_until_done", lambda *_: None)
+    x, y = (array(0)._replace(library=Library(stream)) for stream in (0x10, 0x20))
+    for stream, handle in ((None, 0x10), (0x40, 0x40)):
+        fake.calls.clear()
+        found, streams = joined(stream, x, y, array(0x30))
+        assert (found, streams) == (handle, {0x10, 0x20, 0x30})
+        others = sorted(streams - {handle})
+        assert sorted(waits(fake)) == [(handle, other) for other in others]
+        fake.calls.clear()
+        ordering.keep(found, streams, (x, y, array(0x30)))
+        assert sorted(waits(fake)) == [(other, handle) for other in others]
 
 
 def test_arrays_of_other_streams_are_held(fake: FakeDriver, monkeypatch: Any) -> None:
     held: list[Any] = []
     monkeypatch.setattr(lifetime, "keep_until_done", lambda *args: held.append(args))
     first, second = array(0x10), array(0x40)
-    ordering.keep(0x40, first, None, second)
+    ordering.keep(0x40, (), (first, second))
     assert held == [(0x40, 0, first.owner)]
 
 
@@ -226,12 +259,12 @@ def test_producers_are_asked_for_the_default_stream(fake: FakeDriver) -> None:
     assert asked == [1, -1]
 
 
-def test_an_output_elsewhere_is_in_order_at_home(fake: FakeDriver) -> None:
-    """What reads it where it is at home comes after a call on another stream that writes it."""
-    x, out = array(0), array(0x20)
-    ordering.keep(0x40, x, out, outs=(out, None))
-    assert [call[1] for call in fake.named("cuStreamWaitEvent")] == [0x20]
+def test_what_comes_next_at_home_is_in_order(fake: FakeDriver) -> None:
+    """What reads a result where it is at home, or overwrites an input, comes after the call."""
+    arrays = (array(0), array(0x20))
+    ordering.keep(0x40, (0, 0x20), arrays)
+    assert sorted([call[1] for call in fake.named("cuStreamWaitEvent")]) == [0, 0x20]
     fake.calls.clear()
     fake.capturing.add(0x40)
-    ordering.keep(0x40, x, out, outs=(out,))
+    ordering.keep(0x40, (0, 0x20), arrays)
     assert not fake.named("cuStreamWaitEvent")

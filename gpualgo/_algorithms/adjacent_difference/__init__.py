@@ -54,7 +54,7 @@ def adjacent_difference(
     axis : int
         The axis to go along, each line for itself.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the library and device of `x`. It may share
+        Where to write the result: its shape and dtype, the device of `x`. It may share
         no memory with `x`. For tuples a tuple like the result, or a structured array.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
@@ -98,7 +98,7 @@ def adjacent_difference(
         if axis is None:
             raise TypeError(f"{_WHERE}: axis must be an int, got None; pass x.reshape(-1), say")
         axis = checks.plain_axis(axis, _WHERE, "an int")
-    views, op, form = taken(x, op, _WHERE)
+    views, op, form = taken(x, op, _WHERE, beside=(out,))
     problem = problem_of(AdjacentDifference, views, op, None, (axis, form), _WHERE)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, None, out, stream)

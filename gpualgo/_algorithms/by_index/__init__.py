@@ -42,7 +42,7 @@ def reduce_by_index(
         How many results there are, fewer than 2**31 - 2.
     init : scalar, array of length `size`, or tuple of them, optional
         What each starts from, and what those have that no index is of; without it these have the
-        operator's identity. An array has a start for each, in the library and on the device of `x`.
+        operator's identity. An array has a start for each, on the device of `x`.
     op : callable
         ``op(a, b)``, associative, as for `reduce`. Elements of an index are combined in their
         order. Without `init` it must have an identity: ``gpualgo.Operator(op, identity=...)``
@@ -50,7 +50,7 @@ def reduce_by_index(
     dtype : dtype, optional
         The accumulator's and the result's dtype, as for `reduce`.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the library and device of `x`.
+        Where to write the result: its shape and dtype, the device of `x`.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the arrays' library.
 
@@ -91,6 +91,7 @@ def reduce_by_index(
         raise ValueError(f"{_WHERE}: size is {size}; pass how many results there are")
     if size > _MOST:
         raise ValueError(f"{_WHERE}: size is {size}, and at most {_MOST} is possible")
+    indices, x = calls.placed(indices, x, (init, out), _WHERE)
     problem, views, start, known = _asked(indices, x, size, init, op, dtype, stream)
     problem.for_data(views, stream)
     if isinstance(problem.source, Computed):

@@ -19,7 +19,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.combining import applied, beside, zipped
+from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.making import full_of
 from gpualgo._lazy.real import made
 from gpualgo._pipeline import checks, inputs, refusals
@@ -43,8 +43,7 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     targets = [] if out is None else calls.check_outputs(problem, views, (size,), out)
     _check_places(problem, views, targets, stream)
     if isinstance(problem.source, records.Computed):
-        indices = _real(indices, "indices", views[0], stream)
-        x = _real(x, "x", views[0], stream)
+        indices, x = _real(indices, "indices", stream), _real(x, "x", stream)
     keys = _keys(indices, size, stream)
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
     if problem.has_starts:
@@ -76,12 +75,10 @@ def _check_places(problem: ByIndex, views: Views, targets: list[View], stream: A
         checks.aligned(target, "out", _WHERE)
 
 
-def _real(x: Any, name: str, like: View, stream: Any) -> Any:
-    """Return arrays of what is lazy, or a tuple that may hold numbers, in the place of another."""
+def _real(x: Any, name: str, stream: Any) -> Any:
+    """Return arrays of what is lazy, or a tuple that may hold numbers."""
     where = f"{_WHERE}: {name}"
-    if is_lazy(x) or isinstance(x, tuple):
-        x = made(beside(zipped(x, where), like, where), False, where, stream)
-    return x
+    return made(zipped(x, where), False, where, stream) if is_lazy(x) or isinstance(x, tuple) else x
 
 
 def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> Any:

@@ -59,11 +59,11 @@ def reduce_by_key(
         The accumulator's and the aggregates' dtype, as for `reduce`.
     out : tuple of two arrays, optional
         Where to write keys and aggregates (tuples where they are such): one dimension, one length,
-        the library and device of `x`. Nothing is written past their ends, or behind the last
+        the device of `x`. Nothing is written past their ends, or behind the last
         result.
     out_count : array, optional
         Where to write how many results there are, even where `out` has no room for all: int64, of
-        one element, in the library of `x`. With it the call does not wait.
+        one element, on the device of `x`. With it the call does not wait.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the arrays' library.
 
@@ -110,7 +110,10 @@ def reduce_by_key(
             from gpualgo._algorithms.by_key import grouped
 
             return grouped.reduce(keys, x, init, op, dtype, out, out_count, stream)
-        problem, views, op = calls.solvable(Reduction, where, keys, x, init, op, eq, dtype, stream)
+        outs = (out, out_count)
+        problem, views, op = calls.solvable(
+            Reduction, where, keys, x, init, op, eq, dtype, stream, outs
+        )
     except Elsewhere as found:
         options = {"consecutive": consecutive, "eq": eq, "dtype": dtype}
         given = out_count if out is None else out
@@ -133,7 +136,7 @@ def inclusive_scan_by_key(
     init : scalar, or tuple of them, optional
         What comes before the first element of each group.
     out : array, or tuple of arrays, optional
-        Where to write the result: one dimension, of the length, library and device of `x`. With
+        Where to write the result: one dimension, of the length and device of `x`. With
         `consecutive` it may be `x` itself.
 
     Returns
@@ -165,7 +168,7 @@ def inclusive_scan_by_key(
     kind, where = InclusiveScan, "inclusive_scan_by_key"
     if not _consecutive(consecutive, eq, where):
         return _grouped_scan(kind, where, keys, x, init, op, dtype, out, stream)
-    problem, views, op = calls.solvable(kind, where, keys, x, init, op, eq, dtype, stream)
+    problem, views, op = calls.solvable(kind, where, keys, x, init, op, eq, dtype, stream, (out,))
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -211,7 +214,7 @@ def exclusive_scan_by_key(
     kind, where = ExclusiveScan, "exclusive_scan_by_key"
     if not _consecutive(consecutive, eq, where):
         return _grouped_scan(kind, where, keys, x, init, op, dtype, out, stream)
-    problem, views, op = calls.solvable(kind, where, keys, x, init, op, eq, dtype, stream)
+    problem, views, op = calls.solvable(kind, where, keys, x, init, op, eq, dtype, stream, (out,))
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 

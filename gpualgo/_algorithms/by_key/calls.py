@@ -34,12 +34,24 @@ class Rest(NamedTuple):
 
 
 def solvable(
-    kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, eq: Any, dtype: Any, stream: Any
-) -> tuple[Any, tuple[View, ...], Any]:
+    kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, eq: Any, dtype: Any, stream: Any,
+    outs: Any = (),
+) -> tuple[Any, tuple[View, ...], Any]:  # fmt: skip
     """Return the problem of runs of keys as they come, its views, and its operator."""
+    keys, x = placed(keys, x, outs, where)
     views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream)
     rest = Rest(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
     return problem_of(kind, views, op, init, rest, where), views, op
+
+
+def placed(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, Any]:
+    """Return keys and values, lazy ones that read no array in the place of what they go with."""
+    if not (is_lazy(keys) or is_lazy(x)):
+        return keys, x
+    from gpualgo._lazy.combining import settled
+
+    keys, x = settled((keys, x), others, where)
+    return keys, x
 
 
 def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> Input:

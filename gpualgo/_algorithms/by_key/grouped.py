@@ -25,7 +25,7 @@ def reduce(
     keys: Any, x: Any, init: Any, op: Any, dtype: Any, out: Any, out_count: Any, stream: Any
 ) -> Any:
     """Return what `reduce_by_key` does of keys in any order."""
-    keys, x = _real(keys, x, _REDUCE, stream)
+    keys, x = _real(keys, x, (out, out_count), _REDUCE, stream)
     # Checks all arguments, and shows no outputs but new ones to who comes first.
     problem, views, _ = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
     _check_order(problem, views)
@@ -44,7 +44,7 @@ def scan(
     kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, dtype: Any, out: Any, stream: Any
 ) -> Any:
     """Return what a scan by key does of keys in any order."""
-    keys, x = _real(keys, x, where, stream)
+    keys, x = _real(keys, x, (out,), where, stream)
     problem, views, given = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
     _check_order(problem, views)
     solve = run if problem.form is None else inputs.solve
@@ -65,7 +65,7 @@ def scan(
     return copy(at_places(made, back, where), out=out, stream=stream)
 
 
-def _real(keys: Any, x: Any, where: str, stream: Any) -> tuple[Any, Any]:
+def _real(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tuple[Any, Any]:
     """Return keys and values that are no lazy arrays."""
     recorder = recording.current() if recording.active else None
     if recorder is not None and not recorder.is_graph:
@@ -76,6 +76,7 @@ def _real(keys: Any, x: Any, where: str, stream: Any) -> tuple[Any, Any]:
     if is_lazy(keys) or is_lazy(x):
         from gpualgo._lazy.real import made
 
+        keys, x = calls.placed(keys, x, outs, where)
         keys, x = (made(a, False, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
     return keys, x
 

@@ -45,7 +45,7 @@ def argmin(
     keepdims : bool
         Keep the axes that are reduced with extent one.
     out : array, optional
-        Where to write the result: of its shape and dtype int64, in the library of `x`.
+        Where to write the result: of its shape and dtype int64, on the device of `x`.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
@@ -76,7 +76,7 @@ def argmin(
     1
     """
     try:
-        problem, views, op = _problem(ArgMinimum, x, axis, keepdims, "argmin")
+        problem, views, op = _problem(ArgMinimum, x, axis, keepdims, out, "argmin")
     except Elsewhere as found:
         return found.call("argmin", out, stream, x, axis, keepdims=keepdims)
     return run(problem, views, op, None, out, stream)
@@ -114,7 +114,7 @@ def argmax(
     array([2, 2])
     """
     try:
-        problem, views, op = _problem(ArgMaximum, x, axis, keepdims, "argmax")
+        problem, views, op = _problem(ArgMaximum, x, axis, keepdims, out, "argmax")
     except Elsewhere as found:
         return found.call("argmax", out, stream, x, axis, keepdims=keepdims)
     return run(problem, views, op, None, out, stream)
@@ -133,7 +133,7 @@ def minmax(
     axis : None, int or tuple of ints
         The axes to go along; None means all.
     out : tuple of two arrays, optional
-        Where to write both results: of their shape and the dtype of `x`, in its library.
+        Where to write both results: of their shape and the dtype of `x`, on its device.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def minmax(
     if axis is not None:
         axis = checks.plain_axes(axis, "minmax")
     try:
-        problem, views, op = _problem_of(MinimumMaximum, x, axis, keepdims, _FORM, "minmax")
+        problem, views, op = _problem_of(MinimumMaximum, x, axis, keepdims, _FORM, out, "minmax")
     except Elsewhere as found:
         return found.call("minmax", out, stream, x, axis, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None:
@@ -172,20 +172,22 @@ _FORM = Form(MinMax, (None, None))
 
 
 def _problem(
-    kind: type[Extremes], x: Any, axis: Any, keepdims: Any, where: str
+    kind: type[Extremes], x: Any, axis: Any, keepdims: Any, out: Any, where: str
 ) -> tuple[Problem, tuple[View, ...], Any]:
     if axis is not None:
         axis = checks.plain_axis(axis, where)
-    return _problem_of(kind, x, axis, keepdims, None, where)
+    return _problem_of(kind, x, axis, keepdims, None, out, where)
 
 
 def _problem_of(
-    kind: type[Extremes], x: Any, axis: Any, keepdims: Any, form: Form | None, where: str
+    kind: type[Extremes], x: Any, axis: Any, keepdims: Any, form: Form | None, out: Any, where: str
 ) -> tuple[Problem, tuple[View, ...], Any]:
     keepdims = checks.flag(keepdims, "keepdims", where)
     if is_lazy(x):
         from gpualgo._algorithms.extremes import computed
+        from gpualgo._lazy.combining import settled
 
+        (x,) = settled((x,), (out,), where)
         found, views, op, source = computed.input_of(kind, x, axis, where)
         rest = axis, keepdims, form, source
         return problem_of(found, views, op, None, rest, where), views, op

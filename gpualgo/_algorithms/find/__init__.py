@@ -42,7 +42,7 @@ def find(
     axis : None or int
         The axis to go along; None takes all elements in C order.
     out : array, optional
-        Where to write the result: of its shape and dtype int64, in the library of `x`.
+        Where to write the result: of its shape and dtype int64, on the device of `x`.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
@@ -79,7 +79,7 @@ def find(
     if axis is not None:
         axis = checks.plain_axis(axis, "find")
     try:
-        problem, views, op = _problem(Finding, x, predicate, axis, False)
+        problem, views, op = _problem(Finding, x, predicate, axis, False, out)
     except Elsewhere as found:
         return found.call("find", out, stream, x, predicate, axis=axis)
     return run(problem, views, op, None, out, stream)
@@ -124,31 +124,33 @@ def count(
         axis = checks.plain_axes(axis, "count")
     keepdims = checks.flag(keepdims, "keepdims", "count")
     try:
-        problem, views, op = _problem(Counting, x, predicate, axis, keepdims)
+        problem, views, op = _problem(Counting, x, predicate, axis, keepdims, out)
     except Elsewhere as found:
         return found.call("count", out, stream, x, predicate, axis=axis, keepdims=keepdims)
     return run(problem, views, op, 0, out, stream)
 
 
 def _problem(
-    kind: type[Counting] | type[Finding], x: Any, predicate: Any, axis: Any, keepdims: bool
-) -> tuple[Problem, tuple[View, ...], Any]:
+    kind: type[Counting] | type[Finding], x: Any, predicate: Any, axis: Any, keepdims: bool,
+    out: Any,
+) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
     known = _put_together(kind, x, predicate, axis)
-    views, op, form = _made(kind, x, predicate, axis) if known is None else known
+    views, op, form = _made(kind, x, predicate, axis, out) if known is None else known
     rest = axis, keepdims, INDEX, form, None
     where, init = kind.function, 0 if kind is Counting else None
     return problem_of(kind, views, op, init, rest, where), views, op
 
 
-def _made(kind: Any, x: Any, predicate: Any, axis: Any) -> _Input:
+def _made(kind: Any, x: Any, predicate: Any, axis: Any, out: Any = None) -> _Input:
     """Return what is read, the reduction with what makes its elements, and how these are built."""
     from gpualgo._algorithms.find import marks
     from gpualgo._lazy.sources import input_of
 
     found = marks.of(x, predicate, kind.function)
     if kind is Finding:
-        return input_of(marks.placed(found, axis, kind.function), min, kind.function)
-    return input_of(found, operator.add, kind.function)
+        found = marks.placed(found, axis, kind.function)
+    fold = min if kind is Finding else operator.add
+    return input_of(found, fold, kind.function, beside=(out,))
 
 
 def _put_together(kind: Any, x: Any, predicate: Any, axis: Any) -> _Input | None:

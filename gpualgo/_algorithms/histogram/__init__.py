@@ -83,7 +83,7 @@ def histogram(
         `out`, else int64. With weights that of the sums, to which weights are converted; without
         it that of `out`, else float or complex weights' own, else int64 or, if unsigned, uint64.
     out : array, optional
-        Where to write the counts: the result's shape and dtype, the library and device of `x`.
+        Where to write the counts: the result's shape and dtype, the device of `x`.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 

@@ -263,8 +263,7 @@ def _handle(stream: Any, view: View) -> int:
     """Return the stream on which a call reads a device array."""
     from gpualgo._arrays import ordering
 
-    handle = None if stream is None else ordering.handle_for(stream, view, "histogram")
-    return int(view.library.stream(view.device)) if handle is None else handle
+    return ordering.handle_for(stream, view, "histogram", (view.library.stream(view.device),))
 
 
 def to_host(view: View, stream: Any) -> Array:

@@ -28,8 +28,12 @@ def histogram(
 ) -> Any:
     """Count or add up samples of one dimension or more; see the public function."""
     given = None if _is_number(weights) or is_lazy(weights) else _view_of_weights(weights)
+    if is_lazy(x) or is_lazy(weights):
+        from gpualgo._lazy.combining import settled
+
+        x, weights = settled((x, weights), (out,), _WHERE)
     if is_lazy(x):
-        x = _whole(x, _place_of(weights) if is_lazy(weights) else given)
+        x = _whole(x)
     views, op, form = taken(x, _SAMPLES, _WHERE, has_names=False)
     whole = None
     if isinstance(form, Source):
@@ -55,7 +59,7 @@ def histogram(
     else:
         found = joint_arguments.bins_of_each(bins, range, samples, names, stream, whole)
     if is_lazy(weights):  # once all else has been looked at
-        given = _view_of_weights(_made(weights, views[0], stream))
+        given = _view_of_weights(_made(weights, stream))
     number = weights if given is None else None
     kind = View if given is not None else None if number is None else np.asarray(number).dtype
     rest = Rest(found, axis, dtype, form, kind)
@@ -65,16 +69,8 @@ def histogram(
     return run(problem, views, op, number, out, stream)
 
 
-def _place_of(weights: Any) -> View | None:
-    """Return a view of where lazy weights are; None if they have no place of their own."""
-    from gpualgo._lazy.combining import zipped
-
-    whole = zipped(weights, f"{_WHERE}: weights")
-    return None if whole.wish[1] is None else whole.views[0]
-
-
-def _whole(x: Any, beside: View | None = None) -> Any:
-    """Return lazy samples as one array, of the place of an array that goes with it."""
+def _whole(x: Any) -> Any:
+    """Return lazy samples as one array."""
     from gpualgo._lazy import combining
 
     if isinstance(x, tuple) and len(x) > records.MAX_FIELDS:
@@ -82,18 +78,16 @@ def _whole(x: Any, beside: View | None = None) -> Any:
             f"{_WHERE}: x has elements of {len(x)} numbers, at most {records.MAX_FIELDS} are "
             "possible"
         )
-    whole = combining.zipped(x, f"{_WHERE}: x")
-    return whole if beside is None else combining.beside(whole, beside, _WHERE)
+    return combining.zipped(x, f"{_WHERE}: x")
 
 
-def _made(weights: Any, beside: View, stream: Any) -> Any:
-    """Return lazy weights in an array, of the samples' place if they have none of their own."""
-    from gpualgo._lazy import combining
+def _made(weights: Any, stream: Any) -> Any:
+    """Return lazy weights in an array."""
+    from gpualgo._lazy.combining import zipped
     from gpualgo._lazy.real import made
 
     where = f"{_WHERE}: weights"
-    whole = combining.beside(combining.zipped(weights, where), beside, _WHERE)
-    return made(whole, False, where, stream)
+    return made(zipped(weights, where), False, where, stream)
 
 
 def _typed(whole: Any, like: View) -> tuple[tuple[View, ...], Form | None]:

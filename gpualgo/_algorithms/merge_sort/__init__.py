@@ -56,7 +56,7 @@ def merge_sort(
         any strides, complex numbers with `less`, too. A tuple or namedtuple of arrays, which are
         broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers.
     values : array, or tuple of arrays, optional
-        Moved as the keys are: the shape, library and device of `keys`, any dtype without Python
+        Moved as the keys are: the shape and device of `keys`, any dtype without Python
         objects, structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
     less : callable, optional
         ``less(a, b)`` says whether a comes before b: a strict weak order, as ``<`` is. Keys of
@@ -278,6 +278,6 @@ def merge(
     """
     from gpualgo._algorithms.merge_sort import calls
 
-    problem, views = calls.merge_problem(a, b, a_values, b_values, less, descending, stream)
+    problem, views = calls.merge_problem(a, b, a_values, b_values, less, descending, out, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, less, None, out, stream)

@@ -33,7 +33,7 @@ def sort_problem(
 
 
 def merge_problem(
-    a: Any, b: Any, a_values: Any, b_values: Any, less: Any, descending: Any, stream: Any
+    a: Any, b: Any, a_values: Any, b_values: Any, less: Any, descending: Any, out: Any, stream: Any
 ) -> tuple[Problem, Views]:
     """Return the problem of a merge, and its views."""
     where, given = "merge", [a, b]
@@ -45,8 +45,10 @@ def merge_problem(
     if a_values is not None:
         given += [a_values, b_values]
     if any(map(is_lazy, given)):
+        from gpualgo._lazy.combining import settled
         from gpualgo._lazy.real import made
 
+        given = list(settled(given, (out,), where))
         names = ("a", "b", "a_values", "b_values")
         given = [
             made(x, False, f"{where}: {name}", stream)

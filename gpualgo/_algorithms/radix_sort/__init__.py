@@ -98,7 +98,7 @@ def radix_sort(
         of arrays, which are broadcast together, or a NumPy structured array, is an array of tuples
         of up to 8 numbers: the first decides, where it is equal the next.
     values : array, or tuple of arrays, optional
-        Moved as the keys are: the shape, library and device of `keys`, any dtype without Python
+        Moved as the keys are: the shape and device of `keys`, any dtype without Python
         objects, structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
     descending : bool, or tuple of bools
         Largest first, NaN last; equal keys keep their order here, too. A tuple, built as `keys` is,
@@ -230,8 +230,10 @@ def made_real(
     keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str
 ) -> tuple[Any, Any, Any]:
     """Return keys, values and out once lazy ones are computed: new arrays are sorted in place."""
+    from gpualgo._lazy.combining import settled
     from gpualgo._lazy.real import made
 
+    keys, values = settled((keys, values), (out,), where)
     are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
     is_flat = axis is None and are_lazy
     keys = made(keys, is_flat, f"{where}: keys", stream)
@@ -334,7 +336,7 @@ def argsort(
         if order is not None:
             return order
     if type(keys) is not ndarray and is_lazy(keys):
-        keys, _, _ = made_real(keys, None, False, None, stream, "argsort")
+        keys, _, _ = made_real(keys, None, False, out, stream, "argsort")
     views: tuple[View, ...]
     try:
         views = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)

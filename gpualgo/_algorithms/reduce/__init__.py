@@ -65,8 +65,8 @@ def reduce(
         structured array, is an array of tuples: `op` takes and returns tuples of their elements.
     init : scalar, array, or tuple of them, optional
         The value to start from. A Python scalar takes the accumulator's dtype; a NumPy scalar or
-        one-element array decides it. Or an array of the result's shape without `keepdims`, in the
-        library and on the device of `x`: a start for each row, of the accumulator's dtype, which
+        one-element array decides it. Or an array of the result's shape without `keepdims`, on the
+        device of `x`: a start for each row, of the accumulator's dtype, which
         it decides without `dtype`. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
@@ -83,7 +83,7 @@ def reduce(
         ``x.dtype``. Each result of `op` is rounded to it. For tuples one for all numbers, a tuple,
         or a structured dtype.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the library and device of `x`. For tuples
+        Where to write the result: its shape and dtype, the device of `x`. For tuples
         a tuple like the result, or a structured array.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
@@ -132,7 +132,7 @@ def reduce(
         if not fold(x, made, 0):
             return made[()]
     try:
-        views, op, form = taken(x, op, "reduce")
+        views, op, form = taken(x, op, "reduce", beside=(init, out))
     except Elsewhere as found:
         options = {"axis": axis, "keepdims": keepdims, "dtype": dtype}
         return found.call("reduce", out, stream, x, init, op, **options)

@@ -31,7 +31,7 @@ def run_length_encode(
         it. Without it elements of equal values do: zeros of both signs, and all NaN.
     out : tuple of two arrays, optional
         Where to write values (a tuple where `x` is one) and lengths (int64): one dimension, one
-        length, the library and device of `x`. Nothing is written past their ends.
+        length, the device of `x`. Nothing is written past their ends.
     out_count : array, optional
         Where to write how many runs there are: as for `select`.
     stream : stream, optional
@@ -73,10 +73,11 @@ def solve(
     """Return the first elements of runs, and their lengths where these are wanted."""
     op: Any
     form: Any
+    beside = (out, out_count)
     if eq is not None:
-        views, op, form = taken(x, eq, where)
+        views, op, form = taken(x, eq, where, beside=beside)
     elif is_lazy(x):
-        views, op, form = input_of(x, known("no_operator"), where)
+        views, op, form = input_of(x, known("no_operator"), where, beside=beside)
     else:
         op = None
         try:

@@ -82,7 +82,7 @@ def inclusive_scan(
         array, else ``x.dtype``. Each result of `op` is rounded to it. For tuples one for all
         numbers, a tuple, or a structured dtype.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the library and device of `x`. It may be
+        Where to write the result: its shape and dtype, the device of `x`. It may be
         `x` itself. For tuples a tuple like the result, or a structured array.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
@@ -127,7 +127,7 @@ def inclusive_scan(
     (array([ True,  True,  True]), array([1, 3, 3]))
     """
     try:
-        views, op, form = taken(x, op, "inclusive_scan")
+        views, op, form = taken(x, op, "inclusive_scan", beside=(init, out))
     except Elsewhere as found:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         return found.call("inclusive_scan", out, stream, x, init, op, **options)
@@ -237,7 +237,7 @@ def exclusive_scan(
     (array([0, 3, 4]), array([1, 3, 3]))
     """
     try:
-        views, op, form = taken(x, op, "exclusive_scan")
+        views, op, form = taken(x, op, "exclusive_scan", beside=(init, out))
     except Elsewhere as found:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         return found.call("exclusive_scan", out, stream, x, init, op, **options)

@@ -27,7 +27,7 @@ def searchsorted(
         float32 or float64, complex numbers with `less`. A tuple or namedtuple of arrays, which are
         broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers.
     v : array, number, or tuple of arrays
-        What is looked up, of any shape and strides, in the library and on the device of `a`; a
+        What is looked up, of any shape and strides, on the device of `a`; a
         number only beside arrays of the host. Tuples as those of `a`.
     side : {"left", "right"}
         The first place i for which ``a[i] < v`` is false; or ("right") ``v < a[i]`` is true.

@@ -26,7 +26,7 @@ def search_problem(
         raise TypeError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
     if side not in ("left", "right"):
         raise ValueError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
-    a, v = _made(a, v, where, stream)
+    a, v = _made(a, v, out, where, stream)
     views, forms = arguments_of(a, v, where, less is not None)
     if dtype is None:
         dtype = INDEX if out is None else as_view(out, f"{where}: out").dtype
@@ -49,17 +49,19 @@ def binning_problem(bins: Any, v: Any, side: str, where: str) -> tuple[Problem, 
 
     Where it falls, places are those in its reverse, counted from the end.
     """
-    views, forms = arguments_of(*_made(bins, v, where, None), where, False)
+    views, forms = arguments_of(*_made(bins, v, None, where, None), where, False)
     if views[0].device < 0 or forms[0] is not None:
         raise TypeError(f"{where}: bins are no array of numbers on a GPU")
     rest = (False,), side == "right", INDEX, 1, forms, True
     return problem_of(Search, views, None, None, rest, where, 0), views
 
 
-def _made(a: Any, v: Any, where: str, stream: Any) -> tuple[Any, Any]:
+def _made(a: Any, v: Any, out: Any, where: str, stream: Any) -> tuple[Any, Any]:
     """Return both arrays, computed where they are lazy."""
     if not (is_lazy(a) or is_lazy(v)):
         return a, v
+    from gpualgo._lazy.combining import settled
     from gpualgo._lazy.real import made
 
+    a, v = settled((a, v), (out,), where)
     return made(a, False, f"{where}: a", stream), made(v, False, f"{where}: v", stream)

@@ -62,7 +62,7 @@ def segmented_reduce(
         of tuples: `op` takes and returns tuples of their elements.
     offsets : array
         Where segments begin and end, one more than there are segments, of any integer dtype and
-        stride, in the library and on the device of `x`. They rise; the first may be above 0 and the
+        stride, on the device of `x`. They rise; the first may be above 0 and the
         last below ``len(x)``: elements in no segment are not read.
     init : scalar, array, or tuple of them, optional
         What every segment starts from, and the result of an empty one; an array has one for each.
@@ -75,7 +75,7 @@ def segmented_reduce(
         The accumulator's and the result's dtype; without it init's if that is a NumPy value, else
         ``x.dtype``. For tuples one for all numbers, a tuple, or a structured dtype.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the library and device of `x`. For tuples
+        Where to write the result: its shape and dtype, the device of `x`. For tuples
         a tuple like the result, or a structured array.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
@@ -122,7 +122,7 @@ def segmented_reduce(
     """
     where = "segmented_reduce"
     problem, views, init, op = _asked(
-        SegmentedReduction, x, offsets, init, op, dtype, stream, where
+        SegmentedReduction, x, offsets, init, op, dtype, out, stream, where
     )
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
@@ -168,7 +168,7 @@ def segmented_inclusive_scan(
         What every segment starts from; an array has one for each, and the accumulator's dtype. A
         Python scalar takes that dtype; a NumPy scalar decides it.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the library and device of `x`. It may be
+        Where to write the result: its shape and dtype, the device of `x`. It may be
         `x` itself. For tuples a tuple like the result, or a structured array.
 
     Returns
@@ -204,7 +204,9 @@ def segmented_inclusive_scan(
     array([ 3,  4,  4,  5, 10,  9])
     """
     where = "segmented_inclusive_scan"
-    problem, views, init, op = _asked(SegmentedScan, x, offsets, init, op, dtype, stream, where)
+    problem, views, init, op = _asked(
+        SegmentedScan, x, offsets, init, op, dtype, out, stream, where
+    )
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -274,19 +276,19 @@ def segmented_exclusive_scan(
     """
     where = "segmented_exclusive_scan"
     problem, views, init, op = _asked(
-        SegmentedExclusiveScan, x, offsets, init, op, dtype, stream, where
+        SegmentedExclusiveScan, x, offsets, init, op, dtype, out, stream, where
     )
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
 
 def _asked(
-    kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any, stream: Any,
-    where: str,
+    kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any, out: Any,
+    stream: Any, where: str,
 ) -> tuple[Segmented, Views, Any, Any]:  # fmt: skip
     """Return the problem of a call, its views, its single start, and operator."""
-    of_x, op, form = taken(x, op, where)
-    ends = of_segments.view(offsets, where, stream)
+    of_x, op, form = taken(x, op, where, beside=(offsets, init, out))
+    ends = of_segments.view(offsets, where, stream, (x, init, out))
     views = (*of_x, ends)
     rest: tuple[Any, ...] = dtype, form, elements.classes_of(dtype)
     if type(init) not in PLAIN and starts.are_arrays(init, where, one_is_value=False):

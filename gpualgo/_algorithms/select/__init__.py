@@ -34,7 +34,7 @@ def select(
     predicate : callable or array
         ``predicate(a)`` returns a bool; or an array of bool of the shape of `x`, lazy or not.
     out : array, or tuple of arrays, optional
-        Where to write: one dimension, of any length, the dtype, library and device of `x`; a tuple
+        Where to write: one dimension, of any length, the dtype and device of `x`; a tuple
         where `x` is one. It shares no memory with `x`. Nothing is written past its end.
     out_count : array, optional
         Where to write how many elements were kept, even where `out` has no room for all: int64, of
@@ -92,7 +92,7 @@ def stable_partition(
     x, predicate, out_count, stream
         As for `select`.
     out : array, or tuple of arrays, optional
-        Where to write: one dimension, as many elements as `x` has, its dtype, library and device.
+        Where to write: one dimension, as many elements as `x` has, its dtype and device.
 
     Returns
     -------
@@ -123,16 +123,18 @@ def stable_partition(
 def _solve(
     x: Any, predicate: Any, keeps_rest: bool, where: str, out: Any, out_count: Any, stream: Any
 ) -> Any:
-    views, op, form, num_arguments = _input_of(x, predicate, where)
+    views, op, form, num_arguments = _input_of(x, predicate, where, (out, out_count))
     rest = Rest(form, keeps_rest)
     problem = problem_of(Selection, views, op, None, rest, where, num_arguments)
     return counted.solve(problem, views, op, out, out_count, stream)
 
 
-def _input_of(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Any, Any, int]:
+def _input_of(
+    x: Any, predicate: Any, where: str, outs: tuple[Any, ...]
+) -> tuple[tuple[View, ...], Any, Any, int]:
     """Return what is read, the operator, how elements are built, and op's number of arguments."""
     if is_function(predicate, where):
-        return *taken(x, predicate, where, num_arguments=1), 1
+        return *taken(x, predicate, where, num_arguments=1, beside=outs), 1
     if not (is_lazy(predicate) or is_lazy(x)):
         mark = as_view(predicate, f"{where}: predicate")
         try:
@@ -143,4 +145,5 @@ def _input_of(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Any
             return (*views, mark), None, Marked(form), 0
     from gpualgo._algorithms.select import computed
 
-    return *computed.marked(x, predicate, where), 2  # arguments of no operator, which it stands for
+    marked = computed.marked(x, predicate, where, outs)
+    return *marked, 2  # arguments of no operator, which it stands for

@@ -10,15 +10,19 @@ from gpualgo._base import records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, is_lazy, leaf
 from gpualgo._lazy.array import LazyArray
-from gpualgo._lazy.combining import check_count, combined, parted
+from gpualgo._lazy.combining import check_count, combined, parted, settled
 from gpualgo._lazy.expression import Group
 from gpualgo._lazy.sources import Source
 from gpualgo._operators.joint import joint
 from gpualgo._operators.operator import Operator, known
 
 
-def marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Operator, Marked]:
+def marked(
+    x: Any, predicate: Any, where: str, outs: tuple[Any, ...]
+) -> tuple[tuple[View, ...], Operator, Marked]:
     """Return what is read, no operator with what makes pairs, and how their elements are built."""
+    if is_lazy(predicate):
+        x, predicate = settled((x, predicate), outs, where)
     mark = None if is_lazy(predicate) or not _are_positions(x) else view_of(predicate, where)
     if mark is not None and x.marked is not None and (mark.shape, mark.dtype) == (x.shape, BOOL):
         return _beside(x, mark), *x.marked

@@ -94,7 +94,7 @@ def top_k(
     if not isinstance(mode, str) or mode not in _DESCENDING:
         raise _wrong_mode(mode)
     try:
-        view, axis = _taken(x, axis, stream, "top_k")
+        view, axis = _taken(x, axis, out, stream, "top_k")
     except Elsewhere as found:
         return found.call("top_k", out, stream, x, k, axis=axis, mode=mode)  # type: ignore[no-any-return]
     rest = (k, axis, _DESCENDING[mode], _FORM)
@@ -155,19 +155,21 @@ def kth_value(
            [9, 7]])
     """
     ranks, is_one = _ranks_of(k)
-    view, axis = _taken(x, axis, stream, "kth_value")
+    view, axis = _taken(x, axis, out, stream, "kth_value")
     rest = (ranks, axis, is_one)
     problem = problem_of(RankedElements, (view,), None, None, rest, "kth_value", 0)
     return run(problem, (view,), None, None, out, stream)
 
 
-def _taken(x: Any, axis: Any, stream: Any, where: str) -> tuple[View, int | None]:
+def _taken(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, int | None]:
     """Return the view of an argument, computed if it is lazy, and the axis as an int."""
     if type(axis) is not int:
         axis = checks.plain_axis(axis, where)
     if is_lazy(x):
+        from gpualgo._lazy.combining import settled
         from gpualgo._lazy.real import made
 
+        (x,) = settled((x,), (out,), where)
         x = made(x, axis is None, f"{where}: x", stream)
     if isinstance(x, tuple):
         raise TypeError(

@@ -88,7 +88,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
         A function of as many scalars as there are arguments. It may return a tuple: that makes a
         tuple of arrays, in one pass.
     *arrays : array, scalar, or tuple of arrays
-        One to eight, at least one of them an array: arrays of one library and device, broadcast
+        One to eight, at least one of them an array: arrays of one device, broadcast
         against each other as NumPy does, of any strides; and Python or NumPy scalars, which are
         as if `op` captured them. A tuple or namedtuple of arrays, or a NumPy structured array, is
         an array of tuples: `op` gets a tuple of their elements for it.
@@ -139,7 +139,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arrays)}")
     known: tuple[Form, ...] = ()
     if any(map(is_lazy, arrays)):
-        op, views, forms, known = fused(op, arrays, _WHERE)
+        op, views, forms, known = fused(op, arrays, _WHERE, out)
     else:
         if not NUMBERS.isdisjoint(map(type, arrays)):
             op, arrays = bind(op, arrays, _WHERE)

@@ -13,6 +13,7 @@ import numpy as np
 from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import shown
 from gpualgo._driver import default_device
+from gpualgo._lazy import is_lazy
 from gpualgo.numpy._call.arguments import AS_THEY_ARE, NotTaken, array_of
 
 P = ParamSpec("P")
@@ -99,7 +100,7 @@ def numpys(
                 if len(args) < arrays:
                     args, kwargs = _placed(names, arrays, args, kwargs)
                 given = list(args)
-                size, is_host = 0, True
+                size, is_host, is_computed = 0, True, False
                 for i in range(min(arrays, len(given))):
                     x = given[i]
                     if type(x) is not np.ndarray or dtypes.name_of(x.dtype) is None:
@@ -108,6 +109,7 @@ def numpys(
                         x = given[i] = array_of(x, f"{name}: {all_names[i]}")
                         if type(x) is not np.ndarray:
                             is_host = False
+                            is_computed = is_computed or is_lazy(x)
                             continue
                     size += x.size
                     is_host = is_host and (not orders or has_order(x.dtype))
@@ -115,6 +117,8 @@ def numpys(
                     is_bool = size < few_bools and len(given) == 1 and given[0].dtype == _BOOL
                     if is_few(size, few_bools if is_bool and not kwargs else few):
                         return theirs(*given, **kwargs)
+                if is_computed:
+                    given, kwargs = _beside_each_other(given, kwargs, name)
                 if place_of_out is not None:
                     out = given[place_of_out] if place_of_out < len(given) else kwargs.get("out")
                     if is_swapped(out):
@@ -224,6 +228,16 @@ def _placed(
         kwargs = dict(kwargs)
         args = (*args, kwargs.pop(name))
     return args, kwargs
+
+
+def _beside_each_other(
+    given: list[Any], kwargs: dict[str, Any], name: str
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return arguments, of which lazy arrays that read no array are where the others are."""
+    from gpualgo._lazy.combining import settled
+
+    found = settled((*given, *kwargs.values()), (), name)
+    return list(found[: len(given)]), dict(zip(kwargs, found[len(given) :], strict=True))
 
 
 def _check_refused(

@@ -14,7 +14,7 @@ from gpualgo._arrays.view import as_view, view_of
 from gpualgo._base import dtypes, recording
 from gpualgo._driver import staging
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import combining, is_lazy, ufuncs
+from gpualgo._lazy import is_lazy, ufuncs
 from gpualgo._pipeline import checks
 from gpualgo.lazy import full, reductions
 from gpualgo.numpy._call.arguments import NotTaken
@@ -136,7 +136,7 @@ def filled(out: Any, value: Any) -> None:
         return
     view = view_of(out, "out")
     number = full(tuple(out.shape), value, dtype=view.dtype)
-    copy(combining.beside(number, view, "out"), out=out)
+    copy(number, out=out)
 
 
 def stored(x: Any, out: Any, where: str) -> Any:

@@ -1,0 +1,244 @@
+"""Arrays of several libraries on one GPU in one call: its results, and the order of its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from contract.case import Case, assert_bits
+from contract.cases import cases_of, each_case, each_function
+from contract.libraries import Libraries, torch_on_gpu
+from gate import Gate
+from support import Array, Backend
+
+import gpualgo as ga
+
+
+@pytest.fixture
+def libraries(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Libraries]:
+    found = Libraries(cuda, monkeypatch)
+    with found.current:
+        yield found
+    found.synchronize()
+
+
+def of_results(case: Case, first: int) -> int:
+    """Return the library of a call's results, whose first array belongs to a library."""
+    return (first + 1) % 3 if case.reads_last_alone else first
+
+
+@each_case
+def test_results_are_the_first_array_s(cuda: Backend, libraries: Libraries, case: Case) -> None:
+    """Whatever library the calls before were of; outputs are any library's."""
+    has_out, case = not case.is_joined, replace(case, is_joined=False)
+    call, arrays = case.on(cuda), case.arrays(cuda)
+    want = libraries.hosts(call(*arrays))
+    for first in (0, 1, 2, 1, 0):
+        mixed = libraries.mixed(arrays, first)
+        result = call(*mixed)
+        assert libraries.are_of(result, of_results(case, first))
+        assert_bits(libraries.hosts(result), want)
+        if has_out:
+            out, plain = libraries.outputs(want, first + 1)
+            assert call(*mixed, out=out) is out
+            assert_bits(libraries.hosts(tuple(plain)), want)
+    assert_bits(libraries.hosts(tuple(arrays)), case.samples())
+
+
+@each_case
+def test_plans(cuda: Backend, libraries: Libraries, case: Case) -> None:
+    has_out, case = not case.is_joined, replace(case, is_joined=False)
+    call, arrays = case.on(cuda), case.arrays(cuda)
+    want = libraries.hosts(call(*arrays))
+    args, options = call.arguments(arrays)
+    size = ga.temp_storage_bytes(case.function, *args, **options)
+    steps = ga.explain(case.function, *args, **options).steps
+    for first in (0, 1, 2):
+        mixed = libraries.mixed(arrays, first)
+        args, options = call.arguments(mixed)
+        assert ga.temp_storage_bytes(case.function, *args, **options) == size
+        assert ga.explain(case.function, *args, **options).steps == steps
+        plan = call.prepare(*mixed)
+        assert plan.temp_storage_bytes == size
+        for _ in range(2):
+            assert_bits(libraries.hosts(plan(*mixed)), want)
+        if has_out and not case.is_counted:
+            storage = libraries.given(cuda.xp.zeros(size, np.uint8), (first + 2) % 3)
+            for more in ({}, {"temp_storage": storage}):
+                out, plain = libraries.outputs(want, first + 1)
+                assert plan(*mixed, out=out, **more) is out
+                assert_bits(libraries.hosts(tuple(plain)), want)
+
+
+@each_case
+def test_graphs(cuda: Backend, libraries: Libraries, case: Case) -> None:
+    """A launch waits for what writes the arrays, each on its library's stream."""
+    if not case.can_be_recorded:
+        pytest.skip("the host looks at the elements")
+    call = case.on(cuda)
+    wanted = [libraries.hosts(call(*case.arrays(cuda, seed))) for seed in (1, 2)]
+    for first in (0, 1):
+        arrays = case.arrays(cuda)
+        libraries.synchronize()
+        mixed = libraries.mixed(arrays, first)
+        out, plain = libraries.outputs(wanted[0], first + 1)
+        with ga.graph() as g:
+            result = call(*mixed)
+            call(*mixed, out=out)
+        for seed, want in enumerate(wanted, 1):
+            others = case.arrays(cuda, seed)
+            libraries.synchronize()
+            write(libraries, arrays, others, first)
+            g.launch()
+            assert_bits(libraries.hosts(result), want)
+            assert_bits(libraries.hosts(tuple(plain)), want)
+
+
+def write(libraries: Libraries, arrays: list[Array], others: list[Any], first: int) -> None:
+    """Fill arrays with others, each on the stream of its library."""
+    for i, (array, other) in enumerate(zip(arrays, others, strict=True)):
+        with libraries.streams[(first + i) % 3]:
+            array[...] = other
+
+
+class Sequence:
+    """Inputs are written, a call reads them and writes outputs, inputs are overwritten.
+
+    Each on the stream of its array's library; the outputs are of another library than the inputs.
+    """
+
+    def __init__(self, libraries: Libraries, case: Case, with_stream: bool) -> None:
+        cuda = self.cuda = libraries.cuda
+        self.libraries, self.call = libraries, case.on(cuda)
+        self.arrays, self.later = case.arrays(cuda), case.arrays(cuda, 1)
+        self.zeros = [x * 0 for x in self.later]
+        self.want = libraries.hosts(self.call(*self.later))
+        self.mixed = libraries.mixed(self.arrays, 0)
+        self.out, self.plain = libraries.outputs(self.want, 1)
+        self.given = {"stream": cuda.xp.cuda.Stream(non_blocking=True)} if with_stream else {}
+        self.stream = self.given.get("stream", libraries.current)
+        self.found: list[Array] = []
+
+    def __call__(self) -> None:
+        write(self.libraries, self.arrays, self.later, 0)
+        write(self.libraries, self.plain, [1 for _ in self.plain], 1)
+        self.call(*self.mixed, out=self.out, **self.given)
+        write(self.libraries, self.arrays, self.zeros, 0)
+        self.found = []
+        for i, x in enumerate(self.plain):
+            with self.libraries.streams[(1 + i) % 3]:
+                self.found.append(x.copy())
+
+    def check(self) -> None:
+        assert_bits(self.libraries.hosts(tuple(self.found)), self.want)
+
+
+@pytest.mark.parametrize("with_stream", [False, True], ids=["", "a stream"])
+@each_function
+def test_order_of_streams(
+    libraries: Libraries, gate: Gate, function: Callable[..., Any], with_stream: bool
+) -> None:
+    case = replace(cases_of(function)[0], is_joined=False)
+    if function is ga.stable_partition:
+        pytest.skip("out= takes both results as one array")
+    run = Sequence(libraries, case, with_stream)
+    for _ in range(2):
+        run()
+        run.check()
+    with gate.hold(libraries.streams[1]):  # of an output, and of an input
+        run()
+        assert gate.holds(run.stream)
+    run.check()
+    with gate.hold(run.stream):
+        run()
+        assert gate.holds(libraries.streams[1])
+    run.check()
+
+
+def joins(libraries: Libraries, gate: Gate, run: Callable[[], Any]) -> None:
+    """Assert that a call of CuPy's waits for another library's stream, and that for the call."""
+    for _ in range(2):
+        run()
+        libraries.synchronize()
+    with gate.hold(libraries.streams[1]):
+        run()
+        assert gate.holds(libraries.current)
+    libraries.synchronize()
+    with gate.hold(libraries.current):
+        run()
+        assert gate.holds(libraries.streams[1])
+    libraries.synchronize()
+
+
+@pytest.mark.parametrize("has_out", [False, True])
+def test_inputs(cuda: Backend, libraries: Libraries, gate: Gate, has_out: bool) -> None:
+    """Calls whose results are of the first input's library are joined with the second one's."""
+    x, plain, out = (cuda.to_device(np.arange(3001)) for _ in range(3))
+    libraries.synchronize()
+    y, more = libraries.given(plain, 1), {"out": out} if has_out else {}
+    made: list[Any] = []
+    joins(libraries, gate, lambda: made.append(ga.transform(lambda a, b: a - 2 * b, x, y, **more)))
+    assert all(type(z) is type(x) for z in made)
+    assert_bits(libraries.hosts(tuple(made)), [-np.arange(3001)] * len(made))
+
+
+def test_inputs_of_a_lazy_array(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
+    x, plain, out = (cuda.to_device(np.arange(3001)) for _ in range(3))
+    libraries.synchronize()
+    whole = ga.lazy.asarray(x) - ga.lazy.asarray(libraries.given(plain, 1)) * 2
+    joins(libraries, gate, lambda: ga.copy(whole, out=out))
+    assert_bits(libraries.hosts(out), [-np.arange(3001)])
+
+
+def test_temporary_storage(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
+    x = cuda.to_device(np.arange(20_003))
+    plan, out = ga.prepare(ga.inclusive_scan, x), cuda.xp.zeros(20_003, np.int64)
+    plain = cuda.xp.zeros(plan.temp_storage_bytes, np.uint8)
+    libraries.synchronize()
+    storage = libraries.given(plain, 1)
+    assert storage.size
+    joins(libraries, gate, lambda: plan(x, out=out, temp_storage=storage))
+    assert_bits(libraries.hosts(out), [np.cumsum(np.arange(20_003))])
+
+
+def test_captured_arrays(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
+    x, plain = cuda.to_device(np.arange(3001)), cuda.to_device(np.arange(8) * 10)
+    out, (table,) = cuda.xp.zeros(3001, np.int64), libraries.mixed([plain], 1)
+    libraries.synchronize()
+    joins(libraries, gate, lambda: ga.transform(lambda a: table[a & 7], x, out=out))
+    assert_bits(libraries.hosts(out), [np.arange(3001) % 8 * 10])
+
+
+def test_graphs_are_joined(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
+    x, out = cuda.to_device(np.arange(3001)), cuda.xp.zeros(3001, np.int64)
+    libraries.synchronize()
+    with ga.graph() as g:
+        ga.transform(lambda a: a + 1, x, out=libraries.given(out, 1))
+    joins(libraries, gate, g.launch)
+    assert_bits(libraries.hosts(out), [np.arange(3001) + 1])
+
+
+def test_cupy_and_torch(cuda: Backend) -> None:
+    torch = torch_on_gpu()
+    cp = cuda.xp
+    x, y = cp.arange(1000.0), torch.arange(1000.0, dtype=torch.float64, device="cuda")
+    shown = ga.copy(y.__dlpack__())  # known by a protocol alone
+    for _ in range(2):
+        for arrays, kind in (((x, y), cp.ndarray), ((y, x), torch.Tensor), ((shown, y, x), None)):
+            found = ga.transform(lambda a, b, *c: a + b, *arrays[:2])
+            assert type(found) is (kind or ga.DeviceArray)
+            assert (cp.asnumpy(cp.asarray(found)) == 2 * np.arange(1000.0)).all()
+    out = torch.zeros(1000, dtype=torch.float64, device="cuda")
+    assert ga.inclusive_scan(x, out=out) is out
+    assert (out.cpu().numpy() == np.cumsum(np.arange(1000.0))).all()
+    keys = torch.arange(1000, device="cuda") // 7
+    count = torch.zeros((), dtype=torch.int64, device="cuda")
+    outs = cp.zeros(1000, np.int64), torch.zeros(1000, dtype=torch.float64, device="cuda")
+    found = ga.reduce_by_key(keys, x, consecutive=True, out=outs, out_count=count)
+    assert found is outs
+    assert int(count) == 143
+    sums = np.add.reduceat(np.arange(1000.0), np.arange(0, 1000, 7))
+    assert (outs[1].cpu().numpy()[:143] == sums).all()
