@@ -279,6 +279,8 @@ def _aligned(num_bytes: int) -> np.ndarray[Any, Any]:
 class FakeArray:
     """An array on a fake GPU, in memory of the host."""
 
+    __cuda_array_interface__ = None  # that there is one tells that this is an array
+
     def __init__(self, shape: tuple[int, ...], dtype: Any, ordinal: int = 0) -> None:
         self.shape, self.dtype = shape, np.dtype(dtype)
         size = self.dtype.itemsize

@@ -111,11 +111,11 @@ ONE_OR_THREE: list[Callable[..., Any]] = [
 @pytest.mark.parametrize("op", ONE_OR_THREE)
 def test_operators_with_the_wrong_number_of_parameters(backend: Backend, op: Any) -> None:
     x, out = _x(backend), _x(backend)
-    with refused(backend, TypeError, r"^reduce: op takes .*"):
+    with refused(backend, TypeError, r"^reduce: op (takes|has) .*"):
         ga.reduce(x, None, op)
-    with refused(backend, TypeError, r"^transform: op takes .*", out):
+    with refused(backend, TypeError, r"^transform: op (takes|has) .*", out):
         ga.transform(op, x, x, out=out)
-    with refused(backend, TypeError, r"^reduce: op takes .*"):
+    with refused(backend, TypeError, r"^reduce: op (takes|has) .*"):
         ga.reduce(x, None, ga.Operator(op))
     with refused(backend, TypeError, r"^transform: op takes .*"):
         ga.transform(np.add, x)

@@ -35,7 +35,7 @@ def describe(
     `is_rough`: others may stand for lazy arrays that would be made real before.
     """
     if function not in ALGORITHMS:
-        name = shown(function)
+        name = getattr(function, "__name__", None) or shown(function)
         if str(getattr(function, "__module__", "")).startswith("gpualgo."):
             raise TypeError(
                 f"{where}: {name} makes other calls, or none, by what it is given; pass one of the "

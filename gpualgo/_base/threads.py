@@ -35,14 +35,20 @@ def num_threads() -> int:
     most = getattr(_bounds, "most", None)
     if most is not None:
         cores = min(cores, most)
+    bound = check_environment()
+    return cores if bound is None else min(cores, bound)
+
+
+def check_environment() -> int | None:
+    """Return what GPUALGO_NUM_THREADS says, which no core is asked for; None: it is not set."""
     text = os.environ.get("GPUALGO_NUM_THREADS")
     if not text:
-        return cores
+        return None
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ValueError(
             f"GPUALGO_NUM_THREADS must be a positive integer, got {text!r}; unset it for all cores"
         )
-    return min(cores, int(text))
+    return int(text)
 
 
 @contextmanager

@@ -279,7 +279,7 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
             count = function.__code__.co_argcount
             name = function.__code__.co_varnames[count : count + named][0]
             raise TypeError(
-                f"{where}: op has the parameter {name} behind *, and kernels pass no argument by "
+                f"{where}: op has the parameter {name} after *, and kernels pass no argument by "
                 "its name; write it before the *, or capture its value"
             )
         raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")

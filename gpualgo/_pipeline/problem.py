@@ -315,7 +315,7 @@ def problem_of(
     if first.device == CPU:
         from gpualgo._base import threads
 
-        threads.num_threads()  # whose variable may be wrong: small arrays tell so as large ones do
+        threads.check_environment()
     try:
         operator = as_operator(op, where, num_arguments, hot) if num_arguments else None
         choice: Choice | None = device if type(device) is not int else None

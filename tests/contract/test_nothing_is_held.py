@@ -13,6 +13,8 @@ from contract.case import TABLE, Call, Case, hosts
 from contract.cases import CASES
 from support import Backend
 
+import gpualgo as ga
+
 FEW = 700  # elements: what one task does, for which more is kept
 
 
@@ -41,6 +43,9 @@ def test_arrays_are_let_go(backend: Backend, case: Case) -> None:
         refs += [weakref.ref(_memory_of(array)) for array in (*arrays, *made, table)]
         hosts(backend, (*made, table))  # what is queued has run
         del table, arrays, found, results, made
+    if backend.xp is not np:  # captured arrays of launches that have run go with the next launch
+        other = backend.to_device(TABLE)
+        ga.transform(lambda a: a + other[0], other)
     gc.collect()
     held = [ref() for ref in refs if ref() is not None]
     assert not held

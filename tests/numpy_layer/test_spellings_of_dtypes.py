@@ -60,7 +60,9 @@ def spelled(value: Any) -> Any:
 def on(backend: Backend, value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(on(backend, one) for one in value)
-    return backend.to_device(value) if isinstance(value, np.ndarray) and value.ndim else value
+    if not isinstance(value, np.ndarray) or not value.ndim or value.dtype.kind in "SUO":
+        return value  # which no GPU has
+    return backend.to_device(value)
 
 
 def host(backend: Backend, found: Any) -> Any:

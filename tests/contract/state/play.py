@@ -56,6 +56,10 @@ def play(program: Program, backend: Backend) -> None:
         _Player(program, Backend(backend.name, np) if program.on_host else backend).play()
 
 
+def _real(x: Any) -> Any:
+    return ga.copy(x) if type(x).__name__ == "LazyArray" else x
+
+
 class _Player:
     """What a program has while it runs."""
 
@@ -270,7 +274,7 @@ class _Player:
 
     def _call(self, step: Step, f: Any, arrays: Any, places: Any, more: Any) -> Any:
         found = self.template.call(f, *arrays, self.op and self.op.function, **more)
-        return ga.copy(found) if type(found).__name__ == "LazyArray" else found
+        return tuple(map(_real, found)) if isinstance(found, tuple) else _real(found)
 
     def _explain(self, step: Step, f: Any, arrays: Any, places: Any, more: Any) -> Any:
         if not self.template.is_numpys and self.program.name.partition(".")[0] != "numpy":
