@@ -230,7 +230,7 @@ def test_one_block_needs_no_storage(gpu: Gpu) -> None:
     assert plan.temp_storage_bytes == 0
 
 
-def test_a_table_of_edges_lives_as_long_as_its_plan(
+def test_a_table_of_edges_lives_as_long_as_its_problem_and_plans(
     gpu: Gpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[Any] = []
@@ -244,12 +244,15 @@ def test_a_table_of_edges_lives_as_long_as_its_plan(
     assert held == [plan]
     held.clear()
     assert not gpu.named("discard")
+    del problem
+    gc.collect()
+    assert not gpu.named("discard")
     del plan
     gc.collect()
     assert gpu.named("discard") == [("discard", TABLE, 0)]
 
 
-def test_a_table_goes_when_its_plan_fails(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_goes_though_its_plan_fails(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no kernel")
 
@@ -257,6 +260,7 @@ def test_a_table_goes_when_its_plan_fails(gpu: Gpu, monkeypatch: pytest.MonkeyPa
     problem, view = problem_for((100,), Edges(np.geomspace(1, 100, 50)))
     with pytest.raises(RuntimeError, match="no kernel"):
         cuda.plan_of(problem, view, target_of(problem))
+    del problem
     gc.collect()
     assert gpu.named("discard") == [("discard", TABLE, 0)]
 

@@ -88,7 +88,7 @@ def _behind_a_star(a, *, scale=2):  # type: ignore[no-untyped-def]
         (lambda x: ga.transform(_on_some_path, x), "op returns None on some path, and float64 on "),
         (lambda x: ga.reduce(x, None, lambda a, b: a if a > b else None), "op returns None on so"),
         (lambda x: ga.transform(lambda a: (a, a if a > 1 else None), x), "None in item 1 on some"),
-        (lambda x: ga.transform(_behind_a_star, x), "op has the parameter scale behind [*]"),
+        (lambda x: ga.transform(_behind_a_star, x), "op has the parameter scale after [*]"),
         (lambda x: ga.transform(lambda a, b, c=1: a, x), "op takes 2 to 3 argument"),
         (lambda x: ga.reduce((x, x), (0,)), r"with init.0., init.1.; got \(0,\)"),
     ],

@@ -81,9 +81,8 @@ def test_no_digits_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
             ga.argsort(rows, descending=descending)
             ga.argsort(rows, axis=0, dtype=np.int32, descending=descending)
             ga.radix_sort(keys, keys.astype("f4"), descending=descending)
-    assert ga.explain(ga.argsort, keys).steps[0].name == "numpy.argsort"
-    random = np.random.default_rng(0).random(200_000)
-    assert ga.explain(ga.argsort, random).steps[0].name == "radix_sort"
+    assert ga.explain(ga.argsort, keys).steps[0].name == "radix_sort"  # no key is looked at
+    assert ga.explain(ga.argsort, keys.astype("i2")).steps[0].name == "numpy.argsort"
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

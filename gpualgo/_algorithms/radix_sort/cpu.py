@@ -80,7 +80,8 @@ def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -
         order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
         if cpu_numpy.takes(keys, outs[0], axis, order):
             return cpu_numpy.routines(keys)
-    if problem.index_dtype is not None and cpu_numpy.orders(keys, problem.descending):
+    is_numpys = keys.dtype in cpu_runs.COUNTED or cpu_numpy.orders(keys, problem.descending)
+    if problem.index_dtype is not None and is_numpys:
         return [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
     return [routine_of(keys.size, length, work)]
 

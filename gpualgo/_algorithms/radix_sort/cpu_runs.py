@@ -28,7 +28,7 @@ from gpualgo._cpu.kernels import Kernel
 _MOST_ROWS = 16  # that are looked at
 _STEP_KEYS = 1 << 13
 
-_COUNTED = frozenset(map(np.dtype, ("?", "i1", "u1", "i2", "u2")))
+COUNTED = frozenset(map(np.dtype, ("?", "i1", "u1", "i2", "u2")))
 _MERGED = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +36,7 @@ Array = np.ndarray[Any, Any]
 
 def takes(keys: Array, axis: int, descending: bool) -> bool:
     """Return whether NumPy finds the stable order of keys along an axis sooner."""
-    return keys.dtype in _COUNTED or is_nearly_sorted(keys, axis, descending)
+    return keys.dtype in COUNTED or is_nearly_sorted(keys, axis, descending)
 
 
 def is_nearly_sorted(keys: Array, axis: int, descending: bool) -> bool:
@@ -68,7 +68,7 @@ def _rows(array: Array, axis: int) -> Array:
 def row_order(dtype: np.dtype[Any]) -> Callable[[Array, bool], Array | None]:
     """Return what finds the order of a row without gaps; None: digits are the faster way."""
     most, looks = ways.most_ordered(dtype), []
-    if dtype not in _COUNTED:
+    if dtype not in COUNTED:
         looks = [of_rows(_kernel(dtype, falls)) for falls in (False, True)]
 
     def by_numpy(keys: Array, descending: bool) -> Array | None:
