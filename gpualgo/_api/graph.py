@@ -133,8 +133,8 @@ class Graph:
         if (a.shape, a.dtype, a.library, a.device) != (b.shape, b.dtype, b.library, b.device):
             raise ValueError(
                 f"Graph.update: an array of shape {b.shape} and dtype {b.dtype} cannot take the "
-                f"place of one of shape {a.shape} and dtype {a.dtype}; pass one alike, of the same "
-                "library and device"
+                f"place of one of shape {a.shape} and dtype {a.dtype}; pass an array of the same "
+                "shape, dtype, library and device"
             )
         return place, new
 

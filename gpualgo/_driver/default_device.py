@@ -74,10 +74,10 @@ def default_device(device: str) -> _DefaultDevice:
 
     ``"auto"`` is what holds without it: without a GPU the CPU, with one whichever a fixed table
     names for the algorithm, the sizes and the dtypes, see docs/devices.md and `gpualgo.explain`.
-    The choice holds for the current thread or task, and for tasks that it starts meanwhile; not
-    for its threads. A generator that yields within the block makes it for its caller, too. Device
-    arrays are not affected: they run where they live. The environment variable ``GPUALGO_DEVICE``
-    sets the same for a process.
+    The choice holds for the current thread or task, for tasks that it starts meanwhile, and for
+    functions that it hands to `asyncio.to_thread`; not for other threads. A generator that yields
+    within the block makes it for its caller, too. Device arrays are not affected: they run where
+    they live. The environment variable ``GPUALGO_DEVICE`` sets the same for a process.
 
     Raises
     ------

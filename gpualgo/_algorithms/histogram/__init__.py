@@ -74,8 +74,7 @@ def histogram(
         on. Without it the least and the greatest sample, for which a call on a device array waits.
         For a tuple a pair or None for each dimension.
     weights : array or number, optional
-        Of the dtypes of all arrays; it broadcasts to the shape of `x`, and is of its library and
-        device.
+        Of the dtypes of all arrays; it broadcasts to the shape of `x`, and lies on its device.
     axis : None, int or tuple of ints
         The axes to count over; None means all. Each place on the others has its own histogram.
     dtype : dtype, optional

@@ -128,7 +128,7 @@ def radix_sort(
     TypeError
         An argument is no array or of a dtype that cannot be sorted (complex) or moved (objects);
         bits are given for bool, float or tuple keys; descending or out is built otherwise; out has
-        another dtype, library or device.
+        another dtype or lies on another device.
     ValueError
         Shapes differ or do not broadcast, the range of bits is empty or too wide, or out overlaps
         partly.

@@ -67,9 +67,9 @@ def inclusive_scan(
     init : scalar, array, or tuple of them, optional
         What comes before the first element. A Python scalar takes the accumulator's dtype; a
         NumPy scalar or one-element array decides it. For an array on a GPU also an array of one
-        element there, in the same library: it is read on the device, in the order of the stream.
-        With an axis also an array of the shape of `x` without it, in the library and on the device
-        of `x`, of the accumulator's dtype: a start for each line. For tuples a tuple.
+        element there: it is read on the device, in the order of the stream. With an axis also an
+        array of the shape of `x` without it, on the device of `x`, of the accumulator's dtype: a
+        start for each line. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity. A lambda, a function,
         a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.

@@ -38,7 +38,7 @@ def select(
         where `x` is one. It shares no memory with `x`. Nothing is written past its end.
     out_count : array, optional
         Where to write how many elements were kept, even where `out` has no room for all: int64, of
-        one element, in the library of `x`. With it the call does not wait.
+        one element, on the device of `x`. With it the call does not wait.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 

@@ -24,7 +24,8 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     -------
     array, or tuple of arrays
         In the library of `x`, in C order without gaps; a device array is returned without waiting
-        for it. Of a lazy array without arrays in it a NumPy array.
+        for it. Of a lazy array that reads none a NumPy array, or a `gpualgo.DeviceArray` where it
+        is computed on a GPU; `out` itself where it is given.
 
     Raises
     ------
