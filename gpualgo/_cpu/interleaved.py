@@ -18,6 +18,7 @@ from gpualgo._cpu.layout import Dims, Room
 Dtype: TypeAlias = np.dtype[Any]
 Strides: TypeAlias = tuple[int, ...]
 
+MOST_OFFSETS = 16  # ways in which arrays lie that a problem keeps what it launches of
 MAX_STEP = 64  # bytes from one element to the next: a cache line
 _WORTH_BYTES = 1 << 17  # below that a function of its own, which is compiled, saves microseconds
 

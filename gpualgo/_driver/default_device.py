@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import warnings
@@ -17,6 +18,7 @@ _NOTHING = "{0} is no statement of its own and has changed nothing; write `with 
 _NAME = "GPUALGO_DEVICE"
 _environ: Any = os.environ
 _KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
+_RUN_LATER = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
 _from_environment: dict[bytes | str | None, int] = {}  # by what it holds, as it holds it
 
 
@@ -63,6 +65,11 @@ class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
 
     def __call__(self, function: Any) -> Any:
         self.is_entered = True  # by each call
+        if any(is_one(function) for is_one in _RUN_LATER):
+            raise TypeError(
+                f"default_device: {function.__qualname__} is a coroutine or generator, whose body "
+                "runs after the call; write a `with` block in it"
+            )
         return super().__call__(function)
 
     def _recreate_cm(self) -> Fixed:  # type: ignore[override]
@@ -89,7 +96,8 @@ def default_device(device: str) -> _DefaultDevice:
     Notes
     -----
     Both errors come at once, not when the block begins. What is called without ``with`` changes
-    nothing, which a RuntimeWarning says. The result decorates functions as well.
+    nothing, which a RuntimeWarning says. The result decorates functions as well, but for coroutines
+    and generators (TypeError): their bodies run later.
 
     On one device the same input gives the same bits. The CPU and a GPU associate floats
     differently, so that with ``"auto"`` a sum may differ in its last bits from that of a machine

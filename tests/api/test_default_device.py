@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
+import pytest
 
 import gpualgo as ga
 from gpualgo._driver import default_device
@@ -47,3 +48,19 @@ def test_a_device_of_a_generator_that_is_closed_in_another_task() -> None:
         return str(ga.explain(ga.reduce, np.arange(3.0))).partition("\n")[0]
 
     assert "says so" not in asyncio.run(closes())
+
+
+def test_a_device_for_what_runs_later() -> None:
+    """The block of a decorator would have ended before their bodies run."""
+
+    async def coroutine() -> None: ...
+
+    def generator() -> Iterator[None]:
+        yield
+
+    async def generator_of_tasks() -> AsyncIterator[None]:
+        yield
+
+    for function in (coroutine, generator, generator_of_tasks):
+        with pytest.raises(TypeError, match=f"{function.__name__} is a coroutine or generator"):
+            ga.default_device("cpu")(function)

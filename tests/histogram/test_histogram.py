@@ -306,3 +306,12 @@ def test_more_than_2_to_the_31(cuda: Backend) -> None:
     assert_same(cuda.to_host(ga.histogram(x, [7, 8, 200])), np.array([n - 3, 3]))
     with pytest.raises(ValueError, match=r"^histogram: dtype uint32 .*4294967307"):
         ga.histogram(x, 4, (0, 256), dtype=np.uint32)
+
+
+def test_the_cure_for_a_range_that_a_graph_cannot_record() -> None:
+    """A plan takes the range anew in each call, so that it is none."""
+    x = np.arange(9.0)
+    plan = ga.prepare(ga.histogram, x, 3)
+    for call in (lambda: plan(x), lambda: ga.histogram(x, 3)):
+        with pytest.raises(RuntimeError, match=r"in a graph; pass range=$"), ga.graph("cpu"):
+            call()

@@ -201,7 +201,7 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
     check_samples(view, name)
     if 0 in view.shape:
         return 0, 1
-    _refuse_graph("range= was not given, so the host reads x's")
+    _refuse_graph("range= was not given, so the host reads x's", "pass range=")
     if view.device == CPU and computed is None:
         x = view.library.to_numpy(view.owner)
         device = default_device.of_streams()
@@ -251,12 +251,10 @@ def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
     return lo, hi
 
 
-def _refuse_graph(reason: str) -> None:
+def _refuse_graph(reason: str, cure: str) -> None:
     """Raise RuntimeError while a graph is recorded: what the host reads is read once."""
     if recording.is_in_graph():
-        raise RuntimeError(
-            f"histogram: {reason}, which cannot be recorded in a graph; prepare the plan before"
-        )
+        raise RuntimeError(f"histogram: {reason}, which cannot be recorded in a graph; {cure}")
 
 
 def _handle(stream: Any, view: View) -> int:
@@ -273,7 +271,7 @@ def to_host(view: View, stream: Any) -> Array:
     from gpualgo._driver import device as gpu
     from gpualgo._driver import driver, staging
 
-    _refuse_graph("the host reads edges that lie on the GPU")
+    _refuse_graph("the host reads edges that lie on the GPU", "prepare the plan before")
     low, high = byte_bounds(view)
     raw = np.empty(high - low, np.uint8)
     handle = _handle(stream, view)

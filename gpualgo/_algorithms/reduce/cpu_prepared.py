@@ -23,9 +23,10 @@ from gpualgo._algorithms.reduce.cpu import (
 )
 from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of
 from gpualgo._base import records, threads
+from gpualgo._base.memo import Memo
 from gpualgo._cpu.address import address
 from gpualgo._cpu.direct import folder
-from gpualgo._cpu.interleaved import Offsets, may_be, offsets_of
+from gpualgo._cpu.interleaved import MOST_OFFSETS, may_be, offsets_of
 from gpualgo._cpu.kernels import Kernel, check
 from gpualgo._cpu.launch import Launch, Steps
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, lent
@@ -85,15 +86,17 @@ def _prepared(
         if not shift:
             return lambda arrays, outs, init: last((init, arrays[0], outs[0]))
         return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
-    known: dict[Offsets | None, _Ways] = {None: _launches(layout, op, acc)}
+    apart = _launches(layout, op, acc)
+    known: Memo[_Ways] = Memo(MOST_OFFSETS)  # of arrays that lie in turn
     is_close = may_be(strides, numbers, size)
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         starts = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
         offsets = offsets_of(starts, strides, numbers, size) if is_close else None
-        if offsets not in known:
-            known[offsets] = _launches(layout._replace(offsets=offsets), op, acc)
-        passes, steps = known[offsets]
+        ways = apart if offsets is None else known.get(offsets)
+        if ways is None:
+            ways = known.add(offsets, _launches(layout._replace(offsets=offsets), op, acc))
+        passes, steps = ways
         places = [address(out) for out in outs]
         if steps is not None and steps.is_alone:
             steps(init, starts, places)
@@ -107,7 +110,7 @@ def _prepared(
             starts = at
         passes[-1][0]((init, *starts, *places))
 
-    steps = known[None][1]
+    steps = apart[1]
     if steps is None or len(shifts) > 1 or len(outs) > 1:
         return run
     whole, shift = steps, shifts[0]

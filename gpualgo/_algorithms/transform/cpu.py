@@ -9,8 +9,17 @@ import numpy as np
 
 from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, HEAD, RECORD, ROWS, TAKEN
 from gpualgo._base import records
+from gpualgo._base.memo import Memo
 from gpualgo._cpu.captured import bound
-from gpualgo._cpu.interleaved import Offsets, groups_of, joiner, may_be, offsets_of, splitter
+from gpualgo._cpu.interleaved import (
+    MOST_OFFSETS,
+    Offsets,
+    groups_of,
+    joiner,
+    may_be,
+    offsets_of,
+    splitter,
+)
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, address, counter, is_dense, merge, packer, table
@@ -70,23 +79,25 @@ def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -
     operands = [*outs, *arrays]
     starts, dims = _canonical(operands)
     shifts = [at - address(array) for at, array in zip(starts, operands, strict=True)]
-    launch = _launch(applied, operands, starts, dims, len(outs), None)
+    apart = _launch(applied, operands, starts, dims, len(outs), None)
     strides = _strides(dims)
     if may_be(strides, [array.dtype for array in operands], outs[0].size):
-        known: dict[Offsets | None, Launch] = {}
+        known: Memo[Launch] = Memo(MOST_OFFSETS)  # of operands that lie in turn
 
         def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
             operands = [*outs, *arrays]
             starts = [address(array) + by for array, by in zip(operands, shifts, strict=True)]
             offsets = _offsets(operands, starts, strides, len(outs))
-            if offsets not in known:
-                known[offsets] = _launch(applied, operands, starts, dims, len(outs), offsets)
-            known[offsets](starts)
+            found = apart if offsets is None else known.get(offsets)
+            if found is None:
+                found = _launch(applied, operands, starts, dims, len(outs), offsets)
+                known.add(offsets, found)
+            found(starts)
 
         return run
     if not any(shifts):
-        return lambda arrays, outs, _: launch([address(array) for array in (*outs, *arrays)])
-    return lambda arrays, outs, _: launch(
+        return lambda arrays, outs, _: apart([address(array) for array in (*outs, *arrays)])
+    return lambda arrays, outs, _: apart(
         [address(array) + by for array, by in zip((*outs, *arrays), shifts, strict=True)]
     )
 
