@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from contract.case import Case, assert_bits
 from contract.cases import cases_of, each_case, each_function
-from contract.libraries import Libraries, torch_on_gpu
+from contract.libraries import Libraries, joins, torch_on_gpu
 from gate import Gate
 from support import Array, Backend
 
@@ -209,21 +209,6 @@ def test_order_of_streams(
     run.check()
 
 
-def joins(libraries: Libraries, gate: Gate, run: Callable[[], Any]) -> None:
-    """Assert that a call of CuPy's waits for another library's stream, and that for the call."""
-    for _ in range(2):
-        run()
-        libraries.synchronize()
-    with gate.hold(libraries.streams[1]):
-        run()
-        assert gate.holds(libraries.current)
-    libraries.synchronize()
-    with gate.hold(libraries.current):
-        run()
-        assert gate.holds(libraries.streams[1])
-    libraries.synchronize()
-
-
 @pytest.mark.parametrize("has_out", [False, True])
 def test_inputs(cuda: Backend, libraries: Libraries, gate: Gate, has_out: bool) -> None:
     """Calls whose results are of the first input's library are joined with the second one's."""
@@ -261,15 +246,6 @@ def test_captured_arrays(cuda: Backend, libraries: Libraries, gate: Gate) -> Non
     libraries.synchronize()
     joins(libraries, gate, lambda: ga.transform(lambda a: table[a & 7], x, out=out))
     assert_bits(libraries.hosts(out), [np.arange(3001) % 8 * 10])
-
-
-def test_graphs_are_joined(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
-    x, out = cuda.to_device(np.arange(3001)), cuda.xp.zeros(3001, np.int64)
-    libraries.synchronize()
-    with ga.graph() as g:
-        ga.transform(lambda a: a + 1, x, out=libraries.given(out, 1))
-    joins(libraries, gate, g.launch)
-    assert_bits(libraries.hosts(out), [np.arange(3001) + 1])
 
 
 def test_cupy_and_torch(cuda: Backend) -> None:
