@@ -16,6 +16,7 @@ from support import Array, Backend
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
+from gpualgo._cuda.plan import Plan
 
 
 @pytest.fixture
@@ -219,6 +220,32 @@ def test_inputs(cuda: Backend, libraries: Libraries, gate: Gate, has_out: bool) 
     joins(libraries, gate, lambda: made.append(ga.transform(lambda a, b: a - 2 * b, x, y, **more)))
     assert all(type(z) is type(x) for z in made)
     assert_bits(libraries.hosts(tuple(made)), [-np.arange(3001)] * len(made))
+
+
+@pytest.mark.parametrize("has_storage", [False, True])
+def test_errors_half_way(
+    cuda: Backend, libraries: Libraries, gate: Gate, monkeypatch: pytest.MonkeyPatch,
+    has_storage: bool,
+) -> None:  # fmt: skip
+    """What was queued before an error is joined with the streams of the arrays that it uses."""
+    x, plain = cuda.to_device(np.arange(5003)), cuda.to_device(np.arange(5003))
+    plan, queue = ga.prepare(ga.inclusive_scan, x), Plan.queue
+    storage = libraries.given(cuda.xp.zeros(plan.temp_storage_bytes, np.uint8), 1)
+    libraries.synchronize()
+
+    def failing(*arguments: Any) -> None:
+        queue(*arguments)
+        raise MemoryError("no more")
+
+    def run() -> None:
+        with pytest.raises(MemoryError, match="no more"):
+            if has_storage:
+                plan(x, out=plain, temp_storage=storage)
+            else:
+                ga.inclusive_scan(x, out=libraries.given(plain, 1))
+
+    monkeypatch.setattr(Plan, "queue", failing)
+    joins(libraries, gate, run)
 
 
 def test_inputs_of_a_lazy_array(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
