@@ -120,13 +120,15 @@ class Executable:
         self._has_host_arrays = any(view.device == CPU for view in views)
         found = dict.fromkeys(view.library for view in views if view.device != CPU)
         self._library: Any = next(iter(found), None)
-        self._libraries = tuple(found) if len(found) > 1 else ()  # whose streams are joined
+        is_joined = len(found) > 1 or any(library.has_producers for library in found)
+        self._libraries = tuple(found) if is_joined else ()  # whose streams are joined
 
     @ranges.each(lambda *_: "graph")
     def launch(self, stream: Any) -> None:
         """Queue a run; without a stream on that of the first device array's library.
 
-        Where arrays are of several libraries, it waits for the streams of all, and these for it.
+        Where arrays are of several libraries or of protocols, it waits for the streams of all, and
+        these for it.
         """
         if stream is not None:
             handle = streams.handle_of(stream, "Graph.launch")

@@ -11,6 +11,7 @@ from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
 from gpualgo._base import recording as _recording
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU, WithBlock
+from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Request
 
@@ -102,7 +103,7 @@ class Graph:
                 successor = _with_arrays(request, successors)
                 recording.record(successor)
                 calls.append(successor)
-        executable.replace(recording, calls, _views(calls))
+        executable.replace(recording, calls, _touched(calls))
         self._calls = calls
 
     def _finished(self, what: str) -> Any:
@@ -119,7 +120,7 @@ class Graph:
                 f"graph: a call failed while it was recorded ({self._failure}); "
                 "leave it out, or let the error end the `with` block"
             ) from self._failure
-        self._executable = self._recording.finish(self._calls, _views(self._calls))
+        self._executable = self._recording.finish(self._calls, _touched(self._calls))
 
     def _successor(self, old: Any, new: Any) -> tuple[_Place, Any]:
         """Return where an array of the graph lies, and its successor, once both are checked."""
@@ -187,6 +188,16 @@ def _views(calls: list[Request]) -> list[View]:
             views.append(request.init)
         outs = request.out if isinstance(request.out, tuple) else (request.out,)
         views += (as_bytes_view(out, "graph: an array") for out in outs)
+    return views
+
+
+def _touched(calls: list[Request]) -> list[View]:
+    """Return views of the calls' arrays, and of those on a GPU that operators capture."""
+    views = _views(calls)
+    for problem, _, op, _, _, _ in calls:
+        if problem.num_arguments:
+            captured = as_operator(op, problem.where, problem.num_arguments).arrays
+            views += [view for view in captured if view.device != CPU]
     return views
 
 

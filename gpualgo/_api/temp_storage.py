@@ -72,7 +72,9 @@ def lent(
     """Let a call take temporary storage from an array, in the order of that one's stream."""
     streams = ordering.streams_of((first, storage))
     handle = ordering.handle_for(stream, first, where, streams)
-    with workspace.supplied(workspace.Given(low, high - low)):
-        yield
-    if streams:
-        ordering.keep(handle, streams, (storage,))
+    try:
+        with workspace.supplied(workspace.Given(low, high - low)):
+            yield
+    finally:
+        if streams:
+            ordering.keep(handle, streams, (storage,))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
@@ -211,6 +212,24 @@ def _placed(x: Any, place: Place, where: str) -> Any:
     made = LazyArray(x.shape, x.node, leaves, x.text, x.forms)
     made._function, made._dtype, made.is_kept = x.function, x._dtype, x.is_kept
     return made
+
+
+def led_by(made: LazyArray, first: LazyArray) -> LazyArray:
+    """Return a lazy array in the library of an argument's first array.
+
+    Where what is made does not read that array, or reads others before it, it reads an element
+    of it as well.
+    """
+    (device, library), (made_for, own) = first.wish, made.wish
+    if library in (None, own) or device != made_for or NumPyOnCPU in (library, own):
+        return made
+    lead = next((one for one in first.leaves if not one.is_position), None)
+    if lead is None:
+        return made
+    spread = as_strided(lead.array, made.shape, (0,) * made.ndim)
+    node = expression.with_leaves(made.node, lambda i: expression.Leaf(i + 1))
+    leaves = (lead.with_array(spread), *made.leaves)
+    return LazyArray(made.shape, node, leaves, made.text, made.forms)
 
 
 def _arrays_of(parts: Sequence[Part]) -> Any:

@@ -20,7 +20,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression, is_lazy, leaf
 from gpualgo._lazy.array import LazyArray
-from gpualgo._lazy.combining import zipped
+from gpualgo._lazy.combining import led_by, zipped
 from gpualgo._lazy.leaf import Leaf
 
 
@@ -128,7 +128,7 @@ class Kept:
         `values` are hashable, and equal only where they mean the same.
         """
         if any(map(is_lazy, arrays)):
-            return self._build(*[zipped(x, where) for x in arrays], *values)
+            return self._built(arrays, where, values)
         views = [view_of(x, where) for x in arrays]
         pointers = [address_of(view) for view in views]
         same = tuple(map(pointers.index, pointers)) if len(pointers) > 1 else ()
@@ -136,11 +136,15 @@ class Kept:
         known = self._known.get(key)
         if known is not None:
             return _again(known, views, pointers)
-        made = self._build(*[zipped(x, where) for x in arrays], *values)
+        made = self._built(arrays, where, values)
         known = None if _are_mixed(views, pointers) else _known_of(made, views, pointers)
         if known is not None:
             self._known.add(key, known)
         return made
+
+    def _built(self, arrays: tuple[Any, ...], where: str, values: tuple[Any, ...]) -> LazyArray:
+        parts = [zipped(x, where) for x in arrays]
+        return led_by(self._build(*parts, *values), parts[0])
 
 
 def _are_mixed(views: list[View], pointers: list[int]) -> bool:

@@ -13,7 +13,7 @@ from gpualgo._base.extents import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray
-from gpualgo._lazy.combining import check_places, combined, parted, zipped
+from gpualgo._lazy.combining import check_places, combined, led_by, parted, zipped
 from gpualgo._lazy.expression import AT, Call, Node, Value
 from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Leaf
@@ -184,7 +184,7 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
         others = nodes[1:]
         return at(source, [*others[:axis], place, *others[axis:]])
 
-    return _of_forms(combined(parts, where, node, text), source)
+    return led_by(_of_forms(combined(parts, where, node, text), source), source)
 
 
 def _along(shape: tuple[int, ...], before: int, after: int, place: leaf.Place) -> list[LazyArray]:

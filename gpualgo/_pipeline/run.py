@@ -77,12 +77,14 @@ def run(
             words = problem.words(op)
         except CapturesChanged:
             return run(problem.again(views, op, init), views, op, init, out, stream)
-    if len(views) == 1:
-        plan.queue(handle, (*start, words, views[0].ptr, *targets))
-    else:
-        plan.queue(handle, (*start, words, *[view.ptr for view in views], *targets))
-    if finish is not None:
-        finish()
+    try:
+        if len(views) == 1:
+            plan.queue(handle, (*start, words, views[0].ptr, *targets))
+        else:
+            plan.queue(handle, (*start, words, *[view.ptr for view in views], *targets))
+    finally:  # an error may come after some of the steps
+        if finish is not None:
+            finish()
     return result
 
 

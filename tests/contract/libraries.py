@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from contract.case import Shown
+from gate import Gate
 from support import Array, Backend
 
 import gpualgo as ga
@@ -115,6 +116,21 @@ class Libraries:
     def are_of(self, results: Any, number: int) -> bool:
         """Return whether results are arrays of a library."""
         return all(type(x) is self.types[number] for x in leaves(results))
+
+
+def joins(libraries: Libraries, gate: Gate, run: Callable[[], Any]) -> None:
+    """Assert that a call of CuPy's waits for another library's stream, and that for the call."""
+    for _ in range(2):
+        run()
+        libraries.synchronize()
+    with gate.hold(libraries.streams[1]):
+        run()
+        assert gate.holds(libraries.current)
+    libraries.synchronize()
+    with gate.hold(libraries.current):
+        run()
+        assert gate.holds(libraries.streams[1])
+    libraries.synchronize()
 
 
 def leaves(results: Any) -> list[Any]:

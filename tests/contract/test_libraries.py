@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from contract.case import Case, assert_bits
 from contract.cases import cases_of, each_case, each_function
-from contract.libraries import Libraries, torch_on_gpu
+from contract.libraries import Libraries, joins, torch_on_gpu
 from gate import Gate
 from support import Array, Backend
 
 import gpualgo as ga
+import gpualgo.numpy as gnp
+from gpualgo._cuda.plan import Plan
 
 
 @pytest.fixture
@@ -23,11 +25,6 @@ def libraries(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Librar
     with found.current:
         yield found
     found.synchronize()
-
-
-def of_results(case: Case, first: int) -> int:
-    """Return the library of a call's results, whose first array belongs to a library."""
-    return (first + 1) % 3 if case.reads_last_alone else first
 
 
 @each_case
@@ -39,7 +36,7 @@ def test_results_are_the_first_array_s(cuda: Backend, libraries: Libraries, case
     for first in (0, 1, 2, 1, 0):
         mixed = libraries.mixed(arrays, first)
         result = call(*mixed)
-        assert libraries.are_of(result, of_results(case, first))
+        assert libraries.are_of(result, first)
         assert_bits(libraries.hosts(result), want)
         if has_out:
             out, plain = libraries.outputs(want, first + 1)
@@ -95,6 +92,61 @@ def test_graphs(cuda: Backend, libraries: Libraries, case: Case) -> None:
             g.launch()
             assert_bits(libraries.hosts(result), want)
             assert_bits(libraries.hosts(tuple(plain)), want)
+
+
+X, MARKS = np.arange(2000) * 37 % 101 - 7, np.arange(2000) % 3 == 0
+EDGES, MANY = np.arange(0, 90, 9), np.arange(-1500, 1500)
+PLACES = np.arange(300) * 7 % 200
+
+# Calls of two arrays, that read the second one first, or the first one nowhere.
+LED: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
+    "find": (lambda x, y: ga.find(x, y), MARKS[::-1].copy()),
+    "count": (lambda x, y: ga.count(x, y), MARKS),
+    "count: lazy": (lambda x, y: ga.count(ga.lazy.asarray(x) * 2, y), MARKS),
+    "take": (lambda x, y: ga.copy(ga.lazy.take(x, y)), PLACES),
+    "take: axis": (lambda x, y: ga.copy(ga.lazy.take(x[:, None], y, axis=0)), PLACES),
+    "take: none": (lambda x, y: ga.copy(ga.lazy.take(x, y[:0])), PLACES),
+    "gnp.sum": (lambda x, y: gnp.sum(x, where=y), MARKS),
+    "gnp.sum: lazy": (lambda x, y: gnp.sum(ga.lazy.asarray(x), axis=0, where=y), MARKS),
+    "gnp.var": (lambda x, y: gnp.var(x, where=y), MARKS),
+    "gnp.max": (lambda x, y: gnp.max(x, initial=3, where=y), MARKS),
+    "gnp.nanstd": (lambda x, y: gnp.nanstd(x, where=y), MARKS),
+    "gnp.add": (lambda x, y: gnp.add(x, 2, where=y, out=x.copy()), MARKS),
+    "gnp.quantile": (lambda x, y: gnp.quantile(x, y), np.arange(5) / 4),
+    "gnp.average": (lambda x, y: gnp.average(x, weights=y), X + 8),
+    "gnp.digitize": (lambda x, y: gnp.digitize(x, y), EDGES),
+    "gnp.digitize: many": (lambda x, y: gnp.digitize(x, y), MANY),
+    "gnp.lexsort": (lambda x, y: gnp.lexsort((x, y)), PLACES[np.arange(2000) % 300]),
+    "gnp.isin": (lambda x, y: gnp.isin(x, y), EDGES),
+    "gnp.isin: many": (lambda x, y: gnp.isin(x, y), MANY),
+    "gnp.isin: complex": (lambda x, y: gnp.isin(x, y), EDGES * 1j),
+    "gnp.compress": (lambda x, y: gnp.compress(y, x[:, None], 0), MARKS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LED)
+def test_results_are_the_first_argument_s(cuda: Backend, libraries: Libraries, name: str) -> None:
+    call, second = LED[name]
+    x, y = cuda.to_device(X), cuda.to_device(second)
+    libraries.synchronize()
+    (want,) = libraries.hosts(call(x, y))
+    with ga.default_device("cpu"):
+        np.testing.assert_allclose(want, np.asarray(call(X, second)), rtol=1e-12)
+    for first in (0, 1, 0):
+        for _ in range(2):
+            found = call(libraries.given(x, first), libraries.given(y, 1 - first))
+            assert libraries.are_of(found, first)
+            assert_bits(libraries.hosts(found), [want])
+
+
+def test_the_first_argument_s_stream(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
+    """A call runs on the stream of the first argument, and waits for that of the one it reads."""
+    plain, marks = cuda.to_device(X), cuda.to_device(MARKS)
+    libraries.synchronize()
+    x, y = libraries.given(plain, 0), libraries.given(marks, 1)
+    made: list[Any] = []
+    joins(libraries, gate, lambda: made.append(ga.count(x, y)))
+    assert_bits(libraries.hosts(tuple(made)), [np.asarray(MARKS.sum())] * len(made))
 
 
 def write(libraries: Libraries, arrays: list[Array], others: list[Any], first: int) -> None:
@@ -158,21 +210,6 @@ def test_order_of_streams(
     run.check()
 
 
-def joins(libraries: Libraries, gate: Gate, run: Callable[[], Any]) -> None:
-    """Assert that a call of CuPy's waits for another library's stream, and that for the call."""
-    for _ in range(2):
-        run()
-        libraries.synchronize()
-    with gate.hold(libraries.streams[1]):
-        run()
-        assert gate.holds(libraries.current)
-    libraries.synchronize()
-    with gate.hold(libraries.current):
-        run()
-        assert gate.holds(libraries.streams[1])
-    libraries.synchronize()
-
-
 @pytest.mark.parametrize("has_out", [False, True])
 def test_inputs(cuda: Backend, libraries: Libraries, gate: Gate, has_out: bool) -> None:
     """Calls whose results are of the first input's library are joined with the second one's."""
@@ -183,6 +220,32 @@ def test_inputs(cuda: Backend, libraries: Libraries, gate: Gate, has_out: bool) 
     joins(libraries, gate, lambda: made.append(ga.transform(lambda a, b: a - 2 * b, x, y, **more)))
     assert all(type(z) is type(x) for z in made)
     assert_bits(libraries.hosts(tuple(made)), [-np.arange(3001)] * len(made))
+
+
+@pytest.mark.parametrize("has_storage", [False, True])
+def test_errors_half_way(
+    cuda: Backend, libraries: Libraries, gate: Gate, monkeypatch: pytest.MonkeyPatch,
+    has_storage: bool,
+) -> None:  # fmt: skip
+    """What was queued before an error is joined with the streams of the arrays that it uses."""
+    x, plain = cuda.to_device(np.arange(5003)), cuda.to_device(np.arange(5003))
+    plan, queue = ga.prepare(ga.inclusive_scan, x), Plan.queue
+    storage = libraries.given(cuda.xp.zeros(plan.temp_storage_bytes, np.uint8), 1)
+    libraries.synchronize()
+
+    def failing(*arguments: Any) -> None:
+        queue(*arguments)
+        raise MemoryError("no more")
+
+    def run() -> None:
+        with pytest.raises(MemoryError, match="no more"):
+            if has_storage:
+                plan(x, out=plain, temp_storage=storage)
+            else:
+                ga.inclusive_scan(x, out=libraries.given(plain, 1))
+
+    monkeypatch.setattr(Plan, "queue", failing)
+    joins(libraries, gate, run)
 
 
 def test_inputs_of_a_lazy_array(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
@@ -210,15 +273,6 @@ def test_captured_arrays(cuda: Backend, libraries: Libraries, gate: Gate) -> Non
     libraries.synchronize()
     joins(libraries, gate, lambda: ga.transform(lambda a: table[a & 7], x, out=out))
     assert_bits(libraries.hosts(out), [np.arange(3001) % 8 * 10])
-
-
-def test_graphs_are_joined(cuda: Backend, libraries: Libraries, gate: Gate) -> None:
-    x, out = cuda.to_device(np.arange(3001)), cuda.xp.zeros(3001, np.int64)
-    libraries.synchronize()
-    with ga.graph() as g:
-        ga.transform(lambda a: a + 1, x, out=libraries.given(out, 1))
-    joins(libraries, gate, g.launch)
-    assert_bits(libraries.hosts(out), [np.arange(3001) + 1])
 
 
 def test_cupy_and_torch(cuda: Backend) -> None:

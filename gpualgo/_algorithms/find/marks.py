@@ -11,7 +11,7 @@ from gpualgo._base import records
 from gpualgo._base.errors import CompileError
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
-from gpualgo._lazy.combining import check_count, combined, parted, settled
+from gpualgo._lazy.combining import check_count, combined, led_by, parted, settled
 from gpualgo._lazy.expression import Call, Leaf
 from gpualgo._lazy.leaf import positions
 from gpualgo._operators.operator import as_operator
@@ -66,7 +66,7 @@ def _given(whole: LazyArray, predicate: Any, where: str) -> LazyArray:
             "pass a mark for each element"
         )
     checks.same_place([*whole.views, *found.views], where)
-    return found
+    return led_by(found, whole)
 
 
 def placed(marks: LazyArray, axis: int | None, where: str) -> LazyArray:

@@ -15,6 +15,7 @@ from gpualgo._base import dtypes, recording
 from gpualgo._driver import staging
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy, ufuncs
+from gpualgo._lazy.combining import led_by, zipped
 from gpualgo._pipeline import checks
 from gpualgo.lazy import full, reductions
 from gpualgo.numpy._call.arguments import NotTaken
@@ -114,6 +115,15 @@ def beside(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
         stream = target.library.stream(target.device)
         staging.upload(np.array(values), target.library.pointer(found), target.device, stream)
     return found
+
+
+def beside_first(found: Any, x: Any, where: str) -> Any:
+    """Return a result in the library of x, an argument of its shape."""
+    if type(found) is type(x) or isinstance(found, np.generic):
+        return found
+    made, first = zipped(found, where), zipped(x, where)
+    led = led_by(made, first)
+    return found if led is made else copy(led)
 
 
 def axis_of(axis: Any, ndim: int, where: str) -> int:

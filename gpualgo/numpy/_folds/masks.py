@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._lazy.combining import led_by
 from gpualgo._lazy.kept import Kept
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full
@@ -41,10 +42,11 @@ def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
     return mask
 
 
-def lazy_mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
-    """Return the same as a lazy array of the shape."""
+def lazy_mask_of(where: Any, a: Any, name: str) -> Any:
+    """Return the same as a lazy array of the shape and in the library of an array."""
+    shape = tuple(a.shape)
     mask = mask_of(where, shape, name)
-    return None if mask is None else lazy_of(mask).broadcast_to(tuple(shape))
+    return None if mask is None else led_by(lazy_of(mask).broadcast_to(shape), lazy_of(a))
 
 
 def none_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:

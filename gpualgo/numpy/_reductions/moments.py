@@ -212,7 +212,7 @@ def mean(
     3.0
     """
     a = arrayed(a, "mean")
-    mask = lazy_mask_of(where, a.shape, "mean")
+    mask = lazy_mask_of(where, a, "mean")
     return mean_of(a, axis, dtype, results.out_of(out, "mean"), keepdims, mask, "mean")
 
 
@@ -236,7 +236,7 @@ def var(
     1.25
     """
     a, ddof, out = arrayed(a, "var"), ddof_of(ddof, correction), results.out_of(out, "var")
-    mask = lazy_mask_of(where, a.shape, "var")
+    mask = lazy_mask_of(where, a, "var")
     return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "var")
 
 
@@ -254,5 +254,5 @@ def std(
     2.0
     """
     a, ddof, out = arrayed(a, "std"), ddof_of(ddof, correction), results.out_of(out, "std")
-    mask = lazy_mask_of(where, a.shape, "std")
+    mask = lazy_mask_of(where, a, "std")
     return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "std")

@@ -128,7 +128,7 @@ def _numbers_of(
     a: Any, where: Any, dtype: Any, out: Any, name: str, mean: Any = UNSET
 ) -> Any:  # fmt: skip
     """Return which elements are numbers, and meant; None: all are."""
-    mask = lazy_mask_of(where, a.shape, name)
+    mask = lazy_mask_of(where, a, name)
     if not has_nan(a, name):
         return mask
     if dtype is not None and dtypes.kind(dtypes.as_dtype(dtype, name)) not in "fc":

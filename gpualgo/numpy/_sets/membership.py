@@ -65,7 +65,7 @@ def _among(x: Any, others: Any, invert: bool) -> Any:
     if not isinstance(places, np.ndarray) and isinstance(places, np.generic):
         places = np.asarray(places)  # of an array without axes
     there = lazy.take(keys, places, mode="clip")
-    return transform(_differ if invert else _equal, there, x)
+    return transform(_differ if invert else _equal, x, there)
 
 
 def _equal(a: Any, b: Any) -> Any:
@@ -122,7 +122,8 @@ def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
         slot = _slot_unsigned if x.dtype == np.uint64 else _slot_signed
     slots = lazy.transform(slot, x, first)
     found = lazy.take(table, slots, mode="clip")
-    return transform(np.logical_not, found) if invert else copy(found)
+    found = transform(np.logical_not, found) if invert else copy(found)
+    return results.beside_first(found, x, "isin")
 
 
 def _place(a: Any, low: Any) -> Any:

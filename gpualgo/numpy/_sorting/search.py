@@ -124,7 +124,8 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
         raise ValueError(f"{where}: bins must have one dimension, not {len(bins.shape)}")
     side = "left" if right else "right"
     if not is_host(bins):
-        return _digitized(_beside(bins, x, where, ("bins", "x")), bins, side)
+        x = _beside(bins, x, where, ("bins", "x"))
+        return results.beside_first(_digitized(x, bins, side), x, where)
     falls = _falls(bins)
     if falls:
         bins = bins[::-1]

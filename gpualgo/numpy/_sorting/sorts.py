@@ -199,7 +199,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     if not shape:
         return _indices(given[0], 0, False, "lexsort")[0]
     fields = [field for one in reversed(given) for field in _fields(one)]
-    return order_by(fields, axis)
+    return results.beside_first(order_by(fields, axis), given[0], "lexsort")
 
 
 def _keys_of(keys: Any) -> list[Any]:
