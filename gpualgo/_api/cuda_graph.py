@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View
 from gpualgo._base import ranges, recording
 from gpualgo._driver import device as gpu
@@ -135,8 +136,7 @@ class Executable:
         else:
             handle = 0 if self._library is None else self._library.stream(self._device)
         joined = [library.stream(self._device) for library in self._libraries]
-        for earlier in joined:
-            streams.wait_for(handle, earlier, self._device)
+        ordering.come_after(handle, joined, self._device, "Graph.launch")
         with gpu.get(self._device).current():
             self._graph.launch(pools.core_stream(handle))
             for later in joined if driver.is_free(handle) else ():

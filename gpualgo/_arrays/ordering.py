@@ -14,7 +14,8 @@ def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | No
     """Return the handle of the stream on which device arrays are worked on, the first one and more.
 
     It is that of stream=, else that of the first array's library. It waits for the arrays'
-    `streams` (see `streams_of`), without them for that of the first array.
+    `streams` (see `streams_of`), without them for that of the first array. RuntimeError if one of
+    them is captured and it is not: to wait would draw it into a capture that is not the call's.
     """
     from gpualgo._driver import driver
 
@@ -28,9 +29,21 @@ def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | No
         if first.library.has_producers and type(stream) is not int:
             handle = _Handle(handle)
             handle.stream = stream
-    for earlier in streams_of((first,)) if streams is None else streams:
-        wait_for(handle, earlier, first.device)
+    come_after(handle, streams_of((first,)) if streams is None else streams, first.device, where)
     return handle
+
+
+def come_after(handle: int, streams: Iterable[int], device: int, where: str) -> None:
+    """Let a stream wait for those of arrays."""
+    from gpualgo._driver import driver
+
+    for earlier in streams:
+        if driver.is_capturing(earlier) and not driver.is_capturing(handle):
+            raise RuntimeError(
+                f"{where}: the stream of an array's library is being captured, and the call runs "
+                "on another one; pass stream=, the captured one, or end the capture first"
+            )
+        wait_for(handle, earlier, device)
 
 
 class _Handle(int):

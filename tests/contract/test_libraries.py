@@ -227,7 +227,6 @@ def test_errors_half_way(
     cuda: Backend, libraries: Libraries, gate: Gate, monkeypatch: pytest.MonkeyPatch,
     has_storage: bool,
 ) -> None:  # fmt: skip
-    """What was queued before an error is joined with the streams of the arrays that it uses."""
     x, plain = cuda.to_device(np.arange(5003)), cuda.to_device(np.arange(5003))
     plan, queue = ga.prepare(ga.inclusive_scan, x), Plan.queue
     storage = libraries.given(cuda.xp.zeros(plan.temp_storage_bytes, np.uint8), 1)
@@ -237,12 +236,15 @@ def test_errors_half_way(
         queue(*arguments)
         raise MemoryError("no more")
 
+    def call() -> None:
+        if has_storage:
+            plan(x, out=plain, temp_storage=storage)
+        else:
+            ga.inclusive_scan(x, out=libraries.given(plain, 1))
+
     def run() -> None:
         with pytest.raises(MemoryError, match="no more"):
-            if has_storage:
-                plan(x, out=plain, temp_storage=storage)
-            else:
-                ga.inclusive_scan(x, out=libraries.given(plain, 1))
+            call()
 
     monkeypatch.setattr(Plan, "queue", failing)
     joins(libraries, gate, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,3 +58,31 @@ def test_arrays_of_a_protocol(cuda: Backend, libraries: Libraries, gate: Gate) -
         found = ga.transform(lambda a: a + 1, x)
     joins(libraries, gate, lambda: g.launch(libraries.current))
     assert_bits(libraries.hosts(found), [np.arange(3001) + 1])
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_captures_of_others(cuda: Backend, libraries: Libraries, number: int) -> None:
+    """A capture of another array's stream takes the call down where that stream is named."""
+    x, plain, out = (cuda.to_device(np.arange(3001)) for _ in range(3))
+    libraries.synchronize()
+    y, stream = libraries.given(plain, number), libraries.streams[number]
+
+    def call(**more: Any) -> None:
+        ga.transform(lambda a, b: a + b, x, y, out=out, **more)
+
+    with ga.graph() as g:
+        call()
+    g.launch()
+    libraries.synchronize()
+    out[...] = 0
+    libraries.synchronize()
+    stream.begin_capture()
+    with pytest.raises(RuntimeError, match="is being captured, and the call runs on another"):
+        call()
+    with pytest.raises(RuntimeError, match="launch: the stream of an array's library"):
+        g.launch()
+    call(stream=stream)
+    captured = stream.end_capture()
+    assert_bits(libraries.hosts(out), [np.zeros(3001, np.int64)])
+    captured.launch(libraries.current)
+    assert_bits(libraries.hosts(out), [2 * np.arange(3001)])
