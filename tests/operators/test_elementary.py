@@ -120,3 +120,33 @@ def test_no_library_is_called(
     name = fn.__name__.encode()
     for symbol in (name, name + b"f"):
         assert b"\0" + symbol + b"\0" not in b"".join(objects)
+
+
+def test_heavy_arithmetic_has_the_widest_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And little arithmetic has not: the clock would be lower for as much work."""
+    from llvmlite import binding
+
+    from gpualgo._cpu import compile_kernel
+
+    if not binding.get_host_cpu_features().get("avx512f"):
+        pytest.skip("no AVX-512 here")
+    kernels: list[str] = []
+    joined = compile_kernel.joined
+
+    def noted(shell: bytes, operator: bytes | None) -> Any:
+        module, machine = joined(shell, operator)
+        if operator is not None:
+            kernels.append(machine.emit_assembly(module))
+        return module, machine
+
+    monkeypatch.setattr(compile_kernel, "joined", noted)
+    nobodys = 1 + int(np.random.default_rng().integers(1 << 30))  # a kernel that no cache has
+    x = np.linspace(0.5, 1.5, 100)
+    assert np.array_equal(
+        ga.transform(lambda a: np.exp(a) * nobodys, x), ga.transform(np.exp, x) * nobodys
+    )
+    assert "zmm" in kernels[0]
+    kernels.clear()
+    assert np.array_equal(ga.transform(lambda a: a * nobodys, x), x * nobodys)
+    assert "ymm" in kernels[0]
+    assert "zmm" not in kernels[0]

@@ -10,7 +10,8 @@ Exponentials: x = k log 2 + r with |r| ≤ log(2) / 2, where log 2 is held in tw
 times the first is exact (W. J. Cody and W. Waite, Software Manual for the Elementary Functions,
 1980), and a polynomial of r. Logarithms: x = 2^e m with m from √½ to √2, and log m = 2 atanh(s)
 with s = (m - 1) / (m + 1), as a polynomial of s² (P.-T. P. Tang, ACM TOMS 16 (4), 1990). log1p adds
-what rounding 1 + x has lost. Coefficients are those of .ci/elementary_coefficients.py.
+what rounding 1 + x has lost. tanh of float64 is 1 - 2 / (exp(2x) + 1), near 0 x + x³ times a ratio
+of polynomials of x², by one division. Coefficients are those of .ci/elementary_coefficients.py.
 """
 
 from __future__ import annotations
@@ -22,38 +23,37 @@ from llvmlite import ir as llvm
 
 from gpualgo._operators.numpy_rules.code import Code, f32, f64
 
-# the error is 1.2e-16
+# the error is 2.0e-17
 _EXP = (
-    0.5000000000000001,
-    0.16666666666666669,
-    0.04166666666662413,
-    0.008333333333330062,
-    0.0013888888917213717,
-    0.00019841269863053618,
-    2.4801521295954376e-05,
-    2.7557268459997064e-06,
-    2.7620088445409746e-07,
-    2.510038549551032e-08,
+    0.5000000000000006,
+    0.1666666666666667,
+    0.041666666666573066,
+    0.008333333333326136,
+    0.001388888893251478,
+    0.00019841269874820627,
+    2.480150431378554e-05,
+    2.7557255400206422e-06,
+    2.7626371065696354e-07,
+    2.5105217004720745e-08,
 )
-# the error is 1.4e-09
+# the error is 2.4e-10
 _EXP_SINGLE = (
-    0.500000001346581,
-    0.16666666681623232,
-    0.041666464925285904,
-    0.0083333109254809,
-    0.0013933649996309251,
-    0.00019890990824673654,
+    0.5000000047146057,
+    0.16666666719028936,
+    0.04166635277111221,
+    0.00833329846980059,
+    0.0013941118895837,
+    0.00019899285575896282,
 )
-# the error is 3.7e-17
+# the error is 3.2e-16
 _LOG = (
-    0.6666666666666666,
-    0.4000000000000089,
-    0.28571428570795937,
-    0.2222222239345263,
-    0.181817954545265,
-    0.15386249788196105,
-    0.1326850331279476,
-    0.13089445145246312,
+    0.666666666666667,
+    0.3999999999989827,
+    0.2857142862653362,
+    0.22222211043776857,
+    0.18182895750119193,
+    0.1533150161114533,
+    0.1461916613488797,
 )
 # the error is 1.2e-09
 _LOG_SINGLE = (
@@ -62,21 +62,10 @@ _LOG_SINGLE = (
     0.2855073636310781,
     0.23332762955117523,
 )
-# the error is 2.1e-17
-_TANH = (
-    -0.3333333333333333,
-    0.13333333333332392,
-    -0.0539682539670594,
-    0.021869488476962563,
-    -0.008863234021529514,
-    0.003592105532132769,
-    -0.0014556239774192678,
-    0.0005887537111834804,
-    -0.00023410556936672797,
-    8.426522203958066e-05,
-    -2.0026740085317684e-05,
-)
-_LN2_HIGH, _LN2_LOW = 0.6931471805592082, 7.371002565167799e-13
+# the error is 1.8e-17
+_TANH_OVER = (-0.3333333333333333, -0.020498799708498872, -0.0001991780435861287)
+_TANH_UNDER = (1.0, 0.4614963991254931, 0.02329133187629886, 0.0002065337374875025)
+_LN2, _LN2_HIGH, _LN2_LOW = 0.6931471805599453, 0.6931471805592082, 7.371002565167799e-13
 _LOG2_E = 1.4426950408889634
 
 _MAGIC = 1.5 * 2.0**52  # added to a double below 2^51, it leaves the nearest integer in low bits
@@ -112,7 +101,8 @@ class _Doubles:
 
     def within(self, x: Any, low: float, high: float) -> Any:
         """Return x moved between two bounds; NaN stays."""
-        return self.select("<", x, low, low, self.select(">", x, high, high, x))
+        x = self.select(">", x, high, high, x)
+        return self.select("<", x, low, low, x)
 
     def bits(self, x: Any) -> Any:
         return self.builder.bitcast(self.of(x), _i64)
@@ -121,7 +111,7 @@ class _Doubles:
         return self.builder.bitcast(bits, f64)
 
     def power_of_two(self, exponent: Any) -> Any:
-        """Return 2 to an integer from -1022 to 1023."""
+        """Return 2 to an integer from -1022 to 1023, of which the low 12 bits count."""
         biased = self.builder.add(exponent, _i64(1023))
         return self.double(self.builder.shl(biased, _i64(52)))
 
@@ -143,81 +133,90 @@ class _Doubles:
             x = self.mul(x, x) if len(terms) > 1 else x
         return terms[0]
 
-    def reduced(self, x: Any) -> tuple[Any, Any, Any]:
-        """Return k as an integer, and r and what rounding r has lost, of x = k log 2 + r."""
+    def reduced(self, x: Any, is_single: bool) -> tuple[Any, Any, Any]:
+        """Return k, in low bits, and r and what rounding r has lost, of x = k log 2 + r."""
         shifted = self.add(self.mul(x, _LOG2_E), _MAGIC)
         k = self.sub(shifted, _MAGIC)
+        if is_single:
+            return self.bits(shifted), self.sub(x, self.mul(k, _LN2)), 0.0
         high, low = self.sub(x, self.mul(k, _LN2_HIGH)), self.mul(k, _LN2_LOW)
         r = self.sub(high, low)
-        lost = self.sub(self.sub(high, r), low)
-        return self.builder.sub(self.bits(shifted), self.bits(_MAGIC)), r, lost
+        return self.bits(shifted), r, self.sub(self.sub(high, r), low)
 
-    def scaled(self, x: Any, k: Any) -> Any:
-        """Return x 2^k, rounded once, for k from -1100 to 1100."""
-        half = self.builder.sub(
-            self.builder.lshr(self.builder.add(k, _i64(2200)), _i64(1)), _i64(1100)
-        )
-        rest = self.builder.sub(k, half)
-        return self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(rest))
+    def scaled(self, x: Any, k: Any, sign: Any) -> Any:
+        """Return x 2^k, rounded once, for k from -1082 to 1083 with the sign of a number.
 
-    def beyond(self, r: Any, lost: Any, is_single: bool) -> Any:
+        x is large enough that 2^-60 x is normal, unless that number is negative.
+        """
+        below = self.builder.fcmp_ordered("<", sign, f64(0.0))
+        first = self.builder.add(k, self.builder.select(below, _i64(60), _i64(-60)))
+        rest = self.builder.select(below, f64(2.0**-60), f64(2.0**60))
+        return self.mul(self.mul(x, self.power_of_two(first)), rest)
+
+    def beyond(self, r: Any, is_single: bool) -> Any:
         """Return exp(r) - 1 - r for a small r."""
         square = self.mul(r, r)
-        if is_single:
-            return self.mul(square, self.polynomial(r, _EXP_SINGLE))
-        return self.add(self.mul(square, self.polynomial(r, _EXP)), lost)
+        coefficients = _EXP_SINGLE if is_single else _EXP
+        return self.mul(square, self.polynomial(r, coefficients))
 
     def exp(self, x: Any, is_single: bool) -> Any:
-        bounds = (-110.0, 90.0) if is_single else (-746.0, 710.0)
-        k, r, lost = self.reduced(self.within(x, *bounds))
-        found = self.add(1.0, self.add(r, self.beyond(r, lost, is_single)))
-        return self.mul(found, self.power_of_two(k)) if is_single else self.scaled(found, k)
+        x = self.within(x, *((-110.0, 90.0) if is_single else (-746.0, 710.0)))
+        k, r, _ = self.reduced(x, is_single)
+        found = self.add(1.0, self.add(r, self.beyond(r, is_single)))
+        return self.mul(found, self.power_of_two(k)) if is_single else self.scaled(found, k, x)
 
     def expm1(self, x: Any, is_single: bool) -> Any:
-        k, r, lost = self.reduced(self.within(x, -40.0, 710.0))
-        # 2^-k is 0 where it is too small to count, and would not be normal.
-        counts = self.builder.icmp_signed("<", k, _i64(100))
-        inverse = self.power_of_two(
-            self.builder.sub(_i64(0), self.builder.select(counts, k, _i64(0)))
-        )
-        above = self.sub(1.0, self.builder.select(counts, inverse, f64(0.0)))
+        x = self.within(x, -40.0, 710.0)
+        k, r, lost = self.reduced(x, is_single)
+        # 2^-k counts for 0 where it is too small to change 1; later it would not be normal.
+        inverse = self.power_of_two(self.builder.sub(_i64(0), k))
+        above = self.sub(1.0, self.select(">", x, 60.0, 0.0, inverse))
         near = self.add(above, r)  # what rounding this has lost is exact: above is 0, or above |r|
-        rest = self.add(self.sub(r, self.sub(near, above)), self.beyond(r, lost, is_single))
-        return self.select("==", x, 0.0, x, self.scaled(self.add(near, rest), k))
+        lost = self.add(self.sub(r, self.sub(near, above)), lost)
+        rest = self.add(lost, self.beyond(r, is_single))
+        found = self.scaled(self.add(near, rest), k, x)
+        return self.select("<", self.magnitude(x), 2.0**-54, x, found)  # keeps -0, subnormals
 
-    def log_parts(self, x: Any) -> tuple[Any, Any]:
-        """Return e as a double and m - 1 of x = 2^e m, for a positive normal x."""
+    def log_parts(self, bits: Any) -> tuple[Any, Any, Any]:
+        """Return e as a double, e shifted to an exponent's place, and m - 1 of 2^e m.
+
+        The bits are a positive normal number's, or less by a power of two in their exponent.
+        """
         root = 0x3FE6A09E667F3BCD  # of one half
-        offset = self.builder.sub(self.bits(x), _i64(root))
-        above = self.builder.lshr(self.builder.add(offset, _i64(2048 << 52)), _i64(52))
-        biased = self.builder.or_(above, self.bits(2.0**52))
-        e = self.sub(self.double(biased), 2.0**52 + 2048.0)
+        above = self.builder.add(bits, _i64((2048 << 52) - root))
+        above = self.builder.lshr(above, _i64(52))
+        e = self.sub(self.double(self.builder.or_(above, self.bits(2.0**52))), 2.0**52 + 2048.0)
         shift = self.builder.shl(self.builder.sub(above, _i64(2048)), _i64(52))
-        return e, self.sub(self.double(self.builder.sub(self.bits(x), shift)), 1.0)
+        return e, shift, self.sub(self.double(self.builder.sub(bits, shift)), 1.0)
 
-    def log_of(self, e: Any, f: Any, low: Any, is_single: bool) -> Any:
-        """Return e log 2 + log(1 + f) + low."""
+    def log_of(self, e: Any, f: Any, lost: Any, is_single: bool) -> Any:
+        """Return e log 2 + log(1 + f + lost / 2), where `lost` is too small to change 1 + f."""
         s = self.div(f, self.add(2.0, f))
         z = self.mul(s, s)
-        p = self.mul(z, self.polynomial(z, _LOG_SINGLE if is_single else _LOG))
-        rest = self.sub(self.mul(s, self.sub(f, p)), low)
+        p = self.polynomial(z, _LOG_SINGLE if is_single else _LOG)
+        rest = self.mul(s, self.sub(f, self.mul(z, p)))
+        if lost is not None:  # times 1 / (1 + f) to some digits, by powers of s
+            rest = self.sub(rest, self.mul(lost, self.sub(0.5, self.sub(s, z))))
+        if is_single:
+            return self.add(self.mul(e, _LN2), self.sub(f, rest))
         return self.add(self.mul(e, _LN2_HIGH), self.sub(f, self.sub(rest, self.mul(e, _LN2_LOW))))
 
     def log(self, x: Any, is_single: bool) -> Any:
-        if is_single:  # all are normal doubles
-            e, f = self.log_parts(x)
-        else:
-            tiny = 2.0**-1022
-            e, f = self.log_parts(self.select("<", x, tiny, self.mul(x, 2.0**54), x))
-            e = self.add(e, self.select("<", x, tiny, -54.0, 0.0))
-        return self._of_log(x, x, self.log_of(e, f, 0.0, is_single))
+        bits = self.bits(x)
+        if not is_single:  # whose numbers are all normal doubles
+            is_tiny = self.builder.fcmp_ordered("<", x, f64(2.0**-1022))
+            grown = self.builder.sub(self.bits(self.mul(x, 2.0**54)), _i64(54 << 52))
+            bits = self.builder.select(is_tiny, grown, bits)
+        e, _, f = self.log_parts(bits)
+        return self._of_log(x, x, self.log_of(e, f, None, is_single))
 
     def log1p(self, x: Any, is_single: bool) -> Any:
         u = self.add(1.0, x)
         back = self.sub(u, 1.0)
         lost = self.add(self.sub(1.0, self.sub(u, back)), self.sub(x, back))
-        e, f = self.log_parts(u)
-        found = self._of_log(u, x, self.log_of(e, f, self.div(lost, u), is_single))
+        e, shift, f = self.log_parts(self.bits(u))
+        lost = self.mul(lost, self.double(self.builder.sub(self.bits(2.0), shift)))
+        found = self._of_log(u, x, self.log_of(e, f, lost, is_single))
         return self.select("==", x, 0.0, x, found)
 
     def _of_log(self, u: Any, x: Any, found: Any) -> Any:
@@ -229,20 +228,19 @@ class _Doubles:
     def tanh(self, x: Any, is_single: bool) -> Any:
         size = self.magnitude(x)
         size = self.select(">", size, 20.0, 20.0, size)
+        k, r, _ = self.reduced(self.add(size, size), is_single)
+        power, growth = self.power_of_two(k), self.add(r, self.beyond(r, is_single))
         if is_single:
-            k, r, lost = self.reduced(self.mul(size, 2.0))
-            power, growth = self.power_of_two(k), self.add(r, self.beyond(r, lost, True))
             t = self.add(self.mul(power, growth), self.sub(power, 1.0))
-            found = self.div(t, self.add(t, 2.0))
-        else:
-            k, r, lost = self.reduced(self.mul(size, 2.0))
-            growth = self.add(1.0, self.add(r, self.beyond(r, lost, False)))
-            power = self.mul(growth, self.power_of_two(k))
-            large = self.sub(1.0, self.div(2.0, self.add(power, 1.0)))
-            z = self.mul(size, size)
-            small = self.add(size, self.mul(self.mul(size, z), self.polynomial(z, _TANH)))
-            found = self.select("<", size, 0.5625, small, large)
-        return self.signed(found, x)
+            return self.signed(self.div(t, self.add(t, 2.0)), x)
+        under = self.add(self.mul(power, self.add(1.0, growth)), 1.0)
+        z = self.mul(size, size)
+        small = self.mul(self.mul(size, z), self.polynomial(z, _TANH_OVER))
+        is_small = self.builder.fcmp_ordered("<", size, f64(0.625))
+        over = self.builder.select(is_small, small, f64(-2.0))
+        under = self.builder.select(is_small, self.polynomial(z, _TANH_UNDER), under)
+        base = self.builder.select(is_small, size, f64(1.0))
+        return self.signed(self.add(base, self.div(over, under)), x)
 
 
 def _function(name: str) -> Callable[[Code, Any], Any]:
