@@ -300,6 +300,13 @@ def test_nobody_reads_on(command: str) -> None:
     assert done.returncode == 141 or (command == "--help" and done.returncode == 0)
 
 
+def test_no_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What Python makes of an output that is closed when it begins, as by `>&-`."""
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["cache", "info"]) == 0
+
+
 def test_help_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ([], ["demo"], ["doctor"], ["warmup"], ["cache"], ["bench"], ["completion"]):
         with pytest.raises(SystemExit):

@@ -65,6 +65,12 @@ def from_name(name: str) -> np.dtype[Any]:
     return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
+def as_named(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the table that equals another: np.longlong's is np.int64's, say."""
+    name = name_of(dtype)
+    return dtype if name is None else from_name(name)
+
+
 def cpp_name(dtype: np.dtype[Any]) -> str:
     """Return the C++ spelling of a supported dtype."""
     return _CPP_NAMES[str(name_of(dtype))]

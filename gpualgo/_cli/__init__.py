@@ -14,7 +14,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return _run(argv)
         finally:
-            sys.stdout.flush()  # also of what ends by itself, as --help does
+            if sys.stdout is not None:  # which the program may be started without, by `>&-`
+                sys.stdout.flush()  # also of what ends by itself, as --help does
     except BrokenPipeError:  # nobody reads on: `| head`, say
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())  # what is left is flushed there when Python ends

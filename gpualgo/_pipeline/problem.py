@@ -13,6 +13,7 @@ import numpy as np
 
 from gpualgo._arrays.forms import Form, structure_of
 from gpualgo._arrays.view import NumPy, View, layout_of
+from gpualgo._base import dtypes
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
@@ -334,6 +335,8 @@ def problem_of(
         refusals.name(error, op, where, kind.op_name)
         raise
     problem.num_arguments, problem.hot = num_arguments, hot
+    # They are for all calls with equal dtypes, whichever of a platform's names these come under.
+    problem.results = tuple([r._replace(dtype=dtypes.as_named(r.dtype)) for r in problem.results])
     if problem.form is not None and device == CPU:
         count = len(problem.results) - problem.is_counted
         problem.structure = structure_of(problem.form, [r.dtype for r in problem.results[:count]])

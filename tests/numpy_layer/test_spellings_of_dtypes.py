@@ -199,3 +199,28 @@ def test_an_operator_is_any_name(backend: Backend) -> None:
     x = np.array([0.25, 3.75, 100.0])
     found = backend.to_host(ga.transform(np.longlong, on(backend, x)))
     np.testing.assert_array_equal(found, x.astype(np.longlong))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ga.reduce(x, None, max),
+        lambda x: ga.reduce(x.astype(np.uint8), x.dtype.type(3)),
+        lambda x: ga.inclusive_scan(x),
+        lambda x: ga.radix_sort(x.reshape(4, -1)),
+        lambda x: ga.radix_sort(x, x)[1],
+        lambda x: ga.merge_sort(x, less=lambda a, b: a < b),
+        lambda x: ga.select(x, lambda a: a > 1),
+        lambda x: ga.reduce_by_key(x, x, consecutive=True)[0],
+        lambda x: ga.transform(lambda a: (a, a * 2), x)[1],
+    ],
+)
+def test_a_first_call_decides_on_no_name(call: Any) -> None:
+    """Scalars of np.longlong are no np.int64: a call with that name is not to give later ones."""
+    x = np.arange(40)
+    with ga.default_device("cpu"):
+        for kind in (np.longlong, np.int64, np.ulonglong, np.uint64):
+            found = np.asarray(call(x.astype(kind)))
+            assert found.dtype == kind
+            if kind in (np.int64, np.uint64):
+                assert found.dtype.num == np.dtype(kind).num
