@@ -73,7 +73,11 @@ def array_of(view: View) -> Array:
     """Return an array of the host as NumPy's, broadcast as its view is."""
     owner = view.owner
     array: Array = owner if type(owner) is np.ndarray else view.library.to_numpy(owner)
-    return array if array.shape == view.shape else np.broadcast_to(array, view.shape)
+    if array.shape == view.shape:
+        return array
+    if not view.shape and array.size == 1:  # a count of one dimension
+        return array.reshape(())
+    return np.broadcast_to(array, view.shape)
 
 
 def fill(
