@@ -57,7 +57,8 @@ def test_plans(cuda: Backend, libraries: Libraries, case: Case) -> None:
         mixed = libraries.mixed(arrays, first)
         args, options = call.arguments(mixed)
         assert ga.temp_storage_bytes(case.function, *args, **options) == size
-        assert ga.explain(case.function, *args, **options).steps == steps
+        if not case.reads_last_alone:  # else an element of the first array is read, too
+            assert ga.explain(case.function, *args, **options).steps == steps
         plan = call.prepare(*mixed)
         assert plan.temp_storage_bytes == size
         for _ in range(2):
