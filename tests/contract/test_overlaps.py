@@ -154,8 +154,8 @@ def test_what_a_first_call_in_place_keeps_is_right_elsewhere(backend: Backend, c
     """Addresses and aliasing are each call's own: later calls read what they are given."""
     call, samples = case.on(backend), case.samples()
     others = case.arrays(backend, seed=1)
-    want = hosts(backend, call(*others))
     allowed = call.in_place_of(*others)
+    want = hosts(backend, call(*others)) if len(allowed) == 1 and allowed[0] else []
     found = [
         i for i, x in enumerate(samples)
         if len(want) == 1 and may_be_same(x, want[0], allowed[0], i) and x.shape == want[0].shape
