@@ -71,3 +71,4 @@ def test_results_that_die_early_are_not_used_again(cuda: Backend, gate: Gate) ->
         assert gate.holds(home)
     assert int(total.copy_to_host()) == 3 * LONG
     assert len(others) == 4
+    cuda.xp.cuda.Device().synchronize()  # what is read stays until then
