@@ -90,7 +90,7 @@ def unique(
             "return_counts"
         )
     if is_lazy(x):
-        (x,) = combining.settled((x,), (out, out_count), _WHERE)
+        (x,) = combining.place_lazy((x,), (out, out_count), _WHERE)
     try:
         shape = _shape(x, out, out_count)
     except Elsewhere as found_elsewhere:

@@ -157,7 +157,7 @@ def _check_device(named: int, device: int, where: str) -> None:
         )
 
 
-def settled(given: Sequence[Any], others: Sequence[Any], where: str) -> tuple[Any, ...]:
+def place_lazy(given: Sequence[Any], others: Sequence[Any], where: str) -> tuple[Any, ...]:
     """Return arguments, of which lazy ones that read no array have the place of what they go with.
 
     That is the first array among them, or among `others` (outputs, say), else the device that one

@@ -78,7 +78,7 @@ def input_of(
     from gpualgo._lazy import combining
     from gpualgo._operators.joint import joint
 
-    (x,) = combining.settled((x,), beside, where)
+    (x,) = combining.place_lazy((x,), beside, where)
     whole = combining.zipped(x, f"{where}: x")
     if whole.is_kept and (known := settled_of(_joints, op, whole.function)) is not None:
         return whole.views, known, Source(whole.forms)
@@ -119,7 +119,7 @@ def fused(
     from gpualgo._lazy import combining, kept
 
     if out is not None:
-        arguments = combining.settled(arguments, (out,), where)
+        arguments = combining.place_lazy(arguments, (out,), where)
     first = arguments[0]
     if op is same and type(first) is kept.Again and not first.is_kept:  # which looks up elements
         return first.function, first.views, (None,) * len(first.views), first.forms

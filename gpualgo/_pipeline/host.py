@@ -27,7 +27,7 @@ def run(
         results, whole = new_results(problem)
     else:
         targets = outputs.check(problem, views, init, out)
-        results = [target.library.to_numpy(target.owner) for target in targets]
+        results = [array_of(target) for target in targets]
     operator = problem.operator(op)
     if problem.device == CPU:
         checks.no_stream(stream, problem.where)

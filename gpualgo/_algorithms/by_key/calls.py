@@ -48,9 +48,9 @@ def placed(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, Any]:
     """Return keys and values, lazy ones that read no array in the place of what they go with."""
     if not (is_lazy(keys) or is_lazy(x)):
         return keys, x
-    from gpualgo._lazy.combining import settled
+    from gpualgo._lazy.combining import place_lazy
 
-    keys, x = settled((keys, x), others, where)
+    keys, x = place_lazy((keys, x), others, where)
     return keys, x
 
 

@@ -185,9 +185,9 @@ def _problem_of(
     keepdims = checks.flag(keepdims, "keepdims", where)
     if is_lazy(x):
         from gpualgo._algorithms.extremes import computed
-        from gpualgo._lazy.combining import settled
+        from gpualgo._lazy.combining import place_lazy
 
-        (x,) = settled((x,), (out,), where)
+        (x,) = place_lazy((x,), (out,), where)
         found, views, op, source = computed.input_of(kind, x, axis, where)
         rest = axis, keepdims, form, source
         return problem_of(found, views, op, None, rest, where), views, op

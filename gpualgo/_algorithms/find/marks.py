@@ -11,7 +11,7 @@ from gpualgo._base import records
 from gpualgo._base.errors import CompileError
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
-from gpualgo._lazy.combining import check_count, combined, led_by, parted, settled
+from gpualgo._lazy.combining import check_count, combined, led_by, parted, place_lazy
 from gpualgo._lazy.expression import Call, Leaf
 from gpualgo._lazy.leaf import positions
 from gpualgo._operators.operator import as_operator
@@ -52,7 +52,7 @@ def _given(whole: LazyArray, predicate: Any, where: str) -> LazyArray:
     """Return marks that are an array, once they fit the elements."""
     if not is_lazy(predicate):
         as_view(predicate, f"{where}: predicate")
-    whole, predicate = settled((whole, predicate), (), where)
+    whole, predicate = place_lazy((whole, predicate), (), where)
     found = parted(predicate, f"{where}: predicate")
     if not isinstance(found, LazyArray) or found.dtype != _BOOL:
         dtype = getattr(found, "dtype", type(found).__name__)

@@ -29,9 +29,9 @@ def histogram(
     """Count or add up samples of one dimension or more; see the public function."""
     given = None if _is_number(weights) or is_lazy(weights) else _view_of_weights(weights)
     if is_lazy(x) or is_lazy(weights):
-        from gpualgo._lazy.combining import settled
+        from gpualgo._lazy.combining import place_lazy
 
-        x, weights = settled((x, weights), (out,), _WHERE)
+        x, weights = place_lazy((x, weights), (out,), _WHERE)
     if is_lazy(x):
         x = _whole(x)
     views, op, form = taken(x, _SAMPLES, _WHERE, has_names=False)

@@ -45,10 +45,10 @@ def merge_problem(
     if a_values is not None:
         given += [a_values, b_values]
     if any(map(is_lazy, given)):
-        from gpualgo._lazy.combining import settled
+        from gpualgo._lazy.combining import place_lazy
         from gpualgo._lazy.real import made
 
-        given = list(settled(given, (out,), where))
+        given = list(place_lazy(given, (out,), where))
         names = ("a", "b", "a_values", "b_values")
         given = [
             made(x, False, f"{where}: {name}", stream)

@@ -230,10 +230,10 @@ def made_real(
     keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str
 ) -> tuple[Any, Any, Any]:
     """Return keys, values and out once lazy ones are computed: new arrays are sorted in place."""
-    from gpualgo._lazy.combining import settled
+    from gpualgo._lazy.combining import place_lazy
     from gpualgo._lazy.real import made
 
-    keys, values = settled((keys, values), (out,), where)
+    keys, values = place_lazy((keys, values), (out,), where)
     are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
     is_flat = axis is None and are_lazy
     keys = made(keys, is_flat, f"{where}: keys", stream)

@@ -60,8 +60,8 @@ def _made(a: Any, v: Any, out: Any, where: str, stream: Any) -> tuple[Any, Any]:
     """Return both arrays, computed where they are lazy."""
     if not (is_lazy(a) or is_lazy(v)):
         return a, v
-    from gpualgo._lazy.combining import settled
+    from gpualgo._lazy.combining import place_lazy
     from gpualgo._lazy.real import made
 
-    a, v = settled((a, v), (out,), where)
+    a, v = place_lazy((a, v), (out,), where)
     return made(a, False, f"{where}: a", stream), made(v, False, f"{where}: v", stream)

@@ -79,10 +79,10 @@ def segmented_sort(
     array([2, 0, 1, 5, 4, 6, 3, 7])
     """
     if is_lazy(keys) or is_lazy(values) or is_lazy(offsets):
-        from gpualgo._lazy.combining import settled
+        from gpualgo._lazy.combining import place_lazy
         from gpualgo._lazy.real import made
 
-        keys, values, offsets = settled((keys, values, offsets), (out,), _WHERE)
+        keys, values, offsets = place_lazy((keys, values, offsets), (out,), _WHERE)
         keys = made(keys, False, f"{_WHERE}: keys", stream)
         values = made(values, False, f"{_WHERE}: values", stream)
     views, forms = arguments_of(keys, offsets, values, _WHERE, stream)

@@ -16,10 +16,10 @@ from gpualgo._pipeline import device_checks
 def view(x: Any, where: str, stream: Any = None, beside: tuple[Any, ...] = ()) -> View:
     """Return the view of offsets; lazy ones are made real, in the place of what they go with."""
     if is_lazy(x):
-        from gpualgo._lazy.combining import settled
+        from gpualgo._lazy.combining import place_lazy
         from gpualgo._lazy.real import made
 
-        (x,) = settled((x,), beside, where)
+        (x,) = place_lazy((x,), beside, where)
         x = made(x, False, f"{where}: offsets", stream)
     return view_of(x, f"{where}: offsets")
 

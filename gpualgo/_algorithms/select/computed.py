@@ -10,7 +10,7 @@ from gpualgo._base import records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, is_lazy, leaf
 from gpualgo._lazy.array import LazyArray
-from gpualgo._lazy.combining import check_count, combined, parted, settled
+from gpualgo._lazy.combining import check_count, combined, parted, place_lazy
 from gpualgo._lazy.expression import Group
 from gpualgo._lazy.sources import Source
 from gpualgo._operators.joint import joint
@@ -22,7 +22,7 @@ def marked(
 ) -> tuple[tuple[View, ...], Operator, Marked]:
     """Return what is read, no operator with what makes pairs, and how their elements are built."""
     if is_lazy(predicate):
-        x, predicate = settled((x, predicate), outs, where)
+        x, predicate = place_lazy((x, predicate), outs, where)
     mark = None if is_lazy(predicate) or not _are_positions(x) else view_of(predicate, where)
     if mark is not None and x.marked is not None and (mark.shape, mark.dtype) == (x.shape, BOOL):
         return _beside(x, mark), *x.marked

@@ -166,10 +166,10 @@ def _taken(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, 
     if type(axis) is not int:
         axis = checks.plain_axis(axis, where)
     if is_lazy(x):
-        from gpualgo._lazy.combining import settled
+        from gpualgo._lazy.combining import place_lazy
         from gpualgo._lazy.real import made
 
-        (x,) = settled((x,), (out,), where)
+        (x,) = place_lazy((x,), (out,), where)
         x = made(x, axis is None, f"{where}: x", stream)
     if isinstance(x, tuple):
         raise TypeError(

@@ -234,9 +234,9 @@ def _beside_each_other(
     given: list[Any], kwargs: dict[str, Any], name: str
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return arguments, of which lazy arrays that read no array are where the others are."""
-    from gpualgo._lazy.combining import settled
+    from gpualgo._lazy.combining import place_lazy
 
-    found = settled((*given, *kwargs.values()), (), name)
+    found = place_lazy((*given, *kwargs.values()), (), name)
     return list(found[: len(given)]), dict(zip(kwargs, found[len(given) :], strict=True))
 
 

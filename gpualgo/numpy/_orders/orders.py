@@ -12,7 +12,7 @@ from gpualgo._algorithms.merge_sort import merge_sort
 from gpualgo._algorithms.radix_sort import argsort
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
-from gpualgo._lazy.combining import settled
+from gpualgo._lazy.combining import place_lazy
 from gpualgo.numpy._orders import of_complex
 from gpualgo.numpy._orders.gathers import aligned, along
 
@@ -83,12 +83,12 @@ def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
 def zeros(count: int, like: Any) -> Any:
     """Return so many zeros of int64 in the library of an array."""
     made = lazy.full((count,), np.int64(0))
-    return copy(*settled((made,), (like,), "zeros"))
+    return copy(*place_lazy((made,), (like,), "zeros"))
 
 
 def counted(count: int, like: Any) -> Any:
     """Return the numbers from 0 up in the library of an array."""
-    return copy(*settled((lazy.arange(count),), (like,), "counted"))
+    return copy(*place_lazy((lazy.arange(count),), (like,), "counted"))
 
 
 def _zero(a: Any) -> Any:
