@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sampling
 import support
 from _pytest.compat import NOTSET
 from emulator import plugin
@@ -46,13 +47,14 @@ def backends_present() -> dict[str, str]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--backend", choices=["cpu", "cuda", EMULATED], help="test this backend alone")
     plugin.add_options(parser)
+    sampling.add_options(parser)
     parser.addoption(
         "--exhaustive", action="store_true", help="walk over every dtype where machine code is read"
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what is marked as part of an exhaustive walk to those who ask for it.
+    """Leave exhaustive walks to those who ask for them; take a sample of the rest.
 
     Of a test that is skipped, as nothing is there to run it on, one case tells so for all.
     """
@@ -66,6 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 continue
             skipped.add(test)
         kept.append(item)
+    kept = sampling.sample(config, kept)
     chosen = set(map(id, kept))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
     items[:] = kept
@@ -74,6 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     """Put the emulated GPU in before anything looks for one; let all processes share one cache."""
     support.is_exhaustive = config.getoption("--exhaustive")
+    sampling.configure(config)
     if not count_gpus() and "GPUALGO_CACHE_DIR" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="gpualgo-tests-")  # workers inherit it
         os.environ["GPUALGO_CACHE_DIR"] = folder.name

@@ -85,12 +85,6 @@ def arrays_kept(call: Callable[[int], Any], first: int, last: int) -> float:
         tracemalloc.stop()
 
 
-def each_nth(values: Sequence[Any], step: int) -> list[Any]:
-    """Return parameters of a test of which each run takes one in so many, `--exhaustive` all."""
-    rest = pytest.mark.exhaustive
-    return [x if i % step == 0 else pytest.param(x, marks=rest) for i, x in enumerate(values)]
-
-
 def since_numpy(version: str) -> Any:
     """Return the mark of a test of what NumPy does from a version on: an older one does another."""
     is_older = np.lib.NumpyVersion(np.__version__) < f"{version}.0"

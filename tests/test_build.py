@@ -31,6 +31,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 # --- machine code -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("is_recognised", [True, False], ids=["recognised", "lambda"])
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float64"]))
@@ -41,6 +42,7 @@ def test_every_dtype(name: str, is_recognised: bool, tmp_path: Path) -> None:
     sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], MAIN, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     ("capability", "names"),  # one for a recognised operator, one for a lambda

@@ -67,6 +67,7 @@ def check(kind: policy.Kind, capability: Capability, folder: Path) -> sass.Sass:
 WAYS = ("reduce", "inclusive", "exclusive")
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
@@ -98,6 +99,7 @@ def test_all_is_held_in_registers(
     assert code.count("BAR") >= 3
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def test_more_chunks_than_go_directly(kind: str) -> None:
     assert len(got.__dask_graph__()) < 3 * 91**1.5  # 91² = 8281
 
 
+@pytest.mark.slow
 def test_tuples_records_and_bits() -> None:
     a, b = RNG.integers(0, 9, N), RNG.integers(0, 99, N).astype(np.float32)
     x, y = cut(a, CHUNKS[1]), cut(b, CHUNKS[0])

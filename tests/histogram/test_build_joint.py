@@ -100,6 +100,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(monkeypatch)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(REALS, ["bool", "bfloat16", "float64"]))
 def test_counts_of_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
@@ -109,6 +110,7 @@ def test_counts_of_every_dtype(name: str, machine: Machine, tmp_path: Path) -> N
     machine.check(tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float16", "complex128"]))
 def test_weights_of_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
@@ -149,6 +151,7 @@ def test_every_architecture(capability: Capability, machine: Machine, tmp_path: 
     machine.check(tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("weights", [None, "float32"])
 def test_computed_samples(weights: str | None, machine: Machine, tmp_path: Path) -> None:

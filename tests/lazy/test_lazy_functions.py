@@ -75,6 +75,7 @@ def test_options(name: str) -> None:
     assert_close(getattr(made, name)(axis=0), fn(x, axis=0), np.dtype("float16"))
 
 
+@pytest.mark.slow
 def test_other_dtypes_and_outs() -> None:
     x = random_array((9, 8), np.dtype("int8"))
     made = ga.lazy.asarray(x)

@@ -158,6 +158,7 @@ def test_random_numbers(backend: Backend, dtype: Any) -> None:
     _same(backend, made[0], real[0], 20, (0.0, 1.0), weights=2.5)
 
 
+@pytest.mark.slow
 def test_more_than_32_bits_count() -> None:
     n = (1 << 31) + 5
     with ga.default_device("cpu"):

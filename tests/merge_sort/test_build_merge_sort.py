@@ -78,6 +78,7 @@ def test_all_is_held_in_registers(
         assert code.count("BAR") >= 3
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:

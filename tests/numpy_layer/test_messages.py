@@ -14,7 +14,7 @@ import pytest
 from contract.case import TABLE as CAPTURED
 from contract.case import Call
 from contract.cases import cases_of, each_function
-from support import Backend, each_nth
+from support import Backend
 from test_spellings_of_dtypes import SAMPLE, X, arguments_of, on
 
 import gpualgo as ga
@@ -97,7 +97,7 @@ ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize("entry", each_nth(ENTRIES, 5), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_the_called_function_is_named(backend: Backend, entry: Entry) -> None:
     texts = [message_of(call) for call in wrong_calls(entry, backend)]
     assert any(texts)

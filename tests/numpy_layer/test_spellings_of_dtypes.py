@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpys_own import outcome
-from support import Backend, each_nth, other_spelling
+from support import Backend, other_spelling
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -114,7 +114,7 @@ ENTRIES = sorted(
 )
 
 
-@pytest.mark.parametrize("entry", each_nth(ENTRIES, 6), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_every_function_and_option(backend: Backend, entry: Entry) -> None:
     for options in OPTIONS:
         if applies(entry, options):

@@ -223,6 +223,7 @@ def test_more_numbers_than_there_is_room_for(backend: Backend) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["float16", "float32", "complex64", "int32"])
 def test_a_power_is_that_of_the_literal(backend: Backend, name: str) -> None:
     x = np.array([0.0, 0.5, 1.0, 1.75, 3.0, 7.0]).astype(name)

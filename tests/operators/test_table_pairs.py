@@ -24,6 +24,7 @@ def _two(backend: Backend, left: np.dtype[Any], right: np.dtype[Any]) -> None:
     walk.finish()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("left", "right"), SAMPLE, ids=str)
 def test_functions_of_two_numbers(
     backend: Backend, left: np.dtype[Any], right: np.dtype[Any]

@@ -127,6 +127,7 @@ def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) ->
     assert descending <= ascending + (dtype.itemsize == 8)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("value_bytes", sampled(policy.WORDS, [1, 16]))
 def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def _cases(
     return [sass.Case(spec, is_wide) for spec in specs]
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
@@ -64,6 +65,7 @@ def test_records(names: str, tmp_path: Path) -> None:
     sass.check(cases, MAIN, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     ("capability", "name"),

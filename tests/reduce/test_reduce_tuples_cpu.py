@@ -72,6 +72,7 @@ def test_order(reduce: Reduce, n: int) -> None:
     assert_each(reduce(compose, x, PAIR, init=init), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", sampled(RECORDS, RECORDS[2::2]), ids=records.label)
 def test_every_record_at_the_edges_of_a_tile(reduce: Reduce, dtype: np.dtype[Any]) -> None:
     tile, add = parameters.tile_of(dtype), sums(len(records.leaves(dtype)))

@@ -103,6 +103,7 @@ def all_cases(op: Operator, source: Dtype, acc: Dtype, capability: Capability) -
 # --- machine code -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["bfloat16", "float32", "complex128"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
@@ -111,6 +112,7 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
     check(all_cases(ADD if is_recognised else LAMBDA, dtype, dtype, MAIN), MAIN, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(("capability", "name"), [((7, 5), "int8"), ((8, 0), "float64")])
 def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -> None:
@@ -206,6 +208,7 @@ def record_cases(op: Operator, dtype: Dtype, capability: Capability) -> list[Cas
     return [(case, None) for case in cases]
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     ("capability", "names"),

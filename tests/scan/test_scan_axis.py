@@ -155,6 +155,7 @@ def test_empty(backend: Backend, shape: tuple[int, ...]) -> None:
             assert scan(x, axis=axis, dtype="float32", out=out) is out
 
 
+@pytest.mark.slow
 def test_the_same_bits_on_one_core() -> None:
     code = """if True:
         import os, zlib, numpy as np, gpualgo as ga
@@ -219,6 +220,7 @@ def test_a_long_sum_rounds_as_it_may(backend: Backend) -> None:
         assert (np.abs(got - exact) <= bound).all()
 
 
+@pytest.mark.slow
 def test_beyond_32_bits(backend: Backend) -> None:
     n = 2**31 + 12_345
     need_memory(backend, 3 * n)

@@ -82,6 +82,7 @@ def test_order(scan: Scan, n: int, exclusive: bool, reverse: bool) -> None:
         assert_each(scan(compose, x, PAIR, **ways), scanned(compose, x, PAIR, **ways))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", sampled(RECORDS, RECORDS[3::3]), ids=records.label)
 def test_every_record(scan: Scan, dtype: np.dtype[Any]) -> None:
     add = sums(len(records.leaves(dtype)))
@@ -219,6 +220,7 @@ def test_tuples_with_names_and_within_tuples(scan: Scan) -> None:
     assert_each(got, want)
 
 
+@pytest.mark.slow
 def test_a_commutative_operator(scan: Scan) -> None:
     dtype = record("int64", "int32")
     op = Operator(lambda a, b: (a[0] + b[0], max(a[1], b[1])), commutative=True)
@@ -228,6 +230,7 @@ def test_a_commutative_operator(scan: Scan) -> None:
         assert_each(scan(op, x, dtype, axis), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(300_007,), (5000, 130)])
 def test_bits_depend_on_no_thread(
     scan: Scan, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]
@@ -270,6 +273,7 @@ def test_public_functions(
             assert_each(list(outs), want)
 
 
+@pytest.mark.slow
 def test_public_functions_on_tuples_of_other_kinds(scan: Scan) -> None:
     x, y = make(1000, record("int8", "float32"))
     named = ga.inclusive_scan(

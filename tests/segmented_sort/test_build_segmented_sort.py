@@ -47,6 +47,7 @@ def check(
         assert code.local_bytes <= spilled, f"{where}: {code.local_bytes} bytes local"
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     ("element", "values"),
@@ -65,6 +66,7 @@ def test_all_is_held_in_registers(element: Any, values: list[int], tmp_path: Pat
     check(element, values, MAIN, tmp_path, mean=1 << 10)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5), (12, 0)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
     check([kind.selecting for kind in kinds(dtype)], MAIN, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]))
 def test_every_architecture(capability: Capability, tmp_path: Path) -> None:

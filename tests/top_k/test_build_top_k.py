@@ -46,6 +46,7 @@ def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
     ]
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled([n for n in dtypes.NAMES if "complex" not in n],
                                          ["int8", "float32"]))  # fmt: skip
@@ -58,6 +59,7 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
     assert codes[2].count(r"LDG\.E\.128") > 0
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     "capability", [OTHERS[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS[1:])]

@@ -106,6 +106,7 @@ def test_calls(backend: Backend, name: str, data: Any) -> None:
     check_same(backend, name, *args, ulps=16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["add", "less", "negative", "divmod"])
 @SOME
 @given(st.data())

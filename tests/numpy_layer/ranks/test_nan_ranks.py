@@ -62,6 +62,7 @@ def test_nanquantile(backend: Backend, method: str) -> None:
                 assert_same(backend, got, want, 0, f"{dtype} {q} {axis}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dtype",
     [

@@ -45,6 +45,7 @@ def test_means(backend: Backend, data: Any) -> None:
     check_same(backend, "mean", x, ulps=64, theirs=wider("mean"), **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["var", "std"])
 @SMALL
 @given(st.data())

@@ -20,6 +20,7 @@ SMALL = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["min", "max"])
 @SMALL
 @given(st.data())

@@ -25,6 +25,7 @@ SUMMED = [np.dtype(n) for n in ("bool", "int8", "uint16", "int64", "float16", "f
                                 "complex64")]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod"])
 @SMALL
 @given(st.data())

@@ -56,6 +56,7 @@ def test_unique_along_an_axis(backend: Backend, data: Any) -> None:
     check_same(backend, "unique", x, *flags, axis=axis)
 
 
+@pytest.mark.slow
 @FEWER
 @given(st.data())
 @pytest.mark.parametrize("name", ["values", "counts", "inverse", "all"])
