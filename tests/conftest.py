@@ -87,6 +87,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(plugin.Plugin(config), EMULATED)
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_configure_node(node: Any) -> None:
+    sampling.configure_worker(node.config, node.workerinput)
+
+
 def _chosen(config: pytest.Config) -> dict[str, str]:
     """Return the backends that this session tests, each with its arrays' library."""
     named = config.getoption("--backend")

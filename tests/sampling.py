@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
@@ -19,17 +20,27 @@ def add_options(parser: pytest.Parser) -> None:
     )
 
 
+_TAKES_SAMPLE = pytest.StashKey[bool]()
+
+
 def configure(config: pytest.Config) -> None:
-    """Decide whether this run takes a sample; the workers of a run do as it does."""
-    if not hasattr(config, "workerinput"):
+    """Decide whether this run takes a sample; a worker does as the run that it works for."""
+    sent = getattr(config, "workerinput", None)
+    if sent is None:
         names_tests = config.args_source is pytest.Config.ArgsSource.ARGS
         is_full = config.getoption("--all") or config.getoption("--exhaustive") or names_tests
-        config.option.takes_sample = not is_full
+        config.stash[_TAKES_SAMPLE] = not is_full
+    else:
+        config.stash[_TAKES_SAMPLE] = sent["takes_sample"]
+
+
+def configure_worker(config: pytest.Config, sent: dict[str, Any]) -> None:
+    sent["takes_sample"] = config.stash[_TAKES_SAMPLE]
 
 
 def sample(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """Return the tests to run, in their order: the same ones in each run."""
-    if not config.option.takes_sample:
+    if not config.stash[_TAKES_SAMPLE]:
         return items
     items = [item for item in items if not item.get_closest_marker("slow")]
     if config.getoption("--one-of-each"):
