@@ -130,6 +130,43 @@ def test_rows(descending: bool) -> None:
     assert_bits(rows, before)
 
 
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_one_run(dtype: str, descending: bool) -> None:
+    """Rows that rise or fall throughout, with neighbours that are equal and NaNs at either end."""
+    place = np.arange(600)
+    rises, equal, ends = place + 5, place // 2 + 5, place + 5
+    ends[-1] = 0
+    rows = np.stack([rises, rises[::-1], equal, equal[::-1], 0 * place, ends, rises]).astype(dtype)
+    if rows.dtype.kind == "f":
+        with_nan = np.repeat(rows[:2], 4, axis=0)
+        with_nan[0, 0], with_nan[1, -1], with_nan[2, :2], with_nan[3, -2:] = (
+            np.nan,
+            np.nan,
+            np.nan,
+            np.nan,
+        )
+        with_nan[4, 0], with_nan[5, -1], with_nan[6, 300], with_nan[7] = (
+            np.nan,
+            np.nan,
+            np.nan,
+            -np.nan,
+        )
+        rows = np.concatenate((rows[:2], with_nan, rows[2:]))
+    memory = np.frombuffer(b"\0" + np.repeat(rows, 2, axis=1).tobytes(), np.uint8)[1:]
+    misaligned = memory.view(dtype).reshape(len(rows), -1)
+    for given in (rows, rows[::-1], rows[:, ::-1], misaligned[:, ::2], rows[:, :1], rows[:, :2]):
+        for first in range(len(given)):  # the first row decides how far the kernel goes
+            taken = given[first:]
+            want = stable_order(taken, descending)
+            for _ in range(2):
+                assert_bits(ga.argsort(taken, descending=descending), want)
+            out = np.full((len(taken), 2, taken.shape[1]), -1)
+            ga.argsort(taken, descending=descending, out=out[:, 0])
+            assert_bits(out[:, 0], want)
+            assert (out[:, 1] == -1).all()
+
+
 def test_the_same_layout_with_other_keys() -> None:
     """What is prepared for keys in runs does not stand for keys in no order, nor the reverse."""
     runs, random = np.arange(5000.0), np.random.default_rng(0).random(5000)

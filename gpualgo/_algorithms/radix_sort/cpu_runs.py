@@ -108,19 +108,34 @@ def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
         threads.run(part, len(out), 2 * out.nbytes)
         return
     rows, targets = _rows(keys, axis), _rows(out, axis)
-    longest = int(np.argmax(rows.shape[:-1]))
-    if longest:
+    if rows.ndim > 2:
+        longest = int(np.argmax(rows.shape[:-1]))
         rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
-
+    order_runs = _order_of_runs(rows, targets, descending)
     step = max(1, _STEP_KEYS * len(rows) // keys.size)  # of few keys, whose order stays in a cache
 
     def body(first: int, last: int) -> None:
-        for i in range(first, last, step):
+        for i in range(order_runs(first, last), last, step):
             taken = rows[i : min(i + step, last)]
             found = (turned(taken) if descending else taken).argsort(axis=-1, kind="stable")
             targets[i : min(i + step, last)] = found
 
-    threads.run(body, len(rows), 8 * keys.nbytes)
+    is_known = keys.dtype in _MERGED and not descending
+    threads.run(body, len(rows), (2 if is_known else 8) * keys.nbytes)
+
+
+def _order_of_runs(rows: Array, order: Array, descending: bool) -> Callable[[int, int], int]:
+    """Return f(first, last), which orders rows up to the first that is more than one run.
+
+    It returns the index of that row. Narrow keys, which NumPy counts, are left to NumPy.
+    """
+    is_taken = rows.ndim == 2 and rows.dtype in _MERGED
+    if not (is_taken and order.dtype == np.int64 and order.strides[1] == 8):
+        return lambda first, _: first
+    run = kernel("one_run", rows.dtype.kind, rows.itemsize, int(descending))
+    words = (address(rows), *rows.strides, rows.shape[1], address(order), order.strides[0])
+    table = np.array(words, np.int64)
+    return lambda first, last: first + unchecked(run)(address(table), 0, first, last)
 
 
 def sort_pairs(
