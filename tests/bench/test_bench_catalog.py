@@ -6,34 +6,42 @@ from pathlib import Path
 
 import pytest
 
-import gpualgo._bench as package
-from gpualgo._bench import catalog, startup, targets
-from gpualgo._bench.catalog import Choice
-from gpualgo._bench.results import Measured, Times
-from gpualgo._bench.sizes import size_of, size_text
-from gpualgo._bench.support import OURS, Row, refuse_to_build
+import bench
+from bench import catalog, startup
+from bench.catalog import Choice
+from bench.peers import OURS
+from bench.report import Measured, Times
+from bench.row import Row, size_of, size_text
+from bench.tables import Target, targets
 
 ROWS = catalog.all_rows()
-STARTED = [row for group in startup.groups() for row in group.rows]
+STARTED = [row for group in startup.GROUPS for row in group.rows]
 
 
 def test_rows_differ_and_tell_what_they_are_about() -> None:
     assert len({row.key for row in ROWS}) == len(ROWS) > 700
     assert {row.clock for row in ROWS} == {"cpu", "device", "host", "wall"}
     assert [str(row) for row in ROWS if not row.dtypes] == []
-    assert {row.algorithm for row in ROWS} == set(catalog.algorithms())
+    assert {row.algorithm for row in ROWS} == set(catalog.algorithms()) - set(catalog.ON_REQUEST)
+
+
+def test_rows_that_are_run_on_request() -> None:
+    pytest.importorskip("distributed")
+    rows = catalog.chosen(Choice(algorithms=catalog.ON_REQUEST))
+    assert {row.algorithm for row in rows} == set(catalog.ON_REQUEST)
+    assert len({row.key for row in [*rows, *ROWS]}) == len(rows) + len(ROWS)
 
 
 def test_every_target_is_of_a_row() -> None:
     keys = {row.key for row in [*ROWS, *STARTED]}
-    assert [key for key in targets.table() if key not in keys] == []
-    assert len(targets.table()) > 400
-    assert all(0 < target.limit < 10 for target in targets.table().values())
+    assert [key for key in targets() if key not in keys] == []
+    assert len(targets()) > 400
+    assert all(0 < target.limit < 10 for target in targets().values())
 
 
 def test_every_source_of_cub_is_there() -> None:
     sources = catalog.cub_sources(ROWS)
-    folder = Path(package.__path__[0]) / "peers"
+    folder = Path(bench.__path__[0]) / "peers"
     assert {f"{name}.cu" for name in sources} == {path.name for path in folder.glob("*.cu")}
 
 
@@ -80,16 +88,16 @@ def test_what_is_no_size(text: str) -> None:
 
 def _measured(**medians: float) -> Measured:
     times = {who: Times(value, value, value, 1) for who, value in medians.items()}
-    row = Row("sort f32", 8, "device", refuse_to_build, bytes_moved=16e9)
+    row = Row("sort f32", 8, "device", bytes_moved=16e9)
     return Measured.of(row, times)
 
 
 def test_targets_are_ratios_to_their_peers_or_times() -> None:
     row = _measured(gpualgo=2.0, CUB=4.0, torch=1.0)
-    best = targets.Target(row.key, 0.8)
-    of_cub = targets.Target(row.key, 0.8, peers=("CUB",))
-    of_none = targets.Target(row.key, 0.8, peers=("JAX",))
-    in_time = targets.Target(row.key, 2.0, is_time=True)
+    best = Target(row.key, 0.8)
+    of_cub = Target(row.key, 0.8, peers=("CUB",))
+    of_none = Target(row.key, 0.8, peers=("JAX",))
+    in_time = Target(row.key, 2.0, is_time=True)
     assert (best.reached(row), best.verdict(row)) == (2.0, "not met")
     assert (of_cub.reached(row), of_cub.verdict(row)) == (0.5, "met")
     assert of_none.verdict(row) == "not run"

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from support import REPOSITORY
 
-from gpualgo._bench import pages, reading
-from gpualgo._bench.results import Measured, Report, Times
-from gpualgo._bench.support import OURS
+from bench import pages
+from bench.peers import OURS
+from bench.report import Measured, Report, Times, read
 
 PAGES = pages.all_pages()
-STORED = sorted(pages.stored().glob("*.json"))
+STORED = sorted(pages.STORED.glob("*.json"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page_agrees_with_results(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert text == pages.rewritten(text), "gpualgo bench --write-docs writes it anew"
+    assert text == pages.rewritten(text), "python -m bench --write-docs writes it anew"
     assert "<!-- bench: " not in pages.outside(text), "a mark has no end"
     assert "<!-- /bench -->" not in pages.outside(text), "an end has no mark"
 
@@ -34,7 +34,7 @@ def test_readme_has_no_figure_of_its_own() -> None:
 def test_stored_results_say_where_they_are_from(path: Path) -> None:
     if path.name == "summaries.json":
         return
-    told = reading.read(path).environment
+    told = read(path).environment
     assert told["date"]
     assert told["commit"]
     assert told["gpu"] or told["cpu"]
