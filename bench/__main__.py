@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -98,58 +99,55 @@ def _peer(text: str) -> str:
     return text
 
 
+# By group and name, as argparse takes them.
+OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "which rows": {
+        "algorithms": {"nargs": "*", "metavar": "ALGORITHM", "help": "all without a name"},
+        "--dtypes": {"type": _listed(str, "names"), "metavar": "f32,u64", "help": "these alone"},
+        "--sizes": {
+            "type": _listed(size_of, "sizes such as 2^20,1000000"), "metavar": "2^20,2^24",
+            "help": "numbers of elements, instead of each row's own"},
+        "--entropies": {
+            "type": _listed(float, "numbers"), "metavar": "1,0.544,0",
+            "help": "rows whose keys have this share of random bits"},
+        "--peers": {
+            "type": _listed(_peer, f"peers, which are {', '.join(PEERS)}, or {NO_PEER}"),
+            "metavar": "CuPy,CUB", "help": "of those that are here, these; none for no peer"},
+        "--rows": {"default": "", "metavar": "TEXT", "help": "whose title has this text"},
+        "--quick": {"action": "store_true", "help": "one size of most, fewer samples"},
+        "--device": {"choices": ["cpu", "cuda"], "help": "rows of one device alone"},
+        "--cold": {"action": "store_true", "help": "first calls of new processes, too"},
+        "--targets": {"action": "store_true", "help": "rows with a target: met or not"},
+        "--list": {"action": "store_true", "help": "print the rows and run none"},
+        "--seconds": {"type": _amount, "default": math.inf, "help": "begin no row later than this"},
+    },
+    "what becomes of the results": {
+        "--json": {"type": Path, "metavar": "FILE", "help": "write them there"},
+        "--no-write": {"action": "store_true", "help": "write no file"},
+        "--plots": {"type": Path, "metavar": "FOLDER", "help": "draw them as SVG files there"},
+        "--commit": {"metavar": "NAME", "help": "what was measured, where git cannot tell"},
+        "--floor": {"type": _amount, "help": "a change below this share is none (0.03)"},
+    },
+    "instead of a run": {
+        "--compare": {"nargs": 2, "type": Path, "metavar": ("A.json", "B.json"),
+                      "help": "say what got slower"},
+        "--merge": {"nargs": 2, "type": Path, "metavar": ("A.json", "B.json"),
+                    "help": "add to A the rows of B, a run of the same machine and commit"},
+        "--show": {"type": Path, "metavar": "A.json", "help": "print a file's tables"},
+        "--write-docs": {"action": "store_true", "help": "write the figures of the pages anew"},
+    },
+}  # fmt: skip
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    rows = parser.add_argument_group("which rows").add_argument
-    rows("algorithms", nargs="*", metavar="ALGORITHM", help="all without a name")
-    rows("--dtypes", type=_listed(str, "names"), default=[], metavar="f32,u64", help="these alone")
-    rows(
-        "--sizes",
-        type=_listed(size_of, "sizes such as 2^20,1000000"),
-        default=[],
-        metavar="2^20,2^24",
-        help="numbers of elements, instead of each row's own",
-    )
-    rows(
-        "--entropies",
-        type=_listed(float, "numbers"),
-        default=[],
-        metavar="1,0.544,0",
-        help="rows whose keys have this share of random bits",
-    )
-    rows(
-        "--peers",
-        type=_listed(_peer, f"peers, which are {', '.join(PEERS)}, or {NO_PEER}"),
-        default=[],
-        metavar="CuPy,CUB",
-        help="of those that are here, these; none for no peer",
-    )
-    rows("--rows", default="", metavar="TEXT", help="whose title has this text")
-    rows("--quick", action="store_true", help="one size of most, fewer samples")
-    rows("--device", choices=["cpu", "cuda"], help="rows of one device alone")
-    rows("--cold", action="store_true", help="first calls of new processes, too")
-    rows("--targets", action="store_true", help="rows with a target: met or not")
-    rows("--list", action="store_true", help="print the rows and run none")
-    rows("--seconds", type=_amount, default=float("inf"), help="begin no row later than this")
-    kept = parser.add_argument_group("what becomes of the results").add_argument
-    kept("--json", type=Path, metavar="FILE", help="write them there")
-    kept("--no-write", action="store_true", help="write no file")
-    kept("--plots", type=Path, metavar="FOLDER", help="draw them as SVG files there")
-    kept("--commit", metavar="NAME", help="what was measured, where git cannot tell")
-    other = parser.add_argument_group("instead of a run")
-    one = other.add_mutually_exclusive_group().add_argument
-    one("--compare", nargs=2, type=Path, metavar=("A.json", "B.json"), help="say what got slower")
-    other.add_argument("--floor", type=_amount, help="a change below this share is none (0.03)")
-    one(
-        "--merge",
-        nargs=2,
-        type=Path,
-        metavar=("A.json", "B.json"),
-        help="add to A the rows of B, a run of the same machine, software and commit",
-    )
-    one("--show", type=Path, metavar="A.json", help="print a file's tables")
-    one("--write-docs", action="store_true", help="write the figures of README and docs anew")
-    return parser  # fmt: skip
+    for title, options in OPTIONS.items():
+        group: Any = parser.add_argument_group(title)
+        if title == "instead of a run":
+            group = group.add_mutually_exclusive_group()
+        for name, given in options.items():
+            group.add_argument(name, **given)
+    return parser
 
 
 def _compare(first: Path, second: Path, floor: float | None) -> int:
@@ -172,8 +170,8 @@ def _chosen(given: argparse.Namespace) -> tuple[list[Row], list[startup.Group]]:
         there = ", ".join([*known, STARTUP])
         raise ValueError(f"no rows are of {', '.join(unknown)}; there are {there}")
     choice = catalog.Choice(
-        names, given.rows, tuple(given.dtypes), tuple(given.sizes), tuple(given.entropies),
-        CLOCKS_OF.get(given.device, ()), given.quick,
+        names, given.rows, tuple(given.dtypes or ()), tuple(given.sizes or ()),
+        tuple(given.entropies or ()), CLOCKS_OF.get(given.device, ()), given.quick,
     )  # fmt: skip
     rows = [] if given.algorithms and not names else catalog.chosen(choice)
     rows = [row for row in rows if not given.targets or row.key in tables.targets()]
@@ -191,7 +189,7 @@ def _chosen(given: argparse.Namespace) -> tuple[list[Row], list[startup.Group]]:
 def _run(given: argparse.Namespace) -> int:
     if given.device == "cuda" and peers.gpu() is None and not given.list:
         raise ValueError("--device cuda needs a GPU and CuPy, in whose arrays the rows are")
-    peers.want(given.peers)
+    peers.want(given.peers or [])
     rows, groups = _chosen(given)
     every = [*rows, *(row for group in groups for row in group.rows)]
     if not every:
