@@ -91,7 +91,6 @@ def _amount(text: str) -> float:
 
 
 def _peer(text: str) -> str:
-    """Return the beginning of a peer's name, or "none"."""
     given = text.lower()
     names = [name.lower() for name in (*PEERS, NO_PEER)]
     if not any(name.startswith(given) or given.startswith(name) for name in names):
@@ -257,7 +256,6 @@ def _measure(
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[Row], None]]:
-    """Give a function that is called as each row begins; on a terminal it draws a bar."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

@@ -44,7 +44,6 @@ def algorithms() -> list[str]:
 
 
 def all_rows(among: Iterable[str] = ()) -> list[Row]:
-    """Return the rows of some algorithms, of all without a name."""
     return [
         replace(row, algorithm=name)
         for name in list(among) or (name for name in algorithms() if name not in ON_REQUEST)

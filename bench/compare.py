@@ -42,7 +42,6 @@ class Change:
 
 
 def changes(before: Report, after: Report, floor: float | None = None) -> list[Change]:
-    """Return the rows that both runs have, in the order of the second."""
     old = before.by_key
     return [
         _change(old[row.key], row, before, after, floor)
@@ -91,7 +90,6 @@ def _is_busy(*reports: Report) -> bool:
 
 
 def _is_same_version(who: str, before: Report, after: Report) -> bool:
-    """Return whether a peer's code is the same in both runs; unknown versions are taken to be."""
     old, new = (environment.version_of(who, report.environment) for report in (before, after))
     return old == new
 
@@ -102,7 +100,6 @@ def _are_apart(a: Times, b: Times) -> bool:
 
 
 def lines(found: list[Change]) -> Lines:
-    """Return the table of what changed, slower ones first."""
     shown = [each for each in found if each.verdict != "same"]
     shown.sort(key=lambda each: (ORDER.index(each.verdict), -each.factor))
     head = ["work", "n", "clock", "before", "after", "change", "peer's change", "verdict"]

@@ -11,7 +11,6 @@ TIMES: list[Measured] = []
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print all times, and what was left out."""
     for title, lines in tables.by_clock(TIMES).items():
         terminalreporter.section(f"{title}, small sizes", sep="-")
         terminalreporter.write(tables.markdown(lines))

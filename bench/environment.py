@@ -27,7 +27,6 @@ PACKAGES_OF = {  # by which a peer's version is known
 
 
 def describe(commit: str | None = None) -> dict[str, Any]:
-    """Return what a report says of where it was made."""
     now = datetime.datetime.now(datetime.timezone.utc)
     named = re.search(r"^model name\s*:\s*(.+)$", _text("/proc/cpuinfo"), re.MULTILINE)
     return {
@@ -55,14 +54,12 @@ def is_busy(told: dict[str, Any]) -> bool:
 
 
 def version_of(peer: str, told: dict[str, Any]) -> str | None:
-    """Return a peer's version in a report, None where it is not known."""
     versions = told.get("versions", {})
     packages = next((each for name, each in PACKAGES_OF.items() if peer.startswith(name)), ())
     return next((versions[name] for name in packages if name in versions), None)
 
 
 def title(told: dict[str, Any]) -> str:
-    """Return in one line what was measured where."""
     machine = told.get("gpu") or told.get("cpu") or "an unknown machine"
     cores = f", {told['cores']} cores" if told.get("cores") else ""
     driver = f", driver {told['driver']}" if told.get("driver") else ""

@@ -12,7 +12,6 @@ def _folder(variable: str, fallback: str) -> Path:
 
 
 def results() -> Path:
-    """Return the folder of results."""
     return _folder("XDG_DATA_HOME", ".local/share")
 
 

@@ -16,12 +16,10 @@ def uniform(xp: Any, n: int, dtype: str = "float32", seed: int = 0) -> Any:
 
 
 def matrix(xp: Any, n: int) -> Any:
-    """Return uniform numbers as a matrix."""
     return uniform(xp, n).reshape(-1, COLUMNS)
 
 
 def pair(xp: Any, n: int) -> tuple[Any, Any]:
-    """Return two arrays of uniform numbers."""
     return uniform(xp, n), uniform(xp, n, seed=1)
 
 
@@ -101,5 +99,4 @@ def peaks(cupy: Any, n: int) -> Any:
 
 
 def running_peaks(cupy: Any, n: int) -> Any:
-    """Return the running extreme by magnitude of `peaks`."""
     return _hashed(cupy, n, _PEAK, "float32")

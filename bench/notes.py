@@ -12,7 +12,6 @@ def add(row: str, who: str, reason: object) -> None:
 
 
 def taken() -> list[dict[str, str]]:
-    """Return all notes, and forget them."""
     found = [{"row": row, "who": who, "reason": why} for (row, who), why in _left_out.items()]
     _left_out.clear()
     return found

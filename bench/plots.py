@@ -40,7 +40,6 @@ def check(folder: Path) -> None:
 
 
 def draw(report: Report, folder: Path) -> list[Path]:
-    """Write all pictures that a report has figures for."""
     check(folder)
     import matplotlib
 

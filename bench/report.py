@@ -85,7 +85,6 @@ class Measured:
         return min(peers, key=lambda who: self.times[who].median, default=None)
 
     def ratio(self, among: Iterable[str] = ()) -> float | None:
-        """Return our time over the best peer's."""
         peer = self.peer(among)
         if peer is None or OURS not in self.times:
             return None

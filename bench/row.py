@@ -70,11 +70,9 @@ class Row:
 
     @property
     def dtypes(self) -> frozenset[str]:
-        """Return the dtypes that the row is about."""
         return dtypes_in(self.dtype or self.name)
 
     def at(self, n: int) -> Row:
-        """Return the same row of another size."""
         return replace(self, n=n, bytes_moved=self.bytes_moved * n / self.n)
 
     def prepare(self) -> Work:
@@ -159,7 +157,6 @@ def _output(like: Any, dtype: str | None) -> Any:
 
 
 def module_of(x: Any) -> Any:
-    """Return the library of an array, NumPy or CuPy."""
     return np if isinstance(x, np.ndarray | np.generic) else peers.gpu()
 
 
@@ -180,6 +177,5 @@ def size_of(text: str) -> int:
 
 
 def size_text(n: int) -> str:
-    """Return a number of elements, a power of two as 2^20."""
     power = n.bit_length() - 1
     return f"2^{power}" if n == 1 << power and power > 3 else str(n)

@@ -97,7 +97,6 @@ CASES: dict[str, Case] = {
 
 
 def on(device: int) -> Any:
-    """Return the context of a GPU; without GPUs one that does nothing."""
     return gpu().cuda.Device(device) if gpu() is not None else nullcontext()
 
 
@@ -176,7 +175,6 @@ def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
 
 
 def is_right(name: str, x: Any, call: Callable[[Any], Any]) -> bool:
-    """Compare a result with one GPU's; return False where that has no room for it."""
     if gpu() is not None:
         free_memory()
         with on(0):
@@ -238,7 +236,6 @@ def rows(counts: list[int], sizes: list[int], rounds: int, names: str) -> Iterat
 
 
 def environment(count: int) -> dict[str, Any]:
-    """Return what times depend on."""
     found = {**machine.describe(), "gpus": count, "gpualgo": ga.__version__,
              "host": platform.platform()}  # fmt: skip
     if gpu() is not None:

@@ -129,7 +129,6 @@ class Group:
         return [Row(name, N, "start", dtype="f32", algorithm="startup") for name in self.made]
 
     def measure(self, repeats: int) -> list[Measured]:
-        """Time each contender in processes of its own; a peer that fails is left out."""
         times: dict[str, dict[str, Times]] = {name: {} for name in self.made}
         for who, setup in self.setups.items():
             if not is_here(who):
@@ -185,7 +184,6 @@ def _package_folder() -> Path:
 
 
 def _run(code: str, caches: Path, is_on_cpu: bool) -> Parts:
-    """Run one process whose caches are in a folder of their own."""
     env = os.environ | {
         "GPUALGO_CACHE_DIR": str(caches / "gpualgo"),
         "CUPY_CACHE_DIR": str(caches / "cupy"),
@@ -194,7 +192,9 @@ def _run(code: str, caches: Path, is_on_cpu: bool) -> Parts:
     }
     if is_on_cpu:
         env["GPUALGO_DEVICE"] = "cpu"
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    script = caches / "first.py"
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip()[-2000:])
     imported, first, second = json.loads(done.stdout.splitlines()[-1])

@@ -34,7 +34,6 @@ class Target:
         return row.times[OURS].median if self.is_time else row.ratio(self.peers)
 
     def verdict(self, row: Measured | None) -> str:
-        """Return "met", "not met" or "not run"."""
         reached = self.reached(row)
         return "not run" if reached is None else "met" if reached <= self.limit else "not met"
 
@@ -45,7 +44,6 @@ class Target:
 
 @functools.cache
 def targets() -> dict[Key, Target]:
-    """Return all targets, in the order of targets.json."""
     entries = json.loads(Path(__file__).with_name("targets.json").read_text(encoding="utf-8"))
     found = [
         Target((name, size_of(n), entry["clock"]), entry.get("ratio") or entry["seconds"],
@@ -58,7 +56,6 @@ def targets() -> dict[Key, Target]:
 
 
 def digits(value: float) -> str:
-    """Return a number in three digits, or whole."""
     return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
 
 
@@ -118,14 +115,12 @@ def _target(row: Measured) -> str:
 
 
 def by_clock(rows: Iterable[Measured]) -> dict[str, Lines]:
-    """Return the tables of rows by their titles."""
     rows = list(rows)
     chosen = {title: [row for row in rows if row.clock == c] for c, title in CLOCKS.items()}
     return {title: of_rows(each) for title, each in chosen.items() if each}
 
 
 def of_targets(report: Report, keys: Iterable[Key]) -> Lines:
-    """Return the table of targets with what a report has reached of them."""
     lines = [["work", "n", "clock", "reached", "beside", "target", ""]]
     for key in keys:
         target, row = targets()[key], report.by_key.get(key)
@@ -139,7 +134,6 @@ def of_targets(report: Report, keys: Iterable[Key]) -> Lines:
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown, numbers to the right."""
     rule = ["---", *["---:"] * (len(lines[0]) - 1)]
     return "".join("| " + " | ".join(line) + " |\n" for line in (lines[0], rule, *lines[1:]))
 

@@ -19,7 +19,6 @@ SMALL = 1 << 17  # of the rows that take a hundred thousand from the top as well
 
 
 def small_rows() -> list[Row]:
-    """Return each row once, at a small size."""
     found: dict[tuple[str, str], Row] = {}
     for row in catalog.all_rows():
         small = row if row.of_its_size or row.n <= SMALL else row.at(SMALL)

@@ -28,8 +28,6 @@ extern "C" __global__ void spin(long long cycles) {
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure."""
-
     rounds: int = 5
     scale: float = 1.0  # of a round's length
     until: float = float("inf")  # by time.perf_counter(): no row begins later
@@ -85,7 +83,8 @@ def check(row: Row, work: Work) -> None:
         except Exception as reason:
             if who == OURS:
                 raise
-            notes.add(str(row), who, f"{type(reason).__name__}: {reason}")
+            is_wrong = isinstance(reason, AssertionError)
+            notes.add(str(row), who, reason if is_wrong else f"{type(reason).__name__}: {reason}")
             del work.contenders[who]
 
 

@@ -37,8 +37,6 @@ def scan(op: Callable[..., Any] | None = None, *, one_call: bool = False) -> Pre
 
 
 def transformation(op: Callable[..., Any], *, one_call: bool = False) -> Prepared:
-    """Return a unary or binary transformation."""
-
     def make(*inputs: Any, out: Any) -> Contender:
         names = ["d_in"] if len(inputs) == 1 else ["d_in1", "d_in2"]
         arguments = dict(zip(names, inputs, strict=True)) | {"d_out": out, "op": op}

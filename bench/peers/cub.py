@@ -77,7 +77,6 @@ def _check(status: int) -> None:
 
 
 def build(sources: Iterable[str]) -> None:
-    """Compile sources side by side, so that rows find them ready."""
     with ThreadPoolExecutor() as pool:
         list(pool.map(functools.partial(_build, arch=_arch()), sources))
 

@@ -25,7 +25,6 @@ def client():
 
 
 def chunked(xp, n, chunk=0):
-    """Return an array of NumPy's and one of dask's, whose chunks the workers hold."""
     client()
     h = np.random.default_rng(1).random(n, np.float32)
     x = da.from_array(h, chunks=chunk or n // CHUNKS).persist()

@@ -18,7 +18,6 @@ EDGES = (np.linspace(0, 1, 2049) ** 2).astype(np.float32)
 
 
 def counts(bins, *coordinates, weights=None):
-    """Return the histogram of numbers from 0 to below 1."""
     place = sum((x * bins).astype("int32") * bins**i for i, x in enumerate(coordinates[::-1]))
     weights = None if weights is None else weights.astype("float64")
     shape = (bins,) * len(coordinates)

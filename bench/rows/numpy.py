@@ -30,7 +30,6 @@ class Data(NamedTuple):
 
 
 def data(xp, n, dtype):
-    """Return random numbers, made by the library that is to hold them."""
     rng = xp.random.default_rng(0)
     x, y = (rng.random(n, dtype=dtype) for _ in range(2))
     nans = xp.where(y < 0.1, xp.asarray(np.nan, dtype), x)

@@ -125,16 +125,16 @@ def test_what_is_said_of_many_rows() -> None:
     )
     report = Report({}, rows, notes)
     keys = {"clock": "device"}
-    assert pages.KINDS["count"](report, keys) == "4"
-    assert pages.KINDS["ahead"](report, keys) == "1 of 3"
-    assert pages.KINDS["ahead"](report, keys | {"of": "CUB"}) == "2 of 3"
-    assert pages.KINDS["median"](report, keys | {"of": "CUB"}) == "0.50"
-    assert pages.KINDS["behind"](report, keys | {"over": "1.3"}) == "`reduce sum f64` of 2^28 3.00"
-    behind = pages.KINDS["behind"](report, keys | {"n": "2^28"})
+    assert pages.Mark(report, keys).count() == "4"
+    assert pages.Mark(report, keys).ahead() == "1 of 3"
+    assert pages.Mark(report, keys | {"of": "CUB"}).ahead() == "2 of 3"
+    assert pages.Mark(report, keys | {"of": "CUB"}).median() == "0.50"
+    assert pages.Mark(report, keys | {"over": "1.3"}).behind() == "`reduce sum f64` of 2^28 3.00"
+    behind = pages.Mark(report, keys | {"n": "2^28"}).behind()
     assert behind == "`reduce sum f64` 3.00, `reduce sum f32` 1.25"
-    assert pages.KINDS["behind"](report, keys | {"over": "4"}) == "none"
-    assert pages.KINDS["left_out"](report, keys) == "`a, b`"
-    met, asked = map(int, pages.KINDS["met"](report, keys).split(" of "))
-    missed = pages.KINDS["not_met"](report, keys).splitlines()[2:]
+    assert pages.Mark(report, keys | {"over": "4"}).behind() == "none"
+    assert pages.Mark(report, keys).left_out() == "`a, b`"
+    met, asked = map(int, pages.Mark(report, keys).met().split(" of "))
+    missed = pages.Mark(report, keys).not_met().splitlines()[2:]
     assert len(missed) == asked - met >= 1
     assert [line for line in missed if line.startswith("| reduce sum f64 | 2^28 | device | 3.00")]
