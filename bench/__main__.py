@@ -28,7 +28,7 @@ from bench import (
     timing,
 )  # fmt: skip
 from bench.peers import NO_PEER, OURS, PEERS, cub
-from bench.report import Measured, Report
+from bench.report import Report
 from bench.row import Row, size_of
 from bench.timing import Effort
 
@@ -237,8 +237,8 @@ def _measure(
     if has_gpu:
         cub.build(catalog.cub_sources(row for row in rows if row.clock in ("device", "host")))
     effort = Effort(2, 0.5, until) if given.quick else Effort(until=until)
-    measured: list[Measured] = []
-    started: list[Measured] = []
+    measured: list[Row] = []
+    started: list[Row] = []
     try:
         with _progress(len(rows) + len(groups)) as step:
             # Processes of their own come first: they would wait for nothing that rows left behind.

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from bench import environment
 from bench.peers import OURS
-from bench.report import Measured, Report, Times
-from bench.row import size_text
+from bench.report import Report
+from bench.row import Row, Times, size_text
 from bench.tables import Lines, time_text
 
 FLOORS = {"device": 0.03, "host": 0.10, "cpu": 0.10, "wall": 0.10, "start": 0.25}
@@ -33,8 +33,8 @@ ORDER = ("slower", "?", "faster", "same")
 class Change:
     """One row in two runs; `factor` above 1 is slower."""
 
-    before: Measured
-    after: Measured
+    before: Row
+    after: Row
     factor: float
     peer: str | None  # whose change was taken for the machine's
     peer_factor: float
@@ -50,9 +50,7 @@ def changes(before: Report, after: Report, floor: float | None = None) -> list[C
     ]
 
 
-def _change(
-    old: Measured, new: Measured, before: Report, after: Report, floor: float | None
-) -> Change:
+def _change(old: Row, new: Row, before: Report, after: Report, floor: float | None) -> Change:
     least = 1 + (FLOORS[new.clock] if floor is None else floor)
     factors = {
         who: new.times[who].median / old.times[who].median

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from bench import notes, tables
-from bench.report import Measured
+from bench.row import Row
 
-TIMES: list[Measured] = []
+TIMES: list[Row] = []
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

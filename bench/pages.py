@@ -22,8 +22,8 @@ from bench import report as reports
 from bench import tables
 from bench.environment import ROOT
 from bench.peers import OURS, PEERS
-from bench.report import Measured, Report
-from bench.row import Key, size_of, size_text
+from bench.report import Report
+from bench.row import Key, Row, size_of, size_text
 from bench.tables import ratio_text, time_text
 
 STORED = ROOT / "bench" / "results"
@@ -91,7 +91,7 @@ class Mark:
         self._report, self._keys = report, keys
         self._peers = keys["of"].split(",") if "of" in keys else []
 
-    def _chosen(self) -> list[Measured]:
+    def _chosen(self) -> list[Row]:
         """Return the rows of the keys clock, algorithm, text and n."""
         keys = self._keys
         found = [
@@ -105,13 +105,13 @@ class Mark:
             raise ValueError("no row is like that")
         return found
 
-    def _one(self) -> Measured:
+    def _one(self) -> Row:
         key = self._keys["row"], size_of(self._keys["n"]), self._keys["clock"]
         if key not in self._report.by_key:
             raise ValueError(f"the results have no row {key}")
         return self._report.by_key[key]
 
-    def _ratios(self) -> list[tuple[float, Measured]]:
+    def _ratios(self) -> list[tuple[float, Row]]:
         """Return the chosen rows that have a peer, with our time over it, the largest first."""
         found = [(row.ratio(self._peers), row) for row in self._chosen()]
         there = [(ratio, row) for ratio, row in found if ratio is not None]
@@ -208,7 +208,7 @@ class Mark:
         return _peer(self._one())
 
 
-def _peer(row: Measured) -> str:
+def _peer(row: Row) -> str:
     times = [(each.median, who) for who, each in row.times.items() if who in PEERS]
     return f"{time_text(min(times)[0])} ({min(times)[1]})" if times else ""
 

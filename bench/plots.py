@@ -13,8 +13,8 @@ from typing import Any
 
 from bench import environment, folders, tables
 from bench.peers import OURS
-from bench.report import Measured, Report
-from bench.row import size_text
+from bench.report import Report
+from bench.row import Row, size_text
 
 INK = "#808080"  # of axes and text: as far from white as from black
 GREEN, RED = "#2e9e4f", "#d1495b"
@@ -60,7 +60,7 @@ def draw(report: Report, folder: Path) -> list[Path]:
 
 
 def _pictures(plt: Any, report: Report) -> Iterator[tuple[str, Any]]:
-    sized: dict[tuple[str, str], list[Measured]] = {}
+    sized: dict[tuple[str, str], list[Row]] = {}
     for row in sorted(report.rows, key=lambda row: row.n):
         if row.bytes_moved and row.clock in ("device", "cpu"):
             sized.setdefault((row.clock, row.name), []).append(row)
@@ -82,7 +82,7 @@ def _colour(who: str) -> str:
     return next((colour for start, colour in COLOURS.items() if who.startswith(start)), INK)
 
 
-def _rates(plt: Any, name: str, rows: list[Measured], copies: list[Measured]) -> Any:
+def _rates(plt: Any, name: str, rows: list[Row], copies: list[Row]) -> Any:
     figure, axes = plt.subplots(figsize=(7, 4))
     if copies:
         copies = sorted(copies, key=lambda row: row.n)
@@ -111,7 +111,7 @@ def _bars(plt: Any, labels: list[str]) -> tuple[Any, Any]:
     return figure, axes
 
 
-def _ratios(plt: Any, rows: list[Measured]) -> Any:
+def _ratios(plt: Any, rows: list[Row]) -> Any:
     figure, axes = _bars(plt, [f"{row.name}, {size_text(row.n)}" for row in rows])
     for i, row in enumerate(rows):
         ratio, target = row.ratio() or 0.0, tables.targets().get(row.key)
@@ -125,7 +125,7 @@ def _ratios(plt: Any, rows: list[Measured]) -> Any:
     return figure
 
 
-def _start_up(plt: Any, rows: list[Measured]) -> Any:
+def _start_up(plt: Any, rows: list[Row]) -> Any:
     bars = [(row.name, who, times) for row in rows for who, times in row.times.items()]
     figure, axes = _bars(plt, [f"{name}: {who}" for name, who, _ in bars])
     for i, (_, who, times) in enumerate(bars):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.peers import OURS
-from bench.row import Key, Row, size_text
+from bench.row import Key, Row, Times
 
 FORMAT = 1
 CLOCKS = {  # with the titles of their tables
@@ -24,89 +21,15 @@ CLOCKS = {  # with the titles of their tables
 
 
 @dataclass(frozen=True)
-class Times:
-    """One contender's samples of one row, in seconds for a call.
-
-    `low` and `high` hold the middle half of the samples and the median of every round: the spread
-    within a round and the drift between rounds.
-    """
-
-    median: float
-    low: float
-    high: float
-    count: int
-    rounds: tuple[float, ...] = ()
-    memory: int | None = None  # bytes that a call holds at once, its result included
-
-    @classmethod
-    def of(cls, rounds: Sequence[Sequence[float]], memory: int | None = None) -> Times:
-        """Return the summary of rounds of samples, in six digits."""
-        samples = sorted(sample for times in rounds for sample in times)
-        quarters = samples[len(samples) // 4], samples[(3 * len(samples)) // 4]
-        medians = tuple(float(f"{statistics.median(times):.6g}") for times in rounds)
-        low, middle, high = (
-            float(f"{x:.6g}") for x in (quarters[0], statistics.median(samples), quarters[1])
-        )
-        low, high = min(low, *medians, middle), max(high, *medians, middle)
-        return cls(middle, low, high, len(samples), medians, memory)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One row and the times of all who took part."""
-
-    name: str
-    n: int
-    clock: str
-    algorithm: str = ""
-    dtype: str = ""
-    entropy: float | None = None
-    bytes_moved: float = 0.0
-    beside: str = ""
-    times: dict[str, Times] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, row: Row, times: dict[str, Times]) -> Measured:
-        dtypes = " ".join(sorted(row.dtypes))
-        return cls(row.name, row.n, row.clock, row.algorithm, dtypes, row.entropy,
-                   row.bytes_moved, row.beside, times)  # fmt: skip
-
-    def __str__(self) -> str:
-        return f"{self.name}, n={size_text(self.n)}, {self.clock}"
-
-    @property
-    def key(self) -> Key:
-        return self.name, self.n, self.clock
-
-    def peer(self, among: Iterable[str] = ()) -> str | None:
-        """Return the fastest peer: among those named, else the row's own, else all."""
-        wanted = tuple(among) or (self.beside,)
-        peers = [who for who in self.times if who != OURS and who.startswith(wanted)]
-        return min(peers, key=lambda who: self.times[who].median, default=None)
-
-    def ratio(self, among: Iterable[str] = ()) -> float | None:
-        peer = self.peer(among)
-        if peer is None or OURS not in self.times:
-            return None
-        return self.times[OURS].median / self.times[peer].median
-
-    def rate(self, who: str = OURS) -> float | None:
-        """Return the bytes that have to be moved over a contender's time, in GB/s."""
-        if not self.bytes_moved or who not in self.times:
-            return None
-        return self.bytes_moved / self.times[who].median / 1e9
-
-
-@dataclass(frozen=True)
 class Report:
     """All that one run found, where, and with what."""
 
     environment: dict[str, Any]
-    rows: tuple[Measured, ...]
+    rows: tuple[Row, ...]
     left_out: tuple[dict[str, str], ...] = ()
 
     @property
-    def by_key(self) -> dict[Key, Measured]:
+    def by_key(self) -> dict[Key, Row]:
         return {row.key: row for row in self.rows}
 
 
@@ -114,9 +37,10 @@ def to_text(report: Report) -> str:
     """Return a report as JSON, a row to a line, so that two of them can be compared by diff."""
 
     def text(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=asdict)
 
-    rows = ",\n".join(text(asdict(row)) for row in report.rows)
+    found = [{name: getattr(row, name) for name in ROW} for row in report.rows]
+    rows = ",\n".join(map(text, found))
     notes = "\n" + ",\n".join(map(text, report.left_out)) + "\n" if report.left_out else ""
     return (
         f'{{\n"format": {FORMAT},\n"environment": {text(report.environment)},\n'
@@ -170,7 +94,7 @@ def _report(found: Any) -> Report:
         raise ValueError("its environment has no versions")
     for note in found["left_out"]:
         _check(note, NOTE, "left_out")
-    rows = tuple(map(_measured, found["rows"]))
+    rows = tuple(map(_row, found["rows"]))
     if len({row.key for row in rows}) < len(rows):
         raise ValueError("it has a row twice")
     return Report(told, rows, tuple(found["left_out"]))
@@ -185,13 +109,13 @@ def _check(found: Any, kinds: dict[str, Any], where: str) -> None:
             raise ValueError(f"{name} of {where} is {found[name]!r}")
 
 
-def _measured(found: Any) -> Measured:
+def _row(found: Any) -> Row:
     _check(found, ROW, "a row")
     where = f"row {found['name']!r}"
     if found["n"] < 1 or found["clock"] not in CLOCKS:
         raise ValueError(f"{where} has n={found['n']} and clock {found['clock']!r}")
     times = {who: _times(each, f"{who} in {where}") for who, each in found["times"].items()}
-    return Measured(**{**found, "times": times})
+    return Row(**{**found, "times": times})
 
 
 def _times(found: Any, where: str) -> Times:

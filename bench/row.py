@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -34,6 +35,34 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Times:
+    """One contender's samples of one row, in seconds for a call.
+
+    `low` and `high` hold the middle half of the samples and the median of every round: the spread
+    within a round and the drift between rounds.
+    """
+
+    median: float
+    low: float
+    high: float
+    count: int
+    rounds: tuple[float, ...] = ()
+    memory: int | None = None  # bytes that a call holds at once, its result included
+
+    @classmethod
+    def of(cls, rounds: Sequence[Sequence[float]], memory: int | None = None) -> Times:
+        """Return the summary of rounds of samples, in six digits."""
+        samples = sorted(sample for times in rounds for sample in times)
+        quarters = samples[len(samples) // 4], samples[(3 * len(samples)) // 4]
+        medians = tuple(float(f"{statistics.median(times):.6g}") for times in rounds)
+        low, middle, high = (
+            float(f"{x:.6g}") for x in (quarters[0], statistics.median(samples), quarters[1])
+        )
+        low, high = min(low, *medians, middle), max(high, *medians, middle)
+        return cls(middle, low, high, len(samples), medians, memory)
+
+
+@dataclass(frozen=True)
 class Row:
     """One line of the results. Arrays are made when it runs, and freed after it.
 
@@ -60,6 +89,7 @@ class Row:
     of_its_size: bool = False  # n cannot be another
     entropy: float | None = None  # of the keys of a sort
     algorithm: str = ""  # the file that lists the row
+    times: Mapping[str, Times] = field(default_factory=dict)  # by contender, after a run
 
     def __str__(self) -> str:
         return f"{self.name}, n={size_text(self.n)}, {self.clock}"
@@ -74,6 +104,27 @@ class Row:
 
     def at(self, n: int) -> Row:
         return replace(self, n=n, bytes_moved=self.bytes_moved * n / self.n)
+
+    def timed(self, times: Mapping[str, Times]) -> Row:
+        return replace(self, dtype=" ".join(sorted(self.dtypes)), times=times)
+
+    def peer(self, among: Iterable[str] = ()) -> str | None:
+        """Return the fastest peer: among those named, else the row's own, else all."""
+        wanted = tuple(among) or (self.beside,)
+        peers = [who for who in self.times if who != OURS and who.startswith(wanted)]
+        return min(peers, key=lambda who: self.times[who].median, default=None)
+
+    def ratio(self, among: Iterable[str] = ()) -> float | None:
+        peer = self.peer(among)
+        if peer is None or OURS not in self.times:
+            return None
+        return self.times[OURS].median / self.times[peer].median
+
+    def rate(self, who: str = OURS) -> float | None:
+        """Return the bytes that have to be moved over a contender's time, in GB/s."""
+        if not self.bytes_moved or who not in self.times:
+            return None
+        return self.bytes_moved / self.times[who].median / 1e9
 
     def prepare(self) -> Work:
         """Make the inputs, the expected result, and the calls of the peers that are here."""

@@ -16,8 +16,7 @@ from pathlib import Path
 import gpualgo
 from bench import notes
 from bench.peers import OURS, is_here
-from bench.report import Measured, Times
-from bench.row import Row
+from bench.row import Row, Times
 
 # Making the data, with NumPy's or CuPy's import and the CUDA context, is outside the timing.
 _HOST_DATA = "import numpy as np; x = np.ones(1 << 20, np.float32)\n"
@@ -128,7 +127,7 @@ class Group:
     def rows(self) -> list[Row]:
         return [Row(name, N, "start", dtype="f32", algorithm="startup") for name in self.made]
 
-    def measure(self, repeats: int) -> list[Measured]:
+    def measure(self, repeats: int) -> list[Row]:
         times: dict[str, dict[str, Times]] = {name: {} for name in self.made}
         for who, setup in self.setups.items():
             if not is_here(who):
@@ -142,7 +141,7 @@ class Group:
                 continue
             for name, made in self.made.items():
                 times[name][who] = Times.of([[made(*each)] for each in parts])
-        return [Measured.of(row, times[row.name]) for row in self.rows]
+        return [row.timed(times[row.name]) for row in self.rows]
 
     def _cold_and_warm(self, setup: str) -> tuple[Parts, Parts]:
         """Run a process with empty caches, and one that finds what the first has left there."""
@@ -202,7 +201,7 @@ def _run(code: str, caches: Path, is_on_cpu: bool) -> Parts:
 
 
 def run_all(
-    groups: Iterable[Group], repeats: int, found: list[Measured],
+    groups: Iterable[Group], repeats: int, found: list[Row],
     step: Callable[[Row], None] = lambda row: None,
 ) -> bool:  # fmt: skip
     """Run the groups, add what they tell, and return whether one of ours failed."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers import OURS, PEERS
-from bench.report import CLOCKS, Measured, Report
-from bench.row import Key, size_of, size_text
+from bench.report import CLOCKS, Report
+from bench.row import Key, Row, size_of, size_text
 
 WORK_WIDTH = 20  # of the column that names the row, at least
 Lines = list[list[str]]
@@ -27,13 +27,13 @@ class Target:
     is_time: bool = False  # the limit is in seconds
     peers: tuple[str, ...] = ()  # those that count; without them all of the row's
 
-    def reached(self, row: Measured | None) -> float | None:
+    def reached(self, row: Row | None) -> float | None:
         """Return our ratio, or our time; None where there is nothing to compare with."""
         if row is None or OURS not in row.times:
             return None
         return row.times[OURS].median if self.is_time else row.ratio(self.peers)
 
-    def verdict(self, row: Measured | None) -> str:
+    def verdict(self, row: Row | None) -> str:
         reached = self.reached(row)
         return "not run" if reached is None else "met" if reached <= self.limit else "not met"
 
@@ -81,7 +81,7 @@ def _bytes_text(count: int | None) -> str:
     return f"{count} B"
 
 
-def of_rows(rows: Iterable[Measured]) -> Lines:
+def of_rows(rows: Iterable[Row]) -> Lines:
     """Return a table of rows, its head first: times, rate, ratio to the best peer, target.
 
     Columns that would be empty are left out.
@@ -105,7 +105,7 @@ def of_rows(rows: Iterable[Measured]) -> Lines:
     return [[line[i] for i in kept] for line in lines]
 
 
-def _target(row: Measured) -> str:
+def _target(row: Row) -> str:
     target = targets().get(row.key)
     if target is None:
         return ""
@@ -114,7 +114,7 @@ def _target(row: Measured) -> str:
     return f"{target}{beside}{mark}"
 
 
-def by_clock(rows: Iterable[Measured]) -> dict[str, Lines]:
+def by_clock(rows: Iterable[Row]) -> dict[str, Lines]:
     rows = list(rows)
     chosen = {title: [row for row in rows if row.clock == c] for c, title in CLOCKS.items()}
     return {title: of_rows(each) for title, each in chosen.items() if each}

@@ -14,8 +14,7 @@ from typing import Any
 import gpualgo as ga
 from bench import memory, notes
 from bench.peers import OURS, Contender, free_memory, gpu
-from bench.report import Measured, Times
-from bench.row import Row, Work, module_of
+from bench.row import Row, Times, Work, module_of
 
 ROW_SECONDS = 1.5  # a row that took longer stops after its second round
 _SPIN = """
@@ -33,7 +32,7 @@ class Effort:
     until: float = float("inf")  # by time.perf_counter(): no row begins later
 
 
-def run(row: Row, effort: Effort) -> Measured:
+def run(row: Row, effort: Effort) -> Row:
     """Check a row's contenders and time them; AssertionError if our result is wrong."""
     with ga.default_device("cpu") if row.clock == "cpu" else nullcontext():
         work = row.prepare()
@@ -46,11 +45,11 @@ def run(row: Row, effort: Effort) -> Measured:
             for who, call in work.contenders.items():
                 samples[who].append(measure(row.clock, who, call, effort.scale))
         held = {who: memory.peak(row.clock, who, call) for who, call in work.contenders.items()}
-    return Measured.of(row, {who: Times.of(each, held[who]) for who, each in samples.items()})
+    return row.timed({who: Times.of(each, held[who]) for who, each in samples.items()})
 
 
 def run_all(
-    rows: Iterable[Row], effort: Effort, found: list[Measured],
+    rows: Iterable[Row], effort: Effort, found: list[Row],
     step: Callable[[Row], None] = lambda row: None,
 ) -> bool:  # fmt: skip
     """Run rows in turn, add what was measured, and return whether one of ours failed."""

@@ -10,8 +10,7 @@ import bench
 from bench import catalog, startup
 from bench.catalog import Choice
 from bench.peers import OURS
-from bench.report import Measured, Times
-from bench.row import Row, size_of, size_text
+from bench.row import Row, Times, size_of, size_text
 from bench.tables import Target, targets
 
 ROWS = catalog.all_rows()
@@ -86,10 +85,10 @@ def test_what_is_no_size(text: str) -> None:
         size_of(text)
 
 
-def _measured(**medians: float) -> Measured:
+def _measured(**medians: float) -> Row:
     times = {who: Times(value, value, value, 1) for who, value in medians.items()}
     row = Row("sort f32", 8, "device", bytes_moved=16e9)
-    return Measured.of(row, times)
+    return row.timed(times)
 
 
 def test_targets_are_ratios_to_their_peers_or_times() -> None:

@@ -14,7 +14,7 @@ import pytest
 from bench import environment, folders, notes, peers, timing
 from bench.__main__ import main
 from bench.peers import OURS
-from bench.report import Measured, read
+from bench.report import read
 from bench.row import Row, Work
 
 TWO = ["copy", "radix_sort", "--device", "cpu", "--sizes", "2^10", "--quick"]
@@ -136,7 +136,7 @@ def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
 @pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], ValueError("no")])
 def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
     row = _row(gpualgo=wrong, right=[1, 2])
-    measured: list[Measured] = []
+    measured: list[Row] = []
     rows = [row, _row(gpualgo=[1, 2])]
     assert timing.run_all(rows, timing.Effort(1, 0.001), measured)
     assert len(measured) == 1, "the other rows are measured"

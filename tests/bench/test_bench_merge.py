@@ -9,14 +9,15 @@ import pytest
 
 from bench.__main__ import main
 from bench.peers import OURS
-from bench.report import Measured, Report, Times, merged, read, write
+from bench.report import Report, merged, read, write
+from bench.row import Row, Times
 
 MACHINE = {"gpu": "NVIDIA H200", "cores": 16, "commit": "abc", "versions": {"numpy": "2.0"}}
 
 
 def run(date: str, load: float, *names: str, seconds: float = 1.0, **told: Any) -> Report:
     times = {OURS: Times(seconds, seconds, seconds, 1)}
-    rows = tuple(Measured(name, 1 << 20, "device", times=times) for name in names)
+    rows = tuple(Row(name, 1 << 20, "device", times=times) for name in names)
     return Report({"date": date, "load": load, **MACHINE, **told}, rows)
 
 

@@ -13,8 +13,8 @@ import pytest
 from bench import notes, peers, plots, startup, tables, timing
 from bench.__main__ import main
 from bench.peers import OURS
-from bench.report import Measured, Report, Times, read, write
-from bench.row import Row, size_of
+from bench.report import Report, read, write
+from bench.row import Row, Times, size_of
 
 COPY = ["copy", "--device", "cpu", "--quick", "--peers", "none"]
 
@@ -30,7 +30,7 @@ def _clean() -> Iterator[None]:
 def _file(path: Path) -> dict[str, Any]:
     times = {OURS: Times(1e-3, 1e-3, 1e-3, 5, (1e-3,))}
     told = {"versions": {"numpy": "2"}, "cores": 2, "load": None}
-    rows = (Measured("copy f32", 1024, "cpu", times=times),)
+    rows = (Row("copy f32", 1024, "cpu", times=times),)
     write(Report(told, rows, ({"row": "", "who": "JAX", "reason": "absent"},)), path)
     return dict(json.loads(path.read_text()))
 
@@ -99,7 +99,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(
 ) -> None:
     real, begun = timing.run, []
 
-    def run(row: Row, effort: timing.Effort) -> Measured:
+    def run(row: Row, effort: timing.Effort) -> Row:
         begun.append(row)
         if len(begun) == 2:
             raise KeyboardInterrupt

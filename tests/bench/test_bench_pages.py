@@ -10,7 +10,8 @@ from support import REPOSITORY
 
 from bench import pages
 from bench.peers import OURS
-from bench.report import Measured, Report, Times, read
+from bench.report import Report, read
+from bench.row import Row, Times
 
 PAGES = pages.all_pages()
 STORED = sorted(pages.STORED.glob("*.json"))
@@ -106,10 +107,10 @@ def test_rows_of_a_later_file_stand_in_place_of_those_before() -> None:
         pages.rewritten("<!-- bench: h200.json+h200-numpy.json environment --><!-- /bench -->")
 
 
-def _measured(name: str, ours: float | None, **peers: float) -> Measured:
+def _measured(name: str, ours: float | None, **peers: float) -> Row:
     medians = ({} if ours is None else {OURS: ours}) | peers
     times = {who: Times(each, each, each, 1) for who, each in medians.items()}
-    return Measured(name, 1 << 28, "device", "reduce", times=times)
+    return Row(name, 1 << 28, "device", algorithm="reduce", times=times)
 
 
 def test_what_is_said_of_many_rows() -> None:

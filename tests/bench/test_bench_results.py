@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from bench import compare, tables
 from bench import report as reports
 from bench.peers import OURS
-from bench.report import Measured, Report, Times
-from bench.row import Row
+from bench.report import Report
+from bench.row import Row, Times
 
 MACHINE = {"gpu": "NVIDIA H200", "cpu": "x", "cores": 2, "date": "2026-01-02", "commit": "abc"}
 
@@ -25,7 +26,7 @@ def steady(seconds: float, spread: float = 0.004) -> Times:
 def report(times: dict[str, Times], clock: str = "device", **environment: Any) -> Report:
     row = Row("reduce sum f32", 1 << 20, clock, bytes_moved=4 << 20)
     told = {**MACHINE, "versions": {"numpy": "2.0", "cupy-cuda13x": "14.0"}, **environment}
-    return Report(told, (Measured.of(row, times),))
+    return Report(told, (row.timed(times),))
 
 
 def verdict(before: Report, after: Report) -> str:
@@ -139,10 +140,10 @@ def test_plots_are_drawn_and_repeat(tmp_path: Path) -> None:
     from bench import plots
 
     small = report({OURS: steady(1e-5), "CUB": steady(2e-5)}).rows[0]
-    larger = Measured(**{**vars(small), "n": 1 << 22})
-    copies = tuple(Measured(**{**vars(row), "algorithm": "copy", "name": "copy f32"})
+    larger = replace(small, n=1 << 22)
+    copies = tuple(replace(row, algorithm="copy", name="copy f32")
                    for row in (small, larger))  # fmt: skip
-    started = Measured("first", 8, "start", times={OURS: steady(0.5), "CuPy": steady(2.0)})
+    started = Row("first", 8, "start", times={OURS: steady(0.5), "CuPy": steady(2.0)})
     made = Report(report({}).environment, (small, larger, *copies, started))
     names = {path.name for path in plots.draw(made, tmp_path)}
     assert {"rate-device-reduce-sum-f32.svg", "ratios-device.svg", "start-up.svg"} <= names
