@@ -168,11 +168,10 @@ def _chosen(given: argparse.Namespace) -> tuple[list[Row], list[startup.Group]]:
     if unknown := [name for name in names if name not in known]:
         there = ", ".join([*known, STARTUP])
         raise ValueError(f"no rows are of {', '.join(unknown)}; there are {there}")
-    choice = catalog.Choice(
-        names, given.rows, tuple(given.dtypes or ()), tuple(given.sizes or ()),
-        tuple(given.entropies or ()), CLOCKS_OF.get(given.device, ()), given.quick,
+    rows = [] if given.algorithms and not names else catalog.chosen(
+        names, text=given.rows, dtypes=given.dtypes or (), sizes=given.sizes or (),
+        entropies=given.entropies or (), clocks=CLOCKS_OF.get(given.device, ()), quick=given.quick,
     )  # fmt: skip
-    rows = [] if given.algorithms and not names else catalog.chosen(choice)
     rows = [row for row in rows if not given.targets or row.key in tables.targets()]
     has_startup = (
         given.cold or STARTUP in given.algorithms or (given.targets and not given.algorithms)

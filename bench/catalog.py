@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from bench import rows as package
 from bench.peers import Prepared
@@ -13,28 +13,6 @@ from bench.row import Key, Row, dtypes_in
 
 ON_REQUEST = ("dask", "out_of_core")  # run only if they are named
 FIRST = ("copy", "reduce", "transform", "scan", "radix_sort", "merge_sort", "histogram")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Which rows to run; what is empty chooses all."""
-
-    algorithms: tuple[str, ...] = ()
-    text: str = ""
-    dtypes: tuple[str, ...] = ()
-    sizes: tuple[int, ...] = ()
-    entropies: tuple[float, ...] = ()
-    clocks: tuple[str, ...] = ()
-    quick: bool = False
-
-    def has(self, row: Row) -> bool:
-        return (
-            self.text in str(row)
-            and (not self.dtypes or bool(dtypes_in(" ".join(self.dtypes)) & row.dtypes))
-            and (not self.entropies or row.entropy in self.entropies)
-            and (not self.clocks or row.clock in self.clocks)
-            and (row.quick or not self.quick or bool(self.sizes or self.entropies))
-        )
 
 
 def algorithms() -> list[str]:
@@ -51,15 +29,27 @@ def all_rows(among: Iterable[str] = ()) -> list[Row]:
     ]
 
 
-def chosen(choice: Choice) -> list[Row]:
-    """Return the rows asked for; of sizes that are named each row is made once."""
-    found = [row for row in all_rows(choice.algorithms) if choice.has(row)]
-    if not choice.sizes:
+def chosen(
+    among: Iterable[str] = (), *, text: str = "", dtypes: Iterable[str] = (),
+    sizes: Collection[int] = (), entropies: Collection[float] = (), clocks: Collection[str] = (),
+    quick: bool = False,
+) -> list[Row]:  # fmt: skip
+    """Return the rows asked for; what is empty chooses all. Of sizes each row is made once."""
+    asked = dtypes_in(" ".join(dtypes))
+    found = [
+        row for row in all_rows(among)
+        if text in str(row)
+        and (not dtypes or asked & row.dtypes)
+        and (not entropies or row.entropy in entropies)
+        and (not clocks or row.clock in clocks)
+        and (not quick or row.quick or sizes or entropies)
+    ]  # fmt: skip
+    if not sizes:
         return found
     sized: dict[Key, Row] = {}
     for row in found:
-        for n in (row.n,) if row.of_its_size else choice.sizes:
-            if n in choice.sizes:
+        for n in (row.n,) if row.of_its_size else sizes:
+            if n in sizes:
                 sized.setdefault((row.name, n, row.clock), row.at(n))
     return list(sized.values())
 

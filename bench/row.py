@@ -25,16 +25,6 @@ _DTYPE = re.compile(r"\b(?:(float|int|uint|f|i|u)(8|16|32|64)|(bool))\b")
 
 
 @dataclass(frozen=True)
-class Work:
-    """A row that is ready to run: calls without arguments, and what each of them returns."""
-
-    contenders: dict[str, Contender]
-    expected: Any  # an array, or a tuple of them
-    tolerance: float = 0.0
-    any_dtype: bool = False
-
-
-@dataclass(frozen=True)
 class Times:
     """One contender's samples of one row, in seconds for a call.
 
@@ -126,8 +116,8 @@ class Row:
             return None
         return self.bytes_moved / self.times[who].median / 1e9
 
-    def prepare(self) -> Work:
-        """Make the inputs, the expected result, and the calls of the peers that are here."""
+    def prepare(self) -> tuple[dict[str, Contender], Any]:
+        """Return the calls of those that are here, ready to run, and the expected result."""
         xp = np if self.clock in CPU_CLOCKS else peers.gpu()
         inputs = self.inputs(xp, self.n)
         inputs = inputs if isinstance(inputs, tuple) else (inputs,)
@@ -139,7 +129,7 @@ class Row:
             ready = self._ready(who, call, given, expected) if peers.is_here(who) else None
             if ready is not None:
                 contenders[who] = ready
-        return Work(contenders, expected, self.tolerance, self.any_dtype)
+        return contenders, expected
 
     def _ready(
         self, who: str, call: Call | Prepared, inputs: tuple[Any, ...], expected: Any

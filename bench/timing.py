@@ -14,7 +14,7 @@ from typing import Any
 import gpualgo as ga
 from bench import memory, notes
 from bench.peers import OURS, Contender, free_memory, gpu
-from bench.row import Row, Times, Work, module_of
+from bench.row import Row, Times, module_of
 
 ROW_SECONDS = 1.5  # a row that took longer stops after its second round
 _SPIN = """
@@ -35,16 +35,16 @@ class Effort:
 def run(row: Row, effort: Effort) -> Row:
     """Check a row's contenders and time them; AssertionError if our result is wrong."""
     with ga.default_device("cpu") if row.clock == "cpu" else nullcontext():
-        work = row.prepare()
-        check(row, work)
-        samples: dict[str, list[list[float]]] = {who: [] for who in work.contenders}
+        contenders, expected = row.prepare()
+        check(row, contenders, expected)
+        samples: dict[str, list[list[float]]] = {who: [] for who in contenders}
         began = time.perf_counter()
         for finished in range(effort.rounds):
             if finished >= 2 and time.perf_counter() - began > ROW_SECONDS:
                 break
-            for who, call in work.contenders.items():
+            for who, call in contenders.items():
                 samples[who].append(measure(row.clock, who, call, effort.scale))
-        held = {who: memory.peak(row.clock, who, call) for who, call in work.contenders.items()}
+        held = {who: memory.peak(row.clock, who, call) for who, call in contenders.items()}
     return row.timed({who: Times.of(each, held[who]) for who, each in samples.items()})
 
 
@@ -69,22 +69,22 @@ def run_all(
     return failed
 
 
-def check(row: Row, work: Work) -> None:
+def check(row: Row, contenders: dict[str, Contender], expected: Any) -> None:
     """Raise unless our result is the expected one.
 
     A peer that fails or has another result is left out by name: its time would compare nothing.
     """
-    for who, call in list(work.contenders.items()):
+    for who, call in list(contenders.items()):
         try:
-            off = error_of(call(), work.expected, work.any_dtype)
-            if off > work.tolerance:
-                raise AssertionError(f"{who} is off by {off:.3g}, allowed {work.tolerance:.3g}")
+            off = error_of(call(), expected, row.any_dtype)
+            if off > row.tolerance:
+                raise AssertionError(f"{who} is off by {off:.3g}, allowed {row.tolerance:.3g}")
         except Exception as reason:
             if who == OURS:
                 raise
             is_wrong = isinstance(reason, AssertionError)
             notes.add(str(row), who, reason if is_wrong else f"{type(reason).__name__}: {reason}")
-            del work.contenders[who]
+            del contenders[who]
 
 
 def error_of(got: Any, expected: Any, any_dtype: bool) -> float:

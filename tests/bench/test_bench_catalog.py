@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import bench
 from bench import catalog, startup
-from bench.catalog import Choice
 from bench.peers import OURS
 from bench.row import Row, Times, size_of, size_text
 from bench.tables import Target, targets
@@ -26,7 +26,7 @@ def test_rows_differ_and_tell_what_they_are_about() -> None:
 
 def test_rows_that_are_run_on_request() -> None:
     pytest.importorskip("distributed")
-    rows = catalog.chosen(Choice(algorithms=catalog.ON_REQUEST))
+    rows = catalog.chosen(catalog.ON_REQUEST)
     assert {row.algorithm for row in rows} == set(catalog.ON_REQUEST)
     assert len({row.key for row in [*rows, *ROWS]}) == len(rows) + len(ROWS)
 
@@ -47,29 +47,29 @@ def test_every_source_of_cub_is_there() -> None:
 @pytest.mark.parametrize(
     ("choice", "is_right"),
     [
-        (Choice(algorithms=("scan",)), lambda row: row.algorithm == "scan"),
-        (Choice(dtypes=("int8",)), lambda row: "i8" in row.dtypes),
-        (Choice(dtypes=("f64", "u8")), lambda row: row.dtypes & {"f64", "u8"}),
-        (Choice(entropies=(0.544,)), lambda row: row.entropy == 0.544),
-        (Choice(clocks=("host",)), lambda row: row.clock == "host"),
-        (Choice(text="over axis 1"), lambda row: "over axis 1" in row.name),
-        (Choice(quick=True), lambda row: row.quick),
-        (Choice(sizes=(1 << 12, 1 << 21)), lambda row: row.n in (1 << 12, 1 << 21)),
+        ({"among": ("scan",)}, lambda row: row.algorithm == "scan"),
+        ({"dtypes": ("int8",)}, lambda row: "i8" in row.dtypes),
+        ({"dtypes": ("f64", "u8")}, lambda row: row.dtypes & {"f64", "u8"}),
+        ({"entropies": (0.544,)}, lambda row: row.entropy == 0.544),
+        ({"clocks": ("host",)}, lambda row: row.clock == "host"),
+        ({"text": "over axis 1"}, lambda row: "over axis 1" in row.name),
+        ({"quick": True}, lambda row: row.quick),
+        ({"sizes": (1 << 12, 1 << 21)}, lambda row: row.n in (1 << 12, 1 << 21)),
     ],
 )
-def test_choice(choice: Choice, is_right: object) -> None:
+def test_choice(choice: dict[str, Any], is_right: object) -> None:
     assert callable(is_right)
-    found = catalog.chosen(choice)
+    found = catalog.chosen(**choice)
     assert found
     assert [str(row) for row in found if not is_right(row)] == []
 
 
 def test_sizes_make_each_row_once_with_its_bytes() -> None:
-    found = catalog.chosen(Choice(algorithms=("reduce",), sizes=(1 << 12,)))
+    found = catalog.chosen(("reduce",), sizes=(1 << 12,))
     assert len({row.key for row in found}) == len(found)
     (sums,) = [row for row in found if row.name == "reduce sum f32"]
     assert sums.bytes_moved == 4 << 12
-    layouts = catalog.chosen(Choice(algorithms=("layouts",), sizes=(1 << 12,)))
+    layouts = catalog.chosen(("layouts",), sizes=(1 << 12,))
     assert layouts == [], "rows of one size are not made of another"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from bench import environment, folders, notes, peers, timing
 from bench.__main__ import main
 from bench.peers import OURS
 from bench.report import read
-from bench.row import Row, Work
+from bench.row import Row
 
 TWO = ["copy", "radix_sort", "--device", "cpu", "--sizes", "2^10", "--quick"]
 
@@ -150,10 +151,10 @@ def test_peers_are_chosen_and_what_is_no_library_stays() -> None:
 
 
 def test_dtype_counts_unless_it_may_differ() -> None:
-    work = Work({OURS: lambda: np.arange(2)}, np.arange(2.0))
+    calls, expected = {OURS: lambda: np.arange(2)}, np.arange(2.0)
     with pytest.raises(AssertionError, match="off by inf"):
-        timing.check(_row(), work)
-    timing.check(_row(), Work(work.contenders, work.expected, any_dtype=True))
+        timing.check(_row(), calls, expected)
+    timing.check(replace(_row(), any_dtype=True), calls, expected)
 
 
 def test_memory_of_a_call_holds_its_result() -> None:

@@ -51,20 +51,20 @@ def test_calls_get_what_they_require() -> None:
         "made": Prepared(prepared),
         "NumPy": lambda xp, x, *, out=None: xp.add(x, x),
     }
-    work = Row("a f32", 8, "cpu", _ones, calls).prepare()
-    assert (work.expected == 2).all()
-    assert [call().tolist() for call in work.contenders.values()] == [[2] * 8] * 3
+    contenders, expected = Row("a f32", 8, "cpu", _ones, calls).prepare()
+    assert (expected == 2).all()
+    assert [call().tolist() for call in contenders.values()] == [[2] * 8] * 3
     assert (given["was"] == POISON).all()
     assert (given["out"].dtype, given["out"].shape) == (np.float32, (8,))
     assert (given["out_count"].dtype, given["out_count"].shape) == (np.int64, ())
-    assert work.contenders["made"]() is not given["out"], "each has an output of its own"
+    assert contenders["made"]() is not given["out"], "each has an output of its own"
 
 
 def test_outputs_are_like_the_expected_result() -> None:
     calls = {OURS: lambda x, out: out}
     expected = lambda x: (x, np.float64(1))  # noqa: E731
-    made = Row("a", 4, "cpu", _ones, calls, expected=expected, out_dtype="int32").prepare()
-    first, second = made.contenders[OURS]()
+    row = Row("a", 4, "cpu", _ones, calls, expected=expected, out_dtype="int32")
+    first, second = row.prepare()[0][OURS]()
     assert (first.shape, second.shape) == ((4,), ())
     assert first.dtype == second.dtype == np.int32
 
@@ -75,8 +75,8 @@ def test_a_peer_that_cannot_be_prepared_is_left_out_by_name() -> None:
 
     calls = {OURS: lambda x: x, "NumPy": lambda xp, x: x, "a": Prepared(fails),
              "b": Prepared(lambda x: None)}  # fmt: skip
-    work = Row("a row", 4, "cpu", _ones, calls).prepare()
-    assert list(work.contenders) == [OURS, "NumPy"]
+    contenders, _ = Row("a row", 4, "cpu", _ones, calls).prepare()
+    assert list(contenders) == [OURS, "NumPy"]
     assert notes.taken() == [
         {"row": "a row, n=4, cpu", "who": "a", "reason": "RuntimeError: no compiler"}
     ]
