@@ -1,1 +1,1 @@
-"""Results, and what times the benchmark's rows in a checkout; the rows are in gpualgo/_bench/."""
+"""The benchmark: gpualgo beside other libraries. Run it with ``python -m bench``."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._bench import notes, table
-from gpualgo._bench.results import Measured
+from bench import notes, tables
+from bench.row import Row
 
-TIMES: list[Measured] = []
+TIMES: list[Row] = []
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print all times, and what was left out."""
-    for title, lines in table.by_clock(TIMES).items():
+    for title, lines in tables.by_clock(TIMES).items():
         terminalreporter.section(f"{title}, small sizes", sep="-")
-        terminalreporter.write(table.markdown(lines))
+        terminalreporter.write(tables.markdown(lines))
     for note in notes.taken():
         terminalreporter.write_line(f"left out: {note['row']} {note['who']}: {note['reason']}")

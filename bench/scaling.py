@@ -1,13 +1,13 @@
 """Sharded arrays on several GPUs of one host beside one array on one of them.
 
-    python -m bench.scaling --gpus 1,2,4,8 --sizes 26,28,30 --budget 600
+    python -m bench.scaling --gpus 1,2,4,8 --sizes 26,28,30 --budget 600 --out found.json
+    python -m bench.scaling --show found.json
 
 Each size is 2^k elements on each GPU (weak scaling), and the same in all (strong scaling). Time is
-from an event on the first GPU, for which the others wait, to one that waits for all of them; what
-peer copies take of it stands between events around each. Bytes that arrive at a GPU are counted and
-stand beside what a model says. Each result is compared with one GPU's where that has room for it.
-Without a GPU the same runs on the CPU under several names, with small arrays: only its results mean
-anything.
+from an event on the first GPU, for which the others wait, to one that waits for all of them.
+Events around each peer copy give the share of copies. The bytes that arrive at a GPU stand beside
+what a model says. Each result is compared with one GPU's where that has room for it. Without a GPU
+the CPU stands for several devices, with small arrays: only its results mean anything.
 """
 
 from __future__ import annotations
@@ -20,218 +20,249 @@ import platform
 import statistics
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gpualgo as ga
-from bench.scaling_clock import exchange, seconds
-from gpualgo._bench import data
-from gpualgo._bench import environment as machine
-from gpualgo._bench.support import free_memory, gpu
+from bench import environment as machine
+from bench import inputs
+from bench.peers import free_memory, gpu
+from bench.timing import cpu_seconds, spin
+from gpualgo._driver import peers
+
+WARM_SECONDS = 0.2  # in which GPUs that stood still raise their clocks
+Row = dict[str, Any]
+Case = tuple[Callable[[Any, int, int], Any], Callable[[Any], Any], Callable[[int, int], float]]
 
 
-def _larger(a: Any, b: Any) -> Any:
+def larger(a: Any, b: Any) -> Any:
     return a if abs(a) > abs(b) else b
 
 
-def _positive(a: Any) -> Any:
-    return a > 0
+def uniform(xp: Any, n: int, seed: int) -> Any:
+    return inputs.uniform(xp, n, seed=seed)
 
 
-def _axpy(a: Any) -> Any:
-    return a * 2.0 + 1.0
+def small(xp: Any, n: int, seed: int) -> Any:
+    return inputs.integers(xp, n, -8, 9, seed=seed)
 
 
-@dataclass(frozen=True)
-class Case:
-    """What is timed: the inputs, the call, and how many bytes a model lets arrive at a GPU."""
-
-    name: str
-    made: str  # which elements
-    call: Callable[[Any], Any]
-    arrives: Callable[[int, int], float]  # of G GPUs with n elements each: bytes, at the busiest
+def floats(xp: Any, n: int, seed: int) -> Any:
+    return inputs.floats(xp, n, seed) if xp is not np else uniform(xp, n, seed) - np.float32(0.5)
 
 
-def _cases() -> list[Case]:
-    """Return the cases; of random keys (G - 1) / G come from elsewhere."""
-
-    def counts(bins: int) -> Callable[[int, int], float]:
-        return lambda g, n: 8 * bins * (g - 1)
-
-    def moved(item: int) -> Callable[[int, int], float]:
-        return lambda g, n: item * n * (g - 1) / g
-
-    def words(g: int, n: int) -> float:
-        return 4 * (g - 1)
-
-    return [
-        Case("reduce", "steps", lambda x: ga.reduce(x), words),
-        Case("inclusive_scan, sum", "steps", lambda x: ga.inclusive_scan(x), words),
-        Case("inclusive_scan, lambda", "unit",
-             lambda x: ga.inclusive_scan(x, None, _larger), words),
-        Case("transform", "unit", lambda x: ga.transform(_axpy, x), lambda g, n: 0),
-        Case("histogram, 256", "unit", lambda x: ga.histogram(x, 256, (0, 1)), counts(256)),
-        Case("histogram, 65536", "unit", lambda x: ga.histogram(x, 65536, (0, 1)), counts(65536)),
-        Case("sort, float32", "floats", lambda x: ga.radix_sort(x), moved(4)),
-        Case("sort, uint64", "bits", lambda x: ga.radix_sort(x), moved(8)),
-        Case("argsort, float32", "floats", lambda x: ga.argsort(x), moved(8)),
-        Case("select, half", "floats", lambda x: ga.select(x, _positive),
-             lambda g, n: 4 * math.sqrt(n * g) * (g > 1)),
-        Case("reduce, max", "unit", lambda x: ga.reduce(x, None, max), words),
-    ]  # fmt: skip
+def bits(xp: Any, n: int, seed: int) -> Any:
+    return inputs.integers(xp, n, 0, 1 << 31, "uint64", seed) if xp is np else inputs.bits(
+        xp, n, "uint64", seed
+    )  # fmt: skip
 
 
-@dataclass
-class Measured:
-    """One row."""
-
-    case: str
-    gpus: int
-    per_gpu: int
-    seconds: float
-    one_gpu_seconds: float | None = None
-    scaling: str = "weak"
-    efficiency: float | None = None  # of all GPUs
-    exchange_share: float | None = None
-    arrived_bytes: int | None = None  # at the busiest GPU
-    model_bytes: float | None = None
-    checked: bool = False
-    samples: list[float] = field(default_factory=list)
+def words(g: int, n: int) -> float:
+    return 4 * (g - 1)
 
 
-# --- GPUs, or the CPU under several names -------------------------------------------------------
+def exchanged(item_bytes: int, g: int, n: int) -> float:
+    """Return the bytes of random keys at a GPU: (g - 1) / g of them come from elsewhere."""
+    return item_bytes * n * (g - 1) / g
 
 
-def _shard(made: str, rank: int, n: int) -> Any:
-    """Return the elements of a shard, on its GPU."""
+# The elements of a shard, the call, and the bytes that arrive at the busiest of g GPUs with n
+# elements each.
+CASES: dict[str, Case] = {
+    "reduce": (small, ga.reduce, words),
+    "inclusive_scan, sum": (small, ga.inclusive_scan, words),
+    "inclusive_scan, lambda": (uniform, lambda x: ga.inclusive_scan(x, None, larger), words),
+    "transform": (uniform, lambda x: ga.transform(lambda a: a * 2.0 + 1.0, x), lambda g, n: 0),
+    "histogram, 256": (
+        uniform, lambda x: ga.histogram(x, 256, (0, 1)), lambda g, n: 8 * 256 * (g - 1),
+    ),
+    "histogram, 65536": (
+        uniform, lambda x: ga.histogram(x, 65536, (0, 1)), lambda g, n: 8 * 65536 * (g - 1),
+    ),
+    "sort, float32": (floats, ga.radix_sort, partial(exchanged, 4)),
+    "sort, uint64": (bits, ga.radix_sort, partial(exchanged, 8)),
+    "argsort, float32": (floats, ga.argsort, partial(exchanged, 8)),
+    "select, half": (
+        floats, lambda x: ga.select(x, lambda a: a > 0),
+        lambda g, n: 4 * math.sqrt(n * g) * (g > 1),
+    ),
+    "reduce, max": (uniform, lambda x: ga.reduce(x, None, max), words),
+}  # fmt: skip
+
+
+def on(device: int) -> Any:
+    return gpu().cuda.Device(device) if gpu() is not None else nullcontext()
+
+
+def device_seconds(call: Callable[[], Any], count: int) -> float:
+    """Return how long all GPUs take for what a call queues: the others wait for an event on the
+    first, and the first for theirs.
+    """
+    cuda = gpu().cuda
+    for device in range(count):
+        with on(device):
+            cuda.Device().synchronize()
+    with on(0):
+        start, stop = cuda.Event(), cuda.Event()
+        spin(1_000_000)  # half a millisecond, in which calls are queued
+        start.record()
+    for device in range(1, count):
+        with on(device):
+            cuda.get_current_stream().wait_event(start)
+    result = call()
+    for device in range(1, count):
+        with on(device):
+            done = cuda.Event(disable_timing=True)
+            done.record()
+        with on(0):
+            cuda.get_current_stream().wait_event(done)
+    with on(0):
+        stop.record()
+        stop.synchronize()
+        del result
+        return float(cuda.get_elapsed_time(start, stop)) / 1e3
+
+
+def seconds(call: Callable[[], Any], count: int, rounds: int) -> list[float]:
+    call()  # compiles
     if gpu() is None:
-        rng = np.random.default_rng(rank)
-        if made == "bits":
-            return rng.integers(0, 1 << 63, n, dtype=np.uint64)
-        x = rng.random(n, np.float32)
-        return np.floor(x * 16) - 8 if made == "steps" else x - (made == "floats") / 2
-    with gpu().cuda.Device(rank):
-        if made == "bits":
-            return data.bits(n, "uint64", rank)
-        if made == "floats":
-            words = data.bits(n, "uint32", rank)
-            words &= np.uint32(0xBFFFFFFF)
-            return words.view("float32")
-        if made == "unit":
-            return data.unit(n, rank)
-        return data.steps(n, "float32")
+        return [cpu_seconds(call, 0.0)[0] for _ in range(rounds)]
+    until = time.perf_counter() + WARM_SECONDS
+    while time.perf_counter() < until:
+        device_seconds(call, count)
+    return [device_seconds(call, count) for _ in range(rounds)]
 
 
-def _has_room(nbytes: int) -> bool:
-    """Return whether the first GPU has room for another copy of all, its result and a sort's."""
-    if gpu() is None:
-        return True
-    free_memory()
-    with gpu().cuda.Device(0):
-        free, _ = gpu().cuda.runtime.memGetInfo()
-    return bool(8 * nbytes < free)
+@contextmanager
+def watched_copies() -> Iterator[dict[int, list[tuple[int, Any, Any]]]]:
+    """Give for each GPU the peer copies to it: their bytes, and events before and after."""
+    found: dict[int, list[tuple[int, Any, Any]]] = defaultdict(list)
+    move = peers.move
+
+    def watched(copy: Any) -> None:
+        target, source, size = copy
+        if target.device == source.device:
+            return move(copy)
+        with on(target.device):
+            stream = gpu().cuda.ExternalStream(target.stream, target.device)
+            events = gpu().cuda.Event(), gpu().cuda.Event()
+            events[0].record(stream)
+            move(copy)
+            events[1].record(stream)
+        found[target.device].append((size, *events))
+
+    peers.move = watched
+    try:
+        yield found
+    finally:
+        peers.move = move
 
 
-def _is_right(case: Case, x: Any) -> bool:
-    """Compare a result with one GPU's; return False where that has no room for it."""
-    if not _has_room(x.nbytes):
-        return False
-    got, want = case.call(x), case.call(x.gather())
-    if isinstance(got, ga.ShardedArray):
-        got = got.gather()
-    xp = np if gpu() is None else gpu()
-    with gpu().cuda.Device(0) if gpu() is not None else nullcontext():
+def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
+    """Return the seconds of copies between GPUs, and their bytes, at the busiest GPU."""
+    with watched_copies() as found:
+        device_seconds(call, count)
+    elapsed = gpu().cuda.get_elapsed_time
+    times = [sum(float(elapsed(*events)) / 1e3 for _, *events in each) for each in found.values()]
+    arrived = [sum(size for size, *_ in each) for each in found.values()]
+    return max(times, default=0.0), max(arrived, default=0)
+
+
+def is_right(name: str, x: Any, call: Callable[[Any], Any]) -> bool:
+    if gpu() is not None:
+        free_memory()
+        with on(0):
+            if 8 * x.nbytes > gpu().cuda.runtime.memGetInfo()[0]:
+                return False
+    got, want = call(x), call(x.gather())
+    got = got.gather() if isinstance(got, ga.ShardedArray) else got
+    with on(0):
+        xp = np if gpu() is None else gpu()
         same = bool((xp.asarray(got) == xp.asarray(want)).all())
-    assert same, f"{case.name}: {len(x.shards)} shards give another result than one array"
+    assert same, f"{name}: {len(x.shards)} shards give another result than one array"
     return True
 
 
-# --- rows ---------------------------------------------------------------------------------------
-
-
-def measure(case: Case, count: int, per_gpu: int, rounds: int) -> Measured:
+def measure(name: str, count: int, per_gpu: int, rounds: int) -> Row:
     """Time a case on so many GPUs; on one of them as an array of one device."""
-    shards = [_shard(case.made, rank, per_gpu) for rank in range(count)]
+    make, function, arrives = CASES[name]
+    shards = []
+    for rank in range(count):
+        with on(rank):
+            shards.append(make(np if gpu() is None else gpu(), per_gpu, rank))
     x = ga.ShardedArray.from_shards(shards)
-    given = shards[0] if count == 1 else x
-
-    def call() -> Any:
-        return case.call(given)
-
+    call = partial(function, shards[0] if count == 1 else x)
     samples = seconds(call, count, rounds)
-    row = Measured(case.name, count, per_gpu, statistics.median(samples), samples=samples)
-    row.checked = _is_right(case, x)
-    row.model_bytes = case.arrives(count, per_gpu)
+    row: Row = {
+        "case": name, "gpus": count, "per_gpu": per_gpu, "seconds": statistics.median(samples),
+        "one_gpu_seconds": None, "scaling": "weak", "efficiency": None, "exchange_share": None,
+        "arrived_bytes": None, "model_bytes": arrives(count, per_gpu),
+        "checked": is_right(name, x, function), "samples": samples,
+    }  # fmt: skip
     if gpu() is not None and count > 1:
-        row.exchange_share, row.arrived_bytes = exchange(call, count, row.seconds)
+        copies, row["arrived_bytes"] = exchange(call, count)
+        row["exchange_share"] = copies / row["seconds"]
     return row
 
 
-def rows(
-    counts: list[int], sizes: list[int], rounds: int, budget: float, names: str = ""
-) -> Iterator[Measured]:
-    """Yield all rows as far as the time goes; of cases whose names begin as one of `names` does."""
-    ends = time.perf_counter() + budget
+def rows(counts: list[int], sizes: list[int], rounds: int, names: str) -> Iterator[Row]:
+    """Yield the rows of cases whose names begin as one of `names` does."""
     for size in sizes:
-        for case in _cases():
-            if not case.name.startswith(tuple(names.split(","))):
-                continue
-            alone: dict[int, float] = {}
-            for count in [1, *(c for c in counts if c > 1)]:
-                for scaling, per_gpu in (("weak", size), ("strong", size // count)):
-                    if scaling == "strong" and count == 1:
-                        continue
-                    if time.perf_counter() > ends:
-                        print("the time is over", file=sys.stderr)
-                        return
-                    try:
-                        row = measure(case, count, per_gpu, rounds)
-                    except MemoryError as error:
-                        print(f"{case.name}, {count} x {per_gpu}: {error}", file=sys.stderr)
-                        continue
-                    finally:
-                        gc.collect()
-                        free_memory()
-                    row.scaling = scaling
-                    if count == 1:
-                        alone[size] = row.seconds
-                    row.one_gpu_seconds = alone.get(size)
-                    if row.one_gpu_seconds:
-                        ideal = row.one_gpu_seconds / (count if scaling == "strong" else 1)
-                        row.efficiency = ideal / row.seconds
-                    yield row
+        for name in (each for each in CASES if each.startswith(tuple(names.split(",")))):
+            alone = None
+            weak = [(count, size, "weak") for count in counts]
+            strong = [(count, size // count, "strong") for count in counts if count > 1]
+            for count, per_gpu, scaling in sorted(weak + strong, key=lambda each: each[0]):
+                try:
+                    row = measure(name, count, per_gpu, rounds)
+                except MemoryError as error:
+                    print(f"{name}, {count} x {per_gpu}: {error}", file=sys.stderr)
+                    continue
+                finally:
+                    gc.collect()
+                    free_memory()
+                alone = row["seconds"] if count == 1 else alone
+                row |= {"scaling": scaling, "one_gpu_seconds": alone}
+                if alone:
+                    ideal = alone / (count if scaling == "strong" else 1)
+                    row["efficiency"] = ideal / row["seconds"]
+                yield row
 
 
 def environment(count: int) -> dict[str, Any]:
-    """Return what times depend on."""
-    found: dict[str, Any] = {
-        **machine.describe(), "gpus": count,
-        "gpualgo": ga.__version__, "host": platform.platform(),
-    }  # fmt: skip
+    found = {**machine.describe(), "gpus": count, "gpualgo": ga.__version__,
+             "host": platform.platform()}  # fmt: skip
     if gpu() is not None:
-        from gpualgo._driver import peers
-
         runtime = gpu().cuda.runtime
         found |= {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
         found["peers"] = [[peers.can_reach(a, b) for b in range(count)] for a in range(count)]
     return found
 
 
-def _line(row: Measured) -> str:
-    def shown(value: float | None, form: str) -> str:
-        return "" if value is None else format(value, form)
-
-    return (
-        f"{row.case:24} {row.gpus:2} {row.per_gpu:11} {row.scaling:6} {row.seconds * 1e3:10.3f} ms"
-        f" {shown(row.efficiency, '7.1%'):>7} {shown(row.exchange_share, '7.1%'):>7}"
-        f" {shown(row.arrived_bytes, 'd'):>12} {shown(row.model_bytes, '.0f'):>12}"
-        f" {'checked' if row.checked else 'unchecked'}"
-    )
+def table(found: list[Row]) -> str:
+    """Return the table of docs/scale.md: one and two GPUs, elements on each in its head, ms."""
+    by_key = {(row["case"], row["gpus"], row["scaling"]): row for row in found}
+    size = found[0]["per_gpu"]
+    lines = [
+        f"| 2^{size.bit_length() - 1} elements on each GPU, ms | 1 GPU | 2 GPUs | weak scaling "
+        "| of it peer copies | the same elements on 2 |",
+        "|---|" + "---:|" * 5,
+    ]
+    for case in dict.fromkeys(row["case"] for row in found):
+        one, two, strong = (
+            by_key[case, gpus, scaling]
+            for gpus, scaling in ((1, "weak"), (2, "weak"), (2, "strong"))
+        )
+        times = [f"{row['seconds'] * 1e3:#.3g}".rstrip(".") for row in (one, two, strong)]
+        shares = f"{two['efficiency']:.0%}", f"{two['exchange_share']:.0%}"
+        lines.append("| " + " | ".join([case, *times[:2], *shares, times[2]]) + " |")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -241,22 +272,29 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--budget", type=float, default=600, help="seconds for all rows")
     parser.add_argument("--cases", default="", help="beginnings of names; all cases without")
-    parser.add_argument("--out", default="", help="the JSON file; none without")
-    chosen = parser.parse_args()
-    is_host = gpu() is None
-    there = 8 if is_host else gpu().cuda.runtime.getDeviceCount()
-    counts = sorted(c for c in map(int, chosen.gpus.split(",")) if c <= there)
-    sizes = [1 << int(k) for k in (chosen.sizes or ("16" if is_host else "26,28,30")).split(",")]
-    print("case                     GPUs   each GPU            time  effic.  exchange   arrived"
-          "        model")  # fmt: skip
-    found = []
-    with ga.default_device("cpu") if is_host else nullcontext():
-        for row in rows(counts, sizes, chosen.rounds, chosen.budget, chosen.cases):
-            print(_line(row), flush=True)
-            found.append(asdict(row))
-    if chosen.out:
+    parser.add_argument("--out", type=Path, help="the JSON file; none without")
+    parser.add_argument("--show", type=Path, help="print a file's table of one and two GPUs")
+    given = parser.parse_args()
+    if given.show:
+        print(table(json.loads(given.show.read_text(encoding="utf-8"))["rows"]))
+        return
+    until = time.perf_counter() + given.budget
+    there = 8 if gpu() is None else gpu().cuda.runtime.getDeviceCount()
+    counts = sorted({1, *(count for count in map(int, given.gpus.split(",")) if count <= there)})
+    exponents = given.sizes or ("16" if gpu() is None else "26,28,30")
+    sizes = [1 << int(k) for k in exponents.split(",")]
+    found: list[Row] = []
+    with ga.default_device("cpu") if gpu() is None else nullcontext():
+        for row in rows(counts, sizes, given.rounds, given.cases):
+            shown = {name: value for name, value in row.items() if name != "samples"}
+            print(json.dumps(shown), flush=True)
+            found.append(row)
+            if time.perf_counter() > until:
+                print("the time is over", file=sys.stderr)
+                break
+    if given.out:
         result = {"environment": environment(there), "rows": found}
-        Path(chosen.out).write_text(json.dumps(result, indent=1), encoding="utf-8")
+        given.out.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

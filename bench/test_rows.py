@@ -2,23 +2,23 @@
 
 pytest bench/ -k scan
 
-Nothing is asserted of times: `gpualgo bench` measures them, at the rows' own sizes.
+Nothing is asserted of times: `python -m bench` measures them, at the rows' own sizes.
 """
 
 from __future__ import annotations
 
 import pytest
 
+from bench import catalog, peers, timing
 from bench.conftest import TIMES
-from gpualgo._bench import catalog, runner, support
-from gpualgo._bench.runner import Effort
-from gpualgo._bench.support import OURS, Row
+from bench.peers import OURS
+from bench.row import Row
+from bench.timing import Effort
 
 SMALL = 1 << 17  # of the rows that take a hundred thousand from the top as well
 
 
 def small_rows() -> list[Row]:
-    """Return each row once, at a small size."""
     found: dict[tuple[str, str], Row] = {}
     for row in catalog.all_rows():
         small = row if row.of_its_size or row.n <= SMALL else row.at(SMALL)
@@ -28,9 +28,9 @@ def small_rows() -> list[Row]:
 
 @pytest.mark.parametrize("row", small_rows(), ids=str)
 def test_row(row: Row) -> None:
-    if row.clock != "cpu" and support.gpu() is None:
+    if row.clock != "cpu" and peers.gpu() is None:
         pytest.skip("there is no GPU, or no CuPy")
-    measured = runner.run(row, Effort(rounds=1, scale=0.05))
+    measured = timing.run(row, Effort(rounds=1, scale=0.05))
     TIMES.append(measured)
     assert all(measured.times[who].median > 0 for who in (OURS, *measured.times))
-    support.free_memory()
+    peers.free_memory()

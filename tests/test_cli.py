@@ -307,8 +307,15 @@ def test_no_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert main(["cache", "info"]) == 0
 
 
+def test_the_benchmark_is_run_from_a_checkout(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["bench", "--quick"])
+    assert left.value.code == 2
+    assert "from a checkout of gpualgo: python -m bench" in capsys.readouterr().err
+
+
 def test_help_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ([], ["demo"], ["doctor"], ["warmup"], ["cache"], ["bench"], ["completion"]):
+    for command in ([], ["demo"], ["doctor"], ["warmup"], ["cache"], ["completion"]):
         with pytest.raises(SystemExit):
             main([*command, "--help"])
         assert "``" not in capsys.readouterr().out

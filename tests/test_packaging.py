@@ -42,10 +42,7 @@ def test_wheel_holds_kernels_types_and_licence(wheel: zipfile.ZipFile) -> None:
     sources = {f"gpualgo/{path.relative_to(REPOSITORY).as_posix()}" for path in kernels}
     assert "gpualgo/cuda_src/parts/types.cuh" in sources
     assert sources <= names
-    peers = (REPOSITORY / "gpualgo" / "_bench" / "peers").glob("*.cu")
-    assert {f"gpualgo/_bench/peers/{path.name}" for path in peers} | {
-        "gpualgo/_bench/targets.json"
-    } <= names
+    assert not [name for name in names if "bench" in name], "the benchmark is no part of it"
     assert "gpualgo/py.typed" in names
     assert f"gpualgo-{ga.__version__}.dist-info/licenses/LICENSE" in names
     assert {name.partition("/")[0] for name in names} == {
@@ -107,7 +104,8 @@ def test_source_archive_is_complete(tmp_path: Path) -> None:
     wanted = ["LICENSE", "README.md", "SECURITY.md", "CITATION.cff", "CHANGELOG.md",
               "pyproject.toml", "conda/recipe.yaml", ".importlinter"]  # fmt: skip
     for folder, kind in (("gpualgo", "*.py"), ("cuda_src", "*.cuh"), ("tests", "*.py"),
-                         ("docs", "*.md")):  # fmt: skip
+                         ("docs", "*.md"), ("bench", "*.py"), ("bench", "*.cu"),
+                         ("bench", "*.json")):  # fmt: skip
         found = (REPOSITORY / folder).rglob(kind)
         wanted += [path.relative_to(REPOSITORY).as_posix() for path in found]
     assert [name for name in wanted if name not in names] == []

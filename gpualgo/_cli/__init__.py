@@ -1,4 +1,4 @@
-"""The command gpualgo: a demo, a check of the installation, the kernel cache, benchmarks."""
+"""The command gpualgo: a demo, a check of the installation, the kernel cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments and arguments[0] == "bench":
+        parser.error("the benchmark runs from a checkout of gpualgo: python -m bench")
+    args = parser.parse_args(arguments)
     # Each command imports its own needs, so that one of them missing harms no other.
     if args.command == "demo":
         from gpualgo._cli import demo
@@ -34,10 +38,6 @@ def _run(argv: Sequence[str] | None) -> int:
         from gpualgo._cli import doctor
 
         return doctor.run(as_json=args.json)
-    if args.command == "bench":
-        from gpualgo._bench import main as bench
-
-        return bench.main(args)
     if args.command == "warmup":
         from gpualgo._cli import warmup
 
@@ -45,7 +45,7 @@ def _run(argv: Sequence[str] | None) -> int:
     if args.command == "completion":
         from gpualgo._cli import completion
 
-        return completion.run(_parser(), args.shell)
+        return completion.run(parser, args.shell)
     from gpualgo._cli import cache
 
     return cache.clear() if args.action == "clear" else cache.info(as_json=args.json)
@@ -53,7 +53,6 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     import gpualgo
-    from gpualgo._bench import options
 
     parser = argparse.ArgumentParser(prog="gpualgo", description=__doc__)
     parser.add_argument("--version", action="version", version=f"gpualgo {gpualgo.__version__}")
@@ -80,6 +79,4 @@ def _parser() -> argparse.ArgumentParser:
     actions.add_parser("clear", help="delete every compiled kernel")
     completion = commands.add_parser("completion", help="print what completes these commands")
     completion.add_argument("shell", choices=["bash", "zsh", "fish"])
-    bench = commands.add_parser("bench", help="time the algorithms beside other libraries")
-    options.add_to(bench)
     return parser

@@ -3,66 +3,73 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-import gpualgo._bench as package
-from gpualgo._bench import catalog, startup, targets
-from gpualgo._bench.catalog import Choice
-from gpualgo._bench.results import Measured, Times
-from gpualgo._bench.sizes import size_of, size_text
-from gpualgo._bench.support import OURS, Row, refuse_to_build
+import bench
+from bench import catalog, startup
+from bench.peers import OURS
+from bench.row import Row, Times, size_of, size_text
+from bench.tables import Target, targets
 
 ROWS = catalog.all_rows()
-STARTED = [row for group in startup.groups() for row in group.rows]
+STARTED = [row for group in startup.GROUPS for row in group.rows]
 
 
 def test_rows_differ_and_tell_what_they_are_about() -> None:
     assert len({row.key for row in ROWS}) == len(ROWS) > 700
     assert {row.clock for row in ROWS} == {"cpu", "device", "host", "wall"}
     assert [str(row) for row in ROWS if not row.dtypes] == []
-    assert {row.algorithm for row in ROWS} == set(catalog.algorithms())
+    assert {row.algorithm for row in ROWS} == set(catalog.algorithms()) - set(catalog.ON_REQUEST)
+
+
+def test_rows_that_are_run_on_request() -> None:
+    pytest.importorskip("distributed")
+    rows = catalog.chosen(catalog.ON_REQUEST)
+    assert {row.algorithm for row in rows} == set(catalog.ON_REQUEST)
+    assert len({row.key for row in [*rows, *ROWS]}) == len(rows) + len(ROWS)
 
 
 def test_every_target_is_of_a_row() -> None:
     keys = {row.key for row in [*ROWS, *STARTED]}
-    assert [key for key in targets.table() if key not in keys] == []
-    assert len(targets.table()) > 400
-    assert all(0 < target.limit < 10 for target in targets.table().values())
+    assert [key for key in targets() if key not in keys] == []
+    assert len(targets()) > 400
+    assert all(0 < target.limit < 10 for target in targets().values())
 
 
 def test_every_source_of_cub_is_there() -> None:
     sources = catalog.cub_sources(ROWS)
-    folder = Path(package.__path__[0]) / "peers"
+    folder = Path(bench.__path__[0]) / "peers"
     assert {f"{name}.cu" for name in sources} == {path.name for path in folder.glob("*.cu")}
 
 
 @pytest.mark.parametrize(
     ("choice", "is_right"),
     [
-        (Choice(algorithms=("scan",)), lambda row: row.algorithm == "scan"),
-        (Choice(dtypes=("int8",)), lambda row: "i8" in row.dtypes),
-        (Choice(dtypes=("f64", "u8")), lambda row: row.dtypes & {"f64", "u8"}),
-        (Choice(entropies=(0.544,)), lambda row: row.entropy == 0.544),
-        (Choice(clocks=("host",)), lambda row: row.clock == "host"),
-        (Choice(text="over axis 1"), lambda row: "over axis 1" in row.name),
-        (Choice(quick=True), lambda row: row.quick),
-        (Choice(sizes=(1 << 12, 1 << 21)), lambda row: row.n in (1 << 12, 1 << 21)),
+        ({"among": ("scan",)}, lambda row: row.algorithm == "scan"),
+        ({"dtypes": ("int8",)}, lambda row: "i8" in row.dtypes),
+        ({"dtypes": ("f64", "u8")}, lambda row: row.dtypes & {"f64", "u8"}),
+        ({"entropies": (0.544,)}, lambda row: row.entropy == 0.544),
+        ({"clocks": ("host",)}, lambda row: row.clock == "host"),
+        ({"text": "over axis 1"}, lambda row: "over axis 1" in row.name),
+        ({"quick": True}, lambda row: row.quick),
+        ({"sizes": (1 << 12, 1 << 21)}, lambda row: row.n in (1 << 12, 1 << 21)),
     ],
 )
-def test_choice(choice: Choice, is_right: object) -> None:
+def test_choice(choice: dict[str, Any], is_right: object) -> None:
     assert callable(is_right)
-    found = catalog.chosen(choice)
+    found = catalog.chosen(**choice)
     assert found
     assert [str(row) for row in found if not is_right(row)] == []
 
 
 def test_sizes_make_each_row_once_with_its_bytes() -> None:
-    found = catalog.chosen(Choice(algorithms=("reduce",), sizes=(1 << 12,)))
+    found = catalog.chosen(("reduce",), sizes=(1 << 12,))
     assert len({row.key for row in found}) == len(found)
     (sums,) = [row for row in found if row.name == "reduce sum f32"]
     assert sums.bytes_moved == 4 << 12
-    layouts = catalog.chosen(Choice(algorithms=("layouts",), sizes=(1 << 12,)))
+    layouts = catalog.chosen(("layouts",), sizes=(1 << 12,))
     assert layouts == [], "rows of one size are not made of another"
 
 
@@ -78,18 +85,18 @@ def test_what_is_no_size(text: str) -> None:
         size_of(text)
 
 
-def _measured(**medians: float) -> Measured:
+def _measured(**medians: float) -> Row:
     times = {who: Times(value, value, value, 1) for who, value in medians.items()}
-    row = Row("sort f32", 8, "device", refuse_to_build, bytes_moved=16e9)
-    return Measured.of(row, times)
+    row = Row("sort f32", 8, "device", bytes_moved=16e9)
+    return row.timed(times)
 
 
 def test_targets_are_ratios_to_their_peers_or_times() -> None:
     row = _measured(gpualgo=2.0, CUB=4.0, torch=1.0)
-    best = targets.Target(row.key, 0.8)
-    of_cub = targets.Target(row.key, 0.8, peers=("CUB",))
-    of_none = targets.Target(row.key, 0.8, peers=("JAX",))
-    in_time = targets.Target(row.key, 2.0, is_time=True)
+    best = Target(row.key, 0.8)
+    of_cub = Target(row.key, 0.8, peers=("CUB",))
+    of_none = Target(row.key, 0.8, peers=("JAX",))
+    in_time = Target(row.key, 2.0, is_time=True)
     assert (best.reached(row), best.verdict(row)) == (2.0, "not met")
     assert (of_cub.reached(row), of_cub.verdict(row)) == (0.5, "met")
     assert of_none.verdict(row) == "not run"

@@ -1,29 +1,31 @@
-"""`gpualgo bench` from its command line to its file, on the CPU; contenders that are wrong."""
+"""`python -m bench` from its command line to its file, on the CPU; contenders that are wrong."""
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpualgo._bench import checks, environment, notes, places, runner, support
-from gpualgo._bench.reading import read
-from gpualgo._bench.results import Measured
-from gpualgo._bench.support import OURS, Row, Work
-from gpualgo._cli import main
+from bench import environment, folders, notes, peers, timing
+from bench.__main__ import main
+from bench.peers import OURS
+from bench.report import read
+from bench.row import Row
 
-TWO = ["bench", "copy", "radix_sort", "--device", "cpu", "--sizes", "2^10", "--quick"]
+TWO = ["copy", "radix_sort", "--device", "cpu", "--sizes", "2^10", "--quick"]
 
 
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
     notes.taken()
     yield
-    support.want([])
+    peers.want([])
     notes.taken()
 
 
@@ -40,9 +42,9 @@ def test_run_is_printed_kept_and_compared(
     assert {who for row in report.rows for who in row.times} == {OURS, "NumPy"}
     assert all(row.times[OURS].count > 0 for row in report.rows)
     assert {"date", "commit", "cpu", "cores", "gpu", "versions"} <= set(report.environment)
-    assert main(["bench", "--compare", str(file), str(file)]) == 0
+    assert main(["--compare", str(file), str(file)]) == 0
     assert "0 slower, 0 faster" in capsys.readouterr().out
-    assert main(["bench", "--show", str(file)]) == 0
+    assert main(["--show", str(file)]) == 0
     assert capsys.readouterr().out == out
 
 
@@ -58,13 +60,13 @@ def test_slower_run_is_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixtur
     ours.update({name: 10 * ours[name] for name in ("median", "low", "high")})
     files[1].write_text(json.dumps(told))
     capsys.readouterr()
-    assert main(["bench", "--compare", *map(str, files)]) == 1
+    assert main(["--compare", *map(str, files)]) == 1
     assert "| copy f32 | 2^10 | cpu |" in capsys.readouterr().out
-    assert main(["bench", "--compare", *map(str, reversed(files))]) == 0
+    assert main(["--compare", *map(str, reversed(files))]) == 0
 
 
 def test_results_go_to_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "results", lambda: tmp_path / "kept")
+    monkeypatch.setattr(folders, "results", lambda: tmp_path / "kept")
     assert main([*TWO, "--rows", "copy"]) == 0
     (file,) = (tmp_path / "kept").glob("*.json")
     assert read(file).rows
@@ -73,9 +75,9 @@ def test_results_go_to_the_users_folder(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_targets_say_what_was_not_run(capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["bench", "reduce", "--targets", "--rows", "2^28", "--no-write", "--seconds", "0"]
+    line = ["reduce", "--targets", "--rows", "2^28", "--no-write", "--seconds", "0"]
     assert main([*line, "--device", "cpu"]) == 2  # no row of the CPU is so large
-    if support.gpu() is None:
+    if peers.gpu() is None:
         capsys.readouterr()
         assert main(line) == 0
         lines = capsys.readouterr().out.splitlines()
@@ -85,11 +87,11 @@ def test_targets_say_what_was_not_run(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_list_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "scan", "--list", "--rows", "cumsum"]) == 0
+    assert main(["scan", "--list", "--rows", "cumsum"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines
     assert all("cumsum" in line for line in lines)
-    assert main(["bench", "startup", "--list"]) == 0
+    assert main(["startup", "--list"]) == 0
     assert "CPU: a second lambda" in capsys.readouterr().out
 
 
@@ -102,34 +104,31 @@ def test_list_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_mistakes_are_told(line: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", *line]) == 2
+    assert main([*line]) == 2
     assert told in capsys.readouterr().err
 
 
 def test_sizes_that_are_none_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["bench", "--sizes", "2^ten"])
+        main(["--sizes", "2^ten"])
     assert "is no list of sizes" in capsys.readouterr().err
 
 
-def _work(**results: Any) -> Work:
-    def made(value: Any) -> Any:
+def _row(**results: Any) -> Row:
+    def result(value: Any, *library: Any) -> Any:  # which NumPy's and CuPy's functions take
         if isinstance(value, Exception):
             raise value
         return np.asarray(value, np.float32)
 
-    contenders = {who: (lambda value=value: made(value)) for who, value in results.items()}
-    return Work(contenders, np.asarray([1, 2], np.float32), 1e-6)
-
-
-def _row(work: Work) -> Row:
-    return Row("a row f32", 2, "cpu", lambda n: work)
+    calls = {who: functools.partial(result, value) for who, value in results.items()}
+    expected = functools.partial(np.asarray, [1, 2], np.float32)
+    return Row("a row f32", 2, "cpu", calls=calls, expected=expected, tolerance=1e-6)
 
 
 @pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], [1, np.inf], ValueError("no")])
 def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
-    row = _row(_work(gpualgo=[1, 2], right=[1, 2], wrong=wrong))
-    measured = runner.run(row, runner.Effort(1, 0.001))
+    row = _row(gpualgo=[1, 2], right=[1, 2], wrong=wrong)
+    measured = timing.run(row, timing.Effort(1, 0.001))
     assert set(measured.times) == {OURS, "right"}
     (note,) = notes.taken()
     assert note["who"] == "wrong"
@@ -137,30 +136,31 @@ def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], ValueError("no")])
 def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
-    row = _row(_work(gpualgo=wrong, right=[1, 2]))
-    measured: list[Measured] = []
-    rows = [row, _row(_work(gpualgo=[1, 2]))]
-    assert runner.run_all(rows, runner.Effort(1, 0.001), measured)
+    row = _row(gpualgo=wrong, right=[1, 2])
+    measured: list[Row] = []
+    rows = [row, _row(gpualgo=[1, 2])]
+    assert timing.run_all(rows, timing.Effort(1, 0.001), measured)
     assert len(measured) == 1, "the other rows are measured"
     assert notes.taken()[0]["reason"].startswith("FAILED")
 
 
 def test_peers_are_chosen_and_what_is_no_library_stays() -> None:
-    row = _row(_work(**{"gpualgo": [1, 2], "CuPy": [1, 2], "NumPy": [1, 2], "a copy": [1, 2]}))
-    support.want(["numpy"])
-    assert set(runner.run(row, runner.Effort(1, 0.001)).times) == {OURS, "NumPy", "a copy"}
+    row = _row(**{"gpualgo": [1, 2], "CuPy": [1, 2], "NumPy": [1, 2], "a copy": [1, 2]})
+    peers.want(["numpy"])
+    assert set(timing.run(row, timing.Effort(1, 0.001)).times) == {OURS, "NumPy", "a copy"}
 
 
 def test_dtype_counts_unless_it_may_differ() -> None:
-    work = Work({OURS: lambda: np.arange(2)}, np.arange(2.0))
+    calls, expected = {OURS: lambda: np.arange(2)}, np.arange(2.0)
     with pytest.raises(AssertionError, match="off by inf"):
-        checks.check(_row(work), work)
-    checks.check(_row(work), Work(work.contenders, work.expected, any_dtype=True))
+        timing.check(_row(), calls, expected)
+    timing.check(replace(_row(), any_dtype=True), calls, expected)
 
 
 def test_memory_of_a_call_holds_its_result() -> None:
-    work = Work({OURS: lambda: np.ones(1 << 16, np.float32) * 2}, np.full(1 << 16, 2, np.float32))
-    measured = runner.run(_row(work), runner.Effort(1, 0.001))
+    calls = {OURS: lambda: np.ones(1 << 16, np.float32) * 2}
+    row = Row("a row f32", 2, "cpu", calls=calls, expected=lambda: np.full(1 << 16, 2, np.float32))
+    measured = timing.run(row, timing.Effort(1, 0.001))
     assert measured.times[OURS].memory is not None
     assert 2 * (4 << 16) <= measured.times[OURS].memory < 3 * (4 << 16)
 

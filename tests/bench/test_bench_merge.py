@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from gpualgo._bench import reading, results
-from gpualgo._bench.merge import merged
-from gpualgo._bench.results import Measured, Report, Times
-from gpualgo._bench.support import OURS
-from gpualgo._cli import main
+from bench.__main__ import main
+from bench.peers import OURS
+from bench.report import Report, merged, read, write
+from bench.row import Row, Times
 
 MACHINE = {"gpu": "NVIDIA H200", "cores": 16, "commit": "abc", "versions": {"numpy": "2.0"}}
 
 
 def run(date: str, load: float, *names: str, seconds: float = 1.0, **told: Any) -> Report:
     times = {OURS: Times(seconds, seconds, seconds, 1)}
-    rows = tuple(Measured(name, 1 << 20, "device", times=times) for name in names)
+    rows = tuple(Row(name, 1 << 20, "device", times=times) for name in names)
     return Report({"date": date, "load": load, **MACHINE, **told}, rows)
 
 
@@ -67,12 +66,12 @@ def test_runs_that_differ_are_refused(other: dict[str, Any], told: str) -> None:
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [tmp_path / "a.json", tmp_path / "b.json"]
-    results.write(run("1", 0, "a"), files[0])
-    results.write(run("2", 0, "b"), files[1])
-    assert main(["bench", "--merge", *map(str, files)]) == 0
-    assert [row.name for row in reading.read(files[0]).rows] == ["a", "b"]
-    assert len(reading.read(files[1]).rows) == 1
-    results.write(run("2", 0, "b", commit="def"), files[1])
-    assert main(["bench", "--merge", *map(str, files)]) == 2
+    write(run("1", 0, "a"), files[0])
+    write(run("2", 0, "b"), files[1])
+    assert main(["--merge", *map(str, files)]) == 0
+    assert [row.name for row in read(files[0]).rows] == ["a", "b"]
+    assert len(read(files[1]).rows) == 1
+    write(run("2", 0, "b", commit="def"), files[1])
+    assert main(["--merge", *map(str, files)]) == 2
     assert "commit abc and def" in capsys.readouterr().err
-    assert [row.name for row in reading.read(files[0]).rows] == ["a", "b"]
+    assert [row.name for row in read(files[0]).rows] == ["a", "b"]

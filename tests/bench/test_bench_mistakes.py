@@ -10,28 +10,28 @@ from typing import Any
 
 import pytest
 
-from gpualgo._bench import clocks, notes, plots, reading, results, runner, startup, support, table
-from gpualgo._bench.results import Measured, Report, Times
-from gpualgo._bench.sizes import size_of
-from gpualgo._bench.support import OURS
-from gpualgo._cli import main
+from bench import notes, peers, plots, startup, tables, timing
+from bench.__main__ import main
+from bench.peers import OURS
+from bench.report import Report, read, write
+from bench.row import Row, Times, size_of
 
-COPY = ["bench", "copy", "--device", "cpu", "--quick", "--peers", "none"]
+COPY = ["copy", "--device", "cpu", "--quick", "--peers", "none"]
 
 
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
     notes.taken()
     yield
-    support.want([])
+    peers.want([])
     notes.taken()
 
 
 def _file(path: Path) -> dict[str, Any]:
     times = {OURS: Times(1e-3, 1e-3, 1e-3, 5, (1e-3,))}
     told = {"versions": {"numpy": "2"}, "cores": 2, "load": None}
-    rows = (Measured("copy f32", 1024, "cpu", times=times),)
-    results.write(Report(told, rows, ({"row": "", "who": "JAX", "reason": "absent"},)), path)
+    rows = (Row("copy f32", 1024, "cpu", times=times),)
+    write(Report(told, rows, ({"row": "", "who": "JAX", "reason": "absent"},)), path)
     return dict(json.loads(path.read_text()))
 
 
@@ -72,9 +72,9 @@ def test_spoiled_files_are_refused_by_name(
     spoil(found)
     bad.write_text(json.dumps(found))
     for line in (["--show", bad], ["--compare", good, bad], ["--merge", good, bad]):
-        assert main(["bench", *map(str, line)]) == 2
-        assert "bad.json holds no results of gpualgo bench: " in capsys.readouterr().err
-    assert main(["bench", "--compare", str(good), str(good)]) == 0
+        assert main([*map(str, line)]) == 2
+        assert "bad.json holds no results of gpualgo's benchmark: " in capsys.readouterr().err
+    assert main(["--compare", str(good), str(good)]) == 0
 
 
 def test_a_file_stays_whole_where_writing_it_fails(
@@ -89,7 +89,7 @@ def test_a_file_stays_whole_where_writing_it_fails(
 
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(OSError, match="no space"):
-        results.write(Report({"versions": {}}, ()), path)
+        write(Report({"versions": {}}, ()), path)
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -97,20 +97,20 @@ def test_a_file_stays_whole_where_writing_it_fails(
 def test_what_was_measured_before_ctrl_c_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real, begun = runner.run, []
+    real, begun = timing.run, []
 
-    def run(row: support.Row, effort: runner.Effort) -> Measured:
+    def run(row: Row, effort: timing.Effort) -> Row:
         begun.append(row)
         if len(begun) == 2:
             raise KeyboardInterrupt
-        return real(row, runner.Effort(1, 0.001))
+        return real(row, timing.Effort(1, 0.001))
 
-    monkeypatch.setattr(runner, "run", run)
+    monkeypatch.setattr(timing, "run", run)
     monkeypatch.setattr(startup, "run_all", lambda *given: False)
     path = tmp_path / "a.json"
     line = [*COPY, "--cold", "--sizes", "2^4,2^5,2^6", "--json", str(path)]
     assert main(line) == 130
-    report = reading.read(path)
+    report = read(path)
     assert [row.n for row in report.rows] == [16]
     assert {note["reason"] for note in report.left_out} == {"not measured: the run was interrupted"}
     assert len([note for note in report.left_out if note["row"].startswith("copy")]) == 2
@@ -123,7 +123,7 @@ def test_places_are_tried_before_anything_is_measured(
     def measured(*given: Any) -> Any:
         raise AssertionError("nothing is to be measured")
 
-    monkeypatch.setattr(clocks, "measure", measured)
+    monkeypatch.setattr(timing, "measure", measured)
     file = tmp_path / "file"
     file.touch()
     for line, told in (
@@ -153,7 +153,7 @@ def test_words_that_mean_nothing(
     line: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
-        main(["bench", *line])
+        main([*line])
     assert left.value.code == 2
     assert told in capsys.readouterr().err
 
@@ -165,7 +165,7 @@ def test_sizes_beyond_any_array(text: str) -> None:
 
 
 def test_an_algorithm_named_twice_runs_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "copy", "copy", "--list"]) == 0
+    assert main(["copy", "copy", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(set(lines)) > 0
 
@@ -175,8 +175,8 @@ def test_narrow_terminals_lose_no_figure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int
 ) -> None:
     console = pytest.importorskip("rich.console").Console(width=width)
-    monkeypatch.setattr(table, "_console", lambda: console)
-    table.show("A title", [["work", *map(str, range(6))], ["a row", *["123.5 ms"] * 6]])
+    monkeypatch.setattr(tables, "_console", lambda: console)
+    tables.show("A title", [["work", *map(str, range(6))], ["a row", *["123.5 ms"] * 6]])
     out = capsys.readouterr().out
     assert out.count("123.5 ms") == 6
     assert ("| ---" in out) == (width < 120)

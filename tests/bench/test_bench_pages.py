@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 from support import REPOSITORY
 
-from gpualgo._bench import pages, reading
-from gpualgo._bench.results import Measured, Report, Times
-from gpualgo._bench.support import OURS
+from bench import pages
+from bench.peers import OURS
+from bench.report import Report, read
+from bench.row import Row, Times
 
 PAGES = pages.all_pages()
-STORED = sorted(pages.stored().glob("*.json"))
+STORED = sorted(pages.STORED.glob("*.json"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page_agrees_with_results(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert text == pages.rewritten(text), "gpualgo bench --write-docs writes it anew"
+    assert text == pages.rewritten(text), "python -m bench --write-docs writes it anew"
     assert "<!-- bench: " not in pages.outside(text), "a mark has no end"
     assert "<!-- /bench -->" not in pages.outside(text), "an end has no mark"
 
@@ -34,7 +35,7 @@ def test_readme_has_no_figure_of_its_own() -> None:
 def test_stored_results_say_where_they_are_from(path: Path) -> None:
     if path.name == "summaries.json":
         return
-    told = reading.read(path).environment
+    told = read(path).environment
     assert told["date"]
     assert told["commit"]
     assert told["gpu"] or told["cpu"]
@@ -106,10 +107,10 @@ def test_rows_of_a_later_file_stand_in_place_of_those_before() -> None:
         pages.rewritten("<!-- bench: h200.json+h200-numpy.json environment --><!-- /bench -->")
 
 
-def _measured(name: str, ours: float | None, **peers: float) -> Measured:
+def _measured(name: str, ours: float | None, **peers: float) -> Row:
     medians = ({} if ours is None else {OURS: ours}) | peers
     times = {who: Times(each, each, each, 1) for who, each in medians.items()}
-    return Measured(name, 1 << 28, "device", "reduce", times=times)
+    return Row(name, 1 << 28, "device", algorithm="reduce", times=times)
 
 
 def test_what_is_said_of_many_rows() -> None:
@@ -125,16 +126,16 @@ def test_what_is_said_of_many_rows() -> None:
     )
     report = Report({}, rows, notes)
     keys = {"clock": "device"}
-    assert pages.KINDS["count"](report, keys) == "4"
-    assert pages.KINDS["ahead"](report, keys) == "1 of 3"
-    assert pages.KINDS["ahead"](report, keys | {"of": "CUB"}) == "2 of 3"
-    assert pages.KINDS["median"](report, keys | {"of": "CUB"}) == "0.50"
-    assert pages.KINDS["behind"](report, keys | {"over": "1.3"}) == "`reduce sum f64` of 2^28 3.00"
-    behind = pages.KINDS["behind"](report, keys | {"n": "2^28"})
+    assert pages.Mark(report, keys).count() == "4"
+    assert pages.Mark(report, keys).ahead() == "1 of 3"
+    assert pages.Mark(report, keys | {"of": "CUB"}).ahead() == "2 of 3"
+    assert pages.Mark(report, keys | {"of": "CUB"}).median() == "0.50"
+    assert pages.Mark(report, keys | {"over": "1.3"}).behind() == "`reduce sum f64` of 2^28 3.00"
+    behind = pages.Mark(report, keys | {"n": "2^28"}).behind()
     assert behind == "`reduce sum f64` 3.00, `reduce sum f32` 1.25"
-    assert pages.KINDS["behind"](report, keys | {"over": "4"}) == "none"
-    assert pages.KINDS["left_out"](report, keys) == "`a, b`"
-    met, asked = map(int, pages.KINDS["met"](report, keys).split(" of "))
-    missed = pages.KINDS["not_met"](report, keys).splitlines()[2:]
+    assert pages.Mark(report, keys | {"over": "4"}).behind() == "none"
+    assert pages.Mark(report, keys).left_out() == "`a, b`"
+    met, asked = map(int, pages.Mark(report, keys).met().split(" of "))
+    missed = pages.Mark(report, keys).not_met().splitlines()[2:]
     assert len(missed) == asked - met >= 1
     assert [line for line in missed if line.startswith("| reduce sum f64 | 2^28 | device | 3.00")]

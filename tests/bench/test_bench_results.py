@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpualgo._bench import compare, reading, results, table
-from gpualgo._bench.results import Measured, Report, Times
-from gpualgo._bench.support import OURS, Row, refuse_to_build
+from bench import compare, tables
+from bench import report as reports
+from bench.peers import OURS
+from bench.report import Report
+from bench.row import Row, Times
 
 MACHINE = {"gpu": "NVIDIA H200", "cpu": "x", "cores": 2, "date": "2026-01-02", "commit": "abc"}
 
@@ -21,9 +24,9 @@ def steady(seconds: float, spread: float = 0.004) -> Times:
 
 
 def report(times: dict[str, Times], clock: str = "device", **environment: Any) -> Report:
-    row = Row("reduce sum f32", 1 << 20, clock, refuse_to_build, 4 << 20)
+    row = Row("reduce sum f32", 1 << 20, clock, bytes_moved=4 << 20)
     told = {**MACHINE, "versions": {"numpy": "2.0", "cupy-cuda13x": "14.0"}, **environment}
-    return Report(told, (Measured.of(row, times),))
+    return Report(told, (row.timed(times),))
 
 
 def verdict(before: Report, after: Report) -> str:
@@ -44,17 +47,17 @@ def test_file_gives_the_same_report(tmp_path: Path) -> None:
     made = report({OURS: steady(2e-6), "CUB": steady(3e-6)})
     made = Report(made.environment, made.rows, ({"row": "", "who": "JAX", "reason": "µ"},))
     path = tmp_path / "new" / "a.json"
-    results.write(made, path)
-    assert reading.read(path) == made
-    assert path.read_text(encoding="utf-8") == results.to_text(reading.read(path))
+    reports.write(made, path)
+    assert reports.read(path) == made
+    assert path.read_text(encoding="utf-8") == reports.to_text(reports.read(path))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "rows": []}'])
 def test_other_files_are_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"other\.json holds no results of gpualgo bench"):
-        reading.read(path)
+    with pytest.raises(ValueError, match=r"other\.json holds no results of gpualgo's benchmark"):
+        reports.read(path)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,7 @@ def test_floors_follow_the_clock() -> None:
 
 def test_tables_of_a_report() -> None:
     made = report({OURS: steady(2e-6), "CUB": steady(4e-6), "else": steady(5e-6)})
-    (title, lines), *_ = table.by_clock(made.rows).items()
+    (title, lines), *_ = tables.by_clock(made.rows).items()
     assert title == "Device time"
     by_name = dict(zip(*lines, strict=True))
     assert by_name["gpualgo"] == "2 µs"
@@ -121,7 +124,7 @@ def test_tables_of_a_report() -> None:
     assert by_name["ratio"] == "0.50"
     assert by_name["target"] == "≤ 0.80 of CUB ✓"
     assert by_name["GB/s"] == "2097"
-    assert table.markdown(lines).count("\n") == 3
+    assert tables.markdown(lines).count("\n") == 3
 
 
 @pytest.mark.parametrize(
@@ -129,18 +132,18 @@ def test_tables_of_a_report() -> None:
     [(1.5, "1.5 s"), (0.0123, "12.3 ms"), (0.9996, "1 s"), (5e-8, "0.05 µs"), (4.56e-4, "456 µs")],
 )
 def test_time_text(seconds: float, text: str) -> None:
-    assert table.time_text(seconds) == text
+    assert tables.time_text(seconds) == text
 
 
 def test_plots_are_drawn_and_repeat(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="it comes with the extra bench")
-    from gpualgo._bench import plots
+    from bench import plots
 
     small = report({OURS: steady(1e-5), "CUB": steady(2e-5)}).rows[0]
-    larger = Measured(**{**vars(small), "n": 1 << 22})
-    copies = tuple(Measured(**{**vars(row), "algorithm": "copy", "name": "copy f32"})
+    larger = replace(small, n=1 << 22)
+    copies = tuple(replace(row, algorithm="copy", name="copy f32")
                    for row in (small, larger))  # fmt: skip
-    started = Measured("first", 8, "start", times={OURS: steady(0.5), "CuPy": steady(2.0)})
+    started = Row("first", 8, "start", times={OURS: steady(0.5), "CuPy": steady(2.0)})
     made = Report(report({}).environment, (small, larger, *copies, started))
     names = {path.name for path in plots.draw(made, tmp_path)}
     assert {"rate-device-reduce-sum-f32.svg", "ratios-device.svg", "start-up.svg"} <= names

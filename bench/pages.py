@@ -1,0 +1,216 @@
+"""Figures in the pages of README and docs: written from stored results, between marks.
+
+    <!-- bench: FILE KIND key=value … -->
+    …
+    <!-- /bench -->
+
+FILE is in bench/results/; of several, joined by +, rows of later ones stand in place of the same
+rows of earlier ones, for runs whose commits differ. `python -m bench --write-docs` writes what
+stands between the marks, and a test checks it. docs/benchmarks.md describes the kinds.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+import statistics
+from pathlib import Path
+
+from bench import report as reports
+from bench import tables
+from bench.environment import ROOT
+from bench.peers import OURS, PEERS
+from bench.report import Report
+from bench.row import Key, Row, size_of, size_text
+from bench.tables import ratio_text, time_text
+
+STORED = ROOT / "bench" / "results"
+MARK = re.compile(r"(<!-- bench: ([^>]*?) -->)(.*?)(<!-- /bench -->)", re.DOTALL)
+FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)  # examples stay as they are
+FIGURE = re.compile(r"\d\s?(?:ns|µs|ms|s|GB/s|GKey/s)\b")
+
+
+def all_pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def write() -> list[Path]:
+    """Write all pages' figures anew, and return the pages that changed."""
+    changed = []
+    for page in all_pages():
+        text = page.read_text(encoding="utf-8")
+        made = rewritten(text)
+        if made != text:
+            page.write_text(made, encoding="utf-8")
+            changed.append(page)
+    return changed
+
+
+def rewritten(text: str) -> str:
+    """Return a page's text with what stands between marks made from the stored results."""
+    parts = FENCED.split(text)
+    for i in range(0, len(parts), 2):
+        parts[i] = MARK.sub(lambda found: found[1] + _made(found[2]) + found[4], parts[i])
+    return "".join(parts)
+
+
+def outside(text: str) -> str:
+    """Return a page's text without what is made from results, and without examples."""
+    return MARK.sub("", "".join(FENCED.split(text)[::2]))
+
+
+def _made(mark: str) -> str:
+    files, kind, *rest = shlex.split(mark)
+    keys = dict(each.split("=", 1) for each in rest)
+    if kind not in KINDS:
+        raise ValueError(f"bench: {mark}: no such kind; there are {', '.join(KINDS)}")
+    try:
+        made: str = getattr(Mark(_report(files), keys | {"file": files}), kind)()
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"bench: {mark}: {error}") from error
+    return f"\n\n{made}\n" if made.startswith("|") else made
+
+
+@functools.lru_cache(8)
+def _read(path: Path, changed: int) -> Report:
+    return reports.read(path)
+
+
+def _report(files: str) -> Report:
+    paths = [STORED / file for file in files.split("+")]
+    found = (_read(path, path.stat().st_mtime_ns) for path in paths)
+    return functools.reduce(reports.over, found)
+
+
+class Mark:
+    """What stands between two marks: each public method is a kind, and returns its text."""
+
+    def __init__(self, report: Report, keys: dict[str, str]) -> None:
+        self._report, self._keys = report, keys
+        self._peers = keys["of"].split(",") if "of" in keys else []
+
+    def _chosen(self) -> list[Row]:
+        """Return the rows of the keys clock, algorithm, text and n."""
+        keys = self._keys
+        found = [
+            row for row in self._report.rows
+            if row.clock == keys.get("clock", row.clock)
+            and row.algorithm in keys.get("algorithm", row.algorithm).split(",")
+            and keys.get("text", "") in row.name
+            and ("n" not in keys or row.n == size_of(keys["n"]))
+        ]  # fmt: skip
+        if not found:
+            raise ValueError("no row is like that")
+        return found
+
+    def _one(self) -> Row:
+        key = self._keys["row"], size_of(self._keys["n"]), self._keys["clock"]
+        if key not in self._report.by_key:
+            raise ValueError(f"the results have no row {key}")
+        return self._report.by_key[key]
+
+    def _ratios(self) -> list[tuple[float, Row]]:
+        """Return the chosen rows that have a peer, with our time over it, the largest first."""
+        found = [(row.ratio(self._peers), row) for row in self._chosen()]
+        there = [(ratio, row) for ratio, row in found if ratio is not None]
+        return sorted(there, key=lambda pair: -pair[0])
+
+    def _verdicts(self) -> dict[Key, str]:
+        goals = tables.targets()
+        rows = [row for row in self._chosen() if row.key in goals]
+        return {row.key: goals[row.key].verdict(row) for row in rows}
+
+    def rows(self) -> str:
+        lines = tables.of_rows(self._chosen())
+        if self._keys.get("memory") == "no" and lines[0][-1] == "memory":
+            lines = [line[:-1] for line in lines]
+        return tables.markdown(lines)
+
+    def environment(self) -> str:
+        if "+" in self._keys["file"]:
+            raise ValueError("an environment is that of one file")
+        told = self._report.environment
+        software = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+        names = {
+            "GPU": "gpu", "driver": "driver", "processor": "cpu", "cores": "cores",
+            "software": "", "commit": "commit", "date": "date", "load before": "load",
+        }  # fmt: skip
+        kept = {title: told.get(name) if name else software for title, name in names.items()}
+        lines = [["", ""], ["---", "---"], *([k, v] for k, v in kept.items() if v is not None)]
+        return "".join(f"| {name} | {value} |\n" for name, value in lines)
+
+    def summary(self) -> str:
+        """Return a line for a few rows each, those that summaries.json names, if all are there."""
+        summaries = json.loads((STORED / "summaries.json").read_text(encoding="utf-8"))
+        lines = [["", OURS, "best peer"]]
+        for title, named in summaries[self._keys["of"]].items():
+            keys = [(name, size_of(n), clock) for name, n, clock in named]
+            rows = [self._report.by_key[key] for key in keys if key in self._report.by_key]
+            if len(rows) == len(named) and all(OURS in row.times for row in rows):
+                ours = "; ".join(time_text(row.times[OURS].median) for row in rows)
+                lines.append([title, ours, "; ".join(map(_peer, rows))])
+        return tables.markdown(lines)
+
+    def not_met(self) -> str:
+        missed = [key for key, verdict in self._verdicts().items() if verdict == "not met"]
+        lines = tables.of_targets(self._report, missed)
+        return tables.markdown([line[:-1] for line in lines])
+
+    def count(self) -> str:
+        return str(len(self._chosen()))
+
+    def median(self) -> str:
+        return ratio_text(statistics.median(ratio for ratio, _ in self._ratios()))
+
+    def ahead(self) -> str:
+        ratios = [ratio for ratio, _ in self._ratios()]
+        return f"{sum(ratio < 1 for ratio in ratios)} of {len(ratios)}"
+
+    def met(self) -> str:
+        verdicts = list(self._verdicts().values())
+        return f"{verdicts.count('met')} of {len(verdicts)}"
+
+    def behind(self) -> str:
+        over, sized = float(self._keys.get("over", "1")), "n" in self._keys
+        texts = [
+            f"`{row.name}`{'' if sized else f' of {size_text(row.n)}'} {ratio_text(ratio)}"
+            for ratio, row in self._ratios()
+            if ratio > over
+        ]
+        return ", ".join(texts) or "none"
+
+    def left_out(self) -> str:
+        rows = [note["row"] for note in self._report.left_out if note["who"] == OURS]
+        names = dict.fromkeys(row.rsplit(", n=", 1)[0] for row in rows)
+        return ", ".join(f"`{name}`" for name in names) or "nothing"
+
+    def time(self) -> str:
+        times, who = self._one().times, self._keys.get("of", OURS)
+        if who not in times:
+            raise ValueError(f"the row has no {who}; it has {', '.join(times)}")
+        return time_text(times[who].median)
+
+    def ratio(self) -> str:
+        ratio = self._one().ratio(self._peers)
+        if ratio is None:
+            raise ValueError("the row has no such peer")
+        return ratio_text(ratio)
+
+    def rate(self) -> str:
+        rate = self._one().rate()
+        if rate is None:
+            raise ValueError("the row has no bytes")
+        return f"{tables.digits(rate)} GB/s"
+
+    def peer(self) -> str:
+        return _peer(self._one())
+
+
+def _peer(row: Row) -> str:
+    times = [(each.median, who) for who, each in row.times.items() if who in PEERS]
+    return f"{time_text(min(times)[0])} ({min(times)[1]})" if times else ""
+
+
+KINDS = [name for name in vars(Mark) if not name.startswith("_")]

@@ -1,1 +1,0 @@
-"""The command ``gpualgo bench``: gpualgo beside its peers, each result checked, then timed."""

@@ -1,1 +1,0 @@
-"""Libraries to compare with, each used the way its own documentation advises."""
