@@ -28,7 +28,7 @@ def has_newer_modules(unchanged: set[str]) -> bool:
     `unchanged` has the names of modules that are known not to be; it takes those that are found.
     Each module's file is looked at once: it is loaded by then, and may change later.
     """
-    for name in sys.modules.keys() - unchanged:
+    for name in set(sys.modules) - unchanged:  # other threads may import meanwhile
         file = getattr(sys.modules.get(name), "__file__", None)
         if file is not None and name.startswith("gpualgo.") and is_newer(os.stat(file)):
             return True
