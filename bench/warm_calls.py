@@ -46,7 +46,7 @@ def cpu_calls(n: int) -> Calls:
     values = np.arange(n, dtype=np.int32)
     few, runs = rng.integers(0, 10, n), np.sort(rng.integers(0, 1 + n // 4, n))
     ordered, other = np.sort(x), np.sort(y)
-    offsets = np.arange(0, n + 1, max(n // 10, 1))
+    offsets, factor = np.arange(0, n + 1, max(n // 10, 1)), 2.5
     mask = x < 0.5
 
     def add(a: Any, b: Any) -> Any:
@@ -67,6 +67,7 @@ def cpu_calls(n: int) -> Calls:
         "inclusive_scan, rows": lambda: ga.inclusive_scan(rows, axis=1),
         "exclusive_scan, lambda": lambda: ga.exclusive_scan(x, 0.0, lambda a, b: a + b),
         "transform": lambda: ga.transform(lambda a: a * 2, x),
+        "transform, captured number": lambda: ga.transform(lambda a: a * factor, x),
         "transform, out": lambda: ga.transform(lambda a, b: a * b + 1, x, y, out=out),
         "transform, prepared": lambda: doubled(x, out=out),
         "copy, reversed": lambda: ga.copy(x[::-1]),
