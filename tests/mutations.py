@@ -86,6 +86,8 @@ def verdict(mutation: Mutation, folder: Path) -> str:
         return "caught: the tests do not end"
     if done.returncode == 0:
         return "SURVIVED"
+    if done.returncode < 0:
+        return f"caught: the process ends by signal {-done.returncode}"
     last = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if done.returncode not in FAILED or not last:
         return f"NO VERDICT: {done.stdout[-2000:]}{done.stderr[-2000:]}"

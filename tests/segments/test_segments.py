@@ -100,6 +100,20 @@ def test_first_and_last(backend: Backend, f: Callable[..., Any], op: Any) -> Non
     assert_same(backend.to_host(got), want)
 
 
+@pytest.mark.parametrize("f", ALL)
+def test_operators_that_are_said_to_commute(backend: Backend, f: Callable[..., Any]) -> None:
+    """Their kernels are not those of the same function by itself."""
+
+    def op(a: Any, b: Any) -> Any:
+        return compose(a + 0, b)
+
+    n, places = CASES["a long one"]
+    x, offsets = affine((n,)), np.asarray(places)
+    given = backend.to_device(x), backend.to_device(offsets), np.uint64(START)
+    f(*given, ga.Operator(op, commutative=True))
+    assert_same(backend.to_host(f(*given, op)), expected(f, x, offsets, np.uint64(START), compose))
+
+
 @pytest.mark.parametrize("case", ["between", "tiles", "a long one", "all kinds"])
 def test_sums(backend: Backend, case: str, guarded: Any) -> None:
     n, places = CASES[case]
