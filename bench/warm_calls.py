@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 SIZES = (16, 1_000, 10_000, 1 << 20)
-DEVICE_SIZE = 1 << 16
 SHAPES = {16: (4, 4), 1_000: (10, 100), 10_000: (100, 100), 1 << 20: (1 << 10, 1 << 10)}
 ROUND = 200e-6  # seconds that a round takes at least
 WARM_UP = 20  # calls
@@ -156,7 +155,7 @@ def device_calls(n: int) -> Calls:
 
 
 CALLS = {"cpu": cpu_calls, "gpu": device_calls}
-SIZES_OF = {"cpu": SIZES, "gpu": (DEVICE_SIZE,)}
+SIZES_OF = {"cpu": SIZES, "gpu": (1 << 16,)}
 
 
 def serve(kind: str, n: int) -> None:
@@ -241,13 +240,14 @@ class Row:
 
 
 def measured(
-    checkouts: list[Path], kind: str, n: int, rounds: int, chosen: Callable[[str], bool]
+    checkouts: list[Path], kind: str, n: int, rounds: int, names: set[str] | str
 ) -> Iterator[Row]:
-    """Return the rows of one size, each call of both versions in turns."""
+    """Return the rows of one size, of calls with these names, or with a text in their names."""
     workers = [Worker(path, kind, n) for path in checkouts]
     try:
         for name in workers[0].names:
-            if chosen(name) and name in workers[1].names:
+            is_chosen = names in name if isinstance(names, str) else name in names
+            if is_chosen and name in workers[1].names:
                 warm = [worker.seconds(name, WARM_UP) for worker in workers]
                 count = max(1, round(ROUND / min(warm)))
                 least = warm
@@ -265,14 +265,14 @@ def compare(checkouts: list[Path], rounds: int, sizes: list[int], only: str) -> 
     found: list[Row] = []
     for kind, all_sizes in SIZES_OF.items():
         for n in (n for n in all_sizes if not sizes or n in sizes):
-            rows = list(measured(checkouts, kind, n, rounds, lambda name: only in name))
+            rows = {row.name: row for row in measured(checkouts, kind, n, rounds, only)}
             for _ in range(TIMES - 1):
-                again = {row.name for row in rows if row.is_slower}
+                again = {row.name for row in rows.values() if row.is_slower}
                 if again:
-                    anew = measured(checkouts, kind, n, rounds, again.__contains__)
-                    rows = [row for row in rows if row.name not in again] + list(anew)
-            print(*rows, sep="\n", flush=True)
-            found += [row for row in rows if row.is_slower]
+                    anew = measured(checkouts, kind, n, rounds, again)
+                    rows.update((row.name, row) for row in anew)
+            print(*rows.values(), sep="\n", flush=True)
+            found += [row for row in rows.values() if row.is_slower]
     return found
 
 
