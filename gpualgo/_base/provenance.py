@@ -14,18 +14,25 @@ from pathlib import Path
 
 import numpy as np
 
+from gpualgo._base import loaded
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
-def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str:
-    """Return the SHA-256 of files, each by its place below a folder, and of Python and NumPy."""
-    digest = hashlib.sha256()
+def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str | None:
+    """Return the hash of files, each by its place below a folder, and of Python and NumPy.
+
+    None if one was written after the package was loaded: this process may run what it was before.
+    """
+    digest = hashlib.blake2b()
     for folder, paths in sources:
         start = len(str(folder)) + 1
         for path in paths:
             name = str(path)[start:].replace(os.sep, "/")
             with open(path, "rb", buffering=0) as file:
                 digest.update(name.encode() + b"\0" + file.read())
+                if loaded.is_newer(os.fstat(file.fileno())):
+                    return None
     # numba reads bytecode, and numba's own version decides what it makes of it.
     digest.update(f"{sys.implementation.cache_tag} {np.__version__}".encode())
     return digest.hexdigest()

@@ -18,6 +18,7 @@ _LINES = (
     "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
 )  # fmt: skip
 _CPUINFO = "/proc/cpuinfo"
+_unchanged: set[str] = set()  # modules that were loaded from the sources that were read
 
 
 @cache
@@ -26,13 +27,14 @@ def provenance() -> str | None:
 
     None if the sources are no files, or others than those which this process has loaded.
     """
+    before = set(sys.modules)
     try:
-        sources = source_files()
-        digest = digest_of_sources((PACKAGE, sources))
-        if loaded.changed_since(sources):  # before they were read, or meanwhile
-            return None
+        digest = digest_of_sources((PACKAGE, source_files()))
     except OSError:  # they are in an archive, or there is their bytecode alone
         return None
+    if digest is None:
+        return None
+    _unchanged.update(before)
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
     made_by = (
         digest,
@@ -48,8 +50,9 @@ def source_files() -> list[str]:
     found = [os.path.join(PACKAGE, name) for name in names]
     for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
         found += files_of(os.path.join(PACKAGE, folder), ".py")
-    for name in sorted(os.listdir(PACKAGE / "_algorithms")):
-        found += files_of(os.path.join(PACKAGE, "_algorithms", name), ".py", "cpu")
+    algorithms = [each.path for each in os.scandir(PACKAGE / "_algorithms") if each.is_dir()]
+    for folder in sorted(algorithms):
+        found += files_of(folder, ".py", "cpu")
     return found
 
 
@@ -79,10 +82,10 @@ def read(*parts: str) -> tuple[bytes, ...] | None:
 def write(fields: tuple[bytes, ...], *parts: str) -> None:
     """Keep an entry on disk for what these parts name.
 
-    Not once a source has changed: this process may run what it was before, or what it is now.
+    Not once a module was loaded from a source that had changed: this process runs both versions.
     """
     key = key_of(*parts)
-    if key is not None and not loaded.changed_since(source_files()):
+    if key is not None and not loaded.has_newer_modules(_unchanged):
         disk.write(key, fields)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
 from gpualgo._base import disk_cache as disk
 from gpualgo._base import loaded
 from gpualgo._base.provenance import PACKAGE, digest_of_sources, files_of, versions_of
+
+_unchanged: set[str] = set()  # modules that were loaded from the sources that were read
 
 
 def source_folder() -> Path:
@@ -24,13 +27,15 @@ def provenance() -> str | None:
 
     None if the sources are no files, or others than those which this process has loaded.
     """
+    before = set(sys.modules)
     try:
         kernels, rules = source_files()
         digest = digest_of_sources((source_folder(), kernels), (PACKAGE, rules))
-        if loaded.changed_since([*kernels, *rules]):  # before they were read, or meanwhile
-            return None
     except OSError:  # the modules are in an archive, or there is their bytecode alone
         return None
+    if digest is None:
+        return None
+    _unchanged.update(before)
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
     return repr((digest, versions_of("numba_cuda", "numba", "llvmlite"), settings))
 
@@ -64,8 +69,8 @@ def read(key: str) -> tuple[bytes, ...] | None:
 def write(key: str, fields: tuple[bytes, ...]) -> None:
     """Keep an entry on disk.
 
-    Not once a source has changed: this process may have compiled what it was before, or what it
-    is now.
+    Not once a kernel's source has changed, which is read at each compilation, or a module was
+    loaded from a source that had: this process may have compiled either version.
     """
     if provenance() is not None and not _has_changed():
         disk.write(key, fields)
@@ -73,7 +78,7 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
 
 def _has_changed() -> bool:
     try:
-        kernels, rules = source_files()
-        return loaded.changed_since([*kernels, *rules])
+        kernels, _ = source_files()
+        return loaded.has_newer_modules(_unchanged) or loaded.changed_since(kernels)
     except OSError:  # one has gone
         return True

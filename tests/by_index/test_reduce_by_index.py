@@ -63,6 +63,14 @@ def test_indices_out_of_range(backend: Backend, dtype: str) -> None:
     same_bits(backend, ga.reduce_by_index(*given, 5), np.array(want))
 
 
+def test_shares() -> None:
+    """On the CPU tasks have 2^16 elements each, the last one those that are left."""
+    x = np.arange(200_003)
+    with ga.default_device("cpu"):
+        found = ga.reduce_by_index(x % 37, x, 37)
+    assert found.tolist() == np.bincount(x % 37, x).tolist()
+
+
 def test_order(backend: Backend) -> None:
     """Elements of an index are combined in their order, by what does not commute."""
     n, size = 2003, 37

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
+import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +26,34 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_nothing_is_kept_once_a_source_has_changed(
+def test_nothing_is_kept_once_a_module_is_of_a_changed_source(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else an upgrade, or an editor, under a process that runs makes entries that lie."""
     monkeypatch.setattr(host, "provenance", lambda: "known")
-    source = folder / "source.py"
-    source.write_text("first")
-    monkeypatch.setattr(host, "source_files", lambda: [str(source)])
-    monkeypatch.setattr(loaded, "AT", source.stat().st_ctime_ns)
+    monkeypatch.setattr(host, "_unchanged", set(sys.modules))
+    monkeypatch.setattr(loaded, "AT", time.time_ns() + 10**12)  # all is older than the process
+    late = _loaded_from(folder / "late.py", monkeypatch)
     host.write((b"content",), "one")
     assert host.read("one") == (b"content",)
-    other = folder / "other.py"
-    other.write_text("second")
-    os.utime(other, (1, 1))  # as an installer gives it the time that it has in an archive
-    monkeypatch.setattr(loaded, "AT", other.stat().st_ctime_ns - 1)
-    os.replace(other, source)
+    monkeypatch.setattr(loaded, "AT", 0)
+    os.utime(late, (1, 1))  # what was loaded before stays what it was, whatever happens to its file
     host.write((b"content",), "two")
-    assert host.read("two") is None
+    assert host.read("two") == (b"content",)
+    later = _loaded_from(folder / "later.py", monkeypatch)
+    os.utime(later, (1, 1))  # as an installer gives it the time that it has in an archive
+    for name in ("three", "four"):  # for good
+        host.write((b"content",), name)
+        assert host.read(name) is None
+
+
+def _loaded_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand for a module of the package that is loaded from a file."""
+    path.write_text("content")
+    module = types.ModuleType(f"gpualgo.{path.stem}")
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return path
 
 
 def test_a_process_with_changed_sources_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

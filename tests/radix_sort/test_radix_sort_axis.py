@@ -10,6 +10,7 @@ from support import BFLOAT16, FLOATS, LAYOUTS, REAL, Array, Backend, random_arra
 from test_radix_sort import assert_bits, special_floats, stable_order
 
 import gpualgo as ga
+from gpualgo._base import threads
 
 FLOAT32 = FLOATS[2]
 Axis = int | None
@@ -118,6 +119,18 @@ def test_in_place(backend: Backend, layout: str, shape: tuple[int, int]) -> None
         alone = backend.arrange(layout, keys)
         ga.radix_sort(alone, axis=axis, out=alone)
         assert_bits(backend.to_host(alone), np.take_along_axis(keys, order, axis))
+
+
+@pytest.mark.parametrize("end_bit", [8, 20, 30, 64])
+def test_long_rows_in_place_on_many_cores(end_bit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All cores sort one row, in an odd number of passes or in an even one."""
+    monkeypatch.setattr(threads, "num_threads", lambda: 8)
+    keys = np.random.default_rng(1).integers(0, 1 << 64, (2, 140_000), np.uint64)
+    order = np.argsort(keys & np.uint64((1 << end_bit) - 1), axis=1, kind="stable")
+    with ga.default_device("cpu"):
+        alone = keys.copy()
+        ga.radix_sort(alone, end_bit=end_bit, out=alone)
+    assert_bits(alone, np.take_along_axis(keys, order, 1))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

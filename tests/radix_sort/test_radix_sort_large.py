@@ -149,3 +149,17 @@ def test_pairs_of_one_size_in_place(
     for dtype in (np.uint32, np.int64):
         found = ga.argsort(cuda.to_device(keys), descending=True, dtype=dtype)
         assert_bits(cuda.to_host(found), order.astype(dtype))
+
+
+def test_rows_in_batches(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """48 rows, whose tables are all that there may be, then one, whose tables lie elsewhere."""
+    from gpualgo._algorithms.radix_sort import cuda_passes, policy
+
+    per_row = 8 * 2 * policy.TABLE_BYTES
+    monkeypatch.setattr(cuda_passes, "_TABLE_BYTES", 48 * per_row)
+    keys = np.random.default_rng(1).integers(0, 1 << 32, (49, _sizes(4)[0]), dtype=np.uint32)
+    values = np.arange(keys.size, dtype=np.uint32).reshape(keys.shape)
+    order = stable_order(keys)
+    found = ga.radix_sort(cuda.to_device(keys), cuda.to_device(values))
+    for got, want in zip(found, (keys, values), strict=True):
+        assert_bits(cuda.to_host(got), np.take_along_axis(want, order, 1))

@@ -150,6 +150,15 @@ def test_init_comes_first(backend: Backend) -> None:
     )
 
 
+def test_init_that_changes(backend: Backend) -> None:
+    """An array that gives one start is read by each call."""
+    x, init = backend.to_device(np.arange(5.0)), np.array(1.0)
+    for value in (1, 20, 300):
+        init[...] = value
+        for _ in range(2):  # a warm call, too
+            assert float(ga.reduce(x, init)) == 10 + value
+
+
 @pytest.mark.parametrize(
     ("dtype", "init", "wanted"),
     [

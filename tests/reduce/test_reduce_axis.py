@@ -60,15 +60,16 @@ def test_order_along_axes(backend: Backend, shape: tuple[int, ...], axis: Axis) 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((65, 130), 0), ((65, 130), 1), ((9, 65, 31), 1), ((9, 65, 31), (0, 2))],
+    [((65, 130), 0), ((65, 130), 1), ((9, 65, 31), 1), ((9, 65, 31), (0, 2)),
+     ((65, 3, 9), (0, 2))],  # of which the first axis may be contiguous, and goes last
     ids=str,
-)
+)  # fmt: skip
 def test_layouts_along_axes(
     backend: Backend, layout: str, shape: tuple[int, ...], axis: Axis
 ) -> None:
-    x = affine(shape)
-    result = ga.reduce(backend.arrange(layout, x), None, compose, axis=axis)
-    assert_same(backend.to_host(result), fold(compose, x, axis))
+    x, init = affine(shape), int(affine(1, seed=3)[0])
+    result = ga.reduce(backend.arrange(layout, x), init, compose, axis=axis)
+    assert_same(backend.to_host(result), fold(compose, x, axis, init))
 
 
 @pytest.mark.parametrize("axis", [0, 1])

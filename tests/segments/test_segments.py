@@ -100,6 +100,23 @@ def test_first_and_last(backend: Backend, f: Callable[..., Any], op: Any) -> Non
     assert_same(backend.to_host(got), want)
 
 
+def test_operators_that_are_said_to_commute(backend: Backend) -> None:
+    """Their kernels, which add floats up in another order, are not those of the function itself."""
+
+    def after(a: Any, b: Any) -> Any:
+        """Compose functions x -> s x + t modulo 31, packed as 1024 s + t."""
+        slope = (a // 1024) * (b // 1024) % 31
+        return slope * 1024 + ((b // 1024) * (a % 1024) + b % 1024) % 31
+
+    n, places = CASES["tiles"]
+    slopes, shifts = np.random.default_rng(1).integers(1, 31, (2, n))
+    x, offsets = (1024.0 * slopes + shifts), np.asarray(places)
+    given = backend.to_device(x), backend.to_device(offsets), np.float64(1024)
+    ga.segmented_reduce(*given, ga.Operator(after, commutative=True))
+    got = ga.segmented_reduce(*given, after)
+    assert_same(backend.to_host(got), expected(REDUCE, x, offsets, np.float64(1024), after))
+
+
 @pytest.mark.parametrize("case", ["between", "tiles", "a long one", "all kinds"])
 def test_sums(backend: Backend, case: str, guarded: Any) -> None:
     n, places = CASES[case]

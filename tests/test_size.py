@@ -1,0 +1,65 @@
+"""How large the package may be: ceilings of lines and of files, which hold in every change.
+
+Numbers are only lowered: a change that makes a folder smaller writes the smaller number here, and
+one that needs more room takes it from the same folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import REPOSITORY
+
+# Lines of Python below each folder of gpualgo/, and of CUDA below cuda_src/.
+LINES = {
+    "gpualgo": 70_950,
+    "gpualgo/_algorithms": 28_630,
+    "gpualgo/_api": 2_400,
+    "gpualgo/_arrays": 1_870,
+    "gpualgo/_base": 2_490,
+    "gpualgo/_cli": 1_110,
+    "gpualgo/_cpu": 3_630,
+    "gpualgo/_cuda": 1_780,
+    "gpualgo/_driver": 2_240,
+    "gpualgo/_lazy": 2_340,
+    "gpualgo/_operators": 6_250,
+    "gpualgo/_pipeline": 3_150,
+    "gpualgo/dask": 2_900,
+    "gpualgo/lazy": 1_100,
+    "gpualgo/numpy": 8_260,
+    "gpualgo/shards": 2_660,
+    "cuda_src": 16_970,
+}
+FILES = 540  # of Python below gpualgo/
+LINES_OF_A_FILE = 600
+
+
+def files_below(folder: str) -> list[Path]:
+    suffix = ".cuh" if folder == "cuda_src" else ".py"
+    return sorted((REPOSITORY / folder).rglob("*" + suffix))
+
+
+def lines_of(path: Path) -> int:
+    return path.read_bytes().count(b"\n")
+
+
+@pytest.mark.parametrize("folder", LINES)
+def test_folder_is_not_too_large(folder: str) -> None:
+    assert sum(map(lines_of, files_below(folder))) <= LINES[folder]
+
+
+def test_every_folder_has_a_ceiling() -> None:
+    paths = (path.relative_to(REPOSITORY) for path in files_below("gpualgo"))
+    assert {path.parent.parts[:2] for path in paths} == {
+        tuple(name.split("/")) for name in LINES if name != "cuda_src"
+    }
+
+
+def test_files_are_not_too_many() -> None:
+    assert len(files_below("gpualgo")) <= FILES
+
+
+def test_no_file_is_too_long() -> None:
+    paths = files_below("gpualgo") + files_below("cuda_src")
+    assert not [str(path) for path in paths if lines_of(path) > LINES_OF_A_FILE]
