@@ -80,7 +80,7 @@ def test_rows(backend: Backend) -> None:
             call(x, axis=0)
     with pytest.raises(ValueError, match="less= is given"):
         ga.sort(x, less=lambda a, b: a < b)
-    with pytest.raises(ValueError, match="cut otherwise"):
+    with pytest.raises(ValueError, match="sharded differently"):
         ga.radix_sort(x, cut(backend, h, 3))
     with pytest.raises(TypeError, match=r"complex"):
         ga.radix_sort(cut(backend, h.astype(complex), 2))
