@@ -97,8 +97,8 @@ def taken(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
     """Parse an argument. NumPy and CuPy arrays with the shape of `like` get its chunks."""
     if recording.active and recording.current() is not None:
         raise TypeError(
-            f"{where}: {name} is a dask array, which prepare, explain and graphs do not take; pass "
-            "arrays in memory"
+            f"{where}: {name} is a dask array, which prepare, explain and graphs do not accept; "
+            "pass arrays in memory"
         )
     form: Form | None = None
     fields: list[tuple[Any, str]] = [(x, name)]

@@ -95,7 +95,7 @@ def _sorted(
         values = None if values is None else values.flat()
     if keys.first.numblocks[sort_axis] == 1:
         return _rows(func_name, keys, values, order, sort_axis, dtypes)
-    keys.require_sizes("where a sorted element goes depends on all sizes")
+    keys.require_sizes("the index of a sorted element depends on all sizes")
     chunks = keys.first.chunks
     if ndim > 1 and axis is not None and keys.first.size == keys.first.shape[sort_axis]:
         keys, values = keys.flat(), None if values is None else values.flat()

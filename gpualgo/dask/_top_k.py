@@ -33,7 +33,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
     k_axis = checks.axis_of(checks.plain_axis(axis, _NAME), x_arg.first.ndim, _NAME)
     if k_axis is None:
         x_arg, k_axis = x_arg.flat(), 0
-    x_arg.require_sizes("places depend on all sizes")
+    x_arg.require_sizes("indices depend on all sizes")
     extent = x_arg.first.shape[k_axis]
     if not 0 <= k <= extent:  # the call raises the error
         _inputs.told(ga.top_k, np.broadcast_to(x_arg.small(), x_arg.first.shape), k, axis=k_axis)

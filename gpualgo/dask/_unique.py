@@ -82,7 +82,7 @@ def _runs(graph: Graph, x: Input, consecutive: bool, kinds: tuple[str, ...]) -> 
     count = x.first.numblocks[0]
     starts = [0] * count
     if "first" in kinds:
-        x.require_sizes("places depend on all sizes")
+        x.require_sizes("indices depend on all sizes")
         starts = [0, *accumulate(x.first.chunks[0])]
     function = neighbours if consecutive else chunk
     return [

@@ -70,7 +70,7 @@ class Argument(NamedTuple):
             return self
         if math.prod(x.shape[: x.axis]) != 1:
             refuse(
-                where, f"{self.name} is cut along axis {x.axis}, and is to be taken in C order",
+                where, f"{self.name} is sharded along axis {x.axis}, but C order is needed",
                 f"pass gpualgo.distribute({self.name}, axis=0)",
             )  # fmt: skip
         return self.each(_flat)
@@ -89,7 +89,7 @@ def taken(x: Any, where: str, name: str = "x", like: ShardedArray | None = None)
     """Parse an argument; its arrays must be sharded like `like`, or like the first of them."""
     if recording.active and recording.current() is not None:
         raise TypeError(
-            f"{where}: {name} is a ShardedArray, which prepare, explain and graphs do not take; "
+            f"{where}: {name} is a ShardedArray, which prepare, explain and graphs do not accept; "
             "pass arrays of one device"
         )
     form: Form | None = None
@@ -100,7 +100,7 @@ def taken(x: Any, where: str, name: str = "x", like: ShardedArray | None = None)
     for field, label in fields:
         if not isinstance(field, ShardedArray):
             raise TypeError(
-                f"{where}: {label} must be a ShardedArray, as other arguments are, got "
+                f"{where}: {label} must be a ShardedArray like the other arguments, got "
                 f"{type(field).__name__}; pass it to gpualgo.distribute"
             )
         first = field if first is None else first

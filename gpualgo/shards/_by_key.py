@@ -41,7 +41,7 @@ def reduce_by_key(
     """
     if checks.flag(consecutive, "consecutive", _NAME) or eq is not None:
         refuse(
-            _NAME, "consecutive= or eq= is given, and runs go on from shard to shard",
+            _NAME, "consecutive= or eq= is given, but runs may continue across shards",
             "leave it out",
         )  # fmt: skip
     k_arg = taken(keys, _NAME, "keys")

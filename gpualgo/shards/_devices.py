@@ -56,7 +56,7 @@ class Host(Place):
             raise MemoryError(f"no memory for a shard on {self.name}: {error}") from error
 
     def running(self) -> AbstractContextManager[None]:
-        return default_device.fixed(CPU, "its shards lie on the CPU")
+        return default_device.fixed(CPU, "its shards are on the CPU")
 
 
 class GPU(Place):
@@ -77,8 +77,7 @@ def refuse_in_graph(where: str) -> None:
     """Raise RuntimeError while a graph is captured: graphs cannot repeat these copies."""
     if recording.active and recording.is_in_graph():
         raise RuntimeError(
-            f"{where}: graphs are of one device, and would not repeat this; call it outside of the "
-            "graph"
+            f"{where}: a graph has one device and cannot repeat this; call it outside of the graph"
         )
 
 
@@ -255,7 +254,7 @@ def places_of(devices: Any, where: str, is_host: bool) -> tuple[Place, ...]:
     if not parsed:
         raise ValueError(f"{where}: devices is empty; name at least one")
     if len({device.number == CPU for device in parsed}) > 1:
-        raise ValueError(f"{where}: devices {devices!r} are GPUs and the CPU; name either")
+        raise ValueError(f"{where}: devices {devices!r} mix GPUs and the CPU; name one kind only")
     return parsed
 
 

@@ -171,7 +171,7 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
         i = (source.full or [0])[0]
         asked(function, source.places[i], source.on(i), search_axis, keepdims=keepdims)
         refuse(
-            func_name, f"the rows along axis {search_axis} are cut, in shape {first.shape}",
+            func_name, f"the rows along axis {search_axis} are sharded, in shape {first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",
         )  # fmt: skip
     seats, starts, device = source.full or [0], first.starts, source.places[0]

@@ -92,7 +92,7 @@ def one_row(keys: Argument, line: int, where: str) -> None:
     """Raise ValueError unless there is a single row along the sharded axis."""
     if keys.first.ndim > 1:
         refuse(
-            where, f"the rows along axis {line} are cut, in shape {keys.first.shape}",
+            where, f"the rows along axis {line} are sharded, in shape {keys.first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",
         )  # fmt: skip
 

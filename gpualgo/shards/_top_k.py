@@ -43,7 +43,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
         )
     if first.ndim > 1:
         refuse(
-            _NAME, f"the rows along axis {k_axis} are cut, in shape {first.shape}",
+            _NAME, f"the rows along axis {k_axis} are sharded, in shape {first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",
         )  # fmt: skip
     if len(devices) == 1:

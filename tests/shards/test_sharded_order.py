@@ -76,7 +76,7 @@ def test_rows(backend: Backend) -> None:
     check(ga.argmax(x, 1, keepdims=True), ga.argmax(h, 1, keepdims=True))
     check(ga.argmin(cut(backend, h, 4, 1), 0), ga.argmin(h, 0))
     for call in (ga.radix_sort, ga.argsort, ga.argmin):
-        with pytest.raises(ValueError, match=r"rows along axis 0 are cut.*distribute.*gather"):
+        with pytest.raises(ValueError, match=r"rows along axis 0 are sharded.*distribute.*gather"):
             call(x, axis=0)
     with pytest.raises(ValueError, match="less= is given"):
         ga.sort(x, less=lambda a, b: a < b)
