@@ -20,8 +20,8 @@ _NAME = "top_k"
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
     """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
 
-    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays,
-    bitwise; along the axis the result is one chunk. Chunk sizes along the axis must be known.
+    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result is
+    bitwise the same, and one chunk along the axis, where chunk sizes must be known.
 
     Notes
     -----
