@@ -1,4 +1,4 @@
-"""`reduce_by_key`: what each chunk's keys come to, brought together by key, or by neighbours."""
+"""`reduce_by_key`: reduces each chunk by key, then combines the chunks' results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpualgo.dask._order import Plain
 from gpualgo.dask._starts import Rest, start_of, value_of
 from gpualgo.dask._values import Pattern, Source, copied, given, packed, parts_of, taken
 
-_WHERE = "reduce_by_key"
+_NAME = "reduce_by_key"
 
 
 def reduce_by_key(
@@ -30,65 +30,65 @@ def reduce_by_key(
 
     Parameters and result are those of `gpualgo.reduce_by_key`, with dask arrays for arrays. The
     result has a chunk for four of x, with `consecutive` for each, of unknown sizes. Chunks of
-    unknown size are taken.
+    unknown size are accepted.
 
     Notes
     -----
-    Each chunk is reduced for itself. Then each of P/4 result chunks takes a range of keys from
-    each: P²/4 + 5P tasks, beyond 128 chunks by way of groups. A worker holds the chunks that it
-    works on, and of distinct keys four chunks and a half at most. With `consecutive` five tasks for
-    a chunk, in two chains. Grouped by chunk: equal chunks give equal bits, others may round
-    otherwise.
+    Each of P chunks is reduced on its own. Then each of P/4 result chunks takes a range of keys
+    from each: P²/4 + 5P tasks; beyond 128 chunks they are exchanged in groups. A worker holds the
+    chunks that it works on, and distinct keys of at most four and a half chunks. With `consecutive`
+    there are five tasks for a chunk, in two chains. Elements are grouped by chunk: equal chunks
+    give equal bits, other chunks may round differently.
     """
-    names, source = _cut_alike(keys, x)
-    settled, frozen = freeze(op, _WHERE)
-    same, equal = (None, None) if eq is None else freeze(eq, _WHERE)
-    start = start_of(init, source, (), _WHERE)
-    found, form = _inputs.told(
-        ga.reduce_by_key, names.small(), source.small(), init, settled, consecutive=consecutive,
-        eq=same, dtype=dtype,
+    key_arg, x_arg = _cut_alike(keys, x)
+    local_op, frozen = freeze(op, _NAME)
+    local_eq, frozen_eq = (None, None) if eq is None else freeze(eq, _NAME)
+    initial = start_of(init, x_arg, (), _NAME)
+    probe, form = _inputs.told(
+        ga.reduce_by_key, key_arg.small(), x_arg.small(), init, local_op, consecutive=consecutive,
+        eq=local_eq, dtype=dtype,
     )  # fmt: skip
-    dtypes = tuple(part.dtype for part in found)
-    content = names.content, source.content, start.content, frozen[0], equal and equal[0]
+    dtypes = tuple(part.dtype for part in probe)
+    content = key_arg.content, x_arg.content, initial.content, frozen[0], frozen_eq and frozen_eq[0]
     graph = Graph("reduce-by-key", *content, consecutive, dtypes)
-    held = graph.shared("op", frozen, len(frozen[1]))
-    patterns = names.source[2], source.source[2]
-    folding = patterns, dtypes[len(names.arrays) :]
-    is_grouped = not checks.flag(consecutive, "consecutive", _WHERE)
+    op_arg = graph.shared("op", frozen, len(frozen[1]))
+    patterns = key_arg.source[2], x_arg.source[2]
+    folding = patterns, dtypes[len(key_arg.arrays) :]
+    is_global = not checks.flag(consecutive, "consecutive", _NAME)
     runs = []
-    for index in _inputs.blocks(source.first):
-        read = names.chunk(index), names.source, source.chunk(index), source.source, index
-        work = chunk if is_grouped else neighbours
-        runs.append(graph.add("chunk", index, work, *read, held, equal, folding))
-    if is_grouped:
-        order = names.source[2], (None, (False,)), (0, None)
-        outputs = together(graph, runs, order, merge, start.rest, held, folding)
+    for index in _inputs.blocks(x_arg.first):
+        inputs = key_arg.chunk(index), key_arg.source, x_arg.chunk(index), x_arg.source, index
+        function = chunk if is_global else neighbours
+        runs.append(graph.add("chunk", index, function, *inputs, op_arg, frozen_eq, folding))
+    if is_global:
+        order = key_arg.source[2], (None, (False,)), (0, None)
+        outputs = together(graph, runs, order, merge, initial.rest, op_arg, folding)
     else:
         outputs = len(runs)
-        how = patterns[1], held, folding[1]
-        _neighbours.settled(graph, runs, patterns[0], equal, start.rest, how)
+        combination = patterns[1], op_arg, folding[1]
+        _neighbours.settled(graph, runs, patterns[0], frozen_eq, initial.rest, combination)
     chunks = ((math.nan,) * outputs,)
-    sources = *names.arrays, *source.arrays
-    made = _results.arrays(graph, "", source.first, chunks, dtypes, sources)
-    return _results.built(form, made)
+    sources = *key_arg.arrays, *x_arg.arrays
+    results = _results.arrays(graph, "", x_arg.first, chunks, dtypes, sources)
+    return _results.built(form, results)
 
 
 def _cut_alike(keys: Any, x: Any) -> tuple[Input, Input]:
-    """Return keys and elements in one dimension, cut alike."""
-    source = _inputs.taken(x, _WHERE, "x")
-    names = _inputs.taken(keys, _WHERE, "keys", like=source.first)
-    if source.is_known and names.is_known and source.first.shape != names.first.shape:
+    """Return keys and elements, flattened and with the same chunks."""
+    x_arg = _inputs.taken(x, _NAME, "x")
+    key_arg = _inputs.taken(keys, _NAME, "keys", like=x_arg.first)
+    if x_arg.is_known and key_arg.is_known and x_arg.first.shape != key_arg.first.shape:
         raise ValueError(
-            f"reduce_by_key: keys have shape {names.first.shape} and x {source.first.shape}; "
+            f"reduce_by_key: keys have shape {key_arg.first.shape} and x {x_arg.first.shape}; "
             "pass an element for each key"
         )
-    if not _inputs.same_chunks(names, source):
-        source = source.rechunked(names.first.chunks)
-    return names.flat(), source.flat()
+    if not _inputs.same_chunks(key_arg, x_arg):
+        x_arg = x_arg.rechunked(key_arg.first.chunks)
+    return key_arg.flat(), x_arg.flat()
 
 
 Folding = tuple[tuple[Pattern, Pattern], tuple[Any, ...]]
-"""How keys and elements are built, and the dtypes of aggregates."""
+"""The patterns of keys and elements, and the dtypes of aggregates."""
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -98,35 +98,35 @@ def chunk(
     chunks: list[Any], names: Source, elements: list[Any], source: Source, index: Index,
     op: Frozen, eq: Frozen | None, folding: Folding,
 ) -> Run:  # fmt: skip
-    """Return the keys of a chunk and what their elements come to."""
+    """Return a chunk's distinct keys and their aggregates."""
     keys = packed(names[2], given(chunks, names, index))
     x = packed(source[2], given(elements, source, index))
     dtype = packed(folding[0][1], folding[1])
-    found, aggregates = ga.reduce_by_key(keys, x, None, thaw(op), dtype=dtype)
-    return parts_of(found), parts_of(aggregates)
+    distinct, aggregates = ga.reduce_by_key(keys, x, None, thaw(op), dtype=dtype)
+    return parts_of(distinct), parts_of(aggregates)
 
 
 def neighbours(
     chunks: list[Any], names: Source, elements: list[Any], source: Source, index: Index,
     op: Frozen, eq: Frozen | None, folding: Folding,
 ) -> Runs:  # fmt: skip
-    """Return the runs of a chunk and what their elements come to, and its last key."""
+    """Return a chunk's runs of equal keys, their aggregates, and the chunk's last key."""
     keys = given(chunks, names, index)
     x = packed(source[2], given(elements, source, index))
     options = {"eq": thaw(eq), "dtype": packed(folding[0][1], folding[1])}
-    found, aggregates = ga.reduce_by_key(
+    run_keys, aggregates = ga.reduce_by_key(
         packed(names[2], keys), x, None, thaw(op), consecutive=True, **options
     )
-    return parts_of(found), parts_of(aggregates), copied(taken(keys, slice(-1, None)))
+    return parts_of(run_keys), parts_of(aggregates), copied(taken(keys, slice(-1, None)))
 
 
 def merge(parts: list[Any], order: Plain, rest: Rest, op: Frozen, folding: Folding) -> Any:
-    """Return what keys of all chunks come to, each of which begins with init."""
+    """Combine the aggregates of equal keys from all chunks, each starting from init."""
     (keys_pattern, pattern), dtypes = folding
     keys, aggregates = arrived(parts)
     init = value_of([], rest, ())
-    found = ga.reduce_by_key(
+    merged = ga.reduce_by_key(
         packed(keys_pattern, keys), packed(pattern, aggregates), init, thaw(op),
         dtype=packed(pattern, dtypes),
     )  # fmt: skip
-    return parts_of(found)
+    return parts_of(merged)

@@ -1,4 +1,4 @@
-"""From sorted runs to the chunks of a result: pieces of each, directly or by way of groups."""
+"""Move slices of sorted runs to result chunks: directly, or through groups of runs."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from gpualgo.dask._graph import Graph
 from gpualgo.dask._values import Parts, copied, joined, taken
 
 Run = tuple[Parts, Parts]
-"""Sorted keys, and what has moved along."""
+"""Sorted keys and the values moved with them."""
 
-MOST_DIRECT = 64 * 64  # pieces that go straight; of more by way of groups
+MOST_DIRECT = 64 * 64  # slices sent directly; above that, through groups
 
 
 def exchanged(
     graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
 ) -> list[list[TaskRef]]:
-    """Return, for each result chunk, what comes to it of all runs, for `arrived`.
+    """For each result chunk, return the slices it gets from all runs, as `arrived` reads them.
 
-    `cuts` gives where each run is cut: a row for each boundary of result chunks.
+    `cuts` has a row for each boundary between result chunks: the index at which each run is cut.
     """
     if len(runs) * num_chunks > MOST_DIRECT:
         return _by_groups(graph, runs, cuts, num_chunks)
     return [
-        [graph.add("piece", (i, j), piece, own, cuts, i, j, j + 1) for i, own in enumerate(runs)]
+        [graph.add("piece", (i, j), piece, run, cuts, i, j, j + 1) for i, run in enumerate(runs)]
         for j in range(num_chunks)
     ]
 
@@ -34,10 +34,9 @@ def exchanged(
 def _by_groups(
     graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
 ) -> list[list[TaskRef]]:
-    """Return the same by two steps: what goes from some runs to some chunks goes together first.
+    """As `exchanged`, in two steps: groups of runs first bundle their slices for groups of chunks.
 
-    Runs of a group are not neighbours: of keys that are in order already, each group's would go to
-    one place.
+    A group takes every n-th run: of sorted input, neighbouring runs would all go to one chunk.
     """
     count, size = len(runs), math.isqrt(num_chunks - 1) + 1
     groups = math.isqrt(count - 1) + 1
@@ -65,40 +64,39 @@ def _by_groups(
 # --- within tasks -------------------------------------------------------------------------------
 
 
-def _span(own: int, number: int, table: Any, first: int, last: int) -> slice:
-    """Return the places of a run of `own` elements that go to result chunks [first, last)."""
+def _span(length: int, number: int, table: Any, first: int, last: int) -> slice:
+    """Return the slice of a run of `length` elements that result chunks [first, last) get."""
     start = int(table[first - 1, number]) if first else 0
-    end = int(table[last - 1, number]) if last <= len(table) else own
+    end = int(table[last - 1, number]) if last <= len(table) else length
     return slice(start, end)
 
 
 def piece(own: Run, table: Any, number: int, first: int, last: int) -> Run:
-    """Return what of a run goes to some result chunks, in memory of its own."""
+    """Return a copy of the slice of a run that result chunks [first, last) get."""
     keys, values = own
-    where = _span(len(keys[0]), number, table, first, last)
-    return copied(taken(keys, where)), copied(taken(values, where))
+    span = _span(len(keys[0]), number, table, first, last)
+    return copied(taken(keys, span)), copied(taken(values, span))
 
 
 def bundle(parts: list[Run]) -> list[Run]:
-    """Return pieces of several runs together."""
     return parts
 
 
 def pieces(parts: list[Run], group: int, table: Any, step: int, first: int, chunk: int) -> Any:
-    """Return what of a group's pieces, which go to chunks from `first` on, goes to one chunk."""
-    found = []
-    for place, (keys, values) in enumerate(parts):
-        number = group + place * step
+    """Return the slices for one chunk, from a group's slices for chunks from `first` on."""
+    numbered = []
+    for position, (keys, values) in enumerate(parts):
+        number = group + position * step
         origin = int(table[first - 1, number]) if first else 0
-        where = _span(origin + len(keys[0]), number, table, chunk, chunk + 1)
-        own = slice(where.start - origin, where.stop - origin)
-        found.append((number, (copied(taken(keys, own)), copied(taken(values, own)))))
-    return found
+        span = _span(origin + len(keys[0]), number, table, chunk, chunk + 1)
+        local = slice(span.start - origin, span.stop - origin)
+        numbered.append((number, (copied(taken(keys, local)), copied(taken(values, local)))))
+    return numbered
 
 
 def arrived(parts: list[Any]) -> Run:
-    """Return what has come to a result chunk, in the order of the runs."""
-    if isinstance(parts[0], list):  # of groups: with the numbers of their runs
+    """Join the slices for a result chunk, in the order of the runs."""
+    if isinstance(parts[0], list):  # from groups: (run number, slice) pairs
         numbered = [pair for group in parts for pair in group]
-        parts = [own for _, own in sorted(numbered, key=lambda pair: int(pair[0]))]
-    return joined([own[0] for own in parts]), joined([own[1] for own in parts])
+        parts = [run for _, run in sorted(numbered, key=lambda pair: int(pair[0]))]
+    return joined([run[0] for run in parts]), joined([run[1] for run in parts])

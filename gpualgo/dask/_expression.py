@@ -1,4 +1,4 @@
-"""Arrays of tasks as expressions, for dask's `array.query-planning`."""
+"""Dask arrays as expressions, for dask's `array.query-planning`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpualgo.dask._values import namespace_of
 
 
 class Tasks:
-    """Tasks that their name tells all about."""
+    """A task graph whose name identifies its content."""
 
     def __init__(self, tasks: dict[Any, Any], name: str) -> None:
         self.tasks, self.name = tasks, name
@@ -28,7 +28,6 @@ class Tasks:
 def array_of_tasks(
     tasks: dict[Any, Any], name: str, chunks: Any, meta: Any, sources: Sequence[Any]
 ) -> Any:
-    """Return the dask array of an expression."""
     names = tuple(source.name for source in sources)
     return new_collection(
         FromTasks(Tasks(tasks, name), chunks, meta, names, *[source.expr for source in sources])
@@ -36,13 +35,12 @@ def array_of_tasks(
 
 
 class FromTasks(ArrayExpr):
-    """An array of given tasks, which read chunks of others by the names that those had then.
+    """An array computed by given tasks, which read chunks of source arrays by their original names.
 
-    Optimisation may give what it reads other names, and so itself: aliases lead from one to the
-    other.
+    Optimisation may rename the sources and this array; aliases map the old names to the new ones.
     """
 
-    _parameters = ["tasks", "chunks", "_meta", "source_names"]  # noqa: RUF012  # as dask has it
+    _parameters = ["tasks", "chunks", "_meta", "source_names"]  # noqa: RUF012  # dask's convention
 
     @functools.cached_property
     def _meta(self) -> Any:
@@ -58,7 +56,7 @@ class FromTasks(ArrayExpr):
         return f"{prefix}-{self.deterministic_token}"
 
     def finalize_compute(self) -> Any:
-        """Return an expression of one chunk; dask's own needs the sizes of all."""
+        """Return an expression of one chunk; dask's own needs known chunk sizes."""
         if self.ndim != 1 or not any(size != size for size in self.chunks[0]):
             return super().finalize_compute()
         name = f"ga-whole-{self.deterministic_token}"
@@ -67,11 +65,11 @@ class FromTasks(ArrayExpr):
         return FromTasks(Tasks(tasks, name), ((math.nan,),), self._meta, (self._name,), self)
 
     def _layer(self) -> dict[Any, Any]:
-        given = self.operand("tasks")
-        layer = dict(given.tasks)
+        graph = self.operand("tasks")
+        layer = dict(graph.tasks)
         for index in product(*map(range, self.numblocks)):
             key = (self._name, *index)
-            layer[key] = Alias(key, (given.name, *index))
+            layer[key] = Alias(key, (graph.name, *index))
         for name, source in zip(self.operand("source_names"), self.dependencies(), strict=True):
             if source._name != name:
                 for index in product(*map(range, source.numblocks)):
@@ -80,5 +78,5 @@ class FromTasks(ArrayExpr):
 
 
 def whole(chunks: list[Any]) -> Any:
-    """Return all chunks of an array of one dimension."""
+    """Concatenate the chunks of a 1-D array."""
     return namespace_of(chunks[0]).concatenate(chunks)

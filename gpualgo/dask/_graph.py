@@ -1,4 +1,4 @@
-"""Graphs of tasks, and the one place that knows how dask makes an array of them."""
+"""Task graphs, and the only code that makes dask arrays of them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gpualgo.dask._runner import runner
 Index: TypeAlias = tuple[int, ...]
 Chunks: TypeAlias = tuple[tuple[Any, ...], ...]
 
-FAN_IN = 16  # of trees: part of how elements are grouped, so neither an option nor dask's config
-LARGE_BYTES = 10_000  # of a value that many tasks need: it is a task of its own then
+FAN_IN = 16  # of trees; decides how elements are grouped, so it must not be configurable
+LARGE_BYTES = 10_000  # larger values that many tasks need get a task of their own
 
 
 class Graph:
-    """Tasks under names that say what they do and, by a hash, of what.
+    """Tasks whose names contain a hash of what they compute.
 
-    Equal calls have equal names, in every process: what dask has computed it finds again.
+    Equal calls give equal names in every process, so dask can reuse results.
     """
 
     def __init__(self, name: str, *content: Any) -> None:
@@ -34,21 +34,20 @@ class Graph:
         self.tasks: dict[Any, Any] = {}
 
     def key(self, step: str, *index: int) -> tuple[Any, ...]:
-        """Return the key of a step's task."""
         return (f"ga-{self.name}{step and '-'}{step}-{self.token}", *index)
 
     def add(self, step: str, index: Index, function: Callable[..., Any], *args: Any) -> TaskRef:
-        """Add a task that calls a function with results of others, in lists too, and plain data."""
+        """Add a task that calls function; args are task results, lists of them, or plain data."""
         key = self.key(step, *index)
-        given = [List(*arg) if _holds_tasks(arg) else arg for arg in args]
-        head = gpualgo.__version__, self.device, _tasks.name_of(function)
-        self.tasks[key] = Task(key, runner(), *head, *given)
+        wrapped = [List(*arg) if _holds_tasks(arg) else arg for arg in args]
+        prefix = gpualgo.__version__, self.device, _tasks.name_of(function)
+        self.tasks[key] = Task(key, runner(), *prefix, *wrapped)
         return TaskRef(key)
 
     def tree(
         self, step: str, place: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
     ) -> TaskRef:
-        """Add tasks that combine sixteen results at a time, in order, till one is left."""
+        """Add a tree of tasks that combine FAN_IN results each, in order; return its root."""
         level = 0
         while len(refs) > 1:
             groups = [refs[i : i + FAN_IN] for i in range(0, len(refs), FAN_IN)]
@@ -60,21 +59,19 @@ class Graph:
         return refs[0]
 
     def alias(self, step: str, index: Index, ref: TaskRef) -> None:
-        """Give the result of a task another name."""
         key = self.key(step, *index)
         self.tasks[key] = Alias(key, ref.key)
 
     def shared(self, step: str, value: Any, num_bytes: int) -> Any:
-        """Return plain data that many tasks take: by a task of its own if that is large."""
+        """Return plain data that many tasks take, as a task if it is large."""
         return value if num_bytes <= LARGE_BYTES else self.add(step, (), same, value)
 
     def array(self, step: str, chunks: Chunks, meta: Any, sources: Sequence[Any]) -> Any:
-        """Return the dask array whose chunks are a step's results."""
+        """Return the dask array whose chunks are the results of a step."""
         return array_of(self.tasks, self.key(step)[0], chunks, meta, sources)
 
 
 def same(value: Any) -> Any:
-    """Return what is given: a task that holds a value."""
     return value
 
 
@@ -83,9 +80,9 @@ def _holds_tasks(arg: Any) -> bool:
 
 
 def device() -> str:
-    """Return where chunks of the host are worked on: where a device is named around the call.
+    """Return the name of the device that processes host chunks: the default device of the caller.
 
-    Whether a worker has a GPU must not decide on bits, so "auto" is the CPU here.
+    "auto" means the CPU here: the result's bits must not depend on whether a worker has a GPU.
     """
     number = default_device.current()
     return "cpu" if number == default_device.AUTO else default_device.name_of(number)
@@ -94,7 +91,7 @@ def device() -> str:
 def array_of(
     tasks: dict[Any, Any], name: str, chunks: Chunks, meta: Any, sources: Sequence[Any]
 ) -> Any:
-    """Return a dask array of tasks, which take chunks of other arrays by their names."""
+    """Return a dask array of tasks, which refer to chunks of `sources` by name."""
     if da.array_expr_enabled():
         from gpualgo.dask._expression import array_of_tasks
 

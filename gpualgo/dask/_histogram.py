@@ -1,4 +1,4 @@
-"""`histogram`: each chunk's counts, added up in a tree; without a range two passes."""
+"""`histogram`: counts each chunk and adds the counts in a tree; two passes without a range."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._values import Source, added, given, on_host, packed
 
-_WHERE = "histogram"
+_NAME = "histogram"
 
 
 def histogram(
@@ -29,115 +29,115 @@ def histogram(
     """Count the samples of a dask array in bins: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
 
     Parameters and result are those of `gpualgo.histogram`, with dask arrays for arrays and for
-    `weights`; `bins` and `range` are no dask arrays. Counts, and sums of integers, are those of a
-    single machine; sums of other weights are rounded once for each chunk and once for each addition
-    of two. Chunks of unknown size are taken.
+    `weights`; `bins` and `range` must not be dask arrays. Counts and sums of integers
+    equal those of a single machine; sums of other weights are rounded once per chunk and once per
+    addition. Chunks of unknown size are accepted.
 
     Notes
     -----
-    With `range` or edges x is read once, by a task for each chunk. Without it the least and the
-    greatest sample are looked for first: all chunks are kept between the two passes, on disk where
-    memory does not hold them, so that `range` is worth giving. A worker holds the chunks that it
-    works on, and bins for each.
+    With `range` or edges x is read once, by a task for each chunk. Without them a first pass finds
+    the minimum and maximum: all chunks are kept between the two passes, on disk if they do not fit
+    in memory, so pass `range` if you know it. A worker holds the chunks that it works on, and bins
+    for each.
     """
-    source = _inputs.taken(x, _WHERE)
-    bins = _settled(bins)
-    beside = weights if weights is None or is_scalar(weights) else _weights(weights, source)
-    axes = checks.axes_of(checks.plain_axes(axis, _WHERE), source.first.ndim, _WHERE)
-    dims = 1 if source.form is None else len(source.arrays)
-    ranges, unknown = _ranges(bins, range, dims, source.form is not None)
-    small = beside.small() if isinstance(beside, Input) else beside
+    x_arg = _inputs.taken(x, _NAME)
+    bins = _snapshot(bins)
+    w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
+    axes = checks.axes_of(checks.plain_axes(axis, _NAME), x_arg.first.ndim, _NAME)
+    dims = 1 if x_arg.form is None else len(x_arg.arrays)
+    ranges, unknown = _ranges(bins, range, dims, x_arg.form is not None)
+    small = w_arg.small() if isinstance(w_arg, Input) else w_arg
     options = {"axis": axes, "dtype": dtype}
-    (found,), _ = _inputs.told(ga.histogram, source.small(), bins, ranges, weights=small, **options)
+    (probe,), _ = _inputs.told(ga.histogram, x_arg.small(), bins, ranges, weights=small, **options)
     if weights is None:
-        _check_counters(found.dtype, source, axes)
-    content = beside.content if isinstance(beside, Input) else (type(beside).__name__, beside)
-    graph = Graph(_WHERE, source.content, bins, range, content, axes, found.dtype)
-    ends = _ends(graph, source, unknown) if unknown else None
-    held = graph.shared("bins", bins, _bytes(bins))
+        _check_counters(probe.dtype, x_arg, axes)
+    content = w_arg.content if isinstance(w_arg, Input) else (type(w_arg).__name__, w_arg)
+    graph = Graph(_NAME, x_arg.content, bins, range, content, axes, probe.dtype)
+    limits = _data_limits(graph, x_arg, unknown) if unknown else None
+    bins_arg = graph.shared("bins", bins, _num_bytes(bins))
     groups: dict[Index, list[TaskRef]] = {}
-    for index in blocks(source.first):
-        args = source.chunk(index), source.source, *_beside(beside, index), index
-        ref = graph.add("chunk", index, chunk, *args, held, ranges, ends, axes, found.dtype)
+    for index in blocks(x_arg.first):
+        args = x_arg.chunk(index), x_arg.source, *_weights_args(w_arg, index), index
+        ref = graph.add("chunk", index, chunk, *args, bins_arg, ranges, limits, axes, probe.dtype)
         groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
-    shape = found.shape[source.first.ndim - len(axes) :]
-    for kept, refs in groups.items():
-        graph.alias("", (*kept, *(0,) * len(shape)), graph.tree("tree", kept, refs, added))
-    chunks = tuple(c for a, c in enumerate(source.first.chunks) if a not in axes)
+    shape = probe.shape[x_arg.first.ndim - len(axes) :]
+    for row, refs in groups.items():
+        graph.alias("", (*row, *(0,) * len(shape)), graph.tree("tree", row, refs, added))
+    chunks = tuple(c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     chunks = (*chunks, *((extent,) for extent in shape))
-    sources = *source.arrays, *(beside.arrays if isinstance(beside, Input) else ())
-    return _results.arrays(graph, "", source.first, chunks, (found.dtype,), sources)[0]
+    sources = *x_arg.arrays, *(w_arg.arrays if isinstance(w_arg, Input) else ())
+    return _results.arrays(graph, "", x_arg.first, chunks, (probe.dtype,), sources)[0]
 
 
-def _settled(bins: Any) -> Any:
-    """Return bins that nobody else changes; what is none is refused later."""
+def _snapshot(bins: Any) -> Any:
+    """Return bins as copies that the caller cannot change; invalid bins unchanged."""
     if isinstance(bins, tuple):
-        return tuple(map(_settled, bins))
+        return tuple(map(_snapshot, bins))
     if isinstance(bins, np.ndarray) or hasattr(bins, "__cuda_array_interface__"):
         return np.array(on_host(bins))
     return list(bins) if isinstance(bins, list) else bins
 
 
-def _bytes(bins: Any) -> int:
-    return sum(np.asarray(one).nbytes for one in (bins if isinstance(bins, tuple) else (bins,)))
+def _num_bytes(bins: Any) -> int:
+    return sum(np.asarray(edges).nbytes for edges in (bins if isinstance(bins, tuple) else (bins,)))
 
 
 def _weights(weights: Any, x: Input) -> Input:
-    """Return weights, broadcast to the samples' shape and cut as these are."""
-    beside = _inputs.taken(weights, _WHERE, "weights", like=x.first)
-    if _inputs.same_chunks(beside, x):
-        return beside
-    if beside.first.ndim > x.first.ndim:
+    """Return weights with the shape and chunks of the samples."""
+    w_arg = _inputs.taken(weights, _NAME, "weights", like=x.first)
+    if _inputs.same_chunks(w_arg, x):
+        return w_arg
+    if w_arg.first.ndim > x.first.ndim:
         raise ValueError(
-            f"histogram: weights have shape {beside.first.shape} and x {x.first.shape}, to which "
+            f"histogram: weights have shape {w_arg.first.shape} and x {x.first.shape}, to which "
             "they do not broadcast"
         )
-    return beside.broadcast(x.first)
+    return w_arg.broadcast(x.first)
 
 
 def _ranges(bins: Any, ranges: Any, dims: int, is_joint: bool) -> tuple[Any, list[int]]:
-    """Return ranges with (0, 1) for those that samples decide, and which these are."""
+    """Return ranges, with (0, 1) for those taken from the data, and the dimensions of those."""
 
-    def is_number(one: Any) -> bool:
+    def is_number(bins_of_dim: Any) -> bool:
         try:
-            return operator.index(one) > 0
+            return operator.index(bins_of_dim) > 0
         except TypeError:
             return False
 
-    each = list(bins) if isinstance(bins, tuple) else [bins] * dims
+    dim_bins = list(bins) if isinstance(bins, tuple) else [bins] * dims
     if not is_joint:
         unknown = [0] if ranges is None and is_number(bins) else []
         return ((0, 1) if unknown else ranges), unknown
     if ranges is not None and (not isinstance(ranges, (tuple, list)) or len(ranges) != dims):
-        return ranges, []  # which is refused
-    own = [None] * dims if ranges is None else list(ranges)
+        return ranges, []  # the call raises an error
+    dim_ranges = [None] * dims if ranges is None else list(ranges)
     unknown = [
-        i for i, (one, ends) in enumerate(zip(each, own, strict=False))
-        if ends is None and is_number(one)
+        i for i, (bins_of_dim, limits) in enumerate(zip(dim_bins, dim_ranges, strict=False))
+        if limits is None and is_number(bins_of_dim)
     ]  # fmt: skip
-    return tuple((0, 1) if i in unknown else ends for i, ends in enumerate(own)), unknown
+    return tuple((0, 1) if i in unknown else limits for i, limits in enumerate(dim_ranges)), unknown
 
 
 def _check_counters(dtype: Any, x: Input, axes: tuple[int, ...]) -> None:
-    """Raise ValueError for counters that do not hold the number of samples, where it is known."""
+    """Raise ValueError if the counters' dtype cannot hold the number of samples, if known."""
     samples = math.prod(x.first.shape[axis] for axis in axes)
     if not math.isnan(samples):
         arguments.counter_dtype(dtype, samples)
 
 
-def _ends(graph: Graph, x: Input, unknown: list[int]) -> TaskRef:
-    """Add the tasks that find the least and the greatest sample of some dimensions."""
+def _data_limits(graph: Graph, x: Input, unknown: list[int]) -> TaskRef:
+    """Add the tasks that find the range of the data in some dimensions."""
     refs = [
         graph.add("ends", index, ends_of, x.chunk(index), x.source, index, unknown)
         for index in product(*map(range, x.first.numblocks))
     ]
-    last = graph.tree("ends-tree", (), refs, widest)
+    root = graph.tree("ends-tree", (), refs, widest)
     names = [x.source[1][i][0] for i in unknown]
-    return graph.add("range", (), ranges_of, last, unknown, names)
+    return graph.add("range", (), ranges_of, root, unknown, names)
 
 
-def _beside(weights: Any, index: Index) -> tuple[Any, Any]:
-    """Return what a task is given for weights: chunks and what they are, or a number."""
+def _weights_args(weights: Any, index: Index) -> tuple[Any, Any]:
+    """Return the weights of a task: chunks and their source, or no chunks and a number."""
     if isinstance(weights, Input):
         return weights.chunk(index), weights.source
     return [], weights
@@ -147,20 +147,20 @@ def _beside(weights: Any, index: Index) -> tuple[Any, Any]:
 
 
 def ends_of(chunks: list[Any], source: Source, index: Index, dims: list[int]) -> Any:
-    """Return the least and the greatest number of some dimensions; None without any."""
+    """Return the minimum and maximum of some dimensions; None for an empty chunk."""
     parts = given(chunks, source, index)
     if not parts[0].size:
         return None
-    found = []
+    extremes = []
     for dim in dims:
-        low, high = (on_host(end)[()] for end in ga.minmax(parts[dim]))
+        low, high = (on_host(value)[()] for value in ga.minmax(parts[dim]))
         is_bool = isinstance(low, np.bool_)
-        found.append((np.uint8(low), np.uint8(high)) if is_bool else (low, high))
-    return found
+        extremes.append((np.uint8(low), np.uint8(high)) if is_bool else (low, high))
+    return extremes
 
 
 def widest(several: list[Any]) -> Any:
-    """Return the least and the greatest of several ends; NaN where there is one."""
+    """Combine minima and maxima; NaN propagates."""
     known = [ends for ends in several if ends is not None]
     if not known:
         return None
@@ -171,10 +171,10 @@ def widest(several: list[Any]) -> Any:
 
 
 def ranges_of(found: Any, dims: list[int], names: list[str]) -> dict[int, Any]:
-    """Return the ranges of some dimensions."""
+    """Return the ranges of some dimensions; raise ValueError unless they are finite."""
     ranges: dict[int, Any] = {}
-    for place, (dim, name) in enumerate(zip(dims, names, strict=True)):
-        low, high = (0, 1) if found is None else found[place]
+    for position, (dim, name) in enumerate(zip(dims, names, strict=True)):
+        low, high = (0, 1) if found is None else found[position]
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
                 f"histogram: the range [{low}, {high}] of {name} is not finite; "
@@ -188,13 +188,12 @@ def chunk(
     chunks: list[Any], source: Source, beside: list[Any], weights: Any, index: Index, bins: Any,
     ranges: Any, ends: dict[int, Any] | None, axes: Index, dtype: Any,
 ) -> Any:  # fmt: skip
-    """Return a chunk's counts."""
     parts = given(chunks, source, index)
     if beside:
         (weights,) = given(beside, weights, index)
     if ends is not None and source[2] is None:
         ranges = ends[0]
     elif ends is not None:
-        ranges = tuple(ends.get(dim, own) for dim, own in enumerate(ranges))
+        ranges = tuple(ends.get(dim, limits) for dim, limits in enumerate(ranges))
     x = packed(source[2], parts)
     return ga.histogram(x, bins, ranges, weights=weights, axis=axes, dtype=dtype)

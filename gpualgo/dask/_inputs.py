@@ -1,4 +1,4 @@
-"""Arguments: dask arrays, or tuples of them, with equal chunks; what small arrays tell of them."""
+"""Arguments: dask arrays, or tuples of them, with equal chunks; probe calls on tiny arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIBRARIES = ("numpy", "cupy")
 
 
 class Input(NamedTuple):
-    """An argument: an array for each number of an element, all of one shape and chunks."""
+    """An argument: an array for each field of an element, all with the same shape and chunks."""
 
     arrays: tuple[Any, ...]
     form: Form | None
@@ -33,36 +33,35 @@ class Input(NamedTuple):
 
     @property
     def first(self) -> Any:
-        """An array with the shape and the chunks of all."""
+        """An array that has the common shape and chunks."""
         return self.arrays[0]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What tells contents: names of dask arrays do."""
+        """The dask names, which identify the contents."""
         return tuple(x.name for x in self.arrays)
 
     @property
     def content(self) -> Any:
-        """All that results depend on."""
+        """All that results depend on, for the graph's hash."""
         return self.names, self.source, self.first.chunks
 
     @property
     def is_known(self) -> bool:
-        """Whether the sizes of all chunks are known."""
+        """True if the sizes of all chunks are known."""
         return not any(math.isnan(size) for sizes in self.first.chunks for size in sizes)
 
     def chunk(self, index: Index) -> list[TaskRef]:
-        """Return a chunk of each array, for a task that gives them to `given`."""
+        """Return the tasks of one chunk of each array; a task passes their results to `given`."""
         return [TaskRef((x.name, *index)) for x in self.arrays]
 
     def small(self, extent: int = 1) -> Any:
-        """Return an argument of few elements that is built alike."""
+        """Return an argument of the same structure and dtypes with small arrays."""
         shape = (extent,) * self.first.ndim
         parts = [empty_like(x._meta, shape, x.dtype) for x in self.arrays]
         return parts[0] if self.form is None else self.form.packed(parts)
 
     def require_sizes(self, reason: str) -> None:
-        """Raise ValueError unless the sizes of all chunks are known."""
         if not self.is_known:
             raise ValueError(
                 f"{self.source[0]}: {self.name} has chunks of unknown size, and {reason}; call "
@@ -70,58 +69,55 @@ class Input(NamedTuple):
             )
 
     def flat(self) -> Input:
-        """Return the argument in one dimension, in C order."""
+        """Return the argument flattened in C order."""
         if self.first.ndim == 1:
             return self
         self.require_sizes("an array of several dimensions is to be flattened")
         return self._replace(arrays=tuple(map(flat, self.arrays)))
 
     def broadcast(self, like: Any) -> Input:
-        """Return the argument broadcast to the shape and chunks of a dask array."""
         cut = [cut_alike([like, x], self.source[0])[1] for x in self.arrays]
         return self._replace(arrays=tuple(broadcast(x, like.shape, like.chunks) for x in cut))
 
     def rechunked(self, chunks: Any) -> Input:
-        """Return the argument in other chunks."""
         return self._replace(arrays=tuple(x.rechunk(chunks) for x in self.arrays))
 
 
 def blocks(x: Any, axes: Sequence[int] | None = None) -> list[Index]:
-    """Return the indices of all chunks; of those that are the first along other axes than these."""
+    """Return the indices of all chunks; if `axes` is given, 0 along all other axes."""
     count = [n if axes is None or axis in axes else 1 for axis, n in enumerate(x.numblocks)]
     return list(product(*map(range, count)))
 
 
 def is_dask(x: Any) -> bool:
-    """Return whether x is a dask array."""
     return is_dask_collection(x) and hasattr(x, "numblocks") and hasattr(x, "dtype")
 
 
 def taken(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
-    """Return an argument; `like` has the chunks that arrays of the host are cut to."""
+    """Parse an argument. NumPy and CuPy arrays with the shape of `like` get its chunks."""
     if recording.active and recording.current() is not None:
         raise TypeError(
-            f"{where}: {name} is a dask array, which prepare, explain and graphs do not take; pass "
-            "arrays in memory"
+            f"{where}: {name} is a dask array, which prepare, explain and graphs do not accept; "
+            "pass arrays in memory"
         )
     form: Form | None = None
-    leaves: list[tuple[Any, str]] = [(x, name)]
+    fields: list[tuple[Any, str]] = [(x, name)]
     if is_tuple(x) and not isinstance(x, np.ndarray):
-        leaves, form = taken_apart(x, name)
-    arrays = _aligned([_as_dask(leaf, f"{where}: {n}", like) for leaf, n in leaves], where, name)
-    kinds = tuple(
-        (leaf_name, array.dtype, library_of(array._meta))
-        for (_, leaf_name), array in zip(leaves, arrays, strict=True)
+        fields, form = taken_apart(x, name)
+    arrays = _aligned([_as_dask(field, f"{where}: {n}", like) for field, n in fields], where, name)
+    specs = tuple(
+        (field_name, array.dtype, library_of(array._meta))
+        for (_, field_name), array in zip(fields, arrays, strict=True)
     )
-    return Input(tuple(arrays), form, (where, kinds, pattern_of(form)), name)
+    return Input(tuple(arrays), form, (where, specs, pattern_of(form)), name)
 
 
-def _as_dask(x: Any, where: str, like: Any) -> Any:
+def _as_dask(x: Any, label: str, like: Any) -> Any:
     if is_dask(x):
         library = library_of(x._meta)
         if library not in LIBRARIES:
             raise TypeError(
-                f"{where} is a dask array of chunks of {library}; "
+                f"{label} is a dask array of chunks of {library}; "
                 "bring them to NumPy or CuPy by map_blocks"
             )
         return x
@@ -129,17 +125,17 @@ def _as_dask(x: Any, where: str, like: Any) -> Any:
         x = np.asarray(x)
     if not (isinstance(x, np.ndarray) or library_of(x) == "cupy"):
         name = type(x).__name__
-        cure = "wrap it with dask.array.from_array(x)"
+        advice = "wrap it with dask.array.from_array(x)"
         raise TypeError(
-            f"{where} must be a dask array, or one of NumPy or CuPy beside one, got {name}; "
-            f"{'pass x.gather()' if name == 'ShardedArray' else cure}"
+            f"{label} must be a dask array, or a NumPy or CuPy array next to one, got {name}; "
+            f"{'pass x.gather()' if name == 'ShardedArray' else advice}"
         )
     chunks = like.chunks if like is not None and like.shape == x.shape else -1
     return da.from_array(x, chunks=chunks, asarray=False)
 
 
-def _aligned(arrays: list[Any], where: str, name: str) -> list[Any]:
-    """Return arrays of one shape and of equal chunks: those of the first that has the shape."""
+def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
+    """Return arrays broadcast to one shape, with equal chunks."""
     first = arrays[0]
     if all(_same(x.chunks, first.chunks) for x in arrays):
         return arrays
@@ -147,52 +143,54 @@ def _aligned(arrays: list[Any], where: str, name: str) -> list[Any]:
         shape = np.broadcast_shapes(*(x.shape for x in arrays))
     except ValueError:
         shapes = ", ".join(str(x.shape) for x in arrays)
-        raise ValueError(f"{where}: shapes {shapes} of {name} do not broadcast together") from None
-    cut = cut_alike(arrays, where)
-    return [broadcast(x, shape, broadcast_chunks(cut)) for x in cut]
+        raise ValueError(
+            f"{func_name}: shapes {shapes} of {name} do not broadcast together"
+        ) from None
+    rechunked = cut_alike(arrays, func_name)
+    return [broadcast(x, shape, broadcast_chunks(rechunked)) for x in rechunked]
 
 
 def cut_alike(arrays: Sequence[Any], where: str) -> list[Any]:
-    """Return arrays cut for elementwise work: along each axis as the first that has its extent.
+    """Rechunk arrays for elementwise work: along each axis like the first that is not broadcast.
 
-    Those that are broadcast along it have one chunk there.
+    Arrays that are broadcast along an axis have one chunk there.
     """
     ndim = max(x.ndim for x in arrays)
-    lead: list[Any] = [None] * ndim
+    axis_chunks: list[Any] = [None] * ndim
     for x in arrays:
         for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if lead[axis] is None or (sum(lead[axis]) == 1 and sum(sizes) != 1):
-                lead[axis] = sizes
-    found = []
+            if axis_chunks[axis] is None or (sum(axis_chunks[axis]) == 1 and sum(sizes) != 1):
+                axis_chunks[axis] = sizes
+    rechunked = []
     for x in arrays:
-        own = {}
+        changes = {}
         for axis, sizes in enumerate(x.chunks):
-            wanted = lead[axis + ndim - x.ndim]
+            wanted = axis_chunks[axis + ndim - x.ndim]
             if sum(sizes) == 1 and sum(wanted) != 1:
-                wanted = (1,)  # of chunks such as (0, 1), too: each is read by all
+                wanted = (1,)  # also replaces chunks such as (0, 1)
             if _same((sizes,), (wanted,)):
                 continue
             if sum(sizes) != sum(wanted):
                 shapes = ", ".join(str(each.shape) for each in arrays)
                 raise ValueError(f"{where}: shapes {shapes} do not broadcast together")
-            own[axis] = wanted
-        found.append(x.rechunk(own) if own else x)
-    return found
+            changes[axis] = wanted
+        rechunked.append(x.rechunk(changes) if changes else x)
+    return rechunked
 
 
 def broadcast_chunks(arrays: Sequence[Any]) -> Chunks:
-    """Return the chunks of what arrays that are cut alike broadcast to."""
+    """Return the chunks of the broadcast of arrays that `cut_alike` returned."""
     ndim = max(x.ndim for x in arrays)
-    found: list[Any] = [(1,)] * ndim
+    chunks: list[Any] = [(1,)] * ndim
     for x in arrays:
         for axis, sizes in enumerate(x.chunks, ndim - x.ndim):
-            if sizes != (1,) and sum(found[axis]) == 1:
-                found[axis] = sizes
-    return tuple(found)
+            if sizes != (1,) and sum(chunks[axis]) == 1:
+                chunks[axis] = sizes
+    return tuple(chunks)
 
 
 def _same(a: Chunks, b: Chunks) -> bool:
-    """Return whether chunks are equal; unknown sizes are taken to be so."""
+    """Return whether chunks are equal; unknown sizes count as equal."""
     return len(a) == len(b) and all(
         len(p) == len(q)
         and all(m == n or (math.isnan(m) and math.isnan(n)) for m, n in zip(p, q, strict=True))
@@ -201,18 +199,17 @@ def _same(a: Chunks, b: Chunks) -> bool:
 
 
 def same_chunks(a: Input, b: Input) -> bool:
-    """Return whether two arguments are cut alike."""
     return _same(a.first.chunks, b.first.chunks)
 
 
 def told(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Form | None]:
-    """Return the arrays that a call on few elements gives, and how they are built.
+    """Return the arrays that a call on tiny arrays returns, and the form of the result.
 
-    So results have the dtypes, and wrong arguments the errors, of a single machine.
+    So results have the dtypes of a single machine, and wrong arguments raise its errors.
     """
     with default_device(_graph.device()):
-        found = function(*args, **options)
-    if not isinstance(found, tuple):
-        return parts_of(found), None
-    leaves, form = taken_apart(found, "a result", has_names=False)
-    return tuple(leaf for leaf, _ in leaves), form
+        result = function(*args, **options)
+    if not isinstance(result, tuple):
+        return parts_of(result), None
+    fields, form = taken_apart(result, "a result", has_names=False)
+    return tuple(field for field, _ in fields), form

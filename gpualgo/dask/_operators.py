@@ -1,4 +1,4 @@
-"""Operators as they stand when a graph is built: as bytes, with a name that tells their content."""
+"""Serialised snapshots of operators, taken when a graph is built, with a hash of their content."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from gpualgo._operators.frozen import frozen
 from gpualgo._operators.operator import Operator, as_operator
 
 Frozen = tuple[str, bytes]
-"""A hash of all that an operator computes, and the operator."""
+"""A hash of the operator's content, and the pickled operator."""
 
 
 def freeze(op: Any, where: str, num_arguments: int = 2) -> tuple[Operator, Frozen]:
-    """Return an operator that nothing changes any more, for here and for workers."""
-    given = as_operator(op, where, num_arguments)
-    fn = given.fn if given.is_known else frozen(given.fn)
+    """Return a snapshot of an operator: for local calls, and pickled for workers."""
+    operator_ = as_operator(op, where, num_arguments)
+    fn = operator_.fn if operator_.is_known else frozen(operator_.fn)
     is_plain = type(op) is not Operator
     try:
-        blob = _pickled((fn, is_plain, given.identity, given.commutative))
+        blob = _pickled((fn, is_plain, operator_.identity, operator_.commutative))
     except Exception as error:
         raise TypeError(
             f"{where}: op cannot be sent to workers ({error}); let it capture numbers, NumPy "
             "arrays, functions and classes alone"
         ) from error
-    made = _thawed(blob)
-    settled = as_operator(made, where, num_arguments)
-    content = hashlib.sha256(repr(_content(settled)).encode()).hexdigest()
-    return settled, (content, blob)
+    unpickled = _unpickled(blob)
+    local_op = as_operator(unpickled, where, num_arguments)
+    content = hashlib.sha256(repr(_content(local_op)).encode()).hexdigest()
+    return local_op, (content, blob)
 
 
 def _content(op: Operator) -> Any:
@@ -44,8 +44,8 @@ def _content(op: Operator) -> Any:
 
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> Any:
-    whole = np.ascontiguousarray(array)
-    return whole.dtype.str, array.shape, hashlib.sha256(whole.tobytes()).hexdigest()
+    contiguous = np.ascontiguousarray(array)
+    return contiguous.dtype.str, array.shape, hashlib.sha256(contiguous.tobytes()).hexdigest()
 
 
 def _identity(value: Any) -> Any:
@@ -58,11 +58,11 @@ def _identity(value: Any) -> Any:
 
 @functools.lru_cache(1024)
 def _thaw(content: str, blob: _Blob) -> Any:
-    return _thawed(blob.data)
+    return _unpickled(blob.data)
 
 
 class _Blob:
-    """Bytes that their content's hash beside them tells apart: they are not hashed again."""
+    """Bytes that are not hashed or compared; the content's hash, also an argument, is the key."""
 
     __slots__ = ("data",)
 
@@ -77,32 +77,32 @@ class _Blob:
 
 
 def thaw(op: Frozen | None) -> Any:
-    """Return the operator of a task: one object for each content in a process."""
+    """Unpickle an operator; cached, so equal content gives one object per process."""
     return None if op is None else _thaw(op[0], _Blob(op[1]))
 
 
-def _thawed(blob: bytes) -> Any:
+def _unpickled(blob: bytes) -> Any:
     fn, is_plain, identity, commutative = pickle.loads(blob)
     return fn if is_plain else Operator(fn, identity=identity, commutative=commutative)
 
 
 class _Pickler(cloudpickle.Pickler):
-    """cloudpickle, but for modules of which a frozen operator holds what it reads."""
+    """cloudpickle, except for copies of modules that hold only what a frozen operator reads."""
 
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is types.ModuleType and sys.modules.get(obj.__name__) is not obj:
             names = {name: obj.__dict__[name] for name in sorted(obj.__dict__) if name[:2] != "__"}
-            return _module, (obj.__name__, names)
+            return _make_module, (obj.__name__, names)
         return super().reducer_override(obj)
 
 
-def _module(name: str, names: dict[str, Any]) -> types.ModuleType:
-    made = types.ModuleType(name)
-    made.__dict__.update(names)
-    return made
+def _make_module(name: str, names: dict[str, Any]) -> types.ModuleType:
+    module = types.ModuleType(name)
+    module.__dict__.update(names)
+    return module
 
 
 def _pickled(value: Any) -> bytes:
-    into = io.BytesIO()
-    _Pickler(into).dump(value)
-    return into.getvalue()
+    buffer = io.BytesIO()
+    _Pickler(buffer).dump(value)
+    return buffer.getvalue()

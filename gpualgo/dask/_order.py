@@ -1,4 +1,4 @@
-"""Orders of keys: what a sort goes by, and how splitters are compared with a run."""
+"""Sort orders of keys, and binary search of splitters in sorted runs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from gpualgo.dask._values import (
 )
 
 Plain = tuple[Pattern, tuple[Pattern, tuple[bool, ...]], tuple[int, int | None]]
-"""How a key is built; which numbers are descending, and how that is built; the bits that decide."""
+"""The keys' pattern; descending flags and their pattern; the range of bits that is compared."""
 
 
 class Order(NamedTuple):
-    """What a sort goes by, as plain data."""
+    """A sort order, as plain data."""
 
     plain: Plain
 
     @property
     def is_whole(self) -> bool:
-        """Whether all bits decide."""
+        """True if all bits are compared."""
         return self.plain[2] == (0, None)
 
 
 def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
-    """Return the order of keys that a call asks for."""
     begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
     end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
     return Order(
@@ -42,14 +41,18 @@ def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Orde
 
 
 def options(order: Plain) -> dict[str, Any]:
-    """Return the arguments of a sort."""
+    """Return an order as keyword arguments of a sort."""
     _, descending, (begin, end) = order
-    found = {"descending": packed(*descending)}
-    return found if (begin, end) == (0, None) else {**found, "begin_bit": begin, "end_bit": end}
+    arguments = {"descending": packed(*descending)}
+    return (
+        arguments
+        if (begin, end) == (0, None)
+        else {**arguments, "begin_bit": begin, "end_bit": end}
+    )
 
 
 def comparable(keys: Parts, order: Plain) -> tuple[Any, Any]:
-    """Return keys whose whole value decides, and which numbers are descending."""
+    """Return keys reduced to the compared bits, and their descending flags."""
     pattern, descending, (begin, end) = order
     if (begin, end) != (0, None):
         keys = (_bits(keys[0], begin, end),)
@@ -57,23 +60,22 @@ def comparable(keys: Parts, order: Plain) -> tuple[Any, Any]:
 
 
 def _bits(keys: Any, begin: int, end: int | None) -> Any:
-    """Return some bits of integers as unsigned ones, the sign bit turned over."""
+    """Return the given bits as unsigned integers that sort like the keys (sign bit flipped)."""
     width = 8 * keys.dtype.itemsize
-    words = keys.view(f"u{keys.dtype.itemsize}")
+    unsigned = keys.view(f"u{keys.dtype.itemsize}")
     if keys.dtype.kind == "i":
-        words = words ^ words.dtype.type(1 << (width - 1))
-    last = width if end is None else end
-    mask = (1 << (last - begin)) - 1
-    return (words >> words.dtype.type(begin)) & words.dtype.type(mask)
+        unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
+    stop = width if end is None else end
+    mask = (1 << (stop - begin)) - 1
+    return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
 
 
 def before(run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: Plain) -> Any:
-    """Return how many keys of a sorted run are at each of the splitters or before.
+    """Return how many keys of a sorted run are at each splitter or before it.
 
-    A splitter is a key, its run and its place there; of equal keys those of earlier runs, and
-    earlier places, come first.
+    A splitter is a key, its run and its index there; equal keys are ordered by run, then by index.
     """
-    values, runs, places = splitters
+    values, runs, indices = splitters
     sorted_keys, descending = comparable(keys, order)
     wanted, _ = comparable(values, order)
     left, right = (
@@ -81,11 +83,11 @@ def before(run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: Plain)
         for side in ("left", "right")
     )
     xp = namespace_of(left)
-    return xp.where(run < runs, right, xp.where(run > runs, left, places + 1))
+    return xp.where(run < runs, right, xp.where(run > runs, left, indices + 1))
 
 
 def up_to(keys: Parts, splitters: Parts, order: Plain) -> Any:
-    """Return how many keys of a sorted run are equal to each of some keys or before."""
+    """Return how many keys of a sorted run are less than or equal to each splitter."""
     sorted_keys, descending = comparable(keys, order)
     wanted, _ = comparable(splitters, order)
     options = {"side": "right", "descending": descending}
@@ -93,13 +95,13 @@ def up_to(keys: Parts, splitters: Parts, order: Plain) -> Any:
 
 
 def ranks(keys: Parts, order: Plain) -> Any:
-    """Return integers of the host that are ordered as keys are, equal where these are."""
-    wanted, descending = comparable(keys, order)
-    in_order = ga.radix_sort(wanted, descending=descending)
-    return on_host(ga.searchsorted(in_order, wanted, descending=descending))
+    """Return host integers that sort like the keys."""
+    values, descending = comparable(keys, order)
+    sorted_values = ga.radix_sort(values, descending=descending)
+    return on_host(ga.searchsorted(sorted_values, values, descending=descending))
 
 
 def sorted_places(keys: Parts, order: Plain) -> Any:
-    """Return the stable order of keys."""
-    wanted, descending = comparable(keys, order)
-    return ga.argsort(wanted, descending=descending)
+    """Return the indices that sort keys stably."""
+    values, descending = comparable(keys, order)
+    return ga.argsort(values, descending=descending)

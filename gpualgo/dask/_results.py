@@ -1,4 +1,4 @@
-"""Results: the dask arrays of what tasks give, put together as on a single machine."""
+"""Results: the dask arrays of a step's tasks, packed as on a single machine."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from gpualgo.dask._values import meta_like
 
 
 def item(parts: Any, number: int) -> Any:
-    """Return one of the arrays that a task gives together."""
     return parts[number]
 
 
 def arrays(
     graph: Graph, step: str, like: Any, chunks: Chunks, dtypes: Sequence[Any], sources: Any
 ) -> list[Any]:
-    """Return the arrays of a step: of one dtype its results themselves, of several each of them."""
+    """Return a dask array for each dtype; tasks return tuples if there are several."""
     metas = [meta_like(like, len(chunks), dtype) for dtype in dtypes]
     whole = graph.array(step, chunks, metas[0], sources)
     if len(dtypes) == 1:
         return [whole]
-    found = []
+    results = []
     for number, meta in enumerate(metas):
         part = Graph(f"{graph.name}-item", graph.token, step, number)
         for index in product(*map(range, map(len, chunks))):
             part.add("", index, item, TaskRef((whole.name, *index)), number)
-        found.append(part.array("", chunks, meta, [whole]))
-    return found
+        results.append(part.array("", chunks, meta, [whole]))
+    return results
 
 
 def built(form: Form | None, found: Sequence[Any]) -> Any:
-    """Return one array, or the tuple that a form makes of several."""
+    """Return the only array, or several packed in their form."""
     return found[0] if form is None else form.packed(found)

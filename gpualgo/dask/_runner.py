@@ -1,7 +1,7 @@
-"""What every task calls: it finds gpualgo where it runs, and tells where there is none.
+"""The callable of every task: imports gpualgo on the worker and reports if it is missing there.
 
-An instance travels by value, so that a worker or scheduler without gpualgo can take it apart; all
-else that a task holds is plain: names, numbers, dtypes, bytes.
+The instance is pickled by value, so that a worker or scheduler without gpualgo can unpickle it; all
+else in a task is plain data: names, numbers, dtypes, bytes.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Any
 
 
 class Runner:
-    """A callable that looks up a function of this package by name, and calls it."""
+    """Calls a function of this package by name."""
 
     def __init__(self) -> None:
         self.blob: bytes | None = None
 
     def __call__(self, version: str, device: str, name: str, *args: Any) -> Any:
-        """Call the function of a name, such as ``_reduce:chunk``, on a device."""
+        """Call the function with a name such as ``_reduce:chunk`` on a device."""
         try:
             import gpualgo
         except ImportError as error:
             raise RuntimeError(
-                f"a graph of gpualgo {version} has come to a worker without gpualgo ({error}); "
+                f"a graph of gpualgo {version} reached a worker without gpualgo ({error}); "
                 f"install gpualgo {version} there"
             ) from error
         if gpualgo.__version__ != version:
             raise RuntimeError(
-                f"a graph of gpualgo {version} has come to a worker with gpualgo "
-                f"{gpualgo.__version__}, whose bits may be others; install one of them on both"
+                f"a graph of gpualgo {version} reached a worker with gpualgo "
+                f"{gpualgo.__version__}, whose results may differ; install one of them on both"
             )
         from gpualgo.dask import _tasks
 
@@ -54,17 +54,17 @@ _runner: Runner | None = None
 
 
 def runner() -> Runner:
-    """Return the one instance, which knows how it travels."""
+    """Return the singleton, with its pickle."""
     global _runner
     with _lock:
         if _runner is None:
             import cloudpickle
 
-            made, module = Runner(), sys.modules[__name__]
+            instance, module = Runner(), sys.modules[__name__]
             cloudpickle.register_pickle_by_value(module)
             try:
-                made.blob = cloudpickle.dumps(made)
+                instance.blob = cloudpickle.dumps(instance)
             finally:
                 cloudpickle.unregister_pickle_by_value(module)
-            _runner = made
+            _runner = instance
         return _runner

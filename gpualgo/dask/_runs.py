@@ -1,7 +1,7 @@
-"""What the tasks of a sort do: runs, splitters, exact cuts, pieces.
+"""Tasks of a sort: sorted runs, splitters, exact cuts, merges.
 
-Elements are ordered by key, equal ones by their chunk and their place in it: so equal keys, NaN,
-zeros of both signs and empty chunks need nothing of their own.
+Elements are ordered by key, equal keys by chunk and index, so equal keys, NaN, signed zeros and
+empty chunks need no special case.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def rows(
     chunks: list[Any], source: Source, moved: list[Any], moved_source: Source | None,
     index: tuple[int, ...], order: Plain, axis: int, dtype: Any,
 ) -> Any:  # fmt: skip
-    """Return a chunk that holds whole rows, sorted; or the order of its rows."""
+    """Sort a chunk that holds whole rows, or return the indices that sort it."""
     keys = packed(source[2], given(chunks, source, index))
     options = {**_order.options(order), "axis": axis}
     if dtype is not None:
@@ -54,7 +54,7 @@ def run(
     chunks: list[Any], source: Source, moved: list[Any], moved_source: Source | None,
     index: tuple[int, ...], order: Plain, place: tuple[int, Any] | None,
 ) -> Run:  # fmt: skip
-    """Return a chunk sorted, with its values, or with the places of its keys in the whole."""
+    """Sort a chunk along with its values, or with the global indices of its keys."""
     keys = given(chunks, source, index)
     pattern: Pattern = None
     values: Parts = ()
@@ -69,28 +69,28 @@ def run(
 def _sorted(
     keys: Parts, values: Parts, order: Plain, patterns: tuple[Pattern, Pattern], in_place: bool
 ) -> Run:
-    options, whole = _order.options(order), packed(patterns[0], keys)
+    options, packed_keys = _order.options(order), packed(patterns[0], keys)
     if not values:
-        out = {"out": whole} if in_place else {}
-        return parts_of(ga.radix_sort(whole, **options, **out)), ()
-    moved = packed(patterns[1], values)
-    out = {"out": (whole, moved)} if in_place else {}
-    found_keys, found_values = ga.radix_sort(whole, moved, **options, **out)
-    return parts_of(found_keys), parts_of(found_values)
+        out = {"out": packed_keys} if in_place else {}
+        return parts_of(ga.radix_sort(packed_keys, **options, **out)), ()
+    packed_values = packed(patterns[1], values)
+    out = {"out": (packed_keys, packed_values)} if in_place else {}
+    sorted_keys, sorted_values = ga.radix_sort(packed_keys, packed_values, **options, **out)
+    return parts_of(sorted_keys), parts_of(sorted_values)
 
 
 def sample(own: Run, width: int) -> Parts:
-    """Return the last of each so many keys of a run."""
+    """Return every width-th key of a run."""
     return copied(taken(own[0], slice(width - 1, None, width)))
 
 
 def brackets(
     samples: list[Parts], ranks: tuple[int, ...], width: int, order: Plain
 ) -> Brackets | None:
-    """Return for each rank a splitter surely at it or before, and one surely at it or behind.
+    """Return for each rank a splitter at or before it, and one at or behind it.
 
-    Of the keys up to a sample, of which c samples are at it or before, there are c · width at
-    least, and in each run fewer than width more.
+    If c samples are at or before a sample, at least c · width keys are, and each run adds fewer
+    than width more.
     """
     lengths = [len(parts[0]) for parts in samples]
     total = sum(lengths)
@@ -98,18 +98,18 @@ def brackets(
         return None
     keys = joined(samples)
     runs = np.repeat(np.arange(len(samples)), lengths)
-    places = np.concatenate([np.arange(n) * width + (width - 1) for n in lengths])
-    places_in_order = _order.sorted_places(keys, order)
-    in_order = on_host(places_in_order)
+    indices = np.concatenate([np.arange(n) * width + (width - 1) for n in lengths])
+    sample_order = _order.sorted_places(keys, order)
+    host_order = on_host(sample_order)
     wanted = np.asarray(ranks)
     low = np.maximum((wanted - len(samples) * (width - 1)) // width, 0)
     high = -(-wanted // width)
 
     def splitters(counts: Any) -> Splitters:
         chosen = np.clip(counts - 1, 0, total - 1)
-        where = in_order[chosen]
-        found = taken(keys, places_in_order[namespace_of(places_in_order).asarray(chosen)])
-        return found, runs[where], places[where]
+        selected = host_order[chosen]
+        splitter_keys = taken(keys, sample_order[namespace_of(sample_order).asarray(chosen)])
+        return splitter_keys, runs[selected], indices[selected]
 
     return splitters(low), low > 0, splitters(high), high <= total
 
@@ -117,9 +117,9 @@ def brackets(
 def candidates(
     own: Run, number: int, spans: Brackets | None, order: Plain
 ) -> tuple[Any, Any, list[Parts]]:
-    """Return where a run is surely cut at or behind for each rank, and the keys that may follow.
+    """Return for each rank bounds of the cut in a run, and the keys between them.
 
-    Without a sample all keys may.
+    Without samples these are all keys.
     """
     keys = own[0]
     if spans is None:
@@ -134,7 +134,7 @@ def candidates(
 def cuts(
     found: list[tuple[Any, Any, list[Parts]]], ranks: tuple[int, ...], order: Plain
 ) -> np.ndarray[Any, Any]:
-    """Return where each run is cut: a row for each rank, before them 0 and behind them the ends."""
+    """Return where each run is cut: a row for each rank."""
     is_whole = found[0][0] is None
     rows = []
     for number, rank in enumerate(ranks):
@@ -142,13 +142,13 @@ def cuts(
         starts = [0 if is_whole else int(start[number]) for start, _, _ in found]
         lengths = [len(parts[0]) for parts in windows]
         keys = np.split(_order.ranks(joined(windows), order), np.cumsum(lengths)[:-1])
-        (own,) = _cut(keys, lengths, rank - sum(starts))
-        rows.append([start + more for start, more in zip(starts, own, strict=True)])
+        (lengths_before,) = _cut(keys, lengths, rank - sum(starts))
+        rows.append([start + more for start, more in zip(starts, lengths_before, strict=True)])
     return np.array(rows, np.int64).reshape(len(ranks), len(found))
 
 
 def _cut(keys: Sequence[Any], lengths: list[int], rank: int) -> list[list[int]]:
-    """Return the cut of runs of integers for a rank."""
+    """Return the cuts of runs of integers at a rank."""
 
     def count(run: int, key: Any, has_equal: bool, low: int, high: int) -> int:
         side = "right" if has_equal else "left"
@@ -160,7 +160,7 @@ def _cut(keys: Sequence[Any], lengths: list[int], rank: int) -> list[list[int]]:
 def merge(
     parts: list[Any], order: Plain, patterns: tuple[Pattern, Pattern], wants_values: bool
 ) -> Any:
-    """Return a result chunk: its pieces in the order of their runs, sorted stably."""
+    """Join the slices for a result chunk in the order of their runs, and sort them stably."""
     keys, values = arrived(parts)
     keys, values = _sorted(keys, values, order, patterns, True)
     return result(values if wants_values else (*keys, *values))

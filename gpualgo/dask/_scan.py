@@ -1,4 +1,4 @@
-"""Scans: each chunk's aggregate, a chain of prefixes in order, and each chunk from its prefix."""
+"""Scans: an aggregate of each chunk, a chain of prefixes in order, a scan of each chunk."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def inclusive_scan(
     """Combine each element with all before it: ``y[i] = init op x[0] op x[1] op … op x[i]``.
 
     Parameters and result are those of `gpualgo.inclusive_scan`, with dask arrays for arrays; the
-    result has the chunks of x. Where `axis` is None and there are several axes, x is flattened, and
-    the chunks are those that dask cuts then. Chunks of unknown size are taken.
+    result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and dask
+    chooses the chunks. Chunks of unknown size are accepted.
 
     Notes
     -----
-    Reads each chunk but the last along the axis twice and writes it once, by three tasks. A worker
-    holds the chunks that it works on and their results: prefixes go from chunk to chunk in a chain,
-    so that the first results are there while the last chunks are still read. Equal chunks give
-    equal bits, others may round otherwise.
+    Three tasks per chunk read it twice (the last along the axis once) and write the result once. A
+    worker holds the chunks that it works on and their results: prefixes go from chunk to chunk in a
+    chain, so the first results are ready while the last chunks are still being read. Equal chunks
+    give equal bits, other chunks may round differently.
     """
     return _scan("inclusive_scan", x, init, op, axis, reverse, dtype)
 
@@ -50,48 +50,50 @@ def exclusive_scan(
     return _scan("exclusive_scan", x, init, op, axis, reverse, dtype)
 
 
-def _scan(where: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any) -> Any:
-    source = _inputs.taken(x, where)
-    settled, frozen = freeze(op, where)
-    reverse = checks.flag(reverse, "reverse", where)
-    line = checks.axis_of(checks.plain_axis(axis, where), source.first.ndim, where)
-    if line is None:
-        source, line = source.flat(), 0
-    kept = tuple(a for a in range(source.first.ndim) if a != line)
-    start = start_of(init, source, kept, where)
-    options = {"axis": line, "reverse": reverse, "dtype": dtype}
-    call = getattr(ga, where)
-    found, form = _inputs.told(call, source.small(), start.small, settled, **options)
-    dtypes = tuple(part.dtype for part in found)
-    if init is None and where == "exclusive_scan":  # else a later chunk would not begin with it
-        start = start_of(settled.identity_for(dtypes[0]), source, kept, where)
-    content = source.content, start.content, frozen[0], line, reverse, dtypes
-    graph = Graph(where.replace("_", "-"), *content)
-    held = graph.shared("op", frozen, len(frozen[1]))
-    for row in blocks(source.first, kept):
-        _line(graph, source, start, held, row, reverse, ((line,), dtypes, source.source[2]))
-    sources = *source.arrays, *start.arrays
-    arrays = _results.arrays(graph, "", source.first, source.first.chunks, dtypes, sources)
+def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any) -> Any:
+    x_arg = _inputs.taken(x, func_name)
+    local_op, frozen = freeze(op, func_name)
+    reverse = checks.flag(reverse, "reverse", func_name)
+    scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
+    if scan_axis is None:
+        x_arg, scan_axis = x_arg.flat(), 0
+    other_axes = tuple(a for a in range(x_arg.first.ndim) if a != scan_axis)
+    initial = start_of(init, x_arg, other_axes, func_name)
+    options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
+    call = getattr(ga, func_name)
+    probe, form = _inputs.told(call, x_arg.small(), initial.small, local_op, **options)
+    dtypes = tuple(part.dtype for part in probe)
+    if init is None and func_name == "exclusive_scan":  # every chunk must start from it
+        initial = start_of(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
+    content = x_arg.content, initial.content, frozen[0], scan_axis, reverse, dtypes
+    graph = Graph(func_name.replace("_", "-"), *content)
+    op_arg = graph.shared("op", frozen, len(frozen[1]))
+    for row in blocks(x_arg.first, other_axes):
+        _add_line(
+            graph, x_arg, initial, op_arg, row, reverse, ((scan_axis,), dtypes, x_arg.source[2])
+        )
+    sources = *x_arg.arrays, *initial.arrays
+    arrays = _results.arrays(graph, "", x_arg.first, x_arg.first.chunks, dtypes, sources)
     return _results.built(form, arrays)
 
 
-def _line(
-    graph: Graph, source: Input, start: Start, op: Any, row: Index, reverse: bool, folding: Folding
+def _add_line(
+    graph: Graph, x_arg: Input, initial: Start, op: Any, row: Index, reverse: bool, folding: Folding
 ) -> None:
-    """Add the tasks of the chunks along one line, the first of which has the index `row`."""
+    """Add the tasks of the chunks along one line, which starts at chunk `row`."""
     (axis,), _, _ = folding
-    count = source.first.numblocks[axis]
-    place = (*row[:axis], *row[axis + 1 :])
-    begin = start.chunk(place), start.rest, place
+    count = x_arg.first.numblocks[axis]
+    line = (*row[:axis], *row[axis + 1 :])
+    init_args = initial.chunk(line), initial.rest, line
     prefix: TaskRef | None = None
     for step in range(count):
-        number = count - 1 - step if reverse else step
-        index = (*row[:axis], number, *row[axis + 1 :])
-        read = source.chunk(index), source.source, index
-        graph.add("", index, scan, *read, prefix, *begin, op, reverse, folding)
+        chunk_number = count - 1 - step if reverse else step
+        index = (*row[:axis], chunk_number, *row[axis + 1 :])
+        chunk_args = x_arg.chunk(index), x_arg.source, index
+        graph.add("", index, scan, *chunk_args, prefix, *init_args, op, reverse, folding)
         if step < count - 1:
-            own = graph.add("aggregate", index, aggregate, *read, op, reverse, folding)
-            prefix = graph.add("prefix", index, link, prefix, own, *begin, op, folding)
+            total = graph.add("aggregate", index, aggregate, *chunk_args, op, reverse, folding)
+            prefix = graph.add("prefix", index, link, prefix, total, *init_args, op, folding)
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -100,13 +102,13 @@ def _line(
 def aggregate(
     chunks: list[Any], source: Source, index: Index, op: Frozen, reverse: bool, folding: Folding
 ) -> Parts:
-    """Return what a chunk comes to along its axis: nothing, if it has no element there."""
+    """Return a chunk's aggregate along its axis; an empty array if it has no elements there."""
     parts, (axis,) = given(chunks, source, index), folding[0]
     if not parts[0].shape[axis]:
         return tuple(part.astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
     if reverse:
-        back = (slice(None),) * axis + (slice(None, None, -1),)
-        parts = tuple(part[back] for part in parts)
+        backwards = (slice(None),) * axis + (slice(None, None, -1),)
+        parts = tuple(part[backwards] for part in parts)
     return folded(parts, thaw(op), (axis,), None, folding)
 
 
@@ -114,7 +116,7 @@ def link(
     prefix: Parts | None, own: Parts, starts: list[Any], rest: Rest, row: Index, op: Frozen,
     folding: Folding,
 ) -> Parts:  # fmt: skip
-    """Return the prefix of the next chunk, which begins with init once there is an element."""
+    """Return the prefix of the next chunk; the first chunk with elements applies init."""
     (axis,) = folding[0]
     if not own[0].shape[axis]:
         return own if prefix is None else prefix
@@ -128,25 +130,25 @@ def scan(
     chunks: list[Any], source: Source, index: Index, prefix: Parts | None, starts: list[Any],
     rest: Rest, row: Index, op: Frozen, reverse: bool, folding: Folding,
 ) -> Any:  # fmt: skip
-    """Return the results of a chunk."""
+    """Scan a chunk, starting from its prefix or init."""
     (axis,), dtypes, pattern = folding
     parts = given(chunks, source, index)
     if prefix is None or not prefix[0].shape[axis]:
         init = value_of(starts, rest, row)
     else:
-        init = packed(pattern, tuple(_first(part, axis) for part in prefix))
+        init = packed(pattern, tuple(_as_init(part, axis) for part in prefix))
     call = getattr(ga, source[0])
     options = {"axis": axis, "reverse": reverse, "dtype": packed(pattern, dtypes)}
     if pattern is None or parts[0].ndim > 1 or library_of(parts[0]) == "numpy":
         return result(parts_of(call(packed(pattern, parts), init, thaw(op), **options)))
-    # Numbers of a tuple that lie on a GPU stand for a row each: so here for one row.
+    # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
     x = packed(pattern, tuple(part.reshape(1, -1) for part in parts))
     rows = parts_of(call(x, init, thaw(op), **{**options, "axis": 1}))
     return result(tuple(part.reshape(-1) for part in rows))
 
 
-def _first(part: Any, axis: int) -> Any:
-    """Return the start that a prefix is: of a line alone a value, else one for each row."""
+def _as_init(part: Any, axis: int) -> Any:
+    """Return a prefix as an initial value: a scalar for one line, else an array over rows."""
     if part.ndim > 1:
         return part.squeeze(axis)
     return part[0] if library_of(part) == "numpy" else part

@@ -1,4 +1,4 @@
-"""`searchsorted`: how many elements of each chunk of a come before, added up."""
+"""`searchsorted`: counts the elements of each chunk of a that come before, and adds the counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._operators import Frozen, freeze, thaw
 from gpualgo.dask._values import Source, added, given, packed, parts_of, pattern_of_value
 
-_WHERE = "searchsorted"
+_NAME = "searchsorted"
 
 
 def searchsorted(
@@ -24,44 +24,44 @@ def searchsorted(
     """Find where elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``, r the result.
 
     Parameters and result are those of `gpualgo.searchsorted`; a or v, or both, are dask arrays, and
-    the result has the chunks of v. Chunks of unknown size are taken.
+    the result has the chunks of v. Chunks of unknown size are accepted.
 
     Notes
     -----
-    A task for each chunk of a with each of v, and their sums: where a fits into memory, it
-    should be one chunk, or an array of NumPy. A worker holds a chunk of each, and sixteen results.
+    There is a task for each pair of a chunk of a and a chunk of v, and their sums: if a fits into
+    memory, make it one chunk or a NumPy array. A worker holds a chunk of each, and 16 results.
     """
-    table = _inputs.taken(a, _WHERE, "a")
-    wanted = None if is_scalar(v) else _inputs.taken(v, _WHERE, "v")
-    settled, frozen = (None, None) if less is None else freeze(less, _WHERE)
-    small = v if wanted is None else wanted.small()
-    options = {"side": side, "less": settled, "descending": descending, "dtype": dtype}
-    (found,), _ = _inputs.told(ga.searchsorted, table.small(), small, **options)
-    length = table.first.shape[0]
-    if length > np.iinfo(found.dtype).max:
+    a_arg = _inputs.taken(a, _NAME, "a")
+    v_arg = None if is_scalar(v) else _inputs.taken(v, _NAME, "v")
+    local_less, frozen = (None, None) if less is None else freeze(less, _NAME)
+    small = v if v_arg is None else v_arg.small()
+    options = {"side": side, "less": local_less, "descending": descending, "dtype": dtype}
+    (probe,), _ = _inputs.told(ga.searchsorted, a_arg.small(), small, **options)
+    length = a_arg.first.shape[0]
+    if length > np.iinfo(probe.dtype).max:
         raise ValueError(
-            f"searchsorted: dtype {found.dtype} cannot hold places up to {length}; pass a wider "
+            f"searchsorted: dtype {probe.dtype} cannot hold indices up to {length}; pass a wider "
             "dtype="
         )
-    content = (type(v).__name__, v) if wanted is None else wanted.content
-    ways = pattern_of_value(descending), parts_of(descending)
+    content = (type(v).__name__, v) if v_arg is None else v_arg.content
+    flags = pattern_of_value(descending), parts_of(descending)
     name = None if frozen is None else frozen[0]
-    graph = Graph(_WHERE, table.content, content, side, name, ways, found.dtype)
-    held = None if frozen is None else graph.shared("less", frozen, len(frozen[1]))
-    rest = side, held, ways, found.dtype
-    for index in [()] if wanted is None else blocks(wanted.first):
+    graph = Graph(_NAME, a_arg.content, content, side, name, flags, probe.dtype)
+    less_arg = None if frozen is None else graph.shared("less", frozen, len(frozen[1]))
+    params = side, less_arg, flags, probe.dtype
+    for index in [()] if v_arg is None else blocks(v_arg.first):
         refs = []
-        for i in range(table.first.numblocks[0]):
-            args = table.chunk((i,)), table.source, *_asked(wanted, v, index), (i,), index
-            refs.append(graph.add("chunk", (i, *index), chunk, *args, *rest))
+        for i in range(a_arg.first.numblocks[0]):
+            args = a_arg.chunk((i,)), a_arg.source, *_v_args(v_arg, v, index), (i,), index
+            refs.append(graph.add("chunk", (i, *index), chunk, *args, *params))
         graph.alias("", index, graph.tree("tree", index, refs, added))
-    chunks = () if wanted is None else wanted.first.chunks
-    sources = *table.arrays, *(() if wanted is None else wanted.arrays)
-    return _results.arrays(graph, "", table.first, chunks, (found.dtype,), sources)[0]
+    chunks = () if v_arg is None else v_arg.first.chunks
+    sources = *a_arg.arrays, *(() if v_arg is None else v_arg.arrays)
+    return _results.arrays(graph, "", a_arg.first, chunks, (probe.dtype,), sources)[0]
 
 
-def _asked(wanted: Input | None, v: Any, index: Index) -> tuple[Any, Any]:
-    return ([], v) if wanted is None else (wanted.chunk(index), wanted.source)
+def _v_args(v_arg: Input | None, v: Any, index: Index) -> tuple[Any, Any]:
+    return ([], v) if v_arg is None else (v_arg.chunk(index), v_arg.source)
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -71,9 +71,9 @@ def chunk(
     chunks: list[Any], source: Source, asked: list[Any], wanted: Any, own: Index, index: Index,
     side: str, less: Frozen | None, ways: Any, dtype: Any,
 ) -> Any:  # fmt: skip
-    """Return how many elements of a chunk of a come before each of v."""
+    """For each element of v, count the elements of a chunk of a that come before it."""
     table = packed(source[2], given(chunks, source, own))
     v = packed(wanted[2], given(asked, wanted, index)) if asked else wanted
     options = {"side": side, "less": thaw(less), "descending": packed(*ways), "dtype": dtype}
-    found = ga.searchsorted(table, v, **options)
-    return np.asarray(found) if isinstance(found, np.generic) else found
+    counts = ga.searchsorted(table, v, **options)
+    return np.asarray(counts) if isinstance(counts, np.generic) else counts

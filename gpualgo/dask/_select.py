@@ -1,4 +1,4 @@
-"""`select`: what is kept of each chunk, so that the sizes of chunks are not known."""
+"""`select`: filters each chunk; the sizes of the result's chunks are unknown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpualgo.dask._inputs import Input, is_dask
 from gpualgo.dask._operators import Frozen, freeze, thaw
 from gpualgo.dask._values import Source, given, packed, parts_of, result
 
-_WHERE = "select"
+_NAME = "select"
 
 
 def select(x: Any, predicate: Any) -> Any:
@@ -24,42 +24,42 @@ def select(x: Any, predicate: Any) -> Any:
 
     Notes
     -----
-    A task for each chunk, which is read once. A worker holds the chunks that it works on and what
-    is kept of them.
+    A task for each chunk reads it once. A worker holds the chunks that it works on and their
+    selected elements.
     """
-    if not is_dask(predicate) and is_function(predicate, _WHERE):
-        source = _inputs.taken(x, _WHERE).flat()
-        settled, frozen = freeze(predicate, _WHERE, 1)
-        found, form = _inputs.told(ga.select, source.small(), settled)
-        graph = Graph(_WHERE, source.content, frozen[0])
-        held = graph.shared("op", frozen, len(frozen[1]))
-        marks = None
+    if not is_dask(predicate) and is_function(predicate, _NAME):
+        x_arg = _inputs.taken(x, _NAME).flat()
+        local_op, frozen = freeze(predicate, _NAME, 1)
+        probe, form = _inputs.told(ga.select, x_arg.small(), local_op)
+        graph = Graph(_NAME, x_arg.content, frozen[0])
+        op_arg = graph.shared("op", frozen, len(frozen[1]))
+        mask = None
     else:
-        source, marks = _marked(x, predicate)
-        found, form = _inputs.told(ga.select, source.small(), marks.small())
-        graph, held = Graph(_WHERE, source.content, marks.content), None
-    for index in _inputs.blocks(source.first):
-        mark = ([], None) if marks is None else (marks.chunk(index), marks.source)
-        graph.add("", index, chunk, source.chunk(index), source.source, *mark, index, held)
-    chunks = ((math.nan,) * source.first.numblocks[0],)
-    sources = *source.arrays, *(() if marks is None else marks.arrays)
-    dtypes = tuple(part.dtype for part in found)
-    return _results.built(form, _results.arrays(graph, "", source.first, chunks, dtypes, sources))
+        x_arg, mask = _masked(x, predicate)
+        probe, form = _inputs.told(ga.select, x_arg.small(), mask.small())
+        graph, op_arg = Graph(_NAME, x_arg.content, mask.content), None
+    for index in _inputs.blocks(x_arg.first):
+        mask_args = ([], None) if mask is None else (mask.chunk(index), mask.source)
+        graph.add("", index, chunk, x_arg.chunk(index), x_arg.source, *mask_args, index, op_arg)
+    chunks = ((math.nan,) * x_arg.first.numblocks[0],)
+    sources = *x_arg.arrays, *(() if mask is None else mask.arrays)
+    dtypes = tuple(part.dtype for part in probe)
+    return _results.built(form, _results.arrays(graph, "", x_arg.first, chunks, dtypes, sources))
 
 
-def _marked(x: Any, predicate: Any) -> tuple[Input, Input]:
-    """Return elements and marks, cut alike, in one dimension."""
+def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
+    """Return elements and the bool array, flattened and with the same chunks."""
     like = predicate if is_dask(predicate) else None
-    source = _inputs.taken(x, _WHERE, like=like)
-    marks = _inputs.taken(predicate, _WHERE, "predicate", like=source.first)
-    if marks.is_known and source.is_known and marks.first.shape != source.first.shape:
+    x_arg = _inputs.taken(x, _NAME, like=like)
+    mask = _inputs.taken(predicate, _NAME, "predicate", like=x_arg.first)
+    if mask.is_known and x_arg.is_known and mask.first.shape != x_arg.first.shape:
         raise ValueError(
-            f"select: predicate has shape {marks.first.shape} and x {source.first.shape}; "
+            f"select: predicate has shape {mask.first.shape} and x {x_arg.first.shape}; "
             "pass a bool for each element"
         )
-    if not _inputs.same_chunks(marks, source):
-        marks = marks.rechunked(source.first.chunks)
-    return source.flat(), marks.flat()
+    if not _inputs.same_chunks(mask, x_arg):
+        mask = mask.rechunked(x_arg.first.chunks)
+    return x_arg.flat(), mask.flat()
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -69,7 +69,6 @@ def chunk(
     chunks: list[Any], source: Source, marked: list[Any], marks: Source | None, index: Index,
     op: Frozen | None,
 ) -> Any:  # fmt: skip
-    """Return what is kept of a chunk."""
     x = packed(source[2], given(chunks, source, index))
     predicate = thaw(op) if marks is None else given(marked, marks, index)[0]
     return result(parts_of(ga.select(x, predicate)))

@@ -1,4 +1,4 @@
-"""Sorts: runs, exact cuts of them, and the pieces of each result chunk sorted once more."""
+"""Sorts: sorted runs of chunks, exact cuts, then the slices of each result chunk sorted again."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def radix_sort(
     """Sort keys stably, and values along: ``result[i] = keys[p[i]]``, p = ``argsort(keys)``.
 
     Parameters and result are those of `gpualgo.radix_sort`, with dask arrays for arrays; the result
-    is the same to the last bit, and has the chunks of keys. Sizes of chunks have to be known.
+    is bitwise the same, and has the chunks of keys. Chunk sizes must be known.
 
     Notes
     -----
-    Each of P chunks is sorted, and samples of all say within about √(2n) elements where the chunks
-    of the result begin; these are looked at, and each run is cut exactly. Each element moves once,
-    and is sorted again where it arrives. P² + 4P tasks; of more than 64 chunks 2·P^1.5 + 5P, by
-    way of groups of about √P. A worker holds the chunks that it sorts, twice (with values these,
-    too), and for the task that cuts about P·√(2n) keys. Along an axis that is cut of an array with
-    several rows, rows are brought together (``rechunk``), and have to fit.
+    Each of P chunks is sorted. Samples locate the boundaries of the result's chunks to within about
+    √(2n) elements; these are compared, and each run is cut exactly. Each element moves once and is
+    sorted again in its result chunk. There are P² + 4P tasks; for more than 64 chunks 2·P^1.5 + 5P,
+    through groups of about √P. A worker holds the chunks that it sorts twice (values too), and one
+    task holds about P·√(2n) keys. If an array of several rows is sorted along a chunked axis, it is
+    rechunked to whole rows, which must fit in memory.
     """
-    where = "radix_sort"
-    taken = _inputs.taken(keys, where, "keys")
-    moved = None if values is None else _values(values, taken, where)
-    small = None if moved is None else moved.small()
-    order = _order.order_of(descending, begin_bit, end_bit, taken)
+    func_name = "radix_sort"
+    k_arg = _inputs.taken(keys, func_name, "keys")
+    v_arg = None if values is None else _values(values, k_arg, func_name)
+    small = None if v_arg is None else v_arg.small()
+    order = _order.order_of(descending, begin_bit, end_bit, k_arg)
     bits = {} if order.is_whole else {"begin_bit": begin_bit, "end_bit": end_bit}
     options = {"descending": descending, "axis": axis, **bits}
-    found, form = _inputs.told(ga.radix_sort, taken.small(), small, **options)
-    dtypes = tuple(part.dtype for part in found)
-    made = _sorted(where, taken, moved, order, axis, dtypes, None)
-    return _results.built(form, made)
+    probe, form = _inputs.told(ga.radix_sort, k_arg.small(), small, **options)
+    dtypes = tuple(part.dtype for part in probe)
+    results = _sorted(func_name, k_arg, v_arg, order, axis, dtypes, None)
+    return _results.built(form, results)
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
@@ -55,67 +55,72 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     Parameters and result are those of `gpualgo.argsort`, with dask arrays for arrays; cost and
     memory are those of `radix_sort` with indices for values.
     """
-    where = "argsort"
-    taken = _inputs.taken(keys, where, "keys")
-    order = _order.order_of(descending, 0, None, taken)
+    func_name = "argsort"
+    k_arg = _inputs.taken(keys, func_name, "keys")
+    order = _order.order_of(descending, 0, None, k_arg)
     options = {"descending": descending, "axis": axis, "dtype": dtype}
-    (found,), _ = _inputs.told(ga.argsort, taken.small(), **options)
-    line = checks.axis_of(checks.plain_axis(axis, where), taken.first.ndim, where)
-    length = math.prod(taken.first.shape) if line is None else taken.first.shape[line]
-    if length > _limit(found.dtype):
+    (probe,), _ = _inputs.told(ga.argsort, k_arg.small(), **options)
+    sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), k_arg.first.ndim, func_name)
+    length = math.prod(k_arg.first.shape) if sort_axis is None else k_arg.first.shape[sort_axis]
+    if length > _max_indices(probe.dtype):
         raise ValueError(
-            f"argsort: dtype {found.dtype} is too narrow for indices below {length}; "
+            f"argsort: dtype {probe.dtype} is too narrow for indices below {length}; "
             "pass a wider dtype="
         )
-    return _sorted(where, taken, None, order, axis, (found.dtype,), found.dtype)[0]
+    return _sorted(func_name, k_arg, None, order, axis, (probe.dtype,), probe.dtype)[0]
 
 
-def _values(values: Any, keys: Input, where: str) -> Input:
-    """Return values as keys are cut."""
-    moved = _inputs.taken(values, where, "values", like=keys.first)
-    if moved.form is not None and moved.first.shape != keys.first.shape:
-        moved = moved.broadcast(keys.first)
-    if moved.first.shape != keys.first.shape and moved.is_known and keys.is_known:
+def _values(values: Any, keys: Input, func_name: str) -> Input:
+    """Return values with the chunks of the keys."""
+    v_arg = _inputs.taken(values, func_name, "values", like=keys.first)
+    if v_arg.form is not None and v_arg.first.shape != keys.first.shape:
+        v_arg = v_arg.broadcast(keys.first)
+    if v_arg.first.shape != keys.first.shape and v_arg.is_known and keys.is_known:
         raise ValueError(
-            f"{where}: values have shape {moved.first.shape} and keys {keys.first.shape}; "
+            f"{func_name}: values have shape {v_arg.first.shape} and keys {keys.first.shape}; "
             "pass a value for each key"
         )
-    return moved if _inputs.same_chunks(moved, keys) else moved.rechunked(keys.first.chunks)
+    return v_arg if _inputs.same_chunks(v_arg, keys) else v_arg.rechunked(keys.first.chunks)
 
 
 def _sorted(
-    where: str, keys: Input, values: Input | None, order: Order, axis: Any,
+    func_name: str, keys: Input, values: Input | None, order: Order, axis: Any,
     dtypes: tuple[Any, ...], indices: Any,
 ) -> list[Any]:  # fmt: skip
-    """Return the sorted arrays; `indices`: the dtype of places, which alone are the result."""
+    """Return the sorted arrays; for an argsort `indices` is the dtype of indices, else None."""
     ndim = keys.first.ndim
-    line = checks.axis_of(checks.plain_axis(axis, where), ndim, where)
-    if line is None:
-        keys, line = keys.flat(), 0
+    sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), ndim, func_name)
+    if sort_axis is None:
+        keys, sort_axis = keys.flat(), 0
         values = None if values is None else values.flat()
-    if keys.first.numblocks[line] == 1:
-        return _rows(where, keys, values, order, line, dtypes)
-    keys.require_sizes("where a sorted element goes depends on all sizes")
+    if keys.first.numblocks[sort_axis] == 1:
+        return _rows(func_name, keys, values, order, sort_axis, dtypes)
+    keys.require_sizes("the index of a sorted element depends on all sizes")
     chunks = keys.first.chunks
-    if ndim > 1 and axis is not None and keys.first.size == keys.first.shape[line]:
+    if ndim > 1 and axis is not None and keys.first.size == keys.first.shape[sort_axis]:
         keys, values = keys.flat(), None if values is None else values.flat()
-        made = _sorted(where, keys, values, order, 0, dtypes, indices)
-        return [reshaped(x, chunks) for x in made]
+        flat_results = _sorted(func_name, keys, values, order, 0, dtypes, indices)
+        return [reshaped(x, chunks) for x in flat_results]
     if keys.first.ndim > 1:
-        whole = {a: -1 if a == line else "auto" for a in range(ndim)}
-        keys = keys.rechunked(whole)
+        row_chunks = {a: -1 if a == sort_axis else "auto" for a in range(ndim)}
+        keys = keys.rechunked(row_chunks)
         values = None if values is None else values.rechunked(keys.first.chunks)
-        return [x.rechunk(chunks) for x in _rows(where, keys, values, order, line, dtypes)]
-    return _long_row(where, keys, values, order, dtypes, indices)
+        return [x.rechunk(chunks) for x in _rows(func_name, keys, values, order, sort_axis, dtypes)]
+    return _long_row(func_name, keys, values, order, dtypes, indices)
 
 
 def _rows(
-    where: str, keys: Input, values: Input | None, order: Order, axis: int, dtypes: tuple[Any, ...]
+    func_name: str,
+    keys: Input,
+    values: Input | None,
+    order: Order,
+    axis: int,
+    dtypes: tuple[Any, ...],
 ) -> list[Any]:
-    """Return sorts of chunks that hold whole rows."""
-    moved = None if values is None else values.content
-    graph = Graph(where.replace("_", "-"), keys.content, moved, order.plain, axis, dtypes)
-    dtype = dtypes[0] if where == "argsort" else None
+    """Sort chunks that hold whole rows."""
+    content = None if values is None else values.content
+    graph = Graph(func_name.replace("_", "-"), keys.content, content, order.plain, axis, dtypes)
+    dtype = dtypes[0] if func_name == "argsort" else None
     for index in blocks(keys.first):
         args = keys.chunk(index), keys.source, *_chunk(values, index), index, order.plain
         graph.add("", index, _runs.rows, *args, axis, dtype)
@@ -128,36 +133,36 @@ def _chunk(values: Input | None, index: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _long_row(
-    where: str, keys: Input, values: Input | None, order: Order, dtypes: tuple[Any, ...],
+    func_name: str, keys: Input, values: Input | None, order: Order, dtypes: tuple[Any, ...],
     indices: Any,
 ) -> list[Any]:  # fmt: skip
-    """Return the sort of a row of several chunks."""
-    moved = None if values is None else values.content
-    graph = Graph(where.replace("_", "-"), keys.content, moved, order.plain, dtypes)
+    """Sort one row of several chunks."""
+    content = None if values is None else values.content
+    graph = Graph(func_name.replace("_", "-"), keys.content, content, order.plain, dtypes)
     sizes = keys.first.chunks[0]
     starts = [0, *accumulate(sizes)]
     count, ranks = len(sizes), tuple(starts[1:-1])
-    width = max(1, int(math.sqrt(starts[-1] / 2) / count))  # as many samples as candidates
+    width = max(1, int(math.sqrt(starts[-1] / 2) / count))  # balances samples and candidates
     runs, samples = [], []
     for i in range(count):
         args = keys.chunk((i,)), keys.source, *_chunk(values, (i,)), (i,), order.plain
-        place = None if indices is None else (starts[i], indices)
-        runs.append(graph.add("run", (i,), _runs.run, *args, place))
+        index_args = None if indices is None else (starts[i], indices)
+        runs.append(graph.add("run", (i,), _runs.run, *args, index_args))
         samples.append(graph.add("sample", (i,), _runs.sample, runs[i], width))
     spans = graph.add("spans", (), _runs.brackets, samples, ranks, width, order.plain)
-    found = [
+    candidates = [
         graph.add("candidates", (i,), _runs.candidates, runs[i], i, spans, order.plain)
         for i in range(count)
     ]
-    cuts = graph.add("cuts", (), _runs.cuts, found, ranks, order.plain)
+    cuts = graph.add("cuts", (), _runs.cuts, candidates, ranks, order.plain)
     patterns = keys.source[2], None if values is None else values.source[2]
     for j, pieces in enumerate(exchanged(graph, runs, cuts, count)):
-        whole = pieces, order.plain, patterns, indices is not None
-        graph.add("", (j,), _runs.merge, *whole)
+        merge_args = pieces, order.plain, patterns, indices is not None
+        graph.add("", (j,), _runs.merge, *merge_args)
     sources = *keys.arrays, *(() if values is None else values.arrays)
     return _results.arrays(graph, "", keys.first, keys.first.chunks, dtypes, sources)
 
 
-def _limit(dtype: Any) -> int:
-    """Return how many places integers of a dtype tell apart."""
+def _max_indices(dtype: Any) -> int:
+    """Return how many indices a dtype can represent."""
     return int(np.iinfo(dtype).max) + 1

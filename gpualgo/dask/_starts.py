@@ -1,4 +1,4 @@
-"""`init`: a value that travels with each task, or dask arrays with a start for each row."""
+"""`init`: a value that is part of each task, or dask arrays with a value for each row."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gpualgo.dask._inputs import Input
 from gpualgo.dask._values import Source, given, library_of, packed, parts_of, pattern_of_value
 
 Rest = tuple[Any, tuple[Any, ...] | None, Source | None]
-"""Of a start: how a tuple is built; its values, or None; what its arrays are, or None."""
+"""Of init: its pattern; its values, or None; the source of its arrays, or None."""
 
 
 class Start(NamedTuple):
-    """What a reduction or scan starts from."""
+    """The initial value of a reduction or scan."""
 
     source: Input | None
     rest: Rest
@@ -27,12 +27,11 @@ class Start(NamedTuple):
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The dask arrays that it holds."""
         return () if self.source is None else self.source.arrays
 
     @property
     def content(self) -> Any:
-        """All that results depend on."""
+        """All that results depend on, for the graph's hash."""
         if self.source is not None:
             return self.source.content
         values = self.rest[1]
@@ -40,18 +39,18 @@ class Start(NamedTuple):
         return self.rest[0], [(type(v).__name__, getattr(v, "dtype", None), v) for v in values]
 
     def chunk(self, index: Index) -> list[TaskRef]:
-        """Return the chunk of each array at a place of the rows."""
+        """Return the tasks of the chunks of init for a block of rows."""
         if self.source is None:
             return []
         return self.source.chunk(() if self.is_one else index)
 
 
 def start_of(init: Any, x: Input, kept: Sequence[int], where: str) -> Start:
-    """Return a start for the rows that lie along other axes than those kept."""
-    leaves = parts_of(init)
-    if not any(map(_is_array, leaves)):
+    """Parse init; `kept` are the axes of the result's rows."""
+    fields = parts_of(init)
+    if not any(map(_is_array, fields)):
         pattern = pattern_of_value(init)
-        return Start(None, (pattern, leaves, None), init, True)
+        return Start(None, (pattern, fields, None), init, True)
     chunks = tuple(x.first.chunks[axis] for axis in kept)
     shape = tuple(x.first.shape[axis] for axis in kept)
     source = _inputs.taken(init, where, "init")
@@ -70,7 +69,7 @@ def start_of(init: Any, x: Input, kept: Sequence[int], where: str) -> Start:
 
 
 def _is_array(x: Any) -> bool:
-    """Return whether a number of init is an array that is no single value, or comes by a task."""
+    """Return whether init is a dask array or an array of several values."""
     if _inputs.is_dask(x):
         return True
     if isinstance(x, np.ndarray):

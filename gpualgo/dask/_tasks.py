@@ -1,4 +1,4 @@
-"""Where a task runs: the device that the graph says, no more threads than its worker has."""
+"""Runs a task: on the graph's device, with at most as many threads as its worker has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from gpualgo._driver.default_device import default_device
 
 
 def call(name: str, device: str, args: tuple[Any, ...]) -> Any:
-    """Call a function of this package by its name."""
     with threads.at_most(_worker_threads()), default_device(device):
         return _function(name)(*args)
 
@@ -21,21 +20,21 @@ def call(name: str, device: str, args: tuple[Any, ...]) -> Any:
 @functools.lru_cache(256)
 def _function(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"gpualgo.dask.{module}"), function)
-    return found
+    resolved: Callable[..., Any] = getattr(import_module(f"gpualgo.dask.{module}"), function)
+    return resolved
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return the name by which `call` finds a function."""
+    """Return the name that `call` resolves to a function."""
     return f"{function.__module__.rpartition('.')[2]}:{function.__name__}"
 
 
 def _worker_threads() -> int | None:
-    """Return how many tasks this process's worker runs at once; None if it is no worker."""
+    """Return the worker's number of concurrent tasks; None outside a dask worker."""
     distributed = sys.modules.get("distributed.worker")
     if distributed is None:
         return None
     try:
         return max(1, int(distributed.get_worker().state.nthreads))
-    except (AttributeError, ValueError):  # another scheduler's thread
+    except (AttributeError, ValueError):  # a thread of another scheduler
         return None

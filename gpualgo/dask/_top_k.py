@@ -1,4 +1,4 @@
-"""`top_k`: the first of each chunk, then the first of those, in a tree."""
+"""`top_k`: the top k of each chunk, then the top k of those, in a tree."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import blocks
 from gpualgo.dask._values import Parts, Source, given, joined, namespace_of
 
-_WHERE = "top_k"
+_NAME = "top_k"
 
 
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
     """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
 
-    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays, to the last
-    bit; along the axis the result is one chunk. Sizes of chunks along the axis have to be known.
+    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result is
+    bitwise the same, and one chunk along the axis, where chunk sizes must be known.
 
     Notes
     -----
-    Reads x once; a task for each chunk, and a fifteenth more. A worker holds the chunks that it
-    works on, and of sixteen others k elements and their places.
+    x is read once, by a task for each chunk and 1/15 more tasks. A worker holds the chunks that it
+    works on, and k elements and indices of each of 16 others.
     """
-    source = _inputs.taken(x, _WHERE)
-    k = checks.integer(k, "k", _WHERE)
-    line = checks.axis_of(checks.plain_axis(axis, _WHERE), source.first.ndim, _WHERE)
-    if line is None:
-        source, line = source.flat(), 0
-    source.require_sizes("places depend on all sizes")
-    extent = source.first.shape[line]
-    if not 0 <= k <= extent:  # the call says what is wrong
-        _inputs.told(ga.top_k, np.broadcast_to(source.small(), source.first.shape), k, axis=line)
-    options = {"axis": line, "mode": mode}
-    found, form = _inputs.told(ga.top_k, source.small(), min(k, 1), **options)
-    graph = Graph("top-k", source.content, k, line, mode)
-    starts = [0, *accumulate(source.first.chunks[line])]
-    for row in blocks(source.first, [a for a in range(source.first.ndim) if a != line]):
+    x_arg = _inputs.taken(x, _NAME)
+    k = checks.integer(k, "k", _NAME)
+    k_axis = checks.axis_of(checks.plain_axis(axis, _NAME), x_arg.first.ndim, _NAME)
+    if k_axis is None:
+        x_arg, k_axis = x_arg.flat(), 0
+    x_arg.require_sizes("indices depend on all sizes")
+    extent = x_arg.first.shape[k_axis]
+    if not 0 <= k <= extent:  # the call raises the error
+        _inputs.told(ga.top_k, np.broadcast_to(x_arg.small(), x_arg.first.shape), k, axis=k_axis)
+    options = {"axis": k_axis, "mode": mode}
+    probe, form = _inputs.told(ga.top_k, x_arg.small(), min(k, 1), **options)
+    graph = Graph("top-k", x_arg.content, k, k_axis, mode)
+    starts = [0, *accumulate(x_arg.first.chunks[k_axis])]
+    for row in blocks(x_arg.first, [a for a in range(x_arg.first.ndim) if a != k_axis]):
         refs = []
-        for i in range(source.first.numblocks[line]):
-            index = (*row[:line], i, *row[line + 1 :])
-            args = source.chunk(index), source.source, index, starts[i], k, line, mode
+        for i in range(x_arg.first.numblocks[k_axis]):
+            index = (*row[:k_axis], i, *row[k_axis + 1 :])
+            args = x_arg.chunk(index), x_arg.source, index, starts[i], k, k_axis, mode
             refs.append(graph.add("chunk", index, chunk, *args))
-        graph.alias("", row, graph.tree("tree", row, refs, first, k, line, mode))
-    chunks = tuple((k,) if a == line else c for a, c in enumerate(source.first.chunks))
-    dtypes = tuple(part.dtype for part in found)
-    arrays = _results.arrays(graph, "", source.first, chunks, dtypes, source.arrays)
+        graph.alias("", row, graph.tree("tree", row, refs, first, k, k_axis, mode))
+    chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
+    dtypes = tuple(part.dtype for part in probe)
+    arrays = _results.arrays(graph, "", x_arg.first, chunks, dtypes, x_arg.arrays)
     return _results.built(form, arrays)
 
 
@@ -60,14 +60,14 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
 def chunk(
     chunks: list[Any], source: Source, index: Index, start: int, k: int, axis: int, mode: str
 ) -> Parts:
-    """Return the first elements of a chunk, and their places in the whole."""
+    """Return the top elements of a chunk, and their global indices."""
     (part,) = given(chunks, source, index)
-    values, places = ga.top_k(part, min(k, part.shape[axis]), axis=axis, mode=mode)
-    return values, places + start
+    values, indices = ga.top_k(part, min(k, part.shape[axis]), axis=axis, mode=mode)
+    return values, indices + start
 
 
 def first(several: list[Parts], k: int, axis: int, mode: str) -> Parts:
-    """Return the first of several, of which those of earlier chunks stand before others."""
-    values, places = joined(several, axis)
-    found, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)
-    return found, namespace_of(places).take_along_axis(places, order, axis)
+    """Return the top of several chunks' results; on ties, earlier chunks win."""
+    values, indices = joined(several, axis)
+    top, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)
+    return top, namespace_of(indices).take_along_axis(indices, order, axis)

@@ -16,15 +16,15 @@ from gpualgo.dask._inputs import Input
 from gpualgo.dask._operators import Frozen, freeze, thaw
 from gpualgo.dask._values import Source, given, packed, parts_of, pattern_of, result
 
-_WHERE = "transform"
+_NAME = "transform"
 
 
 def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
 
-    Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays, beside
-    which arrays of NumPy or CuPy and numbers may stand. The result is cut as the first array that
-    has its extent along an axis. Chunks of unknown size are taken.
+    Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays; NumPy or
+    CuPy arrays and numbers may be mixed in. Along each axis the result has the chunks of the first
+    array that is not broadcast there. Chunks of unknown size are accepted.
 
     Notes
     -----
@@ -34,30 +34,30 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
         raise TypeError(
             f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arguments)}"
         )
-    settled, frozen = freeze(op, _WHERE, len(arguments))
-    inputs = [x if is_scalar(x) else _inputs.taken(x, _WHERE, "an argument") for x in arguments]
+    local_op, frozen = freeze(op, _NAME, len(arguments))
+    inputs = [x if is_scalar(x) else _inputs.taken(x, _NAME, "an argument") for x in arguments]
     small = [x.small(0) if isinstance(x, Input) else x for x in inputs]
-    found, form = _inputs.told(ga.transform, settled, *small, dtype=dtype)
-    dtypes = tuple(part.dtype for part in found)
+    probe, form = _inputs.told(ga.transform, local_op, *small, dtype=dtype)
+    dtypes = tuple(part.dtype for part in probe)
     content = [x.content if isinstance(x, Input) else (type(x).__name__, x) for x in inputs]
-    graph = Graph(_WHERE, content, frozen[0], dtypes)
-    held = graph.shared("op", frozen, len(frozen[1]))
+    graph = Graph(_NAME, content, frozen[0], dtypes)
+    op_arg = graph.shared("op", frozen, len(frozen[1]))
     arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
-    arrays = _inputs.cut_alike(arrays, _WHERE)
+    arrays = _inputs.cut_alike(arrays, _NAME)
     chunks = _inputs.broadcast_chunks(arrays)
     sources = [x.source if isinstance(x, Input) else (x,) for x in inputs]
-    wanted = packed(pattern_of(form), dtypes)
+    acc_dtype = packed(pattern_of(form), dtypes)
     for index in product(*map(range, map(len, chunks))):
         refs = [_chunk_at(x, index) for x in arrays]
-        graph.add("", index, chunk, refs, sources, index, held, wanted)
-    made = _results.arrays(graph, "", arrays[0], chunks, dtypes, arrays)
-    return _results.built(form, made)
+        graph.add("", index, chunk, refs, sources, index, op_arg, acc_dtype)
+    results = _results.arrays(graph, "", arrays[0], chunks, dtypes, arrays)
+    return _results.built(form, results)
 
 
 def _chunk_at(x: Any, index: Index) -> TaskRef:
-    """Return the chunk of an array that is broadcast, at a place of the result."""
-    own = zip(index[len(index) - x.ndim :], x.numblocks, strict=True)
-    return TaskRef((x.name, *(0 if n == 1 else i for i, n in own)))
+    """Return the task of the chunk that is broadcast to a chunk of the result."""
+    own_index = zip(index[len(index) - x.ndim :], x.numblocks, strict=True)
+    return TaskRef((x.name, *(0 if n == 1 else i for i, n in own_index)))
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -66,13 +66,13 @@ def _chunk_at(x: Any, index: Index) -> TaskRef:
 def chunk(
     chunks: list[Any], sources: list[Source | tuple[Any]], index: Index, op: Frozen, dtype: Any
 ) -> Any:
-    """Return what the function gives of chunks, and of numbers that stand alone in a tuple."""
-    rest = iter(chunks)
+    """Apply op to chunks; a source of one item is a scalar argument."""
+    remaining = iter(chunks)
     arguments = []
     for source in sources:
         if len(source) == 1:
             arguments.append(source[0])
         else:
-            parts = given([next(rest) for _ in source[1]], source, index)
+            parts = given([next(remaining) for _ in source[1]], source, index)
             arguments.append(packed(source[2], parts))
     return result(parts_of(ga.transform(thaw(op), *arguments, dtype=dtype)))

@@ -1,4 +1,4 @@
-"""`unique`: each chunk's distinct elements, brought together by value, or by neighbours."""
+"""`unique`: the distinct elements of each chunk, combined by value or by neighbours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gpualgo.dask._values import (
     taken,
 )
 
-_WHERE = "unique"
+_NAME = "unique"
 _NO_INIT = (None, (None,), None)
 
 
@@ -44,7 +44,7 @@ def unique(
 
     Parameters and result are those of `gpualgo.unique`, with dask arrays for arrays. The result has
     a chunk for four of x, with `consecutive` for each, of unknown sizes; the inverse has the chunks
-    of x. Chunks of unknown size are taken, but for `return_index`.
+    of x. Chunks of unknown size are accepted, except with `return_index`.
 
     Notes
     -----
@@ -52,29 +52,29 @@ def unique(
     """
     flags = {"consecutive": consecutive, "return_index": return_index,
              "return_inverse": return_inverse, "return_counts": return_counts}  # fmt: skip
-    flags = {name: checks.flag(flag, name, _WHERE) for name, flag in flags.items()}
-    whole = _inputs.taken(x, _WHERE)
-    source = whole.flat()
-    found, form = _inputs.told(ga.unique, whole.small(), **flags)
+    flags = {name: checks.flag(flag, name, _NAME) for name, flag in flags.items()}
+    x_arg = _inputs.taken(x, _NAME)
+    flat_arg = x_arg.flat()
+    probe, form = _inputs.told(ga.unique, x_arg.small(), **flags)
     kinds = ("first",) * return_index + ("sum",) * return_counts
-    graph = Graph(_WHERE, source.content, consecutive, kinds)
-    count = len(source.arrays)
-    dtypes = (*(part.dtype for part in found[:count]), *(np.dtype(np.int64),) * len(kinds))
-    runs = _runs(graph, source, consecutive, kinds)
+    graph = Graph(_NAME, flat_arg.content, consecutive, kinds)
+    count = len(flat_arg.arrays)
+    dtypes = (*(part.dtype for part in probe[:count]), *(np.dtype(np.int64),) * len(kinds))
+    runs = _runs(graph, flat_arg, consecutive, kinds)
     if consecutive:
-        how = None, None, kinds
-        _neighbours.settled(graph, runs, source.source[2], None, _NO_INIT, how)
+        combine = None, None, kinds
+        _neighbours.settled(graph, runs, flat_arg.source[2], None, _NO_INIT, combine)
         outputs = len(runs)
     else:
-        order = source.source[2], (None, (False,)), (0, None)
+        order = flat_arg.source[2], (None, (False,)), (0, None)
         outputs = together(graph, runs, order, merge, kinds)
     chunks = ((math.nan,) * outputs,)
-    made = _results.arrays(graph, "", source.first, chunks, dtypes, source.arrays)
+    results = _results.arrays(graph, "", flat_arg.first, chunks, dtypes, flat_arg.arrays)
     if return_inverse:
-        places = [TaskRef(graph.key("", j)) for j in range(outputs)]
-        inverse = _ranks if consecutive else _places
-        made.insert(count + return_index, inverse(graph, whole, runs, places, made[0]))
-    return _results.built(form, made)
+        outputs_refs = [TaskRef(graph.key("", j)) for j in range(outputs)]
+        inverse = _run_numbers if consecutive else _indices
+        results.insert(count + return_index, inverse(graph, x_arg, runs, outputs_refs, results[0]))
+    return _results.built(form, results)
 
 
 def _runs(graph: Graph, x: Input, consecutive: bool, kinds: tuple[str, ...]) -> list[TaskRef]:
@@ -82,49 +82,51 @@ def _runs(graph: Graph, x: Input, consecutive: bool, kinds: tuple[str, ...]) -> 
     count = x.first.numblocks[0]
     starts = [0] * count
     if "first" in kinds:
-        x.require_sizes("places depend on all sizes")
+        x.require_sizes("indices depend on all sizes")
         starts = [0, *accumulate(x.first.chunks[0])]
-    work = neighbours if consecutive else chunk
+    function = neighbours if consecutive else chunk
     return [
-        graph.add("chunk", (i,), work, x.chunk((i,)), x.source, (i,), starts[i], kinds)
+        graph.add("chunk", (i,), function, x.chunk((i,)), x.source, (i,), starts[i], kinds)
         for i in range(count)
     ]
 
 
-def _places(graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], made: Any) -> Any:
-    """Return where in all distinct elements each element is."""
-    own = Graph("unique-inverse", graph.token)
+def _indices(graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], keys: Any) -> Any:
+    """Return the index of each element among all distinct elements."""
+    inv = Graph("unique-inverse", graph.token)
     for index in blocks(x.first):
         args = x.chunk(index), x.source, index, outputs
-        own.add("", index, inverse, *args)
+        inv.add("", index, inverse, *args)
     meta = meta_like(x.first, x.first.ndim, np.int64)
-    return own.array("", x.first.chunks, meta, [*x.arrays, made])
+    return inv.array("", x.first.chunks, meta, [*x.arrays, keys])
 
 
-def _ranks(graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], made: Any) -> Any:
-    """Return in which run each element is."""
-    own, flat = Graph("unique-inverse", graph.token), x.flat()
-    before: TaskRef | None = None
+def _run_numbers(
+    graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], keys: Any
+) -> Any:
+    """Return the number of the run that each element is in."""
+    inv, flat = Graph("unique-inverse", graph.token), x.flat()
+    num_before: TaskRef | None = None
     for i, (run, output) in enumerate(zip(runs, outputs, strict=True)):
-        own.add("", (i,), numbers, flat.chunk((i,)), x.source, (i,), run, output, before)
-        before = own.add("count", (i,), counted, output, before)
+        inv.add("", (i,), numbers, flat.chunk((i,)), x.source, (i,), run, output, num_before)
+        num_before = inv.add("count", (i,), counted, output, num_before)
     meta = meta_like(x.first, 1, np.int64)
-    found = own.array("", flat.first.chunks, meta, [*flat.arrays, made])
+    run_ids = inv.array("", flat.first.chunks, meta, [*flat.arrays, keys])
     shape = x.first.shape
-    if 0 in shape and len(shape) > 1:  # which dask's does not do
-        return reshaped(found, tuple((n,) for n in shape))
-    return found if len(shape) == 1 else found.reshape(shape)
+    if 0 in shape and len(shape) > 1:  # dask's reshape fails
+        return reshaped(run_ids, tuple((n,) for n in shape))
+    return run_ids if len(shape) == 1 else run_ids.reshape(shape)
 
 
 # --- within tasks -------------------------------------------------------------------------------
 
 
-def _found(x: Any, start: int, kinds: tuple[str, ...], consecutive: bool) -> Run:
+def _unique_of_chunk(x: Any, start: int, kinds: tuple[str, ...], consecutive: bool) -> Run:
     options: dict[str, Any] = {"return_index": "first" in kinds, "return_counts": "sum" in kinds}
-    found = ga.unique(x, consecutive=consecutive, **options)
+    outputs = ga.unique(x, consecutive=consecutive, **options)
     if not kinds:
-        return parts_of(found), ()
-    keys, *more = found
+        return parts_of(outputs), ()
+    keys, *more = outputs
     if "first" in kinds:
         more[0] = more[0] + start
     return parts_of(keys), tuple(more)
@@ -133,8 +135,7 @@ def _found(x: Any, start: int, kinds: tuple[str, ...], consecutive: bool) -> Run
 def chunk(
     chunks: list[Any], source: Source, index: Index, start: int, kinds: tuple[str, ...]
 ) -> Run:
-    """Return the distinct elements of a chunk."""
-    return _found(packed(source[2], given(chunks, source, index)), start, kinds, False)
+    return _unique_of_chunk(packed(source[2], given(chunks, source, index)), start, kinds, False)
 
 
 def neighbours(
@@ -143,47 +144,45 @@ def neighbours(
     """Return the runs of a chunk, and its last element."""
     parts = given(chunks, source, index)
     last = copied(taken(parts, slice(-1, None)))
-    return *_found(packed(source[2], parts), start, kinds, True), last
+    return *_unique_of_chunk(packed(source[2], parts), start, kinds, True), last
 
 
 def merge(parts: list[Any], order: Plain, kinds: tuple[str, ...]) -> Any:
-    """Return the distinct elements of several chunks."""
     elements, more = arrived(parts)
     keys: Any = packed(order[0], elements)
     if not kinds:
         return result(parts_of(ga.unique(keys)))
-    found: list[Any] = []
+    outputs: list[Any] = []
     if "first" in kinds:
-        distinct, where = ga.unique(keys, return_index=True)
-        found.append(more[0][where])
+        distinct, positions = ga.unique(keys, return_index=True)
+        outputs.append(more[0][positions])
     if "sum" in kinds:
         distinct, counts = ga.reduce_by_key(keys, more[-1])
-        found.append(counts)
-    return (*parts_of(distinct), *found)
+        outputs.append(counts)
+    return (*parts_of(distinct), *outputs)
 
 
 def _keys(output: Any, count: int) -> Parts:
-    """Return the elements of a result chunk."""
     return output[:count] if isinstance(output, tuple) else (output,)
 
 
 def inverse(chunks: list[Any], source: Source, index: Index, outputs: list[Any]) -> Any:
-    """Return where in all distinct elements those of a chunk are."""
+    """Return the index of each element of a chunk among all distinct elements."""
     parts, pattern = given(chunks, source, index), source[2]
     distinct = joined([_keys(output, len(parts)) for output in outputs])
     return ga.searchsorted(packed(pattern, distinct), packed(pattern, parts))
 
 
 def counted(output: Any, before: int | None) -> int:
-    """Return how many runs there are up to the end of a chunk."""
+    """Return the number of runs up to the end of a chunk."""
     return (before or 0) + len(_keys(output, 1)[0])
 
 
 def numbers(
     chunks: list[Any], source: Source, index: Index, own: Runs, output: Any, before: int | None
 ) -> Any:
-    """Return in which run the elements of a chunk are, the first of which may have begun before."""
+    """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
     x = packed(source[2], given(chunks, source, index))
-    _, found = ga.unique(x, consecutive=True, return_inverse=True)
-    goes_on = len(own[0][0]) - len(_keys(output, 1)[0])
-    return found + ((before or 0) - goes_on)
+    _, local = ga.unique(x, consecutive=True, return_inverse=True)
+    continued = len(own[0][0]) - len(_keys(output, 1)[0])
+    return local + ((before or 0) - continued)

@@ -1,4 +1,4 @@
-"""Chunks within a task: the arrays of an element's numbers, taken apart and put together."""
+"""Chunks within a task: unpack elements into arrays of their fields, and pack these again."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ import numpy as np
 from gpualgo._base import records
 
 Parts: TypeAlias = tuple[Any, ...]
-"""An array for each number of an element; of one that is no tuple one alone."""
+"""An array for each field of an element; one array if the element is no tuple."""
 Pattern: TypeAlias = Any
-"""How parts make an argument: None for one array, else the fields and the items' patterns."""
+"""How parts form an argument: None for one array, else field names and the items' patterns."""
 Source: TypeAlias = tuple[str, tuple[tuple[str, Any, str], ...], Pattern]
-"""Of an argument: the function's name; of each array its name, dtype and library; the pattern."""
+"""Of an argument: function name; name, dtype and library of each array; pattern."""
 
 
 def pattern_of(form: Any) -> Pattern:
-    """Return the pattern of a tuple's form."""
     return None if form is None else (form.keys, tuple(map(pattern_of, form.items)))
 
 
 def pattern_of_value(value: Any) -> Pattern:
-    """Return how a tuple of plain values is built."""
+    """Return the pattern of a value or of nested tuples of values."""
     if not isinstance(value, tuple):
         return None
     keys = tuple(getattr(value, "_fields", None) or map(str, range(len(value))))
@@ -32,34 +31,34 @@ def pattern_of_value(value: Any) -> Pattern:
 
 
 def packed(pattern: Pattern, parts: Sequence[Any]) -> Any:
-    """Return the argument that parts make: a namedtuple's fields are those of its class."""
+    """Return the argument that parts form; a namedtuple has the class of its fields."""
     return parts[0] if pattern is None else _packed(pattern, iter(parts))
 
 
-def _packed(pattern: Pattern, rest: Any) -> Any:
+def _packed(pattern: Pattern, remaining: Any) -> Any:
     if pattern is None:
-        return next(rest)
+        return next(remaining)
     keys, items = pattern
-    cls, made = records.class_of(keys), [_packed(item, rest) for item in items]
-    return tuple(made) if cls is tuple else cls(*made)
+    cls, fields = records.class_of(keys), [_packed(item, remaining) for item in items]
+    return tuple(fields) if cls is tuple else cls(*fields)
 
 
 def parts_of(x: Any) -> Parts:
-    """Return the arrays of a result."""
+    """Flatten nested tuples into a tuple of arrays."""
     if not isinstance(x, tuple):
         return (x,)
     return tuple(part for item in x for part in parts_of(item))
 
 
 def given(chunks: Sequence[Any], source: Source, index: tuple[int, ...] | None) -> Parts:
-    """Return the chunks of an argument, which are of the kinds that the arrays tell, in C order.
+    """Return the chunks of an argument, in C order; raise TypeError for another library or dtype.
 
-    Memory order is part of how elements are grouped, and to travel may change it.
+    Memory order decides how elements are grouped, and sending a chunk may change it.
     """
-    where, expected, _ = source
-    which = f"{where}: a chunk" if index is None else f"{where}: chunk {index}"
+    func_name, expected, _ = source
+    label = f"{func_name}: a chunk" if index is None else f"{func_name}: chunk {index}"
     return tuple(
-        _given(chunk, f"{which} of {name}", dtype, library)
+        _given(chunk, f"{label} of {name}", dtype, library)
         for chunk, (name, dtype, library) in zip(chunks, expected, strict=True)
     )
 
@@ -67,12 +66,11 @@ def given(chunks: Sequence[Any], source: Source, index: tuple[int, ...] | None) 
 def _given(chunk: Any, name: str, dtype: Any, library: str) -> Any:
     if isinstance(chunk, np.generic):
         chunk = np.asarray(chunk)
-    own = library_of(chunk)
-    if own != library:
+    chunk_library = library_of(chunk)
+    if chunk_library != library:
         raise TypeError(
-            f"{name} is an array of {own}, and the dask array says {library}: where chunks are "
-            "worked on is fixed when the graph is built; bring them all to one library by "
-            "map_blocks"
+            f"{name} is an array of {chunk_library}, and the dask array says {library}: the device "
+            "is fixed when the graph is built; convert all chunks to one library with map_blocks"
         )
     if chunk.dtype != dtype:
         raise TypeError(
@@ -83,22 +81,20 @@ def _given(chunk: Any, name: str, dtype: Any, library: str) -> Any:
 
 
 def library_of(array: Any) -> str:
-    """Return the name of the library of an array."""
     return "numpy" if isinstance(array, np.ndarray) else type(array).__module__.partition(".")[0]
 
 
 def namespace_of(array: Any) -> Any:
-    """Return NumPy, or whose array it is."""
+    """Return the array's module: NumPy or CuPy."""
     return np if isinstance(array, (np.ndarray, np.generic)) else sys.modules[library_of(array)]
 
 
 def plain(array: Any) -> Any:
-    """Return an array in C order without gaps."""
     return array if array.flags.c_contiguous else namespace_of(array).ascontiguousarray(array)
 
 
 def joined(several: Sequence[Parts], axis: int = 0) -> Parts:
-    """Return parts one after another along an axis."""
+    """Concatenate parts along an axis."""
     if len(several) == 1:
         return several[0]
     return tuple(
@@ -108,40 +104,37 @@ def joined(several: Sequence[Parts], axis: int = 0) -> Parts:
 
 
 def taken(parts: Parts, where: Any) -> Parts:
-    """Return what parts have at some places: an index of all."""
+    """Index all parts."""
     return tuple(part[where] for part in parts)
 
 
 def copied(parts: Parts) -> Parts:
-    """Return parts that hold no other memory than their own."""
     return tuple(part.copy() for part in parts)
 
 
 def on_host(array: Any) -> Any:
-    """Return an array as NumPy's."""
     return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
 def result(parts: Parts) -> Any:
-    """Return what a task gives that is a chunk of an array, or of several at once."""
+    """Return parts as a task's result: one array, or a tuple of several."""
     return parts[0] if len(parts) == 1 else parts
 
 
 def empty_like(meta: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return an array of zeros in the library of another."""
     if library_of(meta) == "numpy":
         return np.zeros(shape, dtype)
-    return type(meta)(shape, dtype)  # CuPy's: what is in it does not matter
+    return type(meta)(shape, dtype)  # CuPy's constructor; contents are not used
 
 
 def meta_like(x: Any, ndim: int, dtype: Any) -> Any:
-    """Return the empty array that stands for chunks of so many dimensions."""
+    """Return the empty array that dask uses to represent chunks."""
     return empty_like(x._meta, (0,) * ndim, dtype)
 
 
 def added(several: list[Any]) -> Any:
-    """Return the sum of arrays, from the first to the last."""
+    """Add arrays, from the first to the last."""
     total = several[0].copy()
-    for one in several[1:]:
-        namespace_of(total).add(total, one, out=total)
+    for array in several[1:]:
+        namespace_of(total).add(total, array, out=total)
     return total

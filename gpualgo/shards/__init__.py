@@ -1,4 +1,4 @@
-"""Arrays on several devices of one host, and the algorithms on them: a call on each device."""
+"""Arrays sharded over several devices of one host, and the algorithms on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders of sharded keys: places are sorted along, those of each shard on its device."""
+"""Argsort of sharded keys: a sort by key whose values are the global indices."""
 
 from __future__ import annotations
 
@@ -17,77 +17,77 @@ from gpualgo.shards._devices import Place
 from gpualgo.shards._shards import ShardedArray
 from gpualgo.shards._sort import Order, line_of, long_row, one_row
 
-SMALL = np.dtype(np.uint32)  # of places, where these are few enough
+SMALL = np.dtype(np.uint32)  # dtype of indices while they fit
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
     """Return the stable order of keys: ``keys[p[0]] ≤ keys[p[1]] ≤ …``, equal keys as they come.
 
-    Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays: along the
-    axis that is cut places in the whole array. Cost and memory are those of `radix_sort` with
-    places for values.
+    Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
+    sharded axis the result holds indices into the whole array. Cost and memory are those of
+    `radix_sort` with indices for values.
     """
-    where, order = "argsort", Order(descending, (0, None))
-    taken_keys, line = line_of(keys, where, "keys", axis)
-    first = taken_keys.first
-    options = {"descending": descending, "axis": line, "dtype": dtype}
-    (found,), _ = asked(ga.argsort, taken_keys.places[0], taken_keys.on(0), **options)
-    length = first.shape[line]
-    if length > int(np.iinfo(found).max) + 1:
+    func_name, order = "argsort", Order(descending, (0, None))
+    key_arg, sort_axis = line_of(keys, func_name, "keys", axis)
+    first = key_arg.first
+    options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
+    (dtype_,), _ = asked(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
+    length = first.shape[sort_axis]
+    if length > int(np.iinfo(dtype_).max) + 1:
         raise ValueError(
-            f"argsort: dtype {found} is too narrow for indices below {length}; pass a wider dtype="
+            f"argsort: dtype {dtype_} is too narrow for indices below {length}; pass a wider dtype="
         )
-    if line != first.axis:
-        found_rows = on_each(
-            first.places, taken_keys.seats,
-            lambda seat: ga.argsort(taken_keys.on(seat), **options),
+    if sort_axis != first.axis:
+        rows = on_each(
+            first.places, key_arg.seats,
+            lambda i: ga.argsort(key_arg.on(i), **options),
         )  # fmt: skip
-        return built(found_rows, first.places, first.axis)
-    one_row(taken_keys, line, where)
+        return built(rows, first.places, first.axis)
+    one_row(key_arg, sort_axis, func_name)
     starts, library = first.starts, first.library
-    # Places take half the bytes on their way where that is enough.
-    own = SMALL if length <= int(np.iinfo(SMALL).max) + 1 else np.dtype(np.int64)
-    own = found if found.itemsize == own.itemsize else own
-    moved = on_each(
-        first.places, taken_keys.seats,
-        lambda seat: _positions(
-            first.places[seat], starts[seat], first.lengths[seat], own, library
+    # 32-bit indices halve the bytes sent between devices.
+    index_dtype = SMALL if length <= int(np.iinfo(SMALL).max) + 1 else np.dtype(np.int64)
+    index_dtype = dtype_ if dtype_.itemsize == index_dtype.itemsize else index_dtype
+    index_shards = on_each(
+        first.places, key_arg.seats,
+        lambda i: _global_indices(
+            first.places[i], starts[i], first.lengths[i], index_dtype, library
         ),
     )  # fmt: skip
-    beside = Argument((ShardedArray(moved, first.places, 0),), None, "values")
-    pieces = [values for _, values in long_row(taken_keys, beside, order)]
-    if own != found:
+    index_arg = Argument((ShardedArray(index_shards, first.places, 0),), None, "values")
+    pieces = [values for _, values in long_row(key_arg, index_arg, order)]
+    if index_dtype != dtype_:
         pieces = on_each(
-            first.places, taken_keys.seats,
-            lambda seat: [ga.copy(_as_wide(tuple(pieces[seat]), where, found))],
+            first.places, key_arg.seats,
+            lambda i: [ga.copy(_cast(tuple(pieces[i]), func_name, dtype_))],
         )  # fmt: skip
-    return built([places for (places,) in pieces], first.places, 0)
+    return built([indices for (indices,) in pieces], first.places, 0)
 
 
-def _widened(places: Any, dtype: np.dtype[Any]) -> Any:
-    return ga.lazy.transform(lambda place: place, places, dtype=dtype)
+def _lazy_cast(indices: Any, dtype: np.dtype[Any]) -> Any:
+    return ga.lazy.transform(lambda place: place, indices, dtype=dtype)
 
 
-_as_wide = Kept(_widened)
+_cast = Kept(_lazy_cast)
 
 
 @functools.lru_cache(64)
-def _counted(begin: int, length: int, dtype: Any, device: str) -> Any:
-    """Return numbers one after another, which take no memory: equal ones are known again."""
+def _range(begin: int, length: int, dtype: Any, device: str) -> Any:
+    """Return a lazy range, which takes no memory; cached, so that equal ranges are one object."""
     return ga.lazy.arange(begin, begin + length, dtype=dtype, device=device)
 
 
-def _positions(place: Place, begin: int, length: int, dtype: Any, library: Any) -> Any:
-    """Return the places of a shard's elements in the whole array."""
-    if place.number == CPU:
+def _global_indices(device: Place, begin: int, length: int, dtype: Any, library: Any) -> Any:
+    """Return the global indices of a shard's elements."""
+    if device.number == CPU:
         return np.arange(begin, begin + length, dtype=dtype)
-    target = place.empty((length,), dtype, library)
+    target = device.empty((length,), dtype, library)
     if length:
-        numbers = _counted(begin, length, dtype, place.name)
+        numbers = _range(begin, length, dtype, device.name)
         view = view_of(target, "places")
         stream = int(view.library.stream(view.device))
-        known = DeviceArray(
+        wrapped = DeviceArray(
             view.ptr, view.shape, view.strides, view.dtype, view.device, stream, False, target
-        )  # as nothing that is read is of the library
-        ga.copy(numbers, out=known, stream=stream)
+        )  # no input belongs to the target's library
+        ga.copy(numbers, out=wrapped, stream=stream)
     return target

@@ -1,4 +1,4 @@
-"""`reduce_by_key`: what each shard's keys come to, brought together by ranges of keys."""
+"""`reduce_by_key`: reduces each shard by key, then exchanges ranges of keys and reduces again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpualgo.shards._select import counted
 from gpualgo.shards._shards import ShardedArray
 from gpualgo.shards._splitters import Runs, cuts
 
-_WHERE = "reduce_by_key"
+_NAME = "reduce_by_key"
 
 
 def reduce_by_key(
@@ -28,47 +28,47 @@ def reduce_by_key(
 ) -> Any:  # fmt: skip
     """Combine the elements of equal keys: ``aggregate = init op x[i] op x[j] op …``.
 
-    Parameters and result are those of `gpualgo.reduce_by_key`, with sharded arrays that are cut
-    alike for arrays; of several dimensions they are cut along the first. Keys come in any order:
-    `consecutive` is not taken. The result is sharded: distinct keys ascend from shard to shard,
-    whose lengths are what elements make them.
+    Parameters and result are those of `gpualgo.reduce_by_key`, with arrays that are sharded alike;
+    arrays of several dimensions are sharded along the first. Keys may be in any order;
+    `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to shard,
+    and the lengths of shards depend on the data.
 
     Notes
     -----
-    Each device reduces its shard by key. Of distinct keys, which ascend there, each device takes a
-    range, about as many as the others, and reduces what has come by key again, in the order of the
-    shards. How many keys there are is waited for, and where they are cut, as for `radix_sort`.
+    Each device reduces its shard by key. Then each device gets a range of about as many distinct
+    keys as the others, and reduces these by key again, in the order of the shards. The host waits
+    for the number of keys and for the cuts, as in `radix_sort`.
     """
-    if checks.flag(consecutive, "consecutive", _WHERE) or eq is not None:
+    if checks.flag(consecutive, "consecutive", _NAME) or eq is not None:
         refuse(
-            _WHERE, "consecutive= or eq= is given, and runs go on from shard to shard",
+            _NAME, "consecutive= or eq= is given, but runs may continue across shards",
             "leave it out",
         )  # fmt: skip
-    names = taken(keys, _WHERE, "keys")
-    source = taken(x, _WHERE, "x", names.first)
-    names, source = names.flat(_WHERE), source.flat(_WHERE)
-    place, first = source.places[0], names.first
-    options = {"dtype": dtype, "consecutive": True}  # as it is asked; a sort comes before
-    (*dtypes, _), _ = asked(ga.reduce_by_key, place, names.on(0), source.on(0), init, op, **options)
-    dtypes_of_x = tuple(dtypes[len(names.arrays) :])
-    acc = source.packed(dtypes_of_x)
+    k_arg = taken(keys, _NAME, "keys")
+    x_arg = taken(x, _NAME, "x", k_arg.first)
+    k_arg, x_arg = k_arg.flat(_NAME), x_arg.flat(_NAME)
+    device, first = x_arg.places[0], k_arg.first
+    options = {"dtype": dtype, "consecutive": True}  # only checked here; the call sorts first
+    (*dtypes, _), _ = asked(ga.reduce_by_key, device, k_arg.on(0), x_arg.on(0), init, op, **options)
+    dtypes_of_x = tuple(dtypes[len(k_arg.arrays) :])
+    acc = x_arg.packed(dtypes_of_x)
 
     def packed(parts: list[Any]) -> Any:
-        return _split(parts, names, source)
+        return _split(parts, k_arg, x_arg)
 
     parts = counted(
-        ga.reduce_by_key, names, lambda seat: (names.on(seat), source.on(seat), None, op),
+        ga.reduce_by_key, k_arg, lambda i: (k_arg.on(i), x_arg.on(i), None, op),
         tuple(dtypes), packed, dtype=acc,
     )  # fmt: skip
-    count = len(names.arrays)
-    runs: list[Piece] = [(own[:count], own[count:]) for own in parts]
-    arrived = _by_ranges(names, runs)
+    num_key_fields = len(k_arg.arrays)
+    runs: list[Piece] = [(part[:num_key_fields], part[num_key_fields:]) for part in parts]
+    slices = _by_ranges(k_arg, runs)
 
-    def merged(seat: int) -> Any:
-        own = joined(arrived[seat], names.places[seat], first.library)
-        return ga.reduce_by_key(names.packed(own[0]), source.packed(own[1]), init, op, dtype=acc)
+    def merged(i: int) -> Any:
+        part = joined(slices[i], k_arg.places[i], first.library)
+        return ga.reduce_by_key(k_arg.packed(part[0]), x_arg.packed(part[1]), init, op, dtype=acc)
 
-    return built(on_each(names.places, names.seats, merged), names.places, 0)
+    return built(on_each(k_arg.places, k_arg.seats, merged), k_arg.places, 0)
 
 
 def _split(parts: list[Any], keys: Argument, x: Argument) -> tuple[Any, Any]:
@@ -77,33 +77,34 @@ def _split(parts: list[Any], keys: Argument, x: Argument) -> tuple[Any, Any]:
 
 
 def _by_ranges(keys: Argument, runs: list[Piece]) -> list[list[Piece]]:
-    """Return for each device the pieces of all runs whose keys are in its range."""
+    """Return for each device the slices of all runs whose keys are in its range."""
     arrays = [
-        ShardedArray([own[i] for own, _ in runs], keys.places, 0) for i in range(len(keys.arrays))
+        ShardedArray([keys_[i] for keys_, _ in runs], keys.places, 0)
+        for i in range(len(keys.arrays))
     ]
     distinct = Runs(keys._replace(arrays=tuple(arrays)), False, (0, None))
     lengths = np.array(distinct.lengths, np.int64)
     shares = _moving.shares(int(lengths.sum()), len(runs))
     ranks = np.cumsum(shares)[:-1].tolist()
     found = cuts(distinct, ranks)
-    borders = _with_equal_ones(distinct, found)
+    borders = _behind_equal_keys(distinct, found)
     ends = [np.zeros((1, len(runs)), np.int64), borders, lengths[None]]
     return exchanged(keys, runs, np.concatenate(ends))
 
 
-def _with_equal_ones(runs: Runs, borders: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return cuts behind all keys that are equal to the last key before them.
+def _behind_equal_keys(runs: Runs, borders: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Move cuts behind all keys that are equal to the last key before them.
 
-    A run has each key once: it is the one at the cut, or not there.
+    A run has each key at most once, so the equal key is the one at the cut, if any.
     """
     count = len(runs.lengths)
     lengths = np.array(runs.lengths)
     cuts_of_runs = borders.T.tolist()
-    read = runs.at([  # the last key before each cut, if there is one, and then those behind
-        [(max(0, at - 1), at, 1) for at in own] + [(at, min(at + 1, length), 1) for at in own]
-        for own, length in zip(cuts_of_runs, runs.lengths, strict=True)
+    keys_at_cuts = runs.at([  # the key before each cut, if any; then the key behind each
+        [(max(0, c - 1), c, 1) for c in run_cuts] + [(c, min(c + 1, length), 1) for c in run_cuts]
+        for run_cuts, length in zip(cuts_of_runs, runs.lengths, strict=True)
     ])  # fmt: skip
-    found = borders.copy()
+    moved = borders.copy()
     for row, border in enumerate(borders):
         before = [i for i in range(count) if border[i] > 0]
         behind = [i for i in range(count) if border[i] < lengths[i]]
@@ -111,21 +112,21 @@ def _with_equal_ones(runs: Runs, borders: np.ndarray[Any, Any]) -> np.ndarray[An
             continue
         keys = [
             np.concatenate(
-                [read[i][row][part] for i in before]
-                + [read[i][len(borders) + row][part] for i in behind]
+                [keys_at_cuts[i][row][part] for i in before]
+                + [keys_at_cuts[i][len(borders) + row][part] for i in behind]
             )
             for part in range(len(runs.keys.arrays))
         ]
-        numbers = _ranks(runs, keys)
-        last = numbers[: len(before)].max()
-        for i, number in zip(behind, numbers[len(before) :], strict=True):
-            found[row, i] += number == last
-    return found
+        ranks = _ranks(runs, keys)
+        last_rank = ranks[: len(before)].max()
+        for i, rank in zip(behind, ranks[len(before) :], strict=True):
+            moved[row, i] += rank == last_rank
+    return moved
 
 
 def _ranks(runs: Runs, keys: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """Return integers that are ordered as keys are, equal where these are."""
-    whole = runs.keys.packed(keys)
+    """Return integers that sort like the keys."""
+    packed = runs.keys.packed(keys)
     with default_device.fixed(CPU, "splitters are found on the host"):
-        found: np.ndarray[Any, Any] = ga.searchsorted(ga.radix_sort(whole), whole)
-    return found
+        ranks: np.ndarray[Any, Any] = ga.searchsorted(ga.radix_sort(packed), packed)
+    return ranks

@@ -1,4 +1,4 @@
-"""Where shards lie: GPUs, or the CPU under several names, by the same few methods."""
+"""Devices that hold shards: GPUs, or the CPU under several names."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from gpualgo._driver.default_device import CPU
 
 
 class Place:
-    """A device: memory, and calls that run there."""
+    """A device: allocates arrays and runs calls."""
 
     number: int
     name: str
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], library: Any) -> Any:
-        """Return a new array."""
+        """Return a new array on this device."""
         raise NotImplementedError
 
     def running(self) -> AbstractContextManager[None]:
-        """Let calls with arrays of this place run here."""
+        """Return a context in which calls run on this device."""
         raise NotImplementedError
 
     def moved(self, x: Any, library: Any) -> Any:
-        """Return an array here with the elements of another: that itself where it lies here."""
+        """Return an array with x's elements on this device: x itself if it is here."""
         return moved_all([(self, x)], library)[0]
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ class Place:
 
 
 class Host(Place):
-    """The CPU, as one of several devices of which each is the CPU."""
+    """The CPU, as one of several simulated devices."""
 
     number = CPU
 
@@ -56,12 +56,10 @@ class Host(Place):
             raise MemoryError(f"no memory for a shard on {self.name}: {error}") from error
 
     def running(self) -> AbstractContextManager[None]:
-        return default_device.fixed(CPU, "its shards lie on the CPU")
+        return default_device.fixed(CPU, "its shards are on the CPU")
 
 
 class GPU(Place):
-    """A GPU."""
-
     def __init__(self, ordinal: int) -> None:
         self.number, self.name = ordinal, f"cuda:{ordinal}"
 
@@ -76,36 +74,35 @@ class GPU(Place):
 
 
 def refuse_in_graph(where: str) -> None:
-    """Raise RuntimeError in a graph: what is copied here would not be copied again."""
+    """Raise RuntimeError while a graph is captured: graphs cannot repeat these copies."""
     if recording.active and recording.is_in_graph():
         raise RuntimeError(
-            f"{where}: graphs are of one device, and would not repeat this; call it outside of the "
-            "graph"
+            f"{where}: a graph has one device and cannot repeat this; call it outside of the graph"
         )
 
 
 Write = tuple[Place, Any, Any]
-"""A place, an array there, and one of as many elements, wherever it is."""
+"""A device, a target array on it, and a source array of the same size on any device."""
 
 
 def write_all(writes: Sequence[Write], are_ours: bool = False) -> None:
-    """Copy arrays into others; nobody waits for what goes between GPUs, nor do these copies.
+    """Copy arrays into others. Copies between GPUs are queued; the host does not wait for them.
 
-    Arrays of the host are read before this returns, and written as well. Whoever writes to a source
-    afterwards does so behind its copy; `are_ours`: nobody does.
+    Copies from and to host arrays are complete on return. Later writes to a source are queued after
+    its copy; `are_ours` promises that there are none.
     """
-    copies, late = [], list[tuple[Any, Any]]()
-    for place, target, source in writes:
+    copies, deferred = [], list[tuple[Any, Any]]()
+    for device, target, source in writes:
         if 0 in tuple(target.shape):
             continue
-        if place.number == CPU:
+        if device.number == CPU:
             target[...] = on_host(source).reshape(target.shape)
             continue
         into, view = view_of(target, "an array"), view_of(source, "an array")
         if not is_contiguous(into):
-            beside = into.library.empty(into.shape, into.dtype, place.number, None)
-            late.append((target, beside))
-            into = view_of(beside, "an array")
+            temp = into.library.empty(into.shape, into.dtype, device.number, None)
+            deferred.append((target, temp))
+            into = view_of(temp, "an array")
         if view.device == CPU:
             _upload(into, view.library.to_numpy(view.owner))
         else:
@@ -114,31 +111,31 @@ def write_all(writes: Sequence[Write], are_ours: bool = False) -> None:
         from gpualgo._driver import peers
 
         peers.copy_all(copies, are_ours)
-    for target, beside in late:
-        ga.copy(beside, out=target)
+    for target, temp in deferred:
+        ga.copy(temp, out=target)
 
 
 def moved_all(
     moves: Sequence[tuple[Place, Any]], library: Any, are_ours: bool = False
 ) -> list[Any]:
-    """Return arrays at places, of the elements of others: those themselves that lie there."""
-    found, writes = [], []
-    for place, x in moves:
+    """Return arrays with the same elements on given devices; arrays already there unchanged."""
+    arrays, writes = [], []
+    for device, x in moves:
         view = view_of(x, "an array")
-        if view.device != place.number:
-            made = place.empty(view.shape, view.dtype, library)
-            writes.append((place, made, x))
-            x = made
-        found.append(x)
+        if view.device != device.number:
+            target = device.empty(view.shape, view.dtype, library)
+            writes.append((device, target, x))
+            x = target
+        arrays.append(x)
     write_all(writes, are_ours)
-    return found
+    return arrays
 
 
 @contextmanager
 def copying(groups: Sequence[Sequence[tuple[Any, Any]]]) -> Iterator[Callable[[int], None]]:
-    """Copy arrays of GPUs into others, both without gaps, group by group and beside what else runs.
+    """Copy contiguous GPU arrays into others, group by group, concurrently with other work.
 
-    Gives what has to be called, with a group's number, before its targets are used; nobody waits.
+    Yields a function to call with a group's number before its targets are used; it does not block.
     """
     pairs = [[pair for pair in group if 0 not in tuple(pair[0].shape)] for group in groups]
     if not any(pairs):
@@ -154,24 +151,24 @@ def copying(groups: Sequence[Sequence[tuple[Any, Any]]]) -> Iterator[Callable[[i
         yield wait
 
 
-def _copy(into: View, view: View) -> Any:
+def _copy(target: View, view: View) -> Any:
     from gpualgo._driver.peers import Copy
 
     size = view.dtype.itemsize * math.prod(view.shape)
-    return Copy(memory_of(into), memory_of(view), size)
+    return Copy(memory_of(target), memory_of(view), size)
 
 
-def _upload(into: View, source: np.ndarray[Any, Any]) -> None:
+def _upload(target: View, source: np.ndarray[Any, Any]) -> None:
     from gpualgo._driver import device, driver, staging
 
-    stream = into.library.stream(into.device)
-    with device.get(into.device).current():
-        staging.upload(source, into.ptr, into.device, stream)
-        driver.synchronize(stream)  # page-locked memory is read when the stream comes to it
+    stream = target.library.stream(target.device)
+    with device.get(target.device).current():
+        staging.upload(source, target.ptr, target.device, stream)
+        driver.synchronize(stream)  # page-locked memory is read asynchronously
 
 
 def gpu_library(library: Any) -> Any:
-    """Return the library of results on a GPU: a known one, or gpualgo's on the default stream."""
+    """Return the library of new GPU arrays: the given one, else gpualgo on the default stream."""
     if library is NumPy or library is None or library.has_producers:
         from gpualgo._arrays import protocols
 
@@ -180,7 +177,7 @@ def gpu_library(library: Any) -> Any:
 
 
 def dense(x: Any) -> Any:
-    """Return an array in C order without gaps: itself, or a copy beside it."""
+    """Return an array in C order without gaps: itself, or a copy on its device."""
     view = view_of(x, "an array")
     if view.device == CPU:
         return np.ascontiguousarray(view.library.to_numpy(view.owner))
@@ -196,33 +193,33 @@ def memory_of(view: View) -> Any:
 
 
 def on_host(x: Any) -> np.ndarray[Any, Any]:
-    """Return an array's elements as NumPy's, once they are there."""
-    (found,) = all_on_host([x])
-    return found
+    """Return an array as a NumPy array; waits for it."""
+    (array,) = all_on_host([x])
+    return array
 
 
 def all_on_host(
     arrays: Sequence[Any], into: Sequence[np.ndarray[Any, Any]] | None = None
 ) -> list[np.ndarray[Any, Any]]:
-    """Return several arrays' elements as NumPy's: all copies are queued, then waited for.
+    """Return several arrays as NumPy arrays: all copies are queued before the first wait.
 
-    `into`: where to write those of arrays on GPUs.
+    `into`: NumPy arrays to write the elements of GPU arrays to.
     """
-    found, waiting = list[np.ndarray[Any, Any]](), list[tuple[int, int, Any]]()
-    for number, x in enumerate(arrays):
+    fetched, waiting = list[np.ndarray[Any, Any]](), list[tuple[int, int, Any]]()
+    for i, x in enumerate(arrays):
         view = view_of(np.asarray(x) if isinstance(x, np.generic) else x, "an array")
         if view.device == CPU:
-            found.append(np.asarray(view.library.to_numpy(view.owner)))
+            fetched.append(np.asarray(view.library.to_numpy(view.owner)))
             continue
         if not is_contiguous(view):
             view = view_of(dense(x), "an array")
-        target = np.empty(view.shape, view.dtype) if into is None else into[number]
+        target = np.empty(view.shape, view.dtype) if into is None else into[i]
         if target.size:
             waiting.append((*_fetch(view, target), view))
-        found.append(target)
+        fetched.append(target)
     for device, stream, _ in waiting:
         _wait(device, stream)
-    return found
+    return fetched
 
 
 def _fetch(view: View, target: np.ndarray[Any, Any]) -> tuple[int, int]:
@@ -234,34 +231,34 @@ def _fetch(view: View, target: np.ndarray[Any, Any]) -> tuple[int, int]:
     return view.device, stream
 
 
-def _wait(number: int, stream: int) -> None:
+def _wait(ordinal: int, stream: int) -> None:
     from gpualgo._driver import device, driver
 
-    with device.get(number).current():
+    with device.get(ordinal).current():
         driver.synchronize(stream)
 
 
 def places_of(devices: Any, where: str, is_host: bool) -> tuple[Place, ...]:
-    """Return the places that devices= names; None: all GPUs, or the CPU if there is none.
+    """Return the devices that devices= names; for None all GPUs, or the CPU if there are none.
 
-    `is_host`: of an array of the host, for which the default device counts.
+    `is_host`: the array is on the host, so a default device of "cpu" selects the CPU.
     """
     if devices is None:
-        return _all_places(is_host)
-    given = [devices] if isinstance(devices, (str, int)) else devices
-    if not isinstance(given, (list, tuple, range, np.ndarray)):  # a set has no order
+        return _default_devices(is_host)
+    names = [devices] if isinstance(devices, (str, int)) else devices
+    if not isinstance(names, (list, tuple, range, np.ndarray)):  # no sets: unordered
         raise TypeError(
             f"{where}: devices must be a list such as ['cuda:0', 'cuda:1'], got {devices!r}"
         )
-    found = tuple(_place(device, where) for device in given)
-    if not found:
+    parsed = tuple(_parse_device(name, where) for name in names)
+    if not parsed:
         raise ValueError(f"{where}: devices is empty; name at least one")
-    if len({place.number == CPU for place in found}) > 1:
-        raise ValueError(f"{where}: devices {devices!r} are GPUs and the CPU; name either")
-    return found
+    if len({device.number == CPU for device in parsed}) > 1:
+        raise ValueError(f"{where}: devices {devices!r} mix GPUs and the CPU; name one kind only")
+    return parsed
 
 
-def _all_places(is_host: bool) -> tuple[Place, ...]:
+def _default_devices(is_host: bool) -> tuple[Place, ...]:
     from gpualgo._driver import driver
 
     if not (is_host and default_device.current() == CPU) and driver.is_installed():
@@ -271,7 +268,7 @@ def _all_places(is_host: bool) -> tuple[Place, ...]:
     return (Host(0),)
 
 
-def _place(device: Any, where: str) -> Place:
+def _parse_device(device: Any, where: str) -> Place:
     if isinstance(device, str):
         match = re.fullmatch(r"cpu(?::([0-9]+))?", device)
         if match:

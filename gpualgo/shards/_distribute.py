@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpualgo._base import annotations as ty
 
-_WHERE = "distribute"
+_NAME = "distribute"
 
 
 def distribute(
@@ -29,49 +29,47 @@ def distribute(
     Parameters
     ----------
     x : array or ShardedArray
-        A NumPy array, an array on one GPU, or one that is sharded already and is to be cut anew.
-        Any shape of one dimension or more, any strides, any dtype of plain bytes.
+        A NumPy array, an array on one GPU, or a sharded array, which is sharded anew. It has at
+        least one dimension, any strides, and any dtype of plain bytes.
     devices : list of str or int, optional
-        ``["cuda:0", "cuda:1"]`` or ``[0, 1]``: as many pieces, in this order. A device may be named
-        more than once: its pieces share it. ``["cpu:0", "cpu:1"]`` are the CPU several times, to
-        test programs for several GPUs without one. Without it those of a ShardedArray; else all
-        GPUs, or the CPU where there is none, or where it is the default device and `x` is an array
-        of the host.
+        ``["cuda:0", "cuda:1"]`` or ``[0, 1]``: one piece for each, in this order. A device may be
+        named several times. ``["cpu:0", "cpu:1"]`` are all the CPU, to test programs for several
+        GPUs without a GPU. The default is the devices of a ShardedArray, else all GPUs; or the CPU
+        if there is no GPU, or if it is the default device and `x` is a host array.
     axis : int
-        The axis that is cut.
+        The axis along which `x` is sharded.
 
     Returns
     -------
     ShardedArray
-        Pieces are contiguous along the axis and differ in length by one at most, the first ones
-        being the longer; where there are fewer rows than devices the last are empty. They are new
-        memory: NumPy arrays on the CPU; on GPUs arrays of the library of `x`, of a NumPy array
-        `gpualgo.DeviceArray`. Of arrays on GPUs nothing is waited for; what is queued on their
-        streams by now is seen.
+        Pieces are contiguous along the axis. Their lengths differ by at most one, the first ones
+        being longer; if there are fewer rows than devices, the last are empty. Pieces are new
+        memory: NumPy arrays on the CPU; on GPUs arrays of the library of `x`, or
+        `gpualgo.DeviceArray` for a NumPy array. The host does not wait for GPU arrays; copies
+        follow the work that is queued on their streams.
 
     Raises
     ------
     TypeError
-        `x` is no array, has structured dtype or holds Python objects, or devices or axis are of a
-        wrong type.
+        `x` is not an array, has structured dtype or holds Python objects, or devices or axis have
+        a wrong type.
     ValueError
         `x` has no dimension, no device is named, GPUs and the CPU are named together, or a name is
         unknown.
     RuntimeError
-        It is called within `gpualgo.graph`, which would not repeat it.
+        It is called within `gpualgo.graph`, which could not repeat it.
     NoDeviceError
-        A GPU is named that is not there.
+        A named GPU does not exist.
     numpy.exceptions.AxisError
         The axis is out of range.
     MemoryError
-        A piece does not fit its device, which the message names; `x` is as it was.
+        A piece does not fit its device, which the message names; `x` is unchanged.
 
     Notes
     -----
-    A piece at a time goes to its GPU, so that `x` may be larger than any of them. Between GPUs
-    pieces go by peer copies over NVLink or PCIe; where GPUs cannot reach each other the driver
-    takes them through the host's memory. GPUs may be of different models: shares are equal
-    nevertheless.
+    Pieces are copied one at a time, so `x` may be larger than the memory of any GPU. Between GPUs
+    pieces move by peer copies over NVLink or PCIe; if GPUs cannot reach each other, the driver
+    copies through host memory. Pieces are equal even if the GPUs are of different models.
 
     Examples
     --------
@@ -82,31 +80,31 @@ def distribute(
     >>> ga.reduce(x, None, max, axis=1)
     array([ 3,  7, 11])
     """
-    refuse_in_graph(_WHERE)
+    refuse_in_graph(_NAME)
     if isinstance(x, ShardedArray):
-        pieces, old, library, is_host = x.shards, x.axis, x.library, x.places[0].number == CPU
+        pieces, old_axis, library, is_host = x.shards, x.axis, x.library, x.places[0].number == CPU
         shape = x.shape
     else:
-        view = view_of(x, f"{_WHERE}: x")
-        check_dtype(view.dtype, _WHERE)
+        view = view_of(x, f"{_NAME}: x")
+        check_dtype(view.dtype, _NAME)
         pieces, library, is_host, shape = (
             (plain(view),),
             view.library,
             view.device == CPU,
             view.shape,
         )
-        old = 0
+        old_axis = 0
     if not shape:
-        raise ValueError(f"{_WHERE}: x has no dimension that could be cut; pass an array of one")
+        raise ValueError(f"{_NAME}: x has no dimension that could be cut; pass an array of one")
     if devices is None and isinstance(x, ShardedArray):
         places = x.places
     else:
-        places = places_of(devices, _WHERE, is_host)
-    new = checks.axis_of(checks.plain_axis(axis, _WHERE, "an int"), len(shape), _WHERE)
-    if new is None:
-        raise TypeError(f"{_WHERE}: axis must be an int, got None")
-    lengths = _moving.shares(shape[new], len(places))
+        places = places_of(devices, _NAME, is_host)
+    new_axis = checks.axis_of(checks.plain_axis(axis, _NAME, "an int"), len(shape), _NAME)
+    if new_axis is None:
+        raise TypeError(f"{_NAME}: axis must be an int, got None")
+    lengths = _moving.shares(shape[new_axis], len(places))
     if len(pieces) == 1:
-        old = new
-    made = _moving.spread(pieces, old, places, lengths, new, library)
-    return ShardedArray(made, places, new)
+        old_axis = new_axis
+    shards = _moving.spread(pieces, old_axis, places, lengths, new_axis, library)
+    return ShardedArray(shards, places, new_axis)

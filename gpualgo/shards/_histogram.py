@@ -1,4 +1,4 @@
-"""`histogram`: each shard's counts, added up on the first device."""
+"""`histogram`: counts each shard and adds the counts on the first device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpualgo.shards._arguments import (
 from gpualgo.shards._devices import Place, all_on_host, on_host
 from gpualgo.shards._reading import as_at, can_read, reading, stream_at
 
-_WHERE = "histogram"
+_NAME = "histogram"
 
 
 def histogram(
@@ -36,57 +36,57 @@ def histogram(
 ) -> Any:  # fmt: skip
     """Count the samples of a sharded array in bins, as `gpualgo.histogram` does.
 
-    Parameters are those of `gpualgo.histogram`, with sharded arrays that are cut alike for `x` and
-    `weights`, which may be a number as well. The result is an array on the first device; where the
-    axis that is cut stays, it is sharded along it. Counts, and sums of integers, are those of one
-    device; sums of other weights are rounded once for each shard, and once for each addition.
+    Parameters are those of `gpualgo.histogram`; `x` and `weights` are sharded alike, or `weights`
+    is a number. The result is an array on the first device; if the sharded axis is not counted
+    over, the result is sharded along it. Counts and sums of integers equal those of one device;
+    sums of other weights are rounded once per shard and once per addition.
 
     Notes
     -----
-    Each device reads its shard once; its counters go to the first device. Nothing waits, but for
-    the least and the greatest sample where no `range` is given, and for edges on a GPU.
+    Each device reads its shard once; its counters go to the first device. The host waits only for
+    the minimum and maximum if no `range` is given, and for edges on a GPU.
     """
-    source = taken(x, _WHERE)
-    first, places = source.first, source.places
-    beside = weights if weights is None or is_scalar(weights) else _weights(weights, source)
-    axes = checks.axes_of(checks.plain_axes(axis, _WHERE), first.ndim, _WHERE)
+    x_arg = taken(x, _NAME)
+    first, places = x_arg.first, x_arg.places
+    w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
+    axes = checks.axes_of(checks.plain_axes(axis, _NAME), first.ndim, _NAME)
     bins = _edges(bins)
-    ranges = _ranges(source, bins, range)
+    ranges = _ranges(x_arg, bins, range)
 
-    def options(seat: int) -> dict[str, Any]:
-        own = beside.on(seat) if isinstance(beside, Argument) else beside
-        return {"weights": own, "axis": axes, "dtype": dtype}
+    def options(i: int) -> dict[str, Any]:
+        w = w_arg.on(i) if isinstance(w_arg, Argument) else w_arg
+        return {"weights": w, "axis": axes, "dtype": dtype}
 
-    (found, *_), _ = asked(ga.histogram, places[0], source.on(0), bins, ranges, **options(0))
+    (acc_dtype, *_), _ = asked(ga.histogram, places[0], x_arg.on(0), bins, ranges, **options(0))
     if weights is None:
-        arguments.counter_dtype(found, math.prod(first.shape[a] for a in axes))
+        arguments.counter_dtype(acc_dtype, math.prod(first.shape[a] for a in axes))
     parts = on_each(
-        places, source.seats,
-        lambda seat: ga.histogram(source.on(seat), bins, ranges, **options(seat)),
+        places, x_arg.seats,
+        lambda i: ga.histogram(x_arg.on(i), bins, ranges, **options(i)),
     )  # fmt: skip
     if first.axis not in axes:
         return built(parts, places, first.axis - sum(a < first.axis for a in axes))
     if len(parts) == 1:
         return parts[0]
     if len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
-        return _sum_there(parts, places[0], first.library, found)
+        return _sum_by_peer_reads(parts, places[0], first.library, acc_dtype)
     with places[0].running():
-        whole = stacked(parts, places[0], first.library)
-        return ga.reduce(whole, None, operator.add, axis=0, dtype=found)
+        stack = stacked(parts, places[0], first.library)
+        return ga.reduce(stack, None, operator.add, axis=0, dtype=acc_dtype)
 
 
-def _sum_there(parts: list[Any], place: Place, library: Any, dtype: Any) -> Any:
-    """Return the sum of all counters, which a kernel at a place reads where they lie."""
-    stream = stream_at(place, library)
-    with reading([place], parts, library), place.running():
-        target = place.empty(view_of(parts[0], "counters").shape, dtype, library)
-        seen = tuple(as_at(part, place, library) for part in parts)
-        ga.copy(_summed(seen, _WHERE, dtype), out=as_at(target, place, library), stream=stream)
+def _sum_by_peer_reads(parts: list[Any], device: Place, library: Any, dtype: Any) -> Any:
+    """Add counters in one kernel on a device, which reads them from the memory of the others."""
+    stream = stream_at(device, library)
+    with reading([device], parts, library), device.running():
+        target = device.empty(view_of(parts[0], "counters").shape, dtype, library)
+        views = tuple(as_at(part, device, library) for part in parts)
+        ga.copy(_summed(views, _NAME, dtype), out=as_at(target, device, library), stream=stream)
     return target
 
 
-def _sum_of(*given: Any) -> Any:
-    *parts, dtype = given
+def _sum_of(*args: Any) -> Any:
+    *parts, dtype = args
     return functools.reduce(lambda a, b: ga.lazy.transform(operator.add, a, b, dtype=dtype), parts)
 
 
@@ -94,7 +94,7 @@ _summed = Kept(_sum_of)
 
 
 def _edges(bins: Any) -> Any:
-    """Return bins whose edges, if any, can be read by every device."""
+    """Return bins with their edges as host arrays, which every device can read."""
     if isinstance(bins, tuple):
         return tuple(map(_edges, bins))
     if isinstance(bins, ga.lazy.LazyArray):
@@ -102,45 +102,45 @@ def _edges(bins: Any) -> Any:
     return on_host(bins) if hasattr(bins, "__cuda_array_interface__") else bins
 
 
-def _weights(weights: Any, source: Argument) -> Argument:
-    return taken(weights, _WHERE, "weights", source.first)
+def _weights(weights: Any, x_arg: Argument) -> Argument:
+    return taken(weights, _NAME, "weights", x_arg.first)
 
 
-def _ranges(source: Argument, bins: Any, ranges: Any) -> Any:
-    """Return ranges in which those that samples decide are known."""
-    if source.form is None:
+def _ranges(x_arg: Argument, bins: Any, ranges: Any) -> Any:
+    """Return ranges, with those that depend on the data filled in."""
+    if x_arg.form is None:
         if ranges is None and _is_number(bins):
-            return _ends(source, 0, "x")
+            return _data_range(x_arg, 0, "x")
         return ranges
-    dims = len(source.arrays)
-    each = list(bins) if isinstance(bins, tuple) else [bins] * dims
+    dims = len(x_arg.arrays)
+    dim_bins = list(bins) if isinstance(bins, tuple) else [bins] * dims
     if ranges is not None and (not isinstance(ranges, (tuple, list)) or len(ranges) != dims):
-        return ranges  # which is refused
-    own = [None] * dims if ranges is None else list(ranges)
-    names = source.form.names
+        return ranges  # the call raises an error
+    dim_ranges = [None] * dims if ranges is None else list(ranges)
+    names = x_arg.form.names
     return tuple(
-        _ends(source, i, f"x[{names[i]}]") if ends is None and _is_number(one) else ends
-        for i, (one, ends) in enumerate(zip(each, own, strict=False))
+        _data_range(x_arg, i, f"x[{names[i]}]") if limits is None and _is_number(edges) else limits
+        for i, (edges, limits) in enumerate(zip(dim_bins, dim_ranges, strict=False))
     )
 
 
-def _is_number(one: Any) -> bool:
+def _is_number(bins: Any) -> bool:
     try:
-        return operator.index(one) > 0
+        return operator.index(bins) > 0
     except TypeError:
         return False
 
 
-def _ends(source: Argument, dim: int, name: str) -> tuple[Any, Any]:
-    """Return the least and the greatest sample of a dimension, once they are there."""
-    x = source.arrays[dim]
-    full = [seat for seat, shard in enumerate(x.shards) if 0 not in tuple(shard.shape)]
+def _data_range(x_arg: Argument, dim: int, name: str) -> tuple[Any, Any]:
+    """Return the minimum and maximum of a dimension; waits for them."""
+    x = x_arg.arrays[dim]
+    full = [i for i, shard in enumerate(x.shards) if 0 not in tuple(shard.shape)]
     if not full:
         return 0, 1
-    found = on_each(x.places, full, lambda seat: ga.minmax(x.shards[seat]))
-    ends = all_on_host([end for pair in found for end in pair])
-    low, high = (np.stack(ends[side::2]) for side in (0, 1))
-    least, greatest = low.min(), high.max()  # NaN where there is one
+    extremes = on_each(x.places, full, lambda i: ga.minmax(x.shards[i]))
+    values = all_on_host([value for pair in extremes for value in pair])
+    low, high = (np.stack(values[side::2]) for side in (0, 1))
+    least, greatest = low.min(), high.max()  # NaN propagates
     if isinstance(least, np.bool_):
         least, greatest = np.uint8(least), np.uint8(greatest)
     if not (math.isfinite(least) and math.isfinite(greatest)):

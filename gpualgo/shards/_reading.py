@@ -1,4 +1,4 @@
-"""Arrays of other GPUs that kernels read or write where they lie, instead of copies of them."""
+"""Peer access: kernels read or write arrays in the memory of other GPUs, without copies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpualgo.shards._devices import Place, gpu_library, memory_of
 
 
 def can_read(places: Sequence[Place], arrays: Sequence[Any]) -> bool:
-    """Return whether all places are GPUs that can read, and write, all arrays."""
+    """Return whether all devices are GPUs with peer access to all arrays."""
     if any(place.number == CPU for place in places):
         return False
     from gpualgo._driver import peers
@@ -27,16 +27,16 @@ def can_read(places: Sequence[Place], arrays: Sequence[Any]) -> bool:
 
 
 def stream_at(place: Place, library: Any) -> Any:
-    """Return the stream that a library's calls at a place run on; of the CPU there is none."""
+    """Return the stream on which a library's calls on a device run; None for the CPU."""
     return None if place.number == CPU else int(gpu_library(library).stream(place.number))
 
 
 @contextmanager
 def reading(places: Sequence[Place], arrays: Sequence[Any], library: Any) -> Iterator[None]:
-    """Let places read arrays, which nobody else writes to, by what is queued within; or write them.
+    """Let work queued within the context read arrays from given devices, or write them.
 
-    They do so behind what the arrays' own streams have queued by now, and what these queue after
-    the end comes behind that.
+    It runs after the work now queued on the arrays' streams, and before work that these queue after
+    the context. Nothing else may write to the arrays.
     """
     from gpualgo._driver import peers
 
@@ -48,24 +48,24 @@ def reading(places: Sequence[Place], arrays: Sequence[Any], library: Any) -> Ite
 
 @contextmanager
 def at_home(place: Place, arrays: Sequence[Any], library: Any) -> Iterator[int | None]:
-    """Let a call read arrays that lie at its place, and give its stream=.
+    """Let a call read arrays on their own device, and yield its stream= argument.
 
-    Arrays that each have a stream of their own are read on `stream_at` in the order of both: what
-    a sharded call makes is used there. Of other libraries that is where calls run by themselves.
+    Arrays with streams of their own are read on `stream_at`, ordered with these streams: results of
+    sharded calls are used there. For other libraries calls choose the stream themselves.
     """
     if place.number == CPU or not library.has_producers:
         yield None
         return
     stream = stream_at(place, library)
-    apart = [x for x in arrays if memory_of(view_of(x, "a shard")).stream != stream]
-    with reading([place] if apart else [], apart, library):
+    others = [x for x in arrays if memory_of(view_of(x, "a shard")).stream != stream]
+    with reading([place] if others else [], others, library):
         yield stream
 
 
 def as_at(x: Any, place: Place, library: Any) -> Any:
-    """Return an array as a place's own, which reads it where it lies, on `stream_at` alone.
+    """Return an array of another GPU as an array of `place`, for use on `stream_at` only.
 
-    All arrays of a call are of one library so, whichever GPU's they are.
+    So all arrays of a call belong to one library.
     """
     if place.number == CPU:
         return x

@@ -1,4 +1,4 @@
-"""`reduce`: each shard, then what they come to, in order, on the first device."""
+"""`reduce`: reduces each shard, then the results in order on the first device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpualgo.shards._arguments import (
 from gpualgo.shards._devices import Place
 from gpualgo.shards._reading import as_at, at_home, can_read, reading, stream_at
 
-_WHERE = "reduce"
+_NAME = "reduce"
 
 
 def reduce(
@@ -31,113 +31,116 @@ def reduce(
 ) -> Any:  # fmt: skip
     """Combine the elements of a sharded array: ``init op x[0] op x[1] op … op x[n-1]``.
 
-    Parameters are those of `gpualgo.reduce`, with sharded arrays for arrays. Along the axis that is
-    cut the result is an array on the first device, where an `init` of several numbers lies as well;
-    along others alone it is sharded as x is.
+    Parameters are those of `gpualgo.reduce`, with sharded arrays for arrays. If the sharded axis is
+    reduced, the result is an array on the first device, and so must be an `init` of several
+    numbers; otherwise the result is sharded like x.
 
     Notes
     -----
-    Each device reads its shard once; one number from each, or a row, goes to the first device, and
-    is combined there in the order of the shards. Nothing waits. Where op does not commute and axes
-    before the one that is cut are reduced, too, so many rows go there.
+    Each device reads its shard once; one number, or one row, of each goes to the first device and
+    is combined there in the order of the shards. The host does not wait. If op does not commute and
+    axes before the sharded axis are reduced too, more rows go there.
     """
-    source = taken(x, _WHERE)
-    first = source.first
-    refuse_sharded(init, _WHERE, "init")
-    keepdims = checks.flag(keepdims, "keepdims", _WHERE)
-    axes = checks.axes_of(checks.plain_axes(axis, _WHERE), first.ndim, _WHERE)
+    x_arg = taken(x, _NAME)
+    first = x_arg.first
+    refuse_sharded(init, _NAME, "init")
+    keepdims = checks.flag(keepdims, "keepdims", _NAME)
+    axes = checks.axes_of(checks.plain_axes(axis, _NAME), first.ndim, _NAME)
     if first.axis not in axes:
-        return _apart(source, init, op, axes, keepdims, dtype)
-    place, full = source.places[0], source.full
+        return _reduce_unsharded(x_arg, init, op, axes, keepdims, dtype)
+    device, full = x_arg.places[0], x_arg.full
     if len(full) <= 1 or first.size == 0:
-        (whole,) = on_each(
-            source.places[:1], [0],
-            lambda _: ga.reduce(_whole(source, full), init, op, axis=axes, keepdims=keepdims,
+        (stacks,) = on_each(
+            x_arg.places[:1], [0],
+            lambda _: ga.reduce(_only_shard(x_arg, full), init, op, axis=axes, keepdims=keepdims,
                                 dtype=dtype),
         )  # fmt: skip
-        return whole
-    where = source.places[full[0]]
+        return stacks
+    first_full = x_arg.places[full[0]]
     dtypes, _ = asked(
-        ga.reduce, where, source.on(full[0]), at_place(init, where, source), op, axis=axes,
+        ga.reduce, first_full, x_arg.on(full[0]), at_place(init, first_full, x_arg), op, axis=axes,
         keepdims=keepdims, dtype=dtype,
     )  # fmt: skip
-    acc = source.packed(dtypes)
-    late = () if commutes(op) else tuple(a for a in axes if a < first.axis)
-    early = tuple(a for a in axes if a not in late)
-    whole = aggregates_at(place, source, full, op, early, dtypes)
-    rest = tuple(a - sum(b < a for b in early) for a in late)
-    with place.running():
-        x = source.packed(whole)
-        found = ga.reduce(x, None if rest else init, op, axis=0, dtype=acc)
-        if rest:
-            found = ga.reduce(found, init, op, axis=rest, dtype=acc)
-    return kept_axes(found, axes, first.shape) if keepdims else found
+    acc = x_arg.packed(dtypes)
+    late_axes = () if commutes(op) else tuple(a for a in axes if a < first.axis)
+    early_axes = tuple(a for a in axes if a not in late_axes)
+    stacks = aggregates_at(device, x_arg, full, op, early_axes, dtypes)
+    remaining = tuple(a - sum(b < a for b in early_axes) for a in late_axes)
+    with device.running():
+        x = x_arg.packed(stacks)
+        result = ga.reduce(x, None if remaining else init, op, axis=0, dtype=acc)
+        if remaining:
+            result = ga.reduce(result, init, op, axis=remaining, dtype=acc)
+    return kept_axes(result, axes, first.shape) if keepdims else result
 
 
 def aggregates_at(
     place: Place, source: Argument, seats: list[int], op: Any, axes: tuple[int, ...],
     dtypes: Dtypes,
 ) -> list[Any]:  # fmt: skip
-    """Return what shards come to along axes, one after another at a place.
+    """Return the reductions of shards along axes, stacked on a device.
 
-    Each device writes its own there, where it reaches that; else they are copied.
+    Devices with peer access write their results there; otherwise results are copied.
     """
     first, library, acc = source.first, source.first.library, source.packed(dtypes)
-    others = [source.places[seat] for seat in seats]
+    devices_ = [source.places[i] for i in seats]
     shape = (len(seats), *(n for a, n in enumerate(first.shape) if a not in axes))
-    whole = [place.empty(shape, dtype, library) for dtype in dtypes]
-    if not can_read(others, whole):
+    stacks = [place.empty(shape, dtype, library) for dtype in dtypes]
+    if not can_read(devices_, stacks):
         return together(aggregates(source, seats, op, axes, dtypes), place, library)
 
-    def written(seat: int) -> None:
-        own, stream = source.places[seat], stream_at(source.places[seat], library)
-        shards = [x.shards[seat] for x in source.arrays]
+    def reduce_into(i: int) -> None:
+        device, stream = source.places[i], stream_at(source.places[i], library)
+        shards = [x.shards[i] for x in source.arrays]
         x, out = (
-            source.packed([as_at(part, own, library) for part in parts])
-            for parts in (shards, [x[seats.index(seat)] for x in whole])
+            source.packed([as_at(part, device, library) for part in parts])
+            for parts in (shards, [x[seats.index(i)] for x in stacks])
         )
-        with at_home(own, shards, library):
+        with at_home(device, shards, library):
             ga.reduce(x, None, op, axis=axes, dtype=acc, out=out, stream=stream)
 
-    with reading(others, whole, library):
-        on_each(source.places, seats, written)
-    return whole
+    with reading(devices_, stacks, library):
+        on_each(source.places, seats, reduce_into)
+    return stacks
 
 
 def aggregates(
     source: Argument, seats: list[int], op: Any, axes: tuple[int, ...], dtypes: Dtypes
 ) -> list[Any]:
-    """Return what shards come to along axes."""
     acc = source.packed(dtypes)
     return on_each(
         source.places, seats,
-        lambda seat: ga.reduce(source.on(seat), None, op, axis=axes, dtype=acc),
+        lambda i: ga.reduce(source.on(i), None, op, axis=axes, dtype=acc),
     )  # fmt: skip
 
 
-def _apart(
-    source: Argument, init: Any, op: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any
+def _reduce_unsharded(
+    x_arg: Argument, init: Any, op: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any
 ) -> Any:
-    """Return reductions along axes that no device has a part of alone."""
-    if starts.are_arrays(init, _WHERE, one_is_value=False):
-        refuse(_WHERE, "init is an array, and the result would be sharded", "pass one value")
+    """Reduce along axes that are not sharded."""
+    if starts.are_arrays(init, _NAME, one_is_value=False):
+        refuse(_NAME, "init is an array, and the result would be sharded", "pass one value")
     options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
-    found = on_each(
-        source.places, source.seats, lambda seat: ga.reduce(source.on(seat), init, op, **options)
+    results = on_each(
+        x_arg.places, x_arg.seats, lambda i: ga.reduce(x_arg.on(i), init, op, **options)
     )
-    own = source.first.axis
-    return built(found, source.places, own if keepdims else own - sum(a < own for a in axes))
+    shard_axis = x_arg.first.axis
+    return built(
+        results,
+        x_arg.places,
+        shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),
+    )
 
 
-def _whole(source: Argument, full: list[int]) -> Any:
-    """Return all elements, of which one shard at most has any, on the first device."""
-    place, library = source.places[0], source.first.library
-    seat = full[0] if full else 0
-    return source.packed([place.moved(x.shards[seat], library) for x in source.arrays])
+def _only_shard(x_arg: Argument, full: list[int]) -> Any:
+    """Return the only shard that has elements, on the first device."""
+    device, library = x_arg.places[0], x_arg.first.library
+    i = full[0] if full else 0
+    return x_arg.packed([device.moved(x.shards[i], library) for x in x_arg.arrays])
 
 
 def at_place(init: Any, place: Any, source: Argument) -> Any:
-    """Return init with its arrays at a place."""
+    """Return init with its arrays moved to a device."""
     if isinstance(init, tuple):
         items = [at_place(item, place, source) for item in init]
         return getattr(type(init), "_make", tuple)(items)
@@ -147,12 +150,11 @@ def at_place(init: Any, place: Any, source: Argument) -> Any:
 
 
 def commutes(op: Any) -> bool:
-    """Return whether elements may be combined in any order."""
-    return as_operator(op, _WHERE, 2).commutative
+    return as_operator(op, _NAME, 2).commutative
 
 
 def kept_axes(found: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Return results with the axes that were reduced, of extent one."""
+    """Insert the reduced axes, with extent 1."""
     if isinstance(found, tuple):
         items = [kept_axes(item, axes, shape) for item in found]
         return getattr(type(found), "_make", tuple)(items)

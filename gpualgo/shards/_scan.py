@@ -1,4 +1,4 @@
-"""Scans: each shard's aggregate, their prefixes on the first device, each shard from its own."""
+"""Scans: an aggregate of each shard, prefixes on the first device, a scan of each shard."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def inclusive_scan(
     """Combine each element with all before it: ``y[i] = init op x[0] op x[1] op … op x[i]``.
 
     Parameters are those of `gpualgo.inclusive_scan`, with sharded arrays for arrays; the result is
-    cut as x is. An `init` with a start for each line lies on the first device.
+    sharded like x. An `init` with a value for each line must be on the first device.
 
     Notes
     -----
-    Along the axis that is cut each device but the last reads its shard twice, others once, and
-    writes it once. One number from each, or a row, goes to the first device; their prefixes come
-    back, and are read where the scan runs. Nothing waits.
+    Along the sharded axis each device but the last reads its shard twice and writes it once; along
+    other axes it reads it once. One number, or one row, of each goes to the first device, and its
+    prefix comes back. The host does not wait.
     """
     return _scan(ga.inclusive_scan, x, init, op, axis, reverse, dtype)
 
@@ -55,81 +55,83 @@ def exclusive_scan(
 
 
 def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any) -> Any:
-    where = call.__name__
-    source = taken(x, where)
-    refuse_sharded(init, where, "init")
-    reverse = checks.flag(reverse, "reverse", where)
-    line = checks.axis_of(checks.plain_axis(axis, where), source.first.ndim, where)
-    if line is None:
-        source, line = source.flat(where), 0
-    first, places, full = source.first, source.places, source.full
+    func_name = call.__name__
+    x_arg = taken(x, func_name)
+    refuse_sharded(init, func_name, "init")
+    reverse = checks.flag(reverse, "reverse", func_name)
+    scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
+    if scan_axis is None:
+        x_arg, scan_axis = x_arg.flat(func_name), 0
+    first, devices, full = x_arg.first, x_arg.places, x_arg.full
     order = full[::-1] if reverse else full
-    options = {"axis": line, "reverse": reverse, "dtype": dtype}
-    begins: dict[int, Any] = {}
-    if line != first.axis:
-        if starts.are_arrays(init, where, one_is_value=True):
-            refuse(where, "init is an array, and lines lie on several devices", "pass one value")
+    options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
+    prefixes: dict[int, Any] = {}
+    if scan_axis != first.axis:
+        if starts.are_arrays(init, func_name, one_is_value=True):
+            refuse(
+                func_name, "init is an array, and lines are on several devices", "pass one value"
+            )
     elif first.size and len(order) > 1:
-        place = places[order[0]]
-        begin = at_place(init, place, source)
-        dtypes, _ = asked(call, place, source.on(order[0]), begin, op, **options)
+        device = devices[order[0]]
+        local_init = at_place(init, device, x_arg)
+        dtypes, _ = asked(call, device, x_arg.on(order[0]), local_init, op, **options)
         if init is None and call is ga.exclusive_scan:
-            init = as_operator(op, where, 2).identity_for(dtypes[0])
-        begins = _prefixes(source, order, init, op, line, reverse, dtypes)
-        options["dtype"] = source.packed(dtypes)
-    found = on_each(
-        places, source.seats,
-        lambda seat: _from(call, source, seat, begins.get(seat), init, op, options),
+            init = as_operator(op, func_name, 2).identity_for(dtypes[0])
+        prefixes = _prefixes(x_arg, order, init, op, scan_axis, reverse, dtypes)
+        options["dtype"] = x_arg.packed(dtypes)
+    results = on_each(
+        devices, x_arg.seats,
+        lambda i: _scan_shard(call, x_arg, i, prefixes.get(i), init, op, options),
     )  # fmt: skip
-    return built(found, places, first.axis)
+    return built(results, devices, first.axis)
 
 
 def _prefixes(
-    source: Argument, order: list[int], init: Any, op: Any, line: int, reverse: bool, dtypes: Dtypes
+    x_arg: Argument, order: list[int], init: Any, op: Any, axis: int, reverse: bool, dtypes: Dtypes
 ) -> dict[int, list[Any]]:
-    """Return what comes before each shard but the first, an array for each number."""
-    place, acc = source.places[0], source.packed(dtypes)
+    """Return the prefix of each shard but the first, an array for each field."""
+    device, acc = x_arg.places[0], x_arg.packed(dtypes)
     parts = on_each(
-        source.places, order[:-1],
-        lambda seat: ga.reduce(_along(source, seat, line, reverse), None, op, axis=line, dtype=acc),
+        x_arg.places, order[:-1],
+        lambda i: ga.reduce(_scan_order(x_arg, i, axis, reverse), None, op, axis=axis, dtype=acc),
     )  # fmt: skip
-    with place.running():
-        x = source.packed(together(parts, place, source.first.library))
-        begin = at_place(init, place, source)
-        found, _ = leaves_of(ga.inclusive_scan(x, begin, op, axis=0, dtype=acc))
-    moves = [(source.places[seat], x[i : i + 1]) for i, seat in enumerate(order[1:]) for x in found]
-    moved = iter(moved_all(moves, source.first.library, are_ours=True))
-    return {seat: [next(moved) for _ in found] for seat in order[1:]}
+    with device.running():
+        x = x_arg.packed(together(parts, device, x_arg.first.library))
+        local_init = at_place(init, device, x_arg)
+        parts_, _ = leaves_of(ga.inclusive_scan(x, local_init, op, axis=0, dtype=acc))
+    moves = [(x_arg.places[i], x[row : row + 1]) for row, i in enumerate(order[1:]) for x in parts_]
+    moved = iter(moved_all(moves, x_arg.first.library, are_ours=True))
+    return {i: [next(moved) for _ in parts_] for i in order[1:]}
 
 
-def _along(source: Argument, seat: int, line: int, reverse: bool) -> Any:
-    """Return a shard in the order in which it is gone through."""
+def _scan_order(x_arg: Argument, i: int, axis: int, reverse: bool) -> Any:
+    """Return a shard in scan order."""
     if not reverse:
-        return source.on(seat)
-    back = (*(slice(None),) * line, slice(None, None, -1))
-    parts = [x.shards[seat] for x in source.arrays]
-    if source.first.library.name == "torch":  # whose tensors have no negative strides
+        return x_arg.on(i)
+    backwards = (*(slice(None),) * axis, slice(None, None, -1))
+    parts = [x.shards[i] for x in x_arg.arrays]
+    if x_arg.first.library.name == "torch":  # torch has no negative strides
         parts = [ga.lazy.asarray(part) for part in parts]
-    return source.packed([part[back] for part in parts])
+    return x_arg.packed([part[backwards] for part in parts])
 
 
-def _from(
-    call: Any, source: Argument, seat: int, begin: list[Any] | None, init: Any, op: Any,
+def _scan_shard(
+    call: Any, x_arg: Argument, i: int, prefix: list[Any] | None, init: Any, op: Any,
     options: dict[str, Any],
 ) -> Any:  # fmt: skip
-    """Return the scan of a shard, from what comes before it."""
-    place, x = source.places[seat], source.on(seat)
-    if begin is None:
-        return call(x, at_place(init, place, source), op, **options)
-    if source.first.ndim > 1:
-        rows = source.packed([part.reshape(tuple(part.shape[1:])) for part in begin])
+    """Scan a shard, starting from its prefix."""
+    device, x = x_arg.places[i], x_arg.on(i)
+    if prefix is None:
+        return call(x, at_place(init, device, x_arg), op, **options)
+    if x_arg.first.ndim > 1:
+        rows = x_arg.packed([part.reshape(tuple(part.shape[1:])) for part in prefix])
         return call(x, rows, op, **options)
-    if source.is_on_host:
-        return call(x, source.packed([part[0] for part in begin]), op, **options)
-    if source.form is None:
-        return call(x, begin[0], op, **options)
-    # Numbers of a tuple that lie on a GPU stand for a row each: so here for one row.
-    wide = source.packed([shard.shards[seat].reshape((1, -1)) for shard in source.arrays])
-    found, form = leaves_of(call(wide, source.packed(begin), op, **{**options, "axis": 1}))
+    if x_arg.is_on_host:
+        return call(x, x_arg.packed([part[0] for part in prefix]), op, **options)
+    if x_arg.form is None:
+        return call(x, prefix[0], op, **options)
+    # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
+    row = x_arg.packed([shard.shards[i].reshape((1, -1)) for shard in x_arg.arrays])
+    results, form = leaves_of(call(row, x_arg.packed(prefix), op, **{**options, "axis": 1}))
     assert form is not None
-    return form.packed([part.reshape(-1) for part in found])
+    return form.packed([part.reshape(-1) for part in results])

@@ -1,4 +1,4 @@
-"""`count`, `find`, `minmax`, `argmin` and `argmax`: what each shard tells, on the first device."""
+"""`count`, `find`, `minmax`, `argmin`, `argmax`: per shard, then combined on the first device."""
 
 from __future__ import annotations
 
@@ -27,44 +27,46 @@ from gpualgo.shards._top_k import shifted, taken_at
 def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
     """Count the elements for which a predicate is true, as `gpualgo.count` does.
 
-    Along the axis that is cut the result is an array on the first device. Nothing waits.
+    Along the sharded axis the result is an array on the first device. The host does not wait.
     """
-    source, call = _asked("count", x, predicate)
-    axes = checks.axes_of(checks.plain_axes(axis, "count"), source.first.ndim, "count")
+    x_arg, call = _parse("count", x, predicate)
+    axes = checks.axes_of(checks.plain_axes(axis, "count"), x_arg.first.ndim, "count")
     keepdims = checks.flag(keepdims, "keepdims", "count")
-    parts = on_each(
-        source.places, source.seats, lambda seat: call(seat, axis=axes, keepdims=keepdims)
-    )
-    own = source.first.axis
-    if own not in axes:
-        return built(parts, source.places, own if keepdims else own - sum(a < own for a in axes))
-    return _folded(source, parts, operator.add)
+    parts = on_each(x_arg.places, x_arg.seats, lambda i: call(i, axis=axes, keepdims=keepdims))
+    shard_axis = x_arg.first.axis
+    if shard_axis not in axes:
+        return built(
+            parts,
+            x_arg.places,
+            shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),
+        )
+    return _combined(x_arg, parts, operator.add)
 
 
 def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
     """Find the first element for which a predicate is true: its index, or -1; as `gpualgo.find`.
 
-    Along the axis that is cut the result is an array on the first device. Nothing waits.
+    Along the sharded axis the result is an array on the first device. The host does not wait.
     """
-    source, call = _asked("find", x, predicate)
-    source, line = _line(source, axis, "find")
+    x_arg, call = _parse("find", x, predicate)
+    x_arg, search_axis = _parse_axis(x_arg, axis, "find")
     if axis is None:
-        source, call = _asked("find", *_flat_pair(x, predicate))
-    parts = on_each(source.places, source.seats, lambda seat: call(seat, axis=line))
-    if line != source.first.axis:
-        own = source.first.axis
-        return built(parts, source.places, own - (line < own))
+        x_arg, call = _parse("find", *_flat_pair(x, predicate))
+    parts = on_each(x_arg.places, x_arg.seats, lambda i: call(i, axis=search_axis))
+    if search_axis != x_arg.first.axis:
+        shard_axis = x_arg.first.axis
+        return built(parts, x_arg.places, shard_axis - (search_axis < shard_axis))
     if len(parts) == 1:
         return parts[0]
-    starts = source.first.starts
-    parts = on_each(source.places, source.seats, lambda seat: _found(parts[seat], starts[seat]))
-    return _folded(source, parts, _first_found)
+    starts = x_arg.first.starts
+    parts = on_each(x_arg.places, x_arg.seats, lambda i: _global_index(parts[i], starts[i]))
+    return _combined(x_arg, parts, _first_found)
 
 
-def _found(index: Any, start: int) -> Any:
+def _global_index(index: Any, start: int) -> Any:
     if isinstance(index, (np.ndarray, np.generic)):
-        known = np.asarray(index)
-        return np.where(known >= 0, known + start, known)
+        host_index = np.asarray(index)
+        return np.where(host_index >= 0, host_index + start, host_index)
     return ga.transform(_from_start, index, start) if start else index
 
 
@@ -77,66 +79,70 @@ def _first_found(a: Any, b: Any) -> Any:
 
 
 def _flat_pair(x: Any, predicate: Any) -> tuple[Any, Any]:
-    """Return what is searched in one dimension."""
-    source = taken(x, "find").flat("find")
+    """Return x and the predicate flattened."""
+    x_arg = taken(x, "find").flat("find")
     if is_function(predicate, "find"):
-        return source.packed(source.arrays), predicate
-    return source.packed(source.arrays), taken(predicate, "find", "predicate").flat("find").first
+        return x_arg.packed(x_arg.arrays), predicate
+    return x_arg.packed(x_arg.arrays), taken(predicate, "find", "predicate").flat("find").first
 
 
-def _asked(where: str, x: Any, predicate: Any) -> tuple[Argument, Any]:
-    """Return what is looked at, and the call on a shard."""
-    source, function = taken(x, where), getattr(ga, where)
-    if is_function(predicate, where):
-        return source, lambda seat, **options: function(source.on(seat), predicate, **options)
-    mark = taken(predicate, where, "predicate", source.first)
-    return source, lambda seat, **options: function(source.on(seat), mark.on(seat), **options)
+def _parse(func_name: str, x: Any, predicate: Any) -> tuple[Argument, Any]:
+    """Return the parsed argument, and a function that makes the call on a shard."""
+    x_arg, function = taken(x, func_name), getattr(ga, func_name)
+    if is_function(predicate, func_name):
+        return x_arg, lambda i, **options: function(x_arg.on(i), predicate, **options)
+    mask = taken(predicate, func_name, "predicate", x_arg.first)
+    return x_arg, lambda i, **options: function(x_arg.on(i), mask.on(i), **options)
 
 
-def _line(source: Argument, axis: Any, where: str) -> tuple[Argument, int]:
-    line = checks.axis_of(checks.plain_axis(axis, where), source.first.ndim, where)
-    return (source.flat(where), 0) if line is None else (source, line)
+def _parse_axis(source: Argument, axis: Any, func_name: str) -> tuple[Argument, int]:
+    search_axis = checks.axis_of(checks.plain_axis(axis, func_name), source.first.ndim, func_name)
+    return (source.flat(func_name), 0) if search_axis is None else (source, search_axis)
 
 
-def _folded(source: Argument, parts: list[Any], op: Any) -> Any:
-    """Return results of shards as one, in their order, on the first device."""
+def _combined(source: Argument, parts: list[Any], op: Any) -> Any:
+    """Combine results of shards in order, on the first device."""
     if len(parts) == 1:
         return parts[0]
-    place = source.places[0]
-    with place.running():
-        return ga.reduce(stacked(parts, place, source.first.library), None, op, axis=0)
+    device = source.places[0]
+    with device.running():
+        return ga.reduce(stacked(parts, device, source.first.library), None, op, axis=0)
 
 
 def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Find the least and the greatest element, as `gpualgo.minmax` does.
 
-    Along the axis that is cut the result is an array on the first device. Nothing waits.
+    Along the sharded axis the result is an array on the first device. The host does not wait.
     """
-    where = "minmax"
-    source = taken(x, where)
-    axes = checks.axes_of(checks.plain_axes(axis, where), source.first.ndim, where)
-    keepdims = checks.flag(keepdims, "keepdims", where)
-    own, shape = source.first.axis, source.first.shape
-    if own not in axes:
+    func_name = "minmax"
+    x_arg = taken(x, func_name)
+    axes = checks.axes_of(checks.plain_axes(axis, func_name), x_arg.first.ndim, func_name)
+    keepdims = checks.flag(keepdims, "keepdims", func_name)
+    shard_axis, shape = x_arg.first.axis, x_arg.first.shape
+    if shard_axis not in axes:
         parts = on_each(
-            source.places, source.seats,
-            lambda seat: ga.minmax(source.on(seat), axes, keepdims=keepdims),
+            x_arg.places, x_arg.seats,
+            lambda i: ga.minmax(x_arg.on(i), axes, keepdims=keepdims),
         )  # fmt: skip
-        return built(parts, source.places, own if keepdims else own - sum(a < own for a in axes))
-    seats = source.full or [0]
-    parts = on_each(source.places, seats, lambda seat: ga.minmax(source.on(seat), axes))
-    place = source.places[0]
-    with place.running():
-        low, high = together(parts, place, source.first.library)
-        found = ga.MinMax(ga.minmax(low, 0).min, ga.minmax(high, 0).max)
-    return kept_axes(found, axes, shape) if keepdims else found
+        return built(
+            parts,
+            x_arg.places,
+            shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),
+        )
+    seats = x_arg.full or [0]
+    parts = on_each(x_arg.places, seats, lambda i: ga.minmax(x_arg.on(i), axes))
+    device = x_arg.places[0]
+    with device.running():
+        low, high = together(parts, device, x_arg.first.library)
+        result = ga.MinMax(ga.minmax(low, 0).min, ga.minmax(high, 0).max)
+    return kept_axes(result, axes, shape) if keepdims else result
 
 
 def argmin(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Find the least element: the index of the first of them, or of the first NaN.
 
-    As `gpualgo.argmin`; along the axis that is cut, of one row, the result is an array on the first
-    device. Nothing waits.
+    As `gpualgo.argmin`; along the sharded axis, of a single row, the result is an array on the
+    first device. The host does not wait.
     """
     return _extreme(ga.argmin, x, axis, keepdims)
 
@@ -150,38 +156,36 @@ def argmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 
 def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
-    where = function.__name__
-    whole = taken(x, where)
-    source, line = _line(whole, axis, where)
-    keepdims = checks.flag(keepdims, "keepdims", where)
+    func_name = function.__name__
+    x_arg = taken(x, func_name)
+    source, search_axis = _parse_axis(x_arg, axis, func_name)
+    keepdims = checks.flag(keepdims, "keepdims", func_name)
     first = source.first
-    if line != first.axis:
+    if search_axis != first.axis:
         parts = on_each(
             source.places, source.seats,
-            lambda seat: function(source.on(seat), line, keepdims=keepdims),
+            lambda i: function(source.on(i), search_axis, keepdims=keepdims),
         )  # fmt: skip
-        return built(parts, source.places, first.axis - (line < first.axis and not keepdims))
+        return built(parts, source.places, first.axis - (search_axis < first.axis and not keepdims))
     if first.ndim > 1:
-        seat = (source.full or [0])[0]
-        asked(function, source.places[seat], source.on(seat), line, keepdims=keepdims)
+        i = (source.full or [0])[0]
+        asked(function, source.places[i], source.on(i), search_axis, keepdims=keepdims)
         refuse(
-            where, f"the rows along axis {line} are cut, in shape {first.shape}",
+            func_name, f"the rows along axis {search_axis} are sharded, in shape {first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",
         )  # fmt: skip
-    seats, starts, place = source.full or [0], first.starts, source.places[0]
-    parts = on_each(source.places, seats, lambda seat: _extreme_of(function, source, seat))
-    indices = on_each(
-        source.places, seats, lambda seat: shifted(parts[seats.index(seat)][1], starts[seat])
-    )
-    with place.running():
-        values = stacked([own[0] for own in parts], place, first.library)
+    seats, starts, device = source.full or [0], first.starts, source.places[0]
+    parts = on_each(source.places, seats, lambda i: _extreme_of(function, source, i))
+    indices = on_each(source.places, seats, lambda i: shifted(parts[seats.index(i)][1], starts[i]))
+    with device.running():
+        values = stacked([part[0] for part in parts], device, first.library)
         chosen = function(values.reshape(-1))
-        found = taken_at(stacked(indices, place, first.library).reshape(-1), chosen)
-    return found.reshape((1,) * whole.first.ndim) if keepdims else found
+        index = taken_at(stacked(indices, device, first.library).reshape(-1), chosen)
+    return index.reshape((1,) * x_arg.first.ndim) if keepdims else index
 
 
-def _extreme_of(function: Any, source: Argument, seat: int) -> tuple[Any, Any]:
+def _extreme_of(function: Any, source: Argument, i: int) -> tuple[Any, Any]:
     """Return a shard's extreme element and its index."""
-    x = source.on(seat)
+    x = source.on(i)
     index = function(x)
     return taken_at(x, index), index

@@ -1,4 +1,4 @@
-"""`select`: what each shard keeps, shared out evenly."""
+"""`select`: filters each shard and redistributes the result evenly."""
 
 from __future__ import annotations
 
@@ -16,67 +16,66 @@ from gpualgo.shards._moving import cut
 from gpualgo.shards._reading import at_home
 from gpualgo.shards._shards import ShardedArray
 
-_WHERE = "select"
-_COUNT = np.dtype(np.int64)
+_NAME = "select"
+_COUNT_DTYPE = np.dtype(np.int64)
 
 
 def select(x: Any, predicate: Any) -> Any:
     """Keep the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
 
-    Parameters are those of `gpualgo.select`, with sharded arrays that are cut alike for arrays; of
-    several dimensions they are cut along the first. The result has one dimension and equal shares.
+    Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
+    dimensions are sharded along the first. The result has one dimension and equal shards.
 
     Notes
     -----
-    Each device reads its shard once, into room for all of it; the numbers of kept elements are
-    waited for, once for all devices, and what does not lie where it belongs moves.
+    Each device reads its shard once and writes to an array as long as the shard. The host waits
+    once for the lengths of all devices; then elements move to the devices that own them.
     """
-    source = taken(x, _WHERE)
-    mark = None
-    if not is_function(predicate, _WHERE):
-        mark = taken(predicate, _WHERE, "predicate", source.first).flat(_WHERE)
-    source = source.flat(_WHERE)
+    x_arg = taken(x, _NAME)
+    mask = None
+    if not is_function(predicate, _NAME):
+        mask = taken(predicate, _NAME, "predicate", x_arg.first).flat(_NAME)
+    x_arg = x_arg.flat(_NAME)
 
     def arguments(seat: int) -> tuple[Any, ...]:
-        return source.on(seat), predicate if mark is None else mark.on(seat)
+        return x_arg.on(seat), predicate if mask is None else mask.on(seat)
 
-    (*dtypes, _), _ = asked(ga.select, source.places[0], *arguments(0))
-    kept = counted(ga.select, source, arguments, tuple(dtypes), source.packed)
-    first = source.first
-    lengths = _moving.shares(sum(parts[0].shape[0] for parts in kept), len(source.places))
-    made = [
+    (*dtypes, _), _ = asked(ga.select, x_arg.places[0], *arguments(0))
+    kept = counted(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
+    first = x_arg.first
+    lengths = _moving.shares(sum(parts[0].shape[0] for parts in kept), len(x_arg.places))
+    outputs = [
         _moving.spread([parts[i] for parts in kept], 0, first.places, lengths, 0, first.library)
-        for i in range(len(source.arrays))
+        for i in range(len(x_arg.arrays))
     ]
-    return source.packed([ShardedArray(shards, first.places, 0) for shards in made])
+    return x_arg.packed([ShardedArray(shards, first.places, 0) for shards in outputs])
 
 
 def counted(
     function: Any, source: Argument, arguments: Callable[[int], tuple[Any, ...]], dtypes: Dtypes,
     packed: Callable[[list[Any]], Any], **options: Any,
 ) -> list[list[Any]]:  # fmt: skip
-    """Return the arrays that a call gives of each shard, of lengths that elements decide.
+    """Return the arrays that a call gives for each shard, where lengths depend on the data.
 
-    On GPUs all calls are queued, into room for as many elements as there are, before the first
-    length is waited for.
+    On GPUs all calls are queued, with outputs of maximal length, before the host waits.
     """
     first, seats = source.first, source.seats
     if source.is_on_host:
-        found = on_each(first.places, seats, lambda seat: function(*arguments(seat), **options))
-        return [leaves_of(result)[0] for result in found]
+        results = on_each(first.places, seats, lambda i: function(*arguments(i), **options))
+        return [leaves_of(result)[0] for result in results]
 
-    def queued(seat: int) -> list[Any]:
-        place, length = first.places[seat], first.lengths[seat]
-        outs = [place.empty((length,), dtype, first.library) for dtype in dtypes]
-        count = place.empty((), _COUNT, first.library)
-        with at_home(place, (), first.library) as stream:  # all has been read once count is known
-            given = {"out": packed(outs), "out_count": count, "stream": stream}
-            function(*arguments(seat), **given, **options)
+    def queued(i: int) -> list[Any]:
+        device, length = first.places[i], first.lengths[i]
+        outs = [device.empty((length,), dtype, first.library) for dtype in dtypes]
+        count = device.empty((), _COUNT_DTYPE, first.library)
+        with at_home(device, (), first.library) as stream:  # done reading once count is known
+            out_args = {"out": packed(outs), "out_count": count, "stream": stream}
+            function(*arguments(i), **out_args, **options)
         return [*outs, count]
 
-    made = on_each(first.places, seats, queued)
-    counts = all_on_host([count for *_, count in made])
+    outputs = on_each(first.places, seats, queued)
+    counts = all_on_host([count for *_, count in outputs])
     return [
         [cut(out, 0, 0, int(count)) for out in outs]
-        for (*outs, _), count in zip(made, counts, strict=True)
+        for (*outs, _), count in zip(outputs, counts, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""`ShardedArray`: an array in contiguous pieces along one axis, each on a device."""
+"""`ShardedArray`: an array in contiguous pieces along one axis, one on each device."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from gpualgo.shards._devices import GPU, Host, Place, all_on_host, places_of, re
 
 
 class ShardedArray:
-    """An array whose pieces lie on several devices of one host: what `gpualgo.distribute` gives.
+    """An array in pieces on several devices of one host, as `gpualgo.distribute` returns it.
 
-    Pieces are contiguous along `axis` and in its order, the first on ``devices[0]``. It holds
-    them; it cannot be indexed. Which functions take it: docs/scale.md.
+    Pieces are contiguous along `axis` and in order, the first on ``devices[0]``. The array cannot
+    be indexed. docs/scale.md lists the functions that accept it.
 
     Attributes
     ----------
     shape, dtype, ndim, size, nbytes
         As NumPy's, of the whole array.
     axis : int
-        The axis that is cut.
+        The sharded axis.
     devices : tuple of str
         A device for each shard: ``"cuda:0"``; or ``"cpu:0"``, ``"cpu:1"``, which are all the CPU.
     shards : tuple of arrays
-        NumPy's on the CPU; on GPUs of the library of the array that was distributed, of NumPy
-        arrays `gpualgo.DeviceArray`.
+        NumPy arrays on the CPU; on GPUs arrays of the library of the distributed array, or
+        `gpualgo.DeviceArray` if that was NumPy.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class ShardedArray:
     shape: tuple[int, ...]
 
     def __init__(self, shards: Iterable[Any], places: Iterable[Place], axis: int) -> None:
-        """Of arrays that are known to fit; others come by `from_shards`."""
+        """Unchecked; use `from_shards` for arrays that may not fit together."""
         own = tuple(shards)
         first = view_of(own[0], "a shard")
         lengths = [shard.shape[axis] for shard in own]
@@ -68,27 +68,27 @@ class ShardedArray:
 
     @classmethod
     def from_shards(cls, shards: Sequence[Any], axis: int = 0) -> ShardedArray:
-        """Return the array whose pieces along an axis are these arrays, where they lie.
+        """Return the array whose pieces along an axis are these arrays, without copying.
 
         Parameters
         ----------
         shards : list of arrays
-            Of one library, dtype and number of dimensions, the other extents equal. On GPUs each
-            where it is; arrays of the host are ``"cpu:0"``, ``"cpu:1"``, and so on.
+            All have the same library, dtype, number of dimensions, and extents along other axes.
+            GPU arrays stay on their devices; host arrays are ``"cpu:0"``, ``"cpu:1"``, and so on.
         axis : int
-            The axis along which they follow each other.
+            The axis along which the arrays are concatenated.
 
         Returns
         -------
         ShardedArray
-            It holds the arrays themselves: nothing is copied, and who writes to them writes to it.
+            It shares memory with the arrays.
 
         Raises
         ------
         TypeError
             A shard is no array, or libraries or dtypes differ.
         ValueError
-            There are none, shapes do not fit, or some lie on the host and others on GPUs.
+            There are none, shapes do not fit, or some are on the host and others on GPUs.
         numpy.exceptions.AxisError
             The axis is out of range.
         """
@@ -98,8 +98,8 @@ class ShardedArray:
         views = [view_of(x, f"{where}: shard {i}") for i, x in enumerate(shards)]
         first = views[0]
         check_dtype(first.dtype, where)
-        found = checks.axis_of(checks.plain_axis(axis, where, "an int"), len(first.shape), where)
-        if found is None:
+        axis_ = checks.axis_of(checks.plain_axis(axis, where, "an int"), len(first.shape), where)
+        if axis_ is None:
             raise TypeError(f"{where}: axis must be an int, got None")
         for i, view in enumerate(views):
             if view.dtype != first.dtype or view.library.name != first.library.name:
@@ -107,16 +107,16 @@ class ShardedArray:
                     f"{where}: shard {i} is {view.dtype} of {view.library.name} and the first "
                     f"{first.dtype} of {first.library.name}; convert it first"
                 )
-            if _others(view.shape, found) != _others(first.shape, found):
+            if _other_extents(view.shape, axis_) != _other_extents(first.shape, axis_):
                 raise ValueError(
                     f"{where}: shard {i} has shape {view.shape} and the first {first.shape}; they "
-                    f"may differ along axis {found} alone"
+                    f"may differ along axis {axis_} alone"
                 )
         if len({view.device == CPU for view in views}) > 1:
             raise ValueError(f"{where}: some shards are on the host and others on GPUs; move them")
         arrays = [plain(view) for view in views]
         places = [Host(i) if v.device == CPU else GPU(v.device) for i, v in enumerate(views)]
-        return cls(arrays, places, found)
+        return cls(arrays, places, axis_)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class ShardedArray:
 
     @property
     def library(self) -> Any:
-        """The library of new arrays that lie beside the shards."""
+        """The library of new arrays on the devices of the shards."""
         return view_of(self.shards[0], "a shard").library
 
     @property
@@ -153,7 +153,7 @@ class ShardedArray:
         """The bytes of all elements."""
         return self.size * self.dtype.itemsize
 
-    if TYPE_CHECKING:  # functions take it where they take arrays, and give what it decides
+    if TYPE_CHECKING:  # lets type checkers accept it as an array
 
         @property
         def __cuda_array_interface__(self) -> Any: ...
@@ -168,36 +168,36 @@ class ShardedArray:
         Parameters
         ----------
         device : str or int, optional
-            Where: a GPU, or ``"cpu"`` for a NumPy array, which is waited for. Without it the device
-            of the first shard.
+            A GPU, or ``"cpu"`` for a NumPy array, for which the host waits. The default is the
+            device of the first shard.
 
         Returns
         -------
         array
-            New memory, in the library of the shards; of shards of the host, or on a GPU without
-            one, as `gpualgo.distribute` would choose it.
+            New memory: a NumPy array on the CPU; on a GPU an array of the shards' library, or
+            `gpualgo.DeviceArray` if that library has none.
 
         Raises
         ------
         TypeError, ValueError, NoDeviceError
-            `device` names none.
+            `device` is not a valid device.
         RuntimeError
-            It is called within `gpualgo.graph`, which would not repeat it.
+            It is called within `gpualgo.graph`, which could not repeat it.
         MemoryError
-            It does not fit there.
+            The array does not fit on the device.
         """
         refuse_in_graph("gather")
-        place = self.places[0] if device is None else places_of([device], "gather", False)[0]
-        if place.number == CPU and self.places[0].number != CPU:
-            on_host = np.empty(self.shape, self.dtype)
+        target = self.places[0] if device is None else places_of([device], "gather", False)[0]
+        if target.number == CPU and self.places[0].number != CPU:
+            result = np.empty(self.shape, self.dtype)
             parts = zip(self.starts, self.lengths, strict=True)
-            into = [_moving.cut(on_host, self.axis, i, i + length) for i, length in parts]
+            into = [_moving.cut(result, self.axis, i, i + length) for i, length in parts]
             all_on_host(self.shards, into)
-            return on_host
-        (whole,) = _moving.spread(
-            self.shards, self.axis, [place], [self.shape[self.axis]], self.axis, self.library
+            return result
+        (gathered,) = _moving.spread(
+            self.shards, self.axis, [target], [self.shape[self.axis]], self.axis, self.library
         )
-        return whole
+        return gathered
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
@@ -228,25 +228,25 @@ class ShardedArray:
         )
 
     def __repr__(self) -> str:
-        places = ", ".join(
-            f"{place.name} [{length}]"
-            for place, length in zip(self.places, self.lengths, strict=True)
+        shards = ", ".join(
+            f"{device.name} [{length}]"
+            for device, length in zip(self.places, self.lengths, strict=True)
         )
-        return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, axis={self.axis}, {places})"
+        return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, axis={self.axis}, {shards})"
 
 
-# Attributes are set here and nowhere else: of another shape it would be read past its end.
+# Setters for __init__. Attributes are read-only: a wrong shape would cause out-of-bounds reads.
 _set_shards, _set_places, _set_axis, _set_dtype, _set_shape = (
     ShardedArray.__dict__[name].__set__ for name in ("shards", "places", "axis", "dtype", "shape")
 )
 
 
-def _others(shape: tuple[int, ...], axis: int) -> tuple[int, tuple[int, ...]]:
+def _other_extents(shape: tuple[int, ...], axis: int) -> tuple[int, tuple[int, ...]]:
     return len(shape), (*shape[:axis], *shape[axis + 1 :])
 
 
 def check_dtype(dtype: np.dtype[Any], where: str) -> None:
-    """Raise TypeError for elements that are no numbers, or not plain bytes."""
+    """Raise TypeError for structured dtypes and for dtypes that are not plain bytes."""
     if dtype.names is not None:
         raise TypeError(
             f"{where}: x has structured dtype {dtype}; distribute each field, and pass a tuple of "
@@ -257,7 +257,7 @@ def check_dtype(dtype: np.dtype[Any], where: str) -> None:
 
 
 def plain(view: View) -> Any:
-    """Return an array that can be sliced: NumPy's, a known library's, or gpualgo's own."""
+    """Return an array that can be sliced: of NumPy, a known library, or a `DeviceArray`."""
     if view.device == CPU:
         return view.library.to_numpy(view.owner)
     if not view.library.has_producers or type(view.owner) is DeviceArray:

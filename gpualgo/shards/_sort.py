@@ -1,4 +1,4 @@
-"""Sorts: a run on each device, exact cuts, pieces straight to where they belong, and merges."""
+"""Sorts: a sorted run on each device, exact cuts, slices sent to their owners, and merges."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from gpualgo.shards._shards import ShardedArray
 
 
 class Order(NamedTuple):
-    """What a sort goes by."""
+    """A sort order."""
 
     descending: Any
     bits: tuple[Any, Any]
 
     @property
     def is_whole(self) -> bool:
-        """Whether the whole of a key decides."""
+        """True if all bits are compared."""
         return self.bits == (0, None)
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments of a sort."""
-        found = {"descending": self.descending}
+        """The order as keyword arguments of a sort."""
+        options = {"descending": self.descending}
         return (
-            found
+            options
             if self.is_whole
-            else {**found, "begin_bit": self.bits[0], "end_bit": self.bits[1]}
+            else {**options, "begin_bit": self.bits[0], "end_bit": self.bits[1]}
         )
 
 
@@ -56,18 +56,18 @@ def radix_sort(
 ) -> Any:  # fmt: skip
     """Sort keys stably, and values along: ``result[i] = keys[p[i]]``, p = ``argsort(keys)``.
 
-    Parameters and result are those of `gpualgo.radix_sort`, with sharded arrays that are cut alike
-    for arrays; the result is the same to the last bit, and is cut as keys are. An array of several
-    rows is sorted along an axis that is not cut.
+    Parameters and result are those of `gpualgo.radix_sort`, with arrays that are sharded alike; the
+    result is bitwise the same, and is sharded like keys. An array of several rows is sorted along
+    an axis that is not sharded.
 
     Notes
     -----
-    Each device sorts its shard. Samples of all runs tell where each has to be cut: by a kernel that
-    reads them where they lie and is waited for, or by the host in four rounds for 2^31 keys, where
-    GPUs cannot read each other's memory. Pieces go to the devices that they belong to and are
-    merged there pair by pair, in chunks, of which one arrives while another is merged: an element
-    is read and written log2 P times more. With bits they are sorted once more instead. Each device
-    needs room for what it sorts three times.
+    Each device sorts its shard. Samples of all runs determine the cuts of each: in a kernel that
+    reads them from the GPUs' memories and for which the host waits, or, if GPUs cannot read each
+    other's memory, on the host in four rounds for 2^31 keys. Slices go to the devices that own
+    their range and are merged there pair by pair, in chunks; one chunk arrives while another is
+    merged. Merging reads and writes each element log2 P times more. With bits, slices are sorted
+    again instead. Each device needs memory for three times what it sorts.
     """
     return _sort("radix_sort", keys, values, Order(descending, (begin_bit, end_bit)), axis)
 
@@ -82,57 +82,55 @@ def sort(
 
 
 def line_of(keys: Any, where: str, name: str, axis: Any) -> tuple[Argument, int]:
-    """Return keys and the axis to sort along; flattened if it is None."""
-    found = taken(keys, where, name)
-    line = checks.axis_of(checks.plain_axis(axis, where), found.first.ndim, where)
-    return (found.flat(where), 0) if line is None else (found, line)
+    """Parse keys and return the axis to sort along; None flattens the keys."""
+    key_arg = taken(keys, where, name)
+    sort_axis = checks.axis_of(checks.plain_axis(axis, where), key_arg.first.ndim, where)
+    return (key_arg.flat(where), 0) if sort_axis is None else (key_arg, sort_axis)
 
 
 def one_row(keys: Argument, line: int, where: str) -> None:
-    """Raise ValueError unless there is one row along the axis that is cut."""
+    """Raise ValueError unless there is a single row along the sharded axis."""
     if keys.first.ndim > 1:
         refuse(
-            where, f"the rows along axis {line} are cut, in shape {keys.first.shape}",
+            where, f"the rows along axis {line} are sharded, in shape {keys.first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",
         )  # fmt: skip
 
 
-def _sort(where: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
-    """Return sorted keys, with values a pair."""
-    source, line = line_of(keys, where, "keys", axis)
-    moved = None
+def _sort(func_name: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
+    """Sort keys; with values return a pair."""
+    k_arg, sort_axis = line_of(keys, func_name, "keys", axis)
+    v_arg = None
     if values is not None:
-        given = taken(keys, where, "keys").first
-        moved = taken(values, where, "values", given)
-        moved = moved if source.first.ndim == given.ndim else moved.flat(where)
-    first, call = source.first, ga.sort if where == "sort" else ga.radix_sort
+        unflattened = taken(keys, func_name, "keys").first
+        v_arg = taken(values, func_name, "values", unflattened)
+        v_arg = v_arg if k_arg.first.ndim == unflattened.ndim else v_arg.flat(func_name)
+    first, call = k_arg.first, ga.sort if func_name == "sort" else ga.radix_sort
 
-    def options(seat: int) -> dict[str, Any]:
-        own = None if moved is None else moved.on(seat)
-        return {"values": own, "axis": line, **order.options}
+    def options(i: int) -> dict[str, Any]:
+        v = None if v_arg is None else v_arg.on(i)
+        return {"values": v, "axis": sort_axis, **order.options}
 
-    asked(call, source.places[0], source.on(0), **options(0))
-    if line != first.axis:
-        rows = on_each(
-            first.places, source.seats, lambda seat: call(source.on(seat), **options(seat))
-        )
-        apart = [row if moved is not None else (row, None) for row in rows]
-        found = [built([one[0] for one in apart], first.places, first.axis)]
-        if moved is not None:
-            found.append(built([one[1] for one in apart], first.places, first.axis))
-        return found[0] if moved is None else tuple(found)
-    one_row(source, line, where)
-    pieces = long_row(source, moved, order)
-    made = built([source.packed(own) for own, _ in pieces], first.places, 0)
-    if moved is None:
-        return made
-    return made, built([moved.packed(own) for _, own in pieces], first.places, 0)
+    asked(call, k_arg.places[0], k_arg.on(0), **options(0))
+    if sort_axis != first.axis:
+        rows = on_each(first.places, k_arg.seats, lambda i: call(k_arg.on(i), **options(i)))
+        pairs = [row if v_arg is not None else (row, None) for row in rows]
+        results = [built([pair[0] for pair in pairs], first.places, first.axis)]
+        if v_arg is not None:
+            results.append(built([pair[1] for pair in pairs], first.places, first.axis))
+        return results[0] if v_arg is None else tuple(results)
+    one_row(k_arg, sort_axis, func_name)
+    pieces = long_row(k_arg, v_arg, order)
+    sorted_keys = built([k_arg.packed(v) for v, _ in pieces], first.places, 0)
+    if v_arg is None:
+        return sorted_keys
+    return sorted_keys, built([v_arg.packed(v) for _, v in pieces], first.places, 0)
 
 
 def long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
-    """Return what each device has of the sorted row.
+    """Sort a row along the sharded axis; return each device's part of it.
 
-    It is made chunk by chunk: the pieces of the next arrive while those of one are merged.
+    Chunk by chunk: the slices of the next chunk arrive while one is merged.
     """
     runs = sorted_runs(keys, values, order)
     if len(runs) == 1:
@@ -142,58 +140,56 @@ def long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piec
         pieces = exchanged(keys, runs, borders)
         return on_each(
             keys.places, keys.seats,
-            lambda seat: _sorted_again(pieces[seat], keys, values, order, keys.places[seat]),
+            lambda i: _sorted_again(pieces[i], keys, values, order, keys.places[i]),
         )  # fmt: skip
     ends, starts = chunk_ends(keys, values), keys.first.starts
-    # Memory is asked for before the host waits for cuts: all GPUs stand still afterwards.
-    room = on_each(keys.places, keys.seats, lambda seat: room_at(keys, values, seat))
-    is_apart = len({place.number for place in keys.places}) > 1
-    beside = (
-        on_each(keys.places, keys.seats, lambda seat: room_at(keys, values, seat))
-        if is_apart
-        else []
+    # Allocate before the host waits for the cuts: the GPUs are idle after that wait.
+    outputs = on_each(keys.places, keys.seats, lambda i: room_at(keys, values, i))
+    has_copies = len({device.number for device in keys.places}) > 1
+    receive_buffers = (
+        on_each(keys.places, keys.seats, lambda i: room_at(keys, values, i)) if has_copies else []
     )
     borders = cut_runs(keys, runs, order, ends[:-1])
     chunks = len(ends) // len(runs)
-    with arriving(keys, runs, borders, beside) as (pieces, wait):
+    with arriving(keys, runs, borders, receive_buffers) as (pieces, wait):
         for chunk in range(chunks):
             wait(chunk)
 
-            def merged(seat: int, chunk: int = chunk) -> None:
-                row = seat * chunks + chunk
-                low = ends[row - 1] - starts[seat] if chunk else 0
-                own, more = room[seat]
-                high = ends[row] - starts[seat]
-                target = [[cut(x, 0, low, high) for x in part] for part in (own, more)]
+            def merge_chunk(i: int, chunk: int = chunk) -> None:
+                row = i * chunks + chunk
+                low = ends[row - 1] - starts[i] if chunk else 0
+                key_outs, value_outs = outputs[i]
+                high = ends[row] - starts[i]
+                target = [[cut(x, 0, low, high) for x in part] for part in (key_outs, value_outs)]
                 merge_into((target[0], target[1]), pieces[row], keys, values, order.descending)
 
-            on_each(keys.places, keys.seats, merged)
-    return room
+            on_each(keys.places, keys.seats, merge_chunk)
+    return outputs
 
 
 def _sorted_again(
     pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Place
 ) -> Piece:
-    """Return pieces as one, by another sort: merges know no bits."""
-    own, more = joined(pieces, place, keys.first.library)
+    """Join slices and sort them: merges cannot compare selected bits."""
+    key_arrays, value_arrays = joined(pieces, place, keys.first.library)
     if values is None:
-        return leaves_of(ga.radix_sort(keys.packed(own), **order.options))[0], []
-    found = ga.radix_sort(keys.packed(own), values.packed(more), **order.options)
-    return leaves_of(found[0])[0], leaves_of(found[1])[0]
+        return leaves_of(ga.radix_sort(keys.packed(key_arrays), **order.options))[0], []
+    pair = ga.radix_sort(keys.packed(key_arrays), values.packed(value_arrays), **order.options)
+    return leaves_of(pair[0])[0], leaves_of(pair[1])[0]
 
 
 def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
-    """Return each shard sorted."""
+    """Sort each shard."""
     arrays = keys.arrays if values is None else (*keys.arrays, *values.arrays)
 
-    def call(seat: int) -> Piece:
-        shards = [x.shards[seat] for x in arrays]
-        with at_home(keys.places[seat], shards, keys.first.library) as stream:
+    def call(i: int) -> Piece:
+        shards = [x.shards[i] for x in arrays]
+        with at_home(keys.places[i], shards, keys.first.library) as stream:
             if values is None:
-                found = ga.radix_sort(keys.on(seat), **order.options, stream=stream)
-                return leaves_of(found)[0], []
-            found = ga.radix_sort(keys.on(seat), values.on(seat), **order.options, stream=stream)
-            return leaves_of(found[0])[0], leaves_of(found[1])[0]
+                result = ga.radix_sort(keys.on(i), **order.options, stream=stream)
+                return leaves_of(result)[0], []
+            result = ga.radix_sort(keys.on(i), values.on(i), **order.options, stream=stream)
+            return leaves_of(result[0])[0], leaves_of(result[1])[0]
 
     return on_each(keys.places, keys.seats, call)
 
@@ -201,37 +197,37 @@ def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[P
 def cut_runs(
     keys: Argument, runs: list[Piece], order: Order, ranks: list[int]
 ) -> np.ndarray[Any, Any]:
-    """Return where runs are cut: a row for each rank, between both ends.
+    """Return where runs are cut: a row for each rank, between rows for both ends.
 
-    By a kernel of the first device where that reads all runs where they lie; else by the host.
+    A kernel of the first device computes the cuts if it can read all runs; otherwise the host does.
     """
-    ends = np.array([own[0].shape[0] for own, _ in runs], np.int64)
-    arrays = [x for own, _ in runs for x in own]
-    views = [[view_of(x, "a run") for x in own] for own, _ in runs]
+    ends = np.array([run_keys[0].shape[0] for run_keys, _ in runs], np.int64)
+    arrays = [x for run_keys, _ in runs for x in run_keys]
+    views = [[view_of(x, "a run") for x in run_keys] for run_keys, _ in runs]
     first = keys.places[:1]
     if order.is_whole and can_cut(views, len(ranks)) and can_read(first, arrays):
         with reading(first, arrays, keys.first.library), first[0].running():
-            found = _cut_there(keys, runs, order, ranks)
+            cuts = _cut_by_kernel(keys, runs, order, ranks)
     else:
-        found = _splitters.cuts(_in_order(keys, runs, order), ranks)
-    return np.concatenate([np.zeros((1, len(runs)), np.int64), found, ends[None]])
+        cuts = _splitters.cuts(_as_runs(keys, runs, order), ranks)
+    return np.concatenate([np.zeros((1, len(runs)), np.int64), cuts, ends[None]])
 
 
-def _cut_there(
+def _cut_by_kernel(
     keys: Argument, runs: list[Piece], order: Order, ranks: list[int]
 ) -> np.ndarray[Any, Any]:
-    place, library = keys.places[0], keys.first.library
-    seen = [keys.packed([as_at(x, place, library) for x in own]) for own, _ in runs]
-    result = place.empty((len(ranks), len(runs)), np.dtype(np.int64), library)
-    target, stream = as_at(result, place, library), stream_at(place, library)
-    run_cuts(seen, ranks, order.descending, out=target, stream=stream)
+    device, library = keys.places[0], keys.first.library
+    views = [keys.packed([as_at(x, device, library) for x in run_keys]) for run_keys, _ in runs]
+    result = device.empty((len(ranks), len(runs)), np.dtype(np.int64), library)
+    target, stream = as_at(result, device, library), stream_at(device, library)
+    run_cuts(views, ranks, order.descending, out=target, stream=stream)
     return on_host(result)
 
 
-def _in_order(keys: Argument, runs: list[Piece], order: Order) -> _splitters.Runs:
+def _as_runs(keys: Argument, runs: list[Piece], order: Order) -> _splitters.Runs:
     arrays = [
-        ShardedArray([own[number] for own, _ in runs], keys.places, 0)
-        for number in range(len(keys.arrays))
+        ShardedArray([run_keys[field] for run_keys, _ in runs], keys.places, 0)
+        for field in range(len(keys.arrays))
     ]
     begin, end = order.bits
     bits = (0, None) if order.is_whole else (int(begin), None if end is None else int(end))

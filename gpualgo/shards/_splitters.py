@@ -1,8 +1,8 @@
-"""Where sorted runs on several devices are cut, exactly: by a few rounds of few keys each.
+"""Exact cuts of sorted runs on several devices, in a few rounds that read few keys each.
 
-A round asks each device once, for keys at places that the host knows. Samples of what is still
-open tell between which places each run is cut; what is left after that is looked at whole.
-Elements are ordered by key, equal ones by their run and their place in it.
+A round asks each device once, for keys at indices that the host chooses. Samples of the open ranges
+narrow them; once they are small, all of their keys are read. Elements are ordered by key, equal
+keys by run and index.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gpualgo._driver.default_device import CPU
 from gpualgo.shards._arguments import Argument, on_each
 from gpualgo.shards._devices import all_on_host
 
-FEW = 1 << 13  # elements of which the host looks at each
-SAMPLES = 1 << 12  # of all runs together, for a rank
+FEW = 1 << 13  # open elements that the host reads completely
+SAMPLES = 1 << 12  # per rank, over all runs
 
 Ends = tuple[tuple[int, ...], tuple[int, ...]]
-"""Where each run is cut at least and at most."""
+"""The lower and upper bounds of the cut in each run."""
 Span = tuple[int, int, int]
-"""Places in a run: from, to, and how far apart."""
+"""Indices into a run: start, stop, step."""
 
 
 class Runs:
@@ -37,120 +37,122 @@ class Runs:
         self.lengths = keys.first.lengths
 
     def order(self, parts: Sequence[Any]) -> np.ndarray[Any, Any]:
-        """Return the stable order of keys of the host."""
+        """Return the indices that sort host keys stably."""
         if self.bits != (0, None):
             parts = [_bits(parts[0], *self.bits)]
         with default_device.fixed(CPU, "splitters are found on the host"):
-            found: np.ndarray[Any, Any] = ga.argsort(self.keys.packed(parts), descending=self.ways)
-        return found
+            order: np.ndarray[Any, Any] = ga.argsort(self.keys.packed(parts), descending=self.ways)
+        return order
 
     def at(self, spans: Sequence[Sequence[Span]]) -> list[list[list[np.ndarray[Any, Any]]]]:
-        """Return keys of each run: for each of its spans an array for each number of a key.
+        """Return keys of each run on the host: for each span, an array for each field.
 
-        What a device has of them comes in one copy, and all devices' copies are under way at once.
+        Each device's keys come in one copy; the copies of all devices overlap.
         """
-        counts = [[len(range(*span)) for span in own] for own in spans]
-        seats = [seat for seat in self.keys.seats if sum(counts[seat])]
-        found = on_each(
+        counts = [[len(range(*span)) for span in run_spans] for run_spans in spans]
+        seats = [i for i in self.keys.seats if sum(counts[i])]
+        fetched = on_each(
             self.keys.places, seats,
-            lambda seat: [_taken(x, seat, spans[seat], counts[seat]) for x in self.keys.arrays],
+            lambda i: [_gather(x, i, spans[i], counts[i]) for x in self.keys.arrays],
         )  # fmt: skip
-        flat = iter(all_on_host([part for parts in found for part in parts]))
+        arrays = iter(all_on_host([part for parts in fetched for part in parts]))
         result = []
-        for seat in self.keys.seats:
-            none = (np.empty(0, x.dtype) for x in self.keys.arrays)
-            whole = [next(flat) if seat in seats else next(none) for _ in self.keys.arrays]
-            borders = list(accumulate(counts[seat]))[:-1]
-            result.append(list(map(list, zip(*(np.split(x, borders) for x in whole), strict=True))))
+        for i in self.keys.seats:
+            empty = (np.empty(0, x.dtype) for x in self.keys.arrays)
+            parts_ = [next(arrays) if i in seats else next(empty) for _ in self.keys.arrays]
+            borders = list(accumulate(counts[i]))[:-1]
+            result.append(
+                list(map(list, zip(*(np.split(x, borders) for x in parts_), strict=True)))
+            )
         return result
 
 
-def _taken(x: Any, seat: int, spans: Sequence[Span], counts: Sequence[int]) -> Any:
-    """Return what a shard of a sharded array has in spans, one after another, on its device."""
-    shard, place = x.shards[seat], x.places[seat]
+def _gather(x: Any, i: int, spans: Sequence[Span], counts: Sequence[int]) -> Any:
+    """Return the elements of a shard in spans, concatenated on its device."""
+    shard, device = x.shards[i], x.places[i]
     if len(spans) == 1:
         begin, end, step = spans[0]
         return shard[begin:end:step]
-    target = place.empty((sum(counts),), x.dtype, x.library)
-    at = 0
+    target = device.empty((sum(counts),), x.dtype, x.library)
+    offset = 0
     for (begin, end, step), count in zip(spans, counts, strict=True):
         if count:
-            ga.copy(shard[begin:end:step], out=target[at : at + count])
-        at += count
+            ga.copy(shard[begin:end:step], out=target[offset : offset + count])
+        offset += count
     return target
 
 
 def cuts(runs: Runs, ranks: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Return where each run is cut: a row for each rank, which do not fall."""
+    """Return where each run is cut: a row for each rank; ranks ascend."""
     count = len(runs.lengths)
-    ends: list[Ends] = [((0,) * count, tuple(runs.lengths))] * len(ranks)
-    while any(_open(own) > max(FEW, 8 * count) for own in ends):
-        ends = _round(runs, ranks, ends)
-    return _last(runs, ranks, ends)
+    bounds: list[Ends] = [((0,) * count, tuple(runs.lengths))] * len(ranks)
+    while any(_num_open(pair) > max(FEW, 8 * count) for pair in bounds):
+        bounds = _narrowed(runs, ranks, bounds)
+    return _final_cuts(runs, ranks, bounds)
 
 
-def _open(ends: Ends) -> int:
-    """Return how many elements may be on either side of a cut."""
-    return sum(ends[1]) - sum(ends[0])
+def _num_open(bounds: Ends) -> int:
+    """Return the number of elements between the bounds of a cut."""
+    return sum(bounds[1]) - sum(bounds[0])
 
 
-def _round(runs: Runs, ranks: Sequence[int], ends: list[Ends]) -> list[Ends]:
-    """Return ends that samples have brought nearer to each other."""
-    few = max(FEW, 8 * len(runs.lengths))
-    wide = list(dict.fromkeys(own for own in ends if _open(own) > few))
-    widths = {own: -(-_open(own) // max(SAMPLES, 16 * len(runs.lengths))) for own in wide}
+def _narrowed(runs: Runs, ranks: Sequence[int], bounds: list[Ends]) -> list[Ends]:
+    """Narrow the bounds with samples."""
+    threshold = max(FEW, 8 * len(runs.lengths))
+    wide = list(dict.fromkeys(pair for pair in bounds if _num_open(pair) > threshold))
+    widths = {pair: -(-_num_open(pair) // max(SAMPLES, 16 * len(runs.lengths))) for pair in wide}
 
-    def sample(own: Ends, seat: int) -> Span:
-        width = widths[own]
-        return own[0][seat] + width - 1, own[1][seat], width
+    def sample(pair: Ends, i: int) -> Span:
+        width = widths[pair]
+        return pair[0][i] + width - 1, pair[1][i], width
 
     orders = dict(zip(wide, _orders(runs, wide, sample), strict=True))
-    found = []
-    for rank, own in zip(ranks, ends, strict=True):
-        if own in orders:
-            low, high = own
+    results = []
+    for rank, pair in zip(ranks, bounds, strict=True):
+        if pair in orders:
+            low, high = pair
             lengths = [b - a for a, b in zip(low, high, strict=True)]
             missing = rank - sum(low)
-            near, far = splitting.narrowed(lengths, missing, widths[own], orders[own])
-            own = _moved(low, near), _moved(low, far)
-        found.append(own)
-    return found
+            near, far = splitting.narrowed(lengths, missing, widths[pair], orders[pair])
+            pair = _shifted(low, near), _shifted(low, far)
+        results.append(pair)
+    return results
 
 
-def _moved(low: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
-    return tuple(a + b for a, b in zip(low, more, strict=True))
+def _shifted(low: Sequence[int], offsets: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(low, offsets, strict=True))
 
 
-def _last(runs: Runs, ranks: Sequence[int], ends: list[Ends]) -> np.ndarray[Any, Any]:
-    """Return cuts by a look at all that is still open."""
-    all_ends = list(dict.fromkeys(ends))
-    found = _orders(runs, all_ends, lambda own, seat: (own[0][seat], own[1][seat], 1))
-    orders = dict(zip(all_ends, found, strict=True))
+def _final_cuts(runs: Runs, ranks: Sequence[int], bounds: list[Ends]) -> np.ndarray[Any, Any]:
+    """Return the cuts, from all elements between the bounds."""
+    distinct = list(dict.fromkeys(bounds))
+    order_list = _orders(runs, distinct, lambda pair, i: (pair[0][i], pair[1][i], 1))
+    orders = dict(zip(distinct, order_list, strict=True))
     rows = []
-    for rank, (low, high) in zip(ranks, ends, strict=True):
+    for rank, (low, high) in zip(ranks, bounds, strict=True):
         lengths = [b - a for a, b in zip(low, high, strict=True)]
-        more = splitting.cut_in_order(lengths, rank - sum(low), orders[low, high])
-        rows.append(_moved(low, more))
+        offsets = splitting.cut_in_order(lengths, rank - sum(low), orders[low, high])
+        rows.append(_shifted(low, offsets))
     return np.array(rows, np.int64).reshape(len(ranks), len(runs.lengths))
 
 
 def _orders(
-    runs: Runs, several: Sequence[Ends], span: Callable[[Ends, int], Span]
+    runs: Runs, bounds: Sequence[Ends], span: Callable[[Ends, int], Span]
 ) -> list[np.ndarray[Any, Any]]:
-    """Return the stable order of the keys in some spans, run after run, for each of several."""
-    found = runs.at([[span(own, seat) for own in several] for seat in runs.keys.seats])
-    numbers = range(len(runs.keys.arrays))
+    """For each of several bounds, return the stable order of the keys in its spans."""
+    run_keys = runs.at([[span(pair, run) for pair in bounds] for run in runs.keys.seats])
+    fields = range(len(runs.keys.arrays))
     return [
-        runs.order([np.concatenate([own[i][number] for own in found]) for number in numbers])
-        for i in range(len(several))
+        runs.order([np.concatenate([keys[i][field] for keys in run_keys]) for field in fields])
+        for i in range(len(bounds))
     ]
 
 
 def _bits(keys: Any, begin: int, end: int | None) -> Any:
-    """Return some bits of integers as unsigned ones, the sign bit turned over."""
+    """Return the given bits as unsigned integers that sort like the keys (sign bit flipped)."""
     width = 8 * keys.dtype.itemsize
-    words = keys.view(f"u{keys.dtype.itemsize}")
+    unsigned = keys.view(f"u{keys.dtype.itemsize}")
     if keys.dtype.kind == "i":
-        words = words ^ words.dtype.type(1 << (width - 1))
+        unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
     mask = (1 << ((width if end is None else end) - begin)) - 1
-    return (words >> words.dtype.type(begin)) & words.dtype.type(mask)
+    return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)

@@ -1,4 +1,4 @@
-"""`top_k`: the first of each shard, and of these the first, on the first device."""
+"""`top_k`: the top k of each shard, then the top k of those on the first device."""
 
 from __future__ import annotations
 
@@ -11,59 +11,59 @@ from gpualgo._pipeline import checks
 from gpualgo.shards._arguments import asked, built, on_each, refuse, taken
 from gpualgo.shards._moving import one_after_another
 
-_WHERE = "top_k"
+_NAME = "top_k"
 
 
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
     """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
 
-    Parameters and result are those of `gpualgo.top_k`. Along the axis that is cut, of one row, the
-    result is on the first device; along others it is sharded as x is.
+    Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, of a single row, the
+    result is on the first device; along other axes it is sharded like x.
 
     Notes
     -----
-    Each device reads its shard once; k elements of each go to the first device. Nothing waits.
+    Each device reads its shard once; k elements of each go to the first device. The host does not
+    wait.
     """
-    source = taken(x, _WHERE)
-    line = checks.axis_of(checks.plain_axis(axis, _WHERE), source.first.ndim, _WHERE)
-    if line is None:
-        source, line = source.flat(_WHERE), 0
-    first, places = source.first, source.places
-    options: dict[str, Any] = {"axis": line, "mode": mode}
-    k = checks.integer(k, "k", _WHERE)
-    if line != first.axis:
-        found = on_each(places, source.seats, lambda seat: ga.top_k(source.on(seat), k, **options))
-        return built(found, places, first.axis)
-    length = first.shape[line]
-    asked(ga.top_k, places[0], source.on(0), max(0, min(k, first.lengths[0])), **options)
+    x_arg = taken(x, _NAME)
+    k_axis = checks.axis_of(checks.plain_axis(axis, _NAME), x_arg.first.ndim, _NAME)
+    if k_axis is None:
+        x_arg, k_axis = x_arg.flat(_NAME), 0
+    first, devices = x_arg.first, x_arg.places
+    options: dict[str, Any] = {"axis": k_axis, "mode": mode}
+    k = checks.integer(k, "k", _NAME)
+    if k_axis != first.axis:
+        results = on_each(devices, x_arg.seats, lambda i: ga.top_k(x_arg.on(i), k, **options))
+        return built(results, devices, first.axis)
+    length = first.shape[k_axis]
+    asked(ga.top_k, devices[0], x_arg.on(0), max(0, min(k, first.lengths[0])), **options)
     if not 0 <= k <= length:
         raise ValueError(
-            f"{_WHERE}: k is {k}, and there are {length} elements to choose from; pass 0 to "
-            f"{length}"
+            f"{_NAME}: k is {k}, and there are {length} elements to choose from; pass 0 to {length}"
         )
     if first.ndim > 1:
         refuse(
-            _WHERE, f"the rows along axis {line} are cut, in shape {first.shape}",
+            _NAME, f"the rows along axis {k_axis} are sharded, in shape {first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",
         )  # fmt: skip
-    if len(places) == 1:
-        with places[0].running():
-            return ga.top_k(source.on(0), k, **options)
-    found = on_each(
-        places, source.seats,
-        lambda seat: ga.top_k(source.on(seat), min(k, first.lengths[seat]), **options),
+    if len(devices) == 1:
+        with devices[0].running():
+            return ga.top_k(x_arg.on(0), k, **options)
+    results = on_each(
+        devices, x_arg.seats,
+        lambda i: ga.top_k(x_arg.on(i), min(k, first.lengths[i]), **options),
     )  # fmt: skip
-    starts, place, library = first.starts, places[0], first.library
-    indices = on_each(places, source.seats, lambda seat: shifted(found[seat][1], starts[seat]))
-    with place.running():
-        values = one_after_another([own[0] for own in found], place, library)
-        whole = one_after_another(indices, place, library)
+    starts, device, library = first.starts, devices[0], first.library
+    indices = on_each(devices, x_arg.seats, lambda i: shifted(results[i][1], starts[i]))
+    with device.running():
+        values = one_after_another([part[0] for part in results], device, library)
+        all_indices = one_after_another(indices, device, library)
         chosen = ga.top_k(values, k, mode=mode)
-        return ga.TopK(chosen.values, taken_at(whole, chosen.indices))
+        return ga.TopK(chosen.values, taken_at(all_indices, chosen.indices))
 
 
 def shifted(indices: Any, start: int) -> Any:
-    """Return places in the whole array, of places in a shard."""
+    """Convert indices into a shard to indices into the whole array."""
     if isinstance(indices, (np.ndarray, np.generic)):
         return np.asarray(indices) + start
     return ga.transform(_plus, indices, start) if start else indices
@@ -74,7 +74,7 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 def taken_at(x: Any, indices: Any) -> Any:
-    """Return the elements of an array at places, which lie where it does."""
+    """Return x[indices], on the device of x."""
     if isinstance(x, np.ndarray):
         return x[indices]
     return ga.copy(ga.lazy.take(x, indices))

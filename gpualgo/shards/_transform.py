@@ -1,4 +1,4 @@
-"""`transform`: each shard for itself."""
+"""`transform`: one call per shard."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import gpualgo as ga
 from gpualgo._algorithms.transform.scalars import is_scalar
 from gpualgo.shards._arguments import Argument, built, on_each, taken
 
-_WHERE = "transform"
+_NAME = "transform"
 
 
 def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
     """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
 
-    Parameters and result are those of `gpualgo.transform`, with sharded arrays of one shape that
-    are cut alike for arrays, and numbers beside them. The result is cut as they are. Nothing moves
-    between devices, and nothing waits.
+    Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
+    shape that are sharded alike. The result is sharded like them. Nothing moves between devices,
+    and the host does not wait.
     """
-    given: list[Argument | Any] = []
+    arguments: list[Argument | Any] = []
     first = None
-    for number, x in enumerate(arrays):
+    for k, x in enumerate(arrays):
         if is_scalar(x):
-            given.append(x)
+            arguments.append(x)
             continue
-        found = taken(x, _WHERE, f"argument {number}", first)
-        first = found.first if first is None else first
-        given.append(found)
-    assert first is not None  # or nobody would have come here
-    places = first.places
+        argument = taken(x, _NAME, f"argument {k}", first)
+        first = argument.first if first is None else first
+        arguments.append(argument)
+    assert first is not None  # the caller dispatches here only for sharded arguments
+    devices = first.places
 
-    def call(seat: int) -> Any:
-        own = [x.on(seat) if isinstance(x, Argument) else x for x in given]
-        return ga.transform(op, *own, dtype=dtype)
+    def call(i: int) -> Any:
+        local_args = [x.on(i) if isinstance(x, Argument) else x for x in arguments]
+        return ga.transform(op, *local_args, dtype=dtype)
 
-    return built(on_each(places, range(len(places)), call), places, first.axis)
+    return built(on_each(devices, range(len(devices)), call), devices, first.axis)

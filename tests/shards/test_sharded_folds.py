@@ -99,7 +99,7 @@ def test_flat_in_c_order(backend: Backend) -> None:
     h = packed((7, 3))
     x = cut(backend, h, 3)
     check(ga.inclusive_scan(x, None, compose), ga.inclusive_scan(h, None, compose))
-    with pytest.raises(ValueError, match=r"cut along axis 1.*distribute\(x, axis=0\).*gather"):
+    with pytest.raises(ValueError, match=r"sharded along axis 1.*distribute\(x, axis=0\).*gather"):
         ga.inclusive_scan(cut(backend, h, 3, 1), None, compose)
 
 
@@ -179,7 +179,7 @@ def test_histogram_without_a_finite_range(backend: Backend) -> None:
 def test_what_does_not_fit(backend: Backend) -> None:
     h = np.arange(10)
     x = cut(backend, h, 3)
-    with pytest.raises(ValueError, match="cut otherwise"):
+    with pytest.raises(ValueError, match="sharded differently"):
         ga.transform(lambda a, b: a + b, x, cut(backend, h, 2))
     with pytest.raises(ValueError, match=r"shape \(9,\).*do not broadcast"):
         ga.transform(lambda a, b: a + b, x, cut(backend, h[:9], 3))

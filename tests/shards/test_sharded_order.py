@@ -76,11 +76,11 @@ def test_rows(backend: Backend) -> None:
     check(ga.argmax(x, 1, keepdims=True), ga.argmax(h, 1, keepdims=True))
     check(ga.argmin(cut(backend, h, 4, 1), 0), ga.argmin(h, 0))
     for call in (ga.radix_sort, ga.argsort, ga.argmin):
-        with pytest.raises(ValueError, match=r"rows along axis 0 are cut.*distribute.*gather"):
+        with pytest.raises(ValueError, match=r"rows along axis 0 are sharded.*distribute.*gather"):
             call(x, axis=0)
     with pytest.raises(ValueError, match="less= is given"):
         ga.sort(x, less=lambda a, b: a < b)
-    with pytest.raises(ValueError, match="cut otherwise"):
+    with pytest.raises(ValueError, match="sharded differently"):
         ga.radix_sort(x, cut(backend, h, 3))
     with pytest.raises(TypeError, match=r"complex"):
         ga.radix_sort(cut(backend, h.astype(complex), 2))
