@@ -56,7 +56,7 @@ WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
 WIDE_ORDERED = Policy(512, 2, 64)  # 4466 (float64), 4291 as ORDERED
 # Up to SMALL_BYTES latency dominates: more blocks, smaller tiles. µs of 2^16 float32, sum and
 # lambda: 4.5, 4.5 as SMALLEST; 4.8, 5.0 as SMALL. Of 2^22: 7.2, 7.4 as MIDDLE; 7.7, 7.7 as
-# COMMUTATIVE. small_policy takes precedence for a single row.
+# COMMUTATIVE and ORDERED. small_policy takes precedence for a single row.
 SMALLEST, SMALLEST_BYTES = Policy(256, 1, 16), 256 << 10
 SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20

@@ -39,15 +39,20 @@ class Small:
         return f"gpualgo::SmallReducePolicy<{', '.join(map(str, arguments))}>"
 
 
-# Upper bound on the bytes of memory read. A policy serves as many blocks as its bytes fill in
-# vectors of 16 bytes; the first three serve one block, which waits for nobody. Index inputs read no
-# memory and always use the first policy, with up to MOST_BLOCKS blocks. Records may need more
-# blocks than their policy serves; the wait is that of the first policy for as many blocks. Waits
-# are tuned for float32; for index inputs, and records in two blocks, 0, 300 and 600 cycles take
-# equally long. µs of float32 on an H200, sum and lambda (general kernel): 2^12 3.5, 3.5 (4.2, 4.3);
-# 2^16 4.0, 4.1 (4.3, 4.5); 2^18 4.1, 4.2 (4.8, 4.9); 2^20 4.5, 4.6 (5.4, 5.5); 2^22 6.1, 7.2 (7.1,
-# 7.4). µs with a wait of 0, 150, 300, 450, 600 cycles: 2^16 4.1, 3.9, 4.0, 4.1, 4.1; 2^18 4.4, 4.1,
-# 4.1, 4.2, 4.3; 2^20 4.9, 4.8, 4.7, 4.5, 4.6.
+# By the upper bound on the bytes that are read. A policy serves as many blocks as its bytes fill in
+# vectors of 16 bytes; the first three serve one block, which waits for nobody. Index inputs are not
+# read and always use the first policy, with up to MOST_BLOCKS blocks. Records may need more blocks
+# than their policy serves; the wait is that of the first policy for as many blocks. Waits are tuned
+# for float32; index inputs, and records in two blocks, take as long with 0, 300 and 600 cycles.
+# µs of float32 on an H200 (general kernel):
+#           2^12       2^16       2^18       2^20       2^22
+#   sum     3.5 (4.2)  4.0 (4.3)  4.1 (4.8)  4.5 (5.4)  6.1 (7.1)
+#   lambda  3.5 (4.3)  4.1 (4.5)  4.2 (4.9)  4.6 (5.5)  7.2 (7.4)
+# µs by cycles of wait:
+#           0    150  300  450  600
+#   2^16    4.1  3.9  4.0  4.1  4.1
+#   2^18    4.4  4.1  4.1  4.2  4.3
+#   2^20    4.9  4.8  4.7  4.5  4.6
 SMALL = {
     4 << 10: Small(128, 2, 0),
     16 << 10: Small(512, 2, 0),
