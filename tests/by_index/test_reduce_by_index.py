@@ -191,7 +191,7 @@ def test_recorded(cuda: Backend) -> None:
 
 def test_what_is_sorted_has_bins() -> None:
     """One more than there are results: for what is out of range."""
-    assert by_index._MOST + 1 == MAX_BINS
+    assert by_index._MOST_RESULTS + 1 == MAX_BINS
 
 
 def test_device_indices_are_looked_at_if_asked(

@@ -129,7 +129,7 @@ def test_keys_without_an_order(function: Callable[..., Any]) -> None:
 
 @each
 def test_plans_sort_nothing(function: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match="sorted first, which no plan does"):
+    with pytest.raises(TypeError, match="sorted first, which no plan supports"):
         ga.prepare(function, KEYS, X)
 
 

@@ -103,13 +103,13 @@ def test_any_ends_at_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones(1 << 25, bool)
     looked = []
     real = cpu_numpy._any
-    monkeypatch.setattr(cpu_numpy, "_ENDS", {**cpu_numpy._ENDS})
+    monkeypatch.setattr(cpu_numpy, "_DECIDING", {**cpu_numpy._DECIDING})
 
     def seen(part: Any) -> Any:
         looked.append(part.size)
         return real(part)
 
-    monkeypatch.setitem(cpu_numpy._ENDS, seen, True)
+    monkeypatch.setitem(cpu_numpy._DECIDING, seen, True)
     out = np.empty((), bool)
     cpu_numpy.folded(seen, x, out)
     assert out

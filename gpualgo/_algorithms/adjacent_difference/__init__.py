@@ -50,7 +50,7 @@ def adjacent_difference(
         or namedtuple of arrays, which are broadcast together, or a NumPy structured array, is an
         array of tuples: `op` takes and returns tuples of their elements.
     op : callable
-        ``op(a, b)`` of an element and the one before it. Nothing else is asked of it.
+        ``op(a, b)`` of an element a and the one before it, b. It need not be associative.
     axis : int
         The axis to go along, each line for itself.
     out : array, or tuple of arrays, optional
@@ -70,7 +70,7 @@ def adjacent_difference(
     ------
     TypeError
         `x` is no array, a dtype has no kernel, `axis` is no int, `op` takes another number of
-        arguments, its result is built otherwise than `x`'s elements or is real where they are
+        arguments, its result has another structure than `x`'s elements or is real while they are
         complex, or out does not fit.
     ValueError
         out has another shape or shares memory with `x`.
@@ -82,7 +82,7 @@ def adjacent_difference(
     Notes
     -----
     Reads each element from memory and writes each result once, in one kernel launch, with no
-    temporary storage; on the CPU what is lazy is computed into memory first. See
+    temporary storage; on the CPU lazy arrays are computed into memory first. See
     docs/adjacent_difference.md.
 
     Examples

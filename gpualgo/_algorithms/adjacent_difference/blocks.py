@@ -1,4 +1,4 @@
-"""Adjacent differences of large arrays of the host on a GPU: a transformation in blocks."""
+"""Adjacent differences of large host arrays on a GPU: a transformation in blocks."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def difference(
     problem: AdjacentDifference, arrays: Sequence[Array], outs: Sequence[Array], op: Any,
     stream: Any, places: Sequence[View | None],
 ) -> None:  # fmt: skip
-    """Write all results, of lines of two elements and more; what is pageable goes there twice."""
+    """Write all results of lines of at least two elements; pageable arrays are uploaded twice."""
     axis, source, result = problem.axis, problem.source, problem.result
     element = records.held(source)
     argument = records.Apart(element) if records.is_record(element) else element
     applied = Applied(op, (argument, argument), result, records.leaves(source) * 2)
     parts = Parts.along(axis)
     operands, targets = parts.cut(arrays, outs)
-    read = list(zip(arrays, places, strict=False))
-    written = list(zip(outs, places[len(arrays) :], strict=True))
-    moved = [_later(*pair, axis) for pair in read] + [place for _, place in read]
-    moved += [_later(*pair, axis) for pair in written]
-    blocks.transform(problem, applied, operands, targets, stream, moved)  # which waits
+    inputs = list(zip(arrays, places, strict=False))
+    out_pairs = list(zip(outs, places[len(arrays) :], strict=True))
+    views = [_shifted(*pair, axis) for pair in inputs] + [place for _, place in inputs]
+    views += [_shifted(*pair, axis) for pair in out_pairs]
+    blocks.transform(problem, applied, operands, targets, stream, views)  # waits for the results
     parts.copy_first(arrays, outs)
 
 
-def _later(array: Array, place: View | None, axis: int) -> View | None:
-    """Return where kernels see a page-locked array but for the first elements of its lines."""
+def _shifted(array: Array, place: View | None, axis: int) -> View | None:
+    """Return a page-locked array's view without the first elements of its lines."""
     return place and place._replace(ptr=place.ptr + array.strides[axis])

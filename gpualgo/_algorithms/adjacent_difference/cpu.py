@@ -1,4 +1,4 @@
-"""Adjacent differences on the CPU's cores: a transformation of x and of x one step before."""
+"""Adjacent differences on CPU cores: a transformation of x and of x shifted by one."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def difference(
 ) -> None:  # fmt: skip
     """Write outs[..][0] = x[0] and outs[..][i] = op(x[i], x[i - 1]) along an axis.
 
-    Arrays are those of the numbers of source, outs those of op's result; all have one shape, any
-    strides, and no memory in common. Elements that are computed are put into memory first.
+    `arrays` are those of the fields of source, `outs` those of op's result; all have one shape, any
+    strides, and do not overlap. Computed elements are written to memory first.
     """
     if outs[0].size == 0:
         return
     element = records.held(source)
     if isinstance(source, records.Computed):
-        compile_operator(op, (element, element), result)  # which may fail: before it is written
-        made = [np.empty(outs[0].shape, leaf) for leaf in records.leaves(element)]
+        compile_operator(op, (element, element), result)  # may fail, so it comes first
+        computed = [np.empty(outs[0].shape, leaf) for leaf in records.leaves(element)]
         numbers = tuple(map(records.number_of, source.numbers))
-        cpu.transform(Applied(op.source, numbers, element), arrays, made)
-        arrays = made
+        cpu.transform(Applied(op.source, numbers, element), arrays, computed)
+        arrays = computed
     parts = Parts.along(axis)
     cpu.transform(_applied(op, element, result), *parts.cut(arrays, outs))
     parts.copy_first(arrays, outs)
@@ -47,7 +47,7 @@ def prepared(
     source: records.Source, result: np.dtype[Any], axis: int, arrays: Sequence[Array],
     outs: Sequence[Array], op: Operator,
 ) -> Prepared:  # fmt: skip
-    """Return what `difference` does for arrays of these layouts, of at least one element."""
+    """Return a call of `difference` for non-empty arrays of these layouts."""
     parts, has_steps = Parts.along(axis), outs[0].shape[axis] > 1
     applied = _applied(op, records.held(source), result)
     launch = cpu.prepared(applied, *parts.cut(arrays, outs)) if has_steps else None
@@ -66,5 +66,5 @@ def _applied(op: Operator, element: np.dtype[Any], result: np.dtype[Any]) -> App
 
 
 def routine(items: int, work: int) -> Routine:
-    """Return one of the transformations that `difference` would run."""
+    """Return one of the transformations that `difference` would run, for `explain`."""
     return cpu.routine(items, work)

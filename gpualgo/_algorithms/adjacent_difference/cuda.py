@@ -1,4 +1,4 @@
-"""Adjacent differences on a GPU: how elements and results lie, and the launch."""
+"""Adjacent differences on a GPU: layout of elements and results, and the launch."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ def plan_of(
     inner, length = math.prod(shape[depth + 1 :]), shape[depth]
     num_items = math.prod(shape)
     source, result = problem.source, problem.result
-    read, written = records.leaves(source), records.leaves(result)
+    in_dtypes, out_dtypes = records.leaves(source), records.leaves(result)
     sources, results = _dims(shape, order, views), _dims(shape, order, targets)
     reads_dense = _is_dense(sources, records.read_bytes(source))
-    writes_dense = _is_dense(results, tuple(leaf.itemsize for leaf in written))
+    writes_dense = _is_dense(results, tuple(leaf.itemsize for leaf in out_dtypes))
     items = 1
     if reads_dense and writes_dense:
         alignment = math.gcd(16, *(view.ptr for view in (*views, *targets)))
-        items = policy.pack_items((*read, *written), inner, alignment)
-    loads = policy.loads_in_flight(read, items)
+        items = policy.pack_items((*in_dtypes, *out_dtypes), inner, alignment)
+    loads = policy.loads_in_flight(in_dtypes, items)
     reads, writes = reading.dense(in_packs=True), policy.DENSE
     if not reads_dense:
-        reads = reading.spaced(len(read), len(sources) <= 1)
+        reads = reading.spaced(len(in_dtypes), len(sources) <= 1)
     if not writes_dense:
-        writes = policy.spaced(len(written), len(results) <= 1)
+        writes = policy.spaced(len(out_dtypes), len(results) <= 1)
     kind = policy.Kind(op, source, result, reads, writes, items, loads, inner == 1)
-    spec, at, device = kind.spec, Places(len(views), len(targets)), targets[0].device
+    spec, args, device = kind.spec, Places(len(views), len(targets)), targets[0].device
     fixed = {
         "num_items": num_items, "inner": max(1, inner), "length": max(1, length),
         "reads": {} if reads_dense else {"places": sources},
         "writes": {} if writes_dense else {"places": results},
     }  # fmt: skip
-    takes = {
-        "input": [at.source(i) for i in range(len(views))],
-        "output": [at.target(i) for i in range(len(targets))],
+    slots = {
+        "input": [args.source(i) for i in range(len(views))],
+        "output": [args.target(i) for i in range(len(targets))],
     }
     blocks = -(-num_items // (policy.BLOCK_THREADS * items * loads))
     packed = spec.parameters.pack(**fixed)
     launch = Launch(
-        build.kernel(spec, device), blocks, policy.BLOCK_THREADS, packed, device, takes=takes
+        build.kernel(spec, device), blocks, policy.BLOCK_THREADS, packed, device, takes=slots
     )
     return Plan(device, [launch])
 

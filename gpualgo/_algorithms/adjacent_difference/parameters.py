@@ -1,4 +1,4 @@
-"""What the kernel of adjacent differences takes (adjacent_difference/kernel.cuh)."""
+"""Parameter structs of the adjacent difference kernel (adjacent_difference/kernel.cuh)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ DENSE_RESULTS = Parameters("DenseResults")
 
 @cache
 def spaced_results(leaves: int, is_even: bool) -> Parameters:
-    """Return SpacedResults of so many leaves; is_even: in one dimension."""
+    """Return SpacedResults of elements with `leaves` fields; is_even: one dimension."""
     return Parameters("SpacedResults", places=layout_of(leaves, is_even))
 
 
 @cache
 def adjacent(inputs: int, outputs: int, reads: Parameters, writes: Parameters) -> Parameters:
-    """Return AdjacentParams of elements of so many leaves, read and written."""
+    """Return AdjacentParams; `inputs` and `outputs` are the numbers of fields read and written."""
     return Parameters(
         "AdjacentParams",
         input=POINTER[inputs], output=POINTER[outputs], num_items=I64, inner=DIVISOR,

@@ -1,4 +1,4 @@
-"""Parts of arrays along an axis: a transformation of two of them makes all but the first."""
+"""Slices along an axis: op of later and earlier elements gives all results but the first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 class Parts(NamedTuple):
-    """Indices of the parts of an array that lie along an axis."""
+    """Index tuples that slice an array along an axis."""
 
     first: Any
     later: Any  # all but the first
@@ -19,26 +19,26 @@ class Parts(NamedTuple):
 
     @classmethod
     def along(cls, axis: int) -> Parts:
-        """Return the parts along an axis."""
+        """Return the slices along an axis."""
         lead = (slice(None),) * axis
         return cls(*((*lead, slice(*ends)) for ends in ((0, 1), (1, None), (None, -1))))
 
     def cut(
         self, arrays: Sequence[Array], outs: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
-        """Return what op takes, later elements before earlier ones, and where results belong."""
+        """Return op's operands, later elements before earlier ones, and the results' views."""
         _, later, earlier = self
-        if len(arrays) == 1:  # most, and it is a part of each warm call
+        if len(arrays) == 1:  # the usual case, which each warm call takes
             return [arrays[0][later], arrays[0][earlier]], [outs[0][later]]
         operands = [array[part] for part in (later, earlier) for array in arrays]
         return operands, [out[later] for out in outs]
 
     def copy_first(self, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Convert the first elements of all lines."""
+        """Convert and copy the first elements of all lines."""
         first = self.first
         for array, out in zip(arrays, outs, strict=True):
             if array.dtype == out.dtype:
                 out[first] = array[first]
                 continue
-            with np.errstate(all="ignore"):  # kernels warn of nothing
+            with np.errstate(all="ignore"):  # kernels do not warn
                 np.copyto(out[first], array[first], casting="unsafe")

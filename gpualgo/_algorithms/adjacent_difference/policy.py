@@ -1,4 +1,4 @@
-"""Adjacent differences: which kernel, which template arguments."""
+"""Tuning table of adjacent differences: kernels and template arguments."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from gpualgo._cuda.layout import layout_type
 from gpualgo._cuda.templates import VECTOR_BYTES, Access, functor, is_aligned
 from gpualgo._operators.operator import Operator
 
-# As a transformation has them, whose loads and stores these are but for what is before a pack.
+# As for a transformation: the same loads and stores, plus the element before each pack.
 BLOCK_THREADS = 256
 BYTES_IN_FLIGHT, MOST_LOADS = 16, 8  # that a thread loads before it stores
-MAX_PACK_BYTES = 32  # of the widest number; the narrowest takes a vector then
+MAX_PACK_BYTES = 32  # of the widest number; the narrowest then fills a vector
 
 DENSE = Access("gpualgo::DenseResults", parameters.DENSE_RESULTS)
 
 
 def spaced(leaves: int, is_even: bool) -> Access:
-    """Return how results in any strides are written."""
-    places = f"gpualgo::{layout_type(is_even)}<{leaves}>"
-    cpp = f"gpualgo::SpacedResults<{places}, {leaves}>"
+    """Return the access to results of any strides."""
+    layout = f"gpualgo::{layout_type(is_even)}<{leaves}>"
+    cpp = f"gpualgo::SpacedResults<{layout}, {leaves}>"
     return Access(cpp, parameters.spaced_results(leaves, is_even))
 
 
 def pack_items(numbers: Sequence[np.dtype[Any]], inner: int, alignment: int) -> int:
-    """Return how many elements a pack has of these numbers, which have no gaps.
+    """Return the elements of a pack, for contiguous numbers of these dtypes.
 
-    Elements of a pack stand at one place along the axis, unless that is the innermost one.
+    The elements of a pack have one index along the axis, unless that is the innermost one.
     """
     sizes = [number.itemsize for number in numbers if not records.is_position(number)]
     sizes = sizes or [VECTOR_BYTES]
@@ -47,15 +47,15 @@ def pack_items(numbers: Sequence[np.dtype[Any]], inner: int, alignment: int) -> 
 
 
 def loads_in_flight(numbers: Sequence[np.dtype[Any]], items: int) -> int:
-    """Return how many packs of what is read a thread holds."""
+    """Return how many packs of input a thread loads before it stores."""
     size = sum(number.itemsize for number in numbers if not records.is_position(number))
-    wanted = BYTES_IN_FLIGHT // (items * max(size, 1))
-    return min(MOST_LOADS, 1 << max(1, wanted).bit_length() - 1)
+    loads = BYTES_IN_FLIGHT // (items * max(size, 1))
+    return min(MOST_LOADS, 1 << max(1, loads).bit_length() - 1)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What decides the kernel."""
+    """Parameters that determine the kernel."""
 
     op: Operator
     source: records.Source
@@ -68,7 +68,6 @@ class Kind:
 
     @property
     def spec(self) -> Spec:
-        """The kernel."""
         op, source, result = self.op, self.source, self.result
         element = records.held(source)
         sizes = BLOCK_THREADS, self.loads, self.items, str(self.is_along).lower()
@@ -79,9 +78,9 @@ class Kind:
         )  # fmt: skip
         expression = f"gpualgo::adjacent_difference_kernel<{', '.join(types)}>"
         counts = len(records.leaves(source)), len(records.leaves(result))
-        takes = parameters.adjacent(*counts, self.reads.fields, self.writes.fields)
+        params = parameters.adjacent(*counts, self.reads.fields, self.writes.fields)
         header, arguments = "adjacent_difference/kernel.cuh", (element, element)
         computed = source if isinstance(source, records.Computed) else None
         if computed is None and build.is_functor(op, arguments, result):
-            return Spec(header, expression, takes)
-        return Spec(header, expression, takes, op, arguments, result, computed)
+            return Spec(header, expression, params)
+        return Spec(header, expression, params, op, arguments, result, computed)

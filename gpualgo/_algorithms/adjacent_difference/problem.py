@@ -1,4 +1,4 @@
-"""Adjacent differences: along which axis, and the dtype that op gives."""
+"""Checked arguments of adjacent differences: the axis, and the dtype that op returns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AdjacentDifference(Problem):
-    """What equal calls of `adjacent_difference` share."""
+    """Arguments that equal calls of `adjacent_difference` share."""
 
     spreads_tuples = True
 
@@ -35,19 +35,19 @@ class AdjacentDifference(Problem):
         self.inputs, self.forms = arguments_of(views, form)
         super().__init__(device, views, op, init, rest, where)
         checks.same_place(list(views), where)
-        self.source, found, _ = elements_of(op, views, form, device, where)
+        self.source, element_form, _ = elements_of(op, views, form, device, where)
         self.shape = views[0].shape
-        along = checks.axis_of(axis, len(self.shape), where)
-        assert along is not None
-        self.axis: int = along
+        checked_axis = checks.axis_of(axis, len(self.shape), where)
+        assert checked_axis is not None
+        self.axis: int = checked_axis
         element = records.held(self.source)
         elements.check_operator(op, element, where)
         self.result = results.dtype_of(op, (element, element), None, device, where)
         _check_first(element, self.result, where)
-        # Tuples are built as those of x are, whose first ones stand among them.
+        # Results have the structure of x's elements, because first elements are copied.
         self.result = records.with_leaves(element, records.leaves(self.result))
-        self.form = found
-        # One that is repeated has no say, as of a transformation.
+        self.form = element_form
+        # A repeated array does not affect the order, as in a transformation.
         self.order = order_of(self.shape, [view.strides for view in views])
         self.results = tuple(
             Result(self.shape, leaf, order=self.order) for leaf in records.leaves(self.result)
@@ -61,8 +61,8 @@ class AdjacentDifference(Problem):
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.adjacent_difference import cpu
 
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        cpu.difference(self.source, self.result, self.axis, spread, results, op)
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
+        cpu.difference(self.source, self.result, self.axis, broadcast, results, op)
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
@@ -70,9 +70,9 @@ class AdjacentDifference(Problem):
         from gpualgo._algorithms.adjacent_difference import cpu
         from gpualgo._pipeline.routines import bytes_of
 
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        step = cpu.routine(results[0].size, bytes_of(spread, results))
-        is_computed = isinstance(self.source, records.Computed)  # first, then compared
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
+        step = cpu.routine(results[0].size, bytes_of(broadcast, results))
+        is_computed = isinstance(self.source, records.Computed)  # one more step
         return [step] * (is_computed + (self.shape[self.axis] > 1))
 
     def prepared(
@@ -83,8 +83,8 @@ class AdjacentDifference(Problem):
         assert op is not None
         if isinstance(self.source, records.Computed) or 0 in self.shape:
             return None
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        return cpu.prepared(self.source, self.result, self.axis, spread, results, op)
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
+        return cpu.prepared(self.source, self.result, self.axis, broadcast, results, op)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
@@ -106,17 +106,17 @@ class AdjacentDifference(Problem):
             return False
         if self.shape[self.axis] < 2:  # there is no difference to compute
             return False
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        blocks.difference(self, spread, results, op, stream, places)
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
+        blocks.difference(self, broadcast, results, op, stream, places)
         return True
 
 
 def _check_first(element: np.dtype[Any], result: np.dtype[Any], where: str) -> None:
-    """Raise TypeError unless a line's first element can be converted to what op returns."""
+    """Raise TypeError unless x[0] can be converted to op's result."""
     shown = f"{where}: op returns {records.shown(result)} of {records.shown(element)}"
-    if _built(element) != _built(result):
+    if _structure(element) != _structure(result):
         raise TypeError(
-            f"{shown}, and y[0] is x[0], which is built otherwise; return as many numbers as an "
+            f"{shown}, and y[0] is x[0], which has another structure; return as many numbers as an "
             "element has, or pass x[1:] and x[:-1] to transform"
         )
     for source, target in zip(records.leaves(element), records.leaves(result), strict=True):
@@ -127,8 +127,8 @@ def _check_first(element: np.dtype[Any], result: np.dtype[Any], where: str) -> N
             )
 
 
-def _built(dtype: np.dtype[Any]) -> tuple[str, ...] | None:
-    """Return how tuples stand in tuples; None: it is a number."""
+def _structure(dtype: np.dtype[Any]) -> tuple[str, ...] | None:
+    """Return the nesting of an element's tuples; None for a number."""
     if dtype.names is None:
         return None
     return tuple(name.rpartition(".")[0] for name in dtype.names)

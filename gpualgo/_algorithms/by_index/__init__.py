@@ -1,4 +1,4 @@
-"""The public function `reduce_by_index`: by tables; where there is no room for them, by a sort."""
+"""The public function `reduce_by_index`: by tables, or by a sort if tables are too large."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
 
 _WHERE = "reduce_by_index"
-_MOST = (1 << 31) - 3  # results: as many bins as a histogram has, but for one
+_MOST_RESULTS = (1 << 31) - 3  # results: one fewer than a histogram has bins
 
 
 def reduce_by_index(
@@ -33,16 +33,18 @@ def reduce_by_index(
     Parameters
     ----------
     indices : array
-        Of integers, any shape, any strides; or lazy. From 0 to ``size - 1``: the elements of others
-        are left out where a GPU reads or computes them. With GPUALGO_CHECK=1 in the environment a
-        call waits for those of a GPU that are not lazy, and raises as for the host's.
+        Of integers, any shape, any strides; or lazy. From 0 to ``size - 1``: elements of other
+        indices are ignored if a GPU reads or computes the indices. With GPUALGO_CHECK=1 in the
+        environment a call waits for indices on a GPU that are not lazy, and raises as for the
+        host's.
     x : array, or tuple of arrays
         An element for each index, otherwise as for `reduce_by_key`.
     size : int
-        How many results there are, fewer than 2**31 - 2.
+        The number of results, less than 2**31 - 2.
     init : scalar, array of length `size`, or tuple of them, optional
-        What each starts from, and what those have that no index is of; without it these have the
-        operator's identity. An array has a start for each, on the device of `x`.
+        The initial value of each result, and the result of an index without elements; without
+        `init` that is the operator's identity. An array gives one initial value for each result,
+        on the device of `x`.
     op : callable
         ``op(a, b)``, associative, as for `reduce`. Elements of an index are combined in their
         order. Without `init` it must have an identity: ``gpualgo.Operator(op, identity=...)``
@@ -73,12 +75,12 @@ def reduce_by_index(
 
     Notes
     -----
-    On a GPU, one pass over the elements, which are combined in a table for each warp, and one over
-    the tables, where a table has room in 32 KiB of shared memory: up to 4096 results of 4 bytes.
-    Beyond, the elements are sorted first by as many bits as `size` needs; such calls cannot be
-    prepared. On the CPU one pass, whatever the size. Which elements are combined first depends on
-    the lengths and on where equal indices lie alone: the same input gives the same bits, float sums
-    included. See docs/by_key.md.
+    On a GPU, if a table fits into 32 KiB of shared memory (up to 4096 results of 4 bytes): one pass
+    over the elements, which are combined in a table for each warp, and one over the tables.
+    Otherwise the elements are sorted first by as many bits as `size` needs; such calls cannot be
+    prepared. On the CPU one pass, whatever the size. The order of combination depends on the
+    lengths and on the positions of equal indices alone: the same input gives the same bits, float
+    sums included. See docs/by_key.md.
 
     Examples
     --------
@@ -88,26 +90,26 @@ def reduce_by_index(
     """
     size = checks.integer(size, "size", _WHERE)
     if size < 0:
-        raise ValueError(f"{_WHERE}: size is {size}; pass how many results there are")
-    if size > _MOST:
-        raise ValueError(f"{_WHERE}: size is {size}, and at most {_MOST} is possible")
+        raise ValueError(f"{_WHERE}: size is {size}; pass the number of results")
+    if size > _MOST_RESULTS:
+        raise ValueError(f"{_WHERE}: size is {size}, and at most {_MOST_RESULTS} is possible")
     indices, x = calls.placed(indices, x, (init, out), _WHERE)
-    problem, views, start, known = _asked(indices, x, size, init, op, dtype, stream)
+    problem, views, single_init, joint_op = _parse_call(indices, x, size, init, op, dtype, stream)
     problem.for_data(views, stream)
     if isinstance(problem.source, Computed):
         problem.check_computed(indices, views, stream)
     if problem.device == CPU or problem.has_tables:
         solve = run if problem.form is None else inputs.solve
-        return solve(problem, views, known, start, out, stream)
+        return solve(problem, views, joint_op, single_init, out, stream)
     from gpualgo._algorithms.by_index import sorting
 
     return sorting.reduce(problem, views, (indices, x, init, op, dtype), out, stream)
 
 
-def _asked(
+def _parse_call(
     indices: Any, x: Any, size: int, init: Any, op: Any, dtype: Any, stream: Any
 ) -> tuple[ByIndex, Views, Any, Any]:
-    """Return the problem of a call, its views, its single start, and operator."""
+    """Return the problem of a call, its views, its scalar init, and its operator."""
     try:
         views, op, form, num_keys, classes = calls.input_of(indices, x, op, None, _WHERE, stream)
     except (TypeError, ValueError) as error:
@@ -116,14 +118,14 @@ def _asked(
             text = text.replace("keys", "indices", 1).replace("a key", "an index", 1)
             error.args = (text,)
         raise
-    rest: tuple[Any, ...] = (
+    params: tuple[Any, ...] = (
         dtype, form, num_keys, classes, False, elements.classes_of(dtype), size
     )  # fmt: skip
     kind: type[ByIndex] = ByIndex
     if type(init) not in PLAIN and starts.are_arrays(init, _WHERE, one_is_value=False):
-        first, pattern = starts.taken(init, _WHERE)
-        kind, views, init = StartedByIndex, (*views, *first), None
-        rest = (*rest, pattern, elements.classes_of(pattern))
-    problem = problem_of(kind, views, op, init, rest, _WHERE)
+        init_views, pattern = starts.taken(init, _WHERE)
+        kind, views, init = StartedByIndex, (*views, *init_views), None
+        params = (*params, pattern, elements.classes_of(pattern))
+    problem = problem_of(kind, views, op, init, params, _WHERE)
     assert isinstance(problem, ByIndex)
     return problem, views, init, op

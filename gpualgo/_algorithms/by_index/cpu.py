@@ -1,4 +1,4 @@
-"""A reduction by index on the CPU's cores."""
+"""Reduction by index on CPU cores."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def reduce(
     problem: ByIndex, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
     init: Array | None,
 ) -> None:  # fmt: skip
-    """Write what the elements of each index fold to; results have any strides and lie apart."""
+    """Write the fold of each index's elements; results have any strides and overlap no input."""
     acc, size = problem.acc, problem.size
-    own, first = arrays[: problem.num_own], arrays[problem.num_own :]
-    spread = [np.broadcast_to(array, problem.shape).reshape(-1) for array in own]
+    inputs, init_arrays = arrays[: problem.num_own], arrays[problem.num_own :]
+    broadcast = [np.broadcast_to(array, problem.shape).reshape(-1) for array in inputs]
     kinds = problem.index, *records.leaves(acc)
-    indices, *elements = cpu.gapless(problem.source, kinds, spread, op)
+    indices, *elements = cpu.gapless(problem.source, kinds, broadcast, op)
     if isinstance(problem.source, records.Computed) and indices.size:
         problem.check_indices(indices)
-    homes = [
+    dense_results = [
         result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
         for result in results
     ]
@@ -46,16 +46,16 @@ def reduce(
     share_items = -(-num_items // shares)
     start = np.zeros((), acc) if init is None else init
     if problem.has_starts:
-        start = starts.of_host(acc, size, first)
-    is_started = problem.is_start or problem.has_starts
-    if is_direct := is_started and shares <= at.DIRECT_SHARES:
+        start = starts.of_host(acc, size, init_arrays)
+    has_init = problem.is_start or problem.has_starts
+    if is_direct := has_init and shares <= at.DIRECT_SHARES:
         shares = 0
     values, marks = np.empty((shares, size), acc), np.zeros((shares, size), np.uint8)
-    places = [address(array) for array in (indices, values, marks, *elements, *homes)]
+    addresses = [address(array) for array in (indices, values, marks, *elements, *dense_results)]
     arguments = table(
         [
-            num_items, share_items, shares, size, is_started, address(start), problem.has_starts,
-            *places,
+            num_items, share_items, shares, size, has_init, address(start), problem.has_starts,
+            *addresses,
         ]
     )  # fmt: skip
     with bound(op):
@@ -65,13 +65,13 @@ def reduce(
             _run("fold", problem, op, arguments, shares, num_items * acc.itemsize)
             tasks = -(-size // at.JOINED)
             _run("join", problem, op, arguments, tasks, shares * size * acc.itemsize)
-    for result, home in zip(results, homes, strict=True):
-        if home is not result:
-            result[...] = home
+    for result, dense in zip(results, dense_results, strict=True):
+        if dense is not result:
+            result[...] = dense
 
 
 def routines(problem: ByIndex) -> list[Routine]:
-    """Return what `reduce` would run."""
+    """Return what `reduce` would run, for `explain`."""
     items, bytes_each = prod(problem.shape), problem.acc.itemsize
     shares = _shares(items, problem.size)
     if (problem.is_start or problem.has_starts) and shares <= at.DIRECT_SHARES:
@@ -90,8 +90,8 @@ def _shares(num_items: int, size: int) -> int:
 def _run(
     kind: str, problem: ByIndex, op: Operator, arguments: Array, tasks: int, work: int
 ) -> None:
-    kernel, where = _kernel(kind, problem, op), address(arguments)
-    threads.run(lambda first, last: kernel(where, 0, first, last), tasks, work)
+    kernel, table_address = _kernel(kind, problem, op), address(arguments)
+    threads.run(lambda first, last: kernel(table_address, 0, first, last), tasks, work)
 
 
 def _kernel(kind: str, problem: ByIndex, op: Operator) -> Kernel:

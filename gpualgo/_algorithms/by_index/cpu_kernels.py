@@ -1,6 +1,6 @@
-"""The kernels of a reduction by index on the CPU: a table for each share, joined in their order.
+"""Kernels of a reduction by index on the CPU: one table per share, joined in order.
 
-Many results that have a start take no tables.
+Many results that have initial values need no tables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
 
 
 def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
-    """Write the kernel that folds the elements of shares."""
+    """Return the kernel that folds the elements of shares into tables."""
     leaves, as_a, as_index = leaves_of(acc), pointer_to(storage(acc)), pointer_to(storage(index))
     pointers, get = leaves.pointers, leaves.load
 
@@ -32,19 +32,19 @@ def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[.
         for task in range(first_task, last_task):
             for i in range(task * share, min(count, (task + 1) * share)):
                 k = load(indices, i)
-                if types.uint64(k) < types.uint64(size):  # a negative one is above all
-                    place = task * size + types.intp(k)
-                    # Loaded before it is known to be there: of plain sums LLVM then makes no jump,
-                    # which would be mispredicted where many results have few elements.
-                    value, before, has_one = get(x, i), load(values, place), load(marks, place)
-                    store(marks, place, types.uint8(1))
-                    store(values, place, fn(before, value) if has_one else value)
+                if types.uint64(k) < types.uint64(size):  # a negative index becomes too large
+                    slot = task * size + types.intp(k)
+                    # Loads the value before it is known to exist: for plain sums LLVM then makes no
+                    # branch, which would be mispredicted if many results have few elements.
+                    value, previous, has_one = get(x, i), load(values, slot), load(marks, slot)
+                    store(marks, slot, types.uint8(1))
+                    store(values, slot, fn(previous, value) if has_one else value)
 
     return kernel
 
 
 def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
-    """Write the kernel that folds all elements into what the results start from, without tables."""
+    """Return the kernel that folds all elements into the initial values, without tables."""
     leaves, as_a, as_index = leaves_of(acc), pointer_to(storage(acc)), pointer_to(storage(index))
     pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
 
@@ -58,17 +58,17 @@ def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable
             put(out, k, load(start, step * k))
         for i in range(count):
             k = load(indices, i)
-            if types.uint64(k) < types.uint64(size):  # a negative one is above all
+            if types.uint64(k) < types.uint64(size):  # a negative index becomes too large
                 put(out, types.intp(k), fn(get(out, types.intp(k)), get(x, i)))
 
     return kernel
 
 
 def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
-    """Write the kernel that joins the tables of all shares."""
+    """Return the kernel that joins the tables of all shares."""
     leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
     pointers, put, number = leaves.pointers, leaves.store, leaves.number
-    joined = at.JOINED
+    indices_per_task = at.JOINED
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
         p = _words(table)
@@ -76,7 +76,7 @@ def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         out = pointers(table + 8 * (at.X + number))
         start, step = as_a(load(p, at.START)), load(p, at.START_STEP)
         is_start, size, shares = load(p, at.IS_START), load(p, at.SIZE), load(p, at.NUM_SHARES)
-        for k in range(first_task * joined, min(size, last_task * joined)):
+        for k in range(first_task * indices_per_task, min(size, last_task * indices_per_task)):
             total, is_empty = load(start, step * k), not is_start
             has_none = True
             for share in range(shares):

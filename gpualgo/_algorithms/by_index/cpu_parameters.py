@@ -1,16 +1,17 @@
-"""What the kernels of a reduction by index on the CPU are told: slots of a table of words."""
+"""Argument table of the kernels of a reduction by index on the CPU, and sizes."""
 
 from __future__ import annotations
 
-SHARE = 1 << 16  # elements of a task, at least; and four for each index
+SHARE = 1 << 16  # minimum of elements per task; also four for each index
 MOST_SHARES = 16
-# Where a start is given and there are so few tasks, elements are folded into the results, by one:
-# 2^20 float64 sums by 2^20 indices take 1.7 ms, with tables 8.9, by 2^16 1.3 and on two cores 2.5.
+# With an init and at most this many tasks, one task folds elements into the results directly: 2^20
+# float64 sums by 2^20 indices take 1.7 ms (8.9 with tables), by 2^16 1.3 (2.5 on two cores).
 DIRECT_SHARES = 4
 JOINED = 1 << 12  # indices of a task that joins tables
 
-# Elements, of a task, tasks, results; whether there is a start, where, and how many elements behind
-# it that of the next result is (0: it begins all); where indices, tables and their marks lie.
+# Numbers of elements, of elements per task, of tasks and of results; whether there is an init, its
+# address, and its step in elements (0: one for all results); addresses of indices, of tables and of
+# their marks.
 (NUM_ITEMS, SHARE_ITEMS, NUM_SHARES, SIZE, IS_START, START, START_STEP, INDICES, VALUES, MARKS,
  X) = range(11)  # fmt: skip
-# Then an address of each of the element's numbers, and of each of the results'.
+# Followed by the addresses of the element's fields and of the results' fields.

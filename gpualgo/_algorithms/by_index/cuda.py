@@ -1,4 +1,4 @@
-"""A reduction by index on a GPU: how elements lie, two launches, and temporary storage."""
+"""Reduction by index on a GPU: layout of elements, launches, and temporary storage."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
 
 def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan into targets of any stride, of which there are some elements."""
+    """Return the plan into targets of any stride, which are not empty."""
     if problem.size == 0:
         return Plan(targets[0].device, [])
-    own, first = views[: problem.num_own], views[problem.num_own :]
+    inputs, init_views = views[: problem.num_own], views[problem.num_own :]
     acc, size, device = problem.acc, problem.size, targets[0].device
-    at, num_items = Places(len(views), len(targets)), math.prod(problem.shape)
+    args, num_items = Places(len(views), len(targets)), math.prod(problem.shape)
     table, cut = policy.table_of(size, acc), policy.cut_of(num_items, size)
-    strides = zip(*(view.strides for view in own), strict=True)
+    strides = zip(*(view.strides for view in inputs), strict=True)
     dims = merge(list(zip(problem.shape, strides, strict=True)))
-    access, reached = access_of(problem.source, dims, [view.ptr for view in own], 1)
+    access, fields = access_of(problem.source, dims, [view.ptr for view in inputs], 1)
     overlaps = gpu.get(device).may_overlap
     kind = policy.Kind(op, problem.index, problem.source, acc, access, problem.has_starts, overlaps)
     sizes = [
-        aligned(count * size * each)
+        aligned(count * size * item_bytes)
         for count in (cut.num_shares, cut.num_groups)
-        for each in (acc.itemsize, 1)
+        for item_bytes in (acc.itemsize, 1)
     ]
     ends = [0, *itertools.accumulate(sizes)]
-    lent = Piece(ends[-1], KEPT)
-    if not lent.fits:
-        lent = Piece(lent.num_bytes)
+    piece = Piece(ends[-1], KEPT)
+    if not piece.fits:
+        piece = Piece(piece.num_bytes)
     columns = -(-size // WARP)
     grids = [-(-cut.num_shares // table.warps), cut.num_groups * columns, columns]
     threads = [table.warps * WARP, policy.JOIN_THREADS, policy.JOIN_THREADS]
@@ -53,21 +53,21 @@ def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[
     packed = specs[0].parameters.pack(
         num_items=num_items, **cut._asdict(), group=policy.GROUP, num_groups=cut.num_groups,
         num_columns=columns, size=size, is_start=problem.is_start, **table._asdict(),
-        start_steps=[view.strides[0] for view in first] or [0] * len(targets),
-        output_steps=[target.strides[0] for target in targets], access=reached,
+        start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
+        output_steps=[target.strides[0] for target in targets], access=fields,
     )  # fmt: skip
     names = "values", "marks", "group_values", "group_marks"
-    takes = {
+    slots = {
         "init": START,
-        "input": [at.source(i) for i in range(len(own))],
-        "output": [at.target(i) for i in range(len(targets))],
-        "starts": [at.source(i) for i in range(len(own), len(views))] or [NONE] * len(targets),
-        **{name: (at.piece(0), end) for name, end in zip(names, ends, strict=False)},
+        "input": [args.source(i) for i in range(len(inputs))],
+        "output": [args.target(i) for i in range(len(targets))],
+        "starts": [args.source(i) for i in range(len(inputs), len(views))] or [NONE] * len(targets),
+        **{name: (args.piece(0), end) for name, end in zip(names, ends, strict=False)},
     }  # fmt: skip
     shared = table.warps * table.table_bytes
     launches = [
         Launch(
-            kernel, grid, block, packed, device, takes,
+            kernel, grid, block, packed, device, slots,
             shared_bytes=shared if num_items and i == 0 else 0,
             overlaps=overlaps and i > 0,
         )
@@ -75,4 +75,4 @@ def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[
             zip(build.kernels(specs, device), stages, strict=True)
         )
     ]  # fmt: skip
-    return Plan(device, launches, [lent])
+    return Plan(device, launches, [piece])

@@ -1,4 +1,4 @@
-"""What the kernels of a reduction by index take (by_index/tables.cuh)."""
+"""Parameter structs of the kernels of a reduction by index (by_index/tables.cuh)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
 
 @cache
 def tables(source: Source, acc: np.dtype[Any], access: Parameters) -> Parameters:
-    """Return ByIndexParams<A, T, Access>."""
     inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
     return Parameters(
         "ByIndexParams",

@@ -1,6 +1,6 @@
-"""Reductions by index: which template arguments, how the work is cut. One table.
+"""Tuning table of reductions by index: template arguments, tilings.
 
-The cut depends on lengths and types alone, never on the GPU, so that neither do the bits.
+Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
 """
 
 from __future__ import annotations
@@ -18,66 +18,66 @@ from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
 
-TABLE_BYTES = 32 << 10  # of a warp's table; of more results elements are sorted first
-BLOCK_BYTES = 48 << 10  # of those of a block
-MOST_WARPS = 8  # of a block
-ROW_BYTES, MOST_ROWS = 64, 8  # of elements that a lane loads at once
-# A share has so many elements at least, and for each index: few beside what tables take to write
-# and to read. Of fewer elements shares are smaller, so that there are some for all processors.
+TABLE_BYTES = 32 << 10  # of a warp's table; with more results elements are sorted first
+BLOCK_BYTES = 48 << 10  # of all tables of a block
+MOST_WARPS = 8  # per block
+ROW_BYTES, MOST_ROWS = 64, 8  # bytes and rows of elements that a lane loads at once
+# Minimum of elements per share, in all and per index: enough to make writing and reading a table
+# cheap. With fewer elements shares are smaller, so that all processors get some.
 SHARE_ITEMS, SHARE_PER_INDEX, ENOUGH_SHARES, MOST_SHARES = 1024, 16, 1 << 11, 1 << 14
 SHARE_UNIT = WARP * MOST_ROWS
 JOIN_THREADS, JOIN_LOADS = 512, 8
-GROUP, FEW_TABLES = 128, 512  # tables that are joined to one; of fewer than that none are
+GROUP, FEW_TABLES = 128, 512  # tables that are joined into one; below FEW_TABLES none are
 MARK_BYTES = 4  # in a warp's table
 
 
 class Table(NamedTuple):
-    """The sizes of a warp's table."""
+    """Sizes of a warp's table."""
 
     value_bytes: int
     table_bytes: int
 
     @property
     def fits(self) -> bool:
-        """Return whether shared memory has room for it, on every GPU."""
+        """Whether the table fits into shared memory on every GPU."""
         return self.table_bytes <= TABLE_BYTES
 
     @property
     def warps(self) -> int:
-        """Return how many a block has: a power of two."""
-        most = max(1, min(MOST_WARPS, BLOCK_BYTES // self.table_bytes))
-        return 1 << most.bit_length() - 1
+        """Warps per block: a power of two."""
+        limit = max(1, min(MOST_WARPS, BLOCK_BYTES // self.table_bytes))
+        return 1 << limit.bit_length() - 1
 
 
 def table_of(size: int, acc: Dtype) -> Table:
-    """Return the table of so many results."""
-    values = _up(size * acc.itemsize, VECTOR_BYTES)
-    return Table(values, values + _up(size * MARK_BYTES, VECTOR_BYTES))
+    """Return the table of `size` results."""
+    values = _round_up(size * acc.itemsize, VECTOR_BYTES)
+    return Table(values, values + _round_up(size * MARK_BYTES, VECTOR_BYTES))
 
 
 class Cut(NamedTuple):
-    """How elements are shared out to warps."""
+    """Tiling of elements over warps."""
 
     share_items: int
     num_shares: int
 
     @property
     def num_groups(self) -> int:
-        """Return how many groups of tables there are."""
+        """Number of groups of tables."""
         return -(-self.num_shares // GROUP) if self.num_shares > FEW_TABLES else 0
 
 
 def cut_of(num_items: int, size: int) -> Cut:
-    """Return the shares of so many elements, some at least, with so many results."""
-    wanted = min(SHARE_PER_INDEX * size, num_items // ENOUGH_SHARES)
-    least = max(SHARE_ITEMS, size, wanted, -(-num_items // MOST_SHARES))
-    share = _up(least, SHARE_UNIT)
+    """Return the shares of elements (at least one), given the number of results."""
+    preferred = min(SHARE_PER_INDEX * size, num_items // ENOUGH_SHARES)
+    least = max(SHARE_ITEMS, size, preferred, -(-num_items // MOST_SHARES))
+    share = _round_up(least, SHARE_UNIT)
     return Cut(share, -(-num_items // share))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What decides the kernels."""
+    """Parameters that determine the kernels."""
 
     op: Operator
     index: Dtype
@@ -85,11 +85,11 @@ class Kind:
     acc: Dtype
     access: Access
     has_starts: bool
-    overlaps: bool  # the second may be launched while the first still runs (sm_90)
+    overlaps: bool  # the next kernel may start while the previous one runs (sm_90)
 
     @property
     def specs(self) -> list[Spec]:
-        """Return the kernels: that folds shares, joins groups of tables, and joins all."""
+        """The kernels that fold shares, join groups of tables, and join all."""
         rows = max(1, min(MOST_ROWS, ROW_BYTES // records.held(self.source).itemsize))
         loads = max(1, min(JOIN_LOADS, ROW_BYTES // self.acc.itemsize))
         return [
@@ -104,16 +104,16 @@ class Kind:
         types = functor(op, (acc, acc), acc), *map(records.cpp_name, (self.index, acc, source))
         kernel = f"gpualgo::by_index_{name}_kernel"
         expression = f"{kernel}<{policy}, {flags}{', '.join(types)}, {self.access.cpp}>"
-        takes = parameters.tables(source, acc, self.access.fields)
+        params = parameters.tables(source, acc, self.access.fields)
         computed = source if isinstance(source, records.Computed) else None
         if op.name is not None and computed is None:
-            return Spec("by_index/tables.cuh", expression, takes)
-        return Spec("by_index/tables.cuh", expression, takes, op, (acc, acc), acc, computed)
+            return Spec("by_index/tables.cuh", expression, params)
+        return Spec("by_index/tables.cuh", expression, params, op, (acc, acc), acc, computed)
 
 
 def _flag(is_true: bool) -> str:
     return str(is_true).lower()
 
 
-def _up(size: int, unit: int) -> int:
+def _round_up(size: int, unit: int) -> int:
     return -(-size // unit) * unit

@@ -1,4 +1,4 @@
-"""A reduction by index: which dtype accumulates, and what results there are."""
+"""Checked arguments of a reduction by index: accumulator dtype and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class IndexRest(NamedTuple):
-    """The arguments besides the arrays, op and init; all but the last as `by_key.calls.Rest`."""
+    """The arguments apart from the arrays, op and init; all but the last as `by_key.calls.Rest`."""
 
     dtype: Any
     form: Any
@@ -39,9 +39,9 @@ class IndexRest(NamedTuple):
 
 
 class ByIndex(ByKey):
-    """What equal calls of `reduce_by_index` share. Its arrays: indices, then those of x."""
+    """Arguments that equal calls of `reduce_by_index` share. Inputs: indices, then arrays of x."""
 
-    reads_data = True  # indices are looked at
+    reads_data = True  # the host checks indices
     has_starts = False
     keys_name = "indices"
 
@@ -49,7 +49,7 @@ class ByIndex(ByKey):
         self, device: int, views: Views, op: Operator, init: Any, rest: Any, where: str
     ) -> None:
         rest = IndexRest(*rest)
-        self.num_own, self.size = len(views), rest.size  # in front of starts
+        self.num_own, self.size = len(views), rest.size  # without those of init
         super().__init__(device, views, op, init, rest, where)
         if self.key_form is not None:
             raise TypeError(f"{where}: indices are tuples; pass one array of integers")
@@ -61,8 +61,8 @@ class ByIndex(ByKey):
             )
         self.is_start, self.is_empty = init is not None, 0 in self.shape
         if init is None and not self.has_starts:
-            hint = "op has no known identity for an index that no element has"
-            self.default_start = self.identity(op, hint)
+            reason = "op has no known identity for an index that no element has"
+            self.default_start = self.identity(op, reason)
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         self.form = self.x_form
@@ -70,7 +70,7 @@ class ByIndex(ByKey):
 
     @property
     def has_tables(self) -> bool:
-        """Return whether there is room for all results in shared memory."""
+        """Whether a table of all results fits into shared memory."""
         return policy.table_of(self.size, self.acc).fits
 
     @classmethod
@@ -83,16 +83,16 @@ class ByIndex(ByKey):
         return start
 
     def for_data(self, views: Views, stream: Any) -> Problem:
-        """Raise ValueError for host indices out of range; on a GPU if that is asked for.
+        """Raise ValueError for host indices out of range, or for a GPU's with GPUALGO_CHECK=1.
 
-        Not while calls are taken down, whose arrays may stand for others.
+        Skipped while calls are recorded, because their arrays may stand for others.
         """
         indices = views[0]
         if 0 in self.shape or (recording.active and recording.current() is not None):
             return self
-        if isinstance(self.source, records.Computed):  # they are looked at once they are there
+        if isinstance(self.source, records.Computed):  # checked after they are computed
             if indices.device == CPU and not self.size:
-                raise ValueError(f"{self.where}: there are indices, and no results: size is 0")
+                raise ValueError(f"{self.where}: there are indices, but size is 0")
             return self
         if indices.device == CPU:
             why = "the host looks at indices"
@@ -102,7 +102,7 @@ class ByIndex(ByKey):
         return self
 
     def check_computed(self, indices: Any, views: Views, stream: Any) -> None:
-        """Raise ValueError where a GPU would compute indices of the host that are out of range."""
+        """Raise ValueError if a GPU would compute host indices that are out of range."""
         if not (self.views_on_host and self.device != CPU and self.size) or 0 in self.shape:
             return
         if recording.active and recording.current() is not None:
@@ -117,12 +117,12 @@ class ByIndex(ByKey):
             self.check_indices(np.asarray(zipped(indices, self.where)))
 
     def check_indices(self, values: Array) -> None:
-        """Raise ValueError for some indices, one at least, that are out of range."""
+        """Raise ValueError if any of the indices, at least one, is out of range."""
         low, high = int(values.min()), int(values.max())
         if low < 0 or high >= self.size:
             wrong = low if low < 0 else high
-            places = f"not from 0 to {self.size - 1}" if self.size else "none of no results"
-            raise ValueError(f"{self.where}: indices hold {wrong}, which is {places}")
+            condition = f"not from 0 to {self.size - 1}" if self.size else "none of no results"
+            raise ValueError(f"{self.where}: indices hold {wrong}, which is {condition}")
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.by_index import cuda
@@ -148,13 +148,13 @@ class ByIndex(ByKey):
 
 
 class StartedByIndex(starts.Started, ByIndex):
-    """What equal calls of `reduce_by_index` share where each result has a start."""
+    """Arguments that equal calls of `reduce_by_index` share if init is an array."""
 
     def __init__(
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
     ) -> None:
         super().__init__(device, views, op, init, rest, where)
-        self.is_empty = False  # results that no element has give their starts
+        self.is_empty = False  # results without elements are their initial values
 
     @property
     def starts_shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Reductions by index of more results than tables have room for: put together from a sort."""
+"""Reductions by index of more results than tables can hold: composed from a sort and a scan."""
 
 from __future__ import annotations
 
@@ -32,40 +32,41 @@ _COUNT = np.dtype(np.int64)
 
 
 def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> Any:
-    """Return the results of a call once all its arguments are checked: elements are sorted."""
+    """Return the results of a call by sorting the elements, once all its arguments are checked."""
     recorder = recording.current() if recording.active else None
     if recorder is not None and not recorder.is_graph:
         raise TypeError(
             f"{_WHERE}: elements are sorted first where size is {problem.size}, which no plan "
-            "does; call it as it is"
+            "supports; call the function itself"
         )
     (indices, x, init, op, dtype), size = call, problem.size
     targets = [] if out is None else calls.check_outputs(problem, views, (size,), out)
-    _check_places(problem, views, targets, stream)
+    _check_gpu_arguments(problem, views, targets, stream)
     if isinstance(problem.source, records.Computed):
-        indices, x = _real(indices, "indices", stream), _real(x, "x", stream)
+        indices, x = _materialized(indices, "indices", stream), _materialized(x, "x", stream)
     keys = _keys(indices, size, stream)
-    counts = histogram(keys, size + 1, (0, size + 1), stream=stream)  # the last are left out
+    # out-of-range indices are in the last bin, which is ignored
+    counts = histogram(keys, size + 1, (0, size + 1), stream=stream)
     if problem.has_starts:
         offsets = exclusive_scan(counts, stream=stream)
         _, x = _sorted(keys, x, size, problem.x_form, stream)
         return segmented_reduce(x, offsets, init, op, dtype=dtype, out=out, stream=stream)
     empty = problem.encode(init)
     assert empty is not None
-    fills = _fills(empty, size, problem.x_form)
+    fills = _empty_results(empty, size, problem.x_form)
     if 0 in problem.shape:
-        found = transform(_filled, counts[:size], fills, out=out, stream=stream)
+        filled = transform(_empty_only, counts[:size], fills, out=out, stream=stream)
         form = problem.x_form
-        return found if form is None or out is not None else form.packed(grouped.leaves(found))
-    scans = _scans(keys, x, size, (init, op, dtype), problem.x_form, stream)
+        return filled if form is None or out is not None else form.packed(grouped.leaves(filled))
+    scans = _scans_of_keys(keys, x, size, (init, op, dtype), problem.x_form, stream)
     ends = inclusive_scan(counts, stream=stream)[:size]
-    last = grouped.at_places(scans, applied(_before, (ends,), _WHERE), _WHERE, "clip")
-    return transform(_chosen, counts[:size], last, fills, out=out, stream=stream)
+    last = grouped.at_places(scans, applied(_previous, (ends,), _WHERE), _WHERE, "clip")
+    return transform(_value_or_empty, counts[:size], last, fills, out=out, stream=stream)
 
 
-def _check_places(problem: ByIndex, views: Views, targets: list[View], stream: Any) -> None:
-    """Raise for a stream, and for arrays on a GPU, that no kernel takes: by our names for them."""
-    if views[0].device == CPU:  # arrays travel, and indices were looked at on the stream
+def _check_gpu_arguments(problem: ByIndex, views: Views, targets: list[View], stream: Any) -> None:
+    """Raise for a stream or GPU arrays that no kernel accepts, naming our arguments."""
+    if views[0].device == CPU:  # host arrays are copied, and indices were checked on the stream
         return
     if stream is not None:
         ordering.handle_for(stream, views[0], _WHERE)
@@ -75,15 +76,15 @@ def _check_places(problem: ByIndex, views: Views, targets: list[View], stream: A
         checks.aligned(target, "out", _WHERE)
 
 
-def _real(x: Any, name: str, stream: Any) -> Any:
-    """Return arrays of what is lazy, or a tuple that may hold numbers."""
+def _materialized(x: Any, name: str, stream: Any) -> Any:
+    """Return an array, computed if it is lazy or a tuple that may contain numbers."""
     where = f"{_WHERE}: {name}"
     return made(zipped(x, where), False, where, stream) if is_lazy(x) or isinstance(x, tuple) else x
 
 
-def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> Any:
-    """Return the scans of the elements of each key, one behind the other."""
-    init, op, dtype = how
+def _scans_of_keys(keys: Any, x: Any, size: int, options: Any, form: Any, stream: Any) -> Any:
+    """Return the inclusive scans of the elements of each key, one after the other."""
+    init, op, dtype = options
     keys, x = _sorted(keys, x, size, form, stream)
     problem, views, op = calls.solvable(
         InclusiveScan, _WHERE, keys, x, init, op, None, dtype, stream
@@ -93,7 +94,7 @@ def _scans(keys: Any, x: Any, size: int, how: Any, form: Any, stream: Any) -> An
 
 
 def _sorted(keys: Any, x: Any, size: int, form: Any, stream: Any) -> Any:
-    """Return keys in order, and elements as they go with them."""
+    """Return the keys in order, and the elements in the keys' order."""
     if grouped.is_nested(form):
         order = argsort(keys, axis=None, stream=stream)
         return grouped.taken(keys, x, order, _WHERE, stream)
@@ -103,36 +104,36 @@ def _sorted(keys: Any, x: Any, size: int, form: Any, stream: Any) -> Any:
 def _keys(indices: Any, size: int, stream: Any) -> Any:
     """Return indices in the narrowest dtype; those out of range become `size`."""
     dtype = next(kind for kind in _KEYS if size <= np.iinfo(kind).max)
-    least = full_of((), 0, _COUNT, None)
-    most = full_of((), size, _COUNT, None)
+    zero = full_of((), 0, _COUNT, None)
+    size_array = full_of((), size, _COUNT, None)
     with refusals.told_by(_WHERE, "transform"):
-        return transform(_kept(dtype.type), indices, least, most, stream=stream)
+        return transform(_narrowed(dtype.type), indices, zero, size_array, stream=stream)
 
 
-def _fills(empty: np.ndarray[Any, Any], size: int, form: Any) -> Any:
-    """Return lazy arrays of what results hold that no element has."""
+def _empty_results(empty: np.ndarray[Any, Any], size: int, form: Any) -> Any:
+    """Return lazy arrays of the results of indices without elements."""
     if form is None:
         return full_of(size, empty[()], empty.dtype, None)
     names = empty.dtype.names or ()
     parts = [full_of(size, empty[name][()], empty.dtype[name], None) for name in names]
-    return records.built(names, parts, _tuple)
+    return records.built(names, parts, _make_tuple)
 
 
-def _tuple(cls: Any, items: list[Any]) -> Any:
+def _make_tuple(cls: Any, items: list[Any]) -> Any:
     return cls._make(items) if hasattr(cls, "_make") else cls(items)
 
 
-def _kept(kind: Any) -> Any:
+def _narrowed(kind: Any) -> Any:
     return lambda i, least, size: kind(i) if i >= least and i < size else kind(size)
 
 
-def _before(end: Any) -> Any:
+def _previous(end: Any) -> Any:
     return end - 1
 
 
-def _chosen(count: Any, value: Any, empty: Any) -> Any:
+def _value_or_empty(count: Any, value: Any, empty: Any) -> Any:
     return value if count > 0 else empty
 
 
-def _filled(_: Any, empty: Any) -> Any:
+def _empty_only(_: Any, empty: Any) -> Any:
     return empty

@@ -36,34 +36,32 @@ def reduce_by_key(
     ----------
     keys : array, or tuple of arrays
         NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        which is taken in C order, any strides; or lazy. A tuple or namedtuple of arrays, which are
-        broadcast together, or a NumPy structured array, is an array of tuples. Not complex, unless
-        `consecutive`.
+        which is flattened in C order, any strides; or lazy. A tuple or namedtuple of arrays, which
+        are broadcast together, or a NumPy structured array, is an array of tuples. Not complex,
+        unless `consecutive`.
     x : array, or tuple of arrays
         An element for each key: of the shape of `keys`, otherwise as `keys`. A key and an element
         have at most 8 numbers together.
     init : scalar, or tuple of them, optional
-        What each group starts from, as for `reduce`.
+        The initial value of each group, as for `reduce`.
     op : callable
         ``op(a, b)``, associative, as for `reduce`. It need not commute, nor have an identity:
         elements of a group are combined in their order.
     consecutive : bool
-        Only neighbours are grouped: each run of equal keys gives a result, in the order of the
-        runs. Without it keys may come in any order, and each distinct one gives a result,
-        ascending.
+        Group neighbours only: each run of equal keys gives a result, in the order of the runs.
+        Without it keys may come in any order, and each distinct key gives a result, ascending.
     eq : callable, optional
-        ``eq(a, b)`` returns a bool: whether a key b belongs to the run of a, the one before it.
-        With `consecutive` alone. Without it keys of equal values do: zeros of both signs, and all
-        NaN.
+        ``eq(a, b)`` returns a bool: whether a key b belongs to the run of the previous key a. Only
+        with `consecutive`. Without `eq`, keys of equal values are equal: zeros of both signs, and
+        all NaN.
     dtype : dtype, optional
         The accumulator's and the aggregates' dtype, as for `reduce`.
     out : tuple of two arrays, optional
-        Where to write keys and aggregates (tuples where they are such): one dimension, one length,
-        the device of `x`. Nothing is written past their ends, or behind the last
-        result.
+        Where to write keys and aggregates (tuples if they are tuples): one dimension, one length,
+        the device of `x`. Nothing is written past their ends, or after the last result.
     out_count : array, optional
-        Where to write how many results there are, even where `out` has no room for all: int64, of
-        one element, on the device of `x`. With it the call does not wait.
+        Where to write the number of results, even if `out` is too short for all: int64, of one
+        element, on the device of `x`. With it the call does not wait.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the arrays' library.
 
@@ -71,9 +69,9 @@ def reduce_by_key(
     -------
     (keys, aggregates)
         A namedtuple of arrays of one dimension; the key of a group is its first in `keys`. Without
-        `out` new arrays, once their length is known; with `out` alone the parts of it that were
-        written, also after waiting; with `out` and `out_count` `out` itself, without waiting: that
-        can be recorded into a graph.
+        `out`: new arrays; the call waits for their length. With `out` alone: the parts of it that
+        were written, also after waiting. With `out` and `out_count`: `out` itself, without waiting,
+        which can be recorded into a graph.
 
     Raises
     ------
@@ -81,8 +79,8 @@ def reduce_by_key(
         `keys` or `x` is no array, a dtype has no kernel, `eq` returns no bool, or init, out or op's
         result does not fit.
     ValueError
-        `keys` and `x` differ in shape, `eq` is given without `consecutive`, out is too short (the
-        message has the length; not where `out_count` is given) or shares memory with an input.
+        `keys` and `x` differ in shape, `eq` is given without `consecutive`, out is too short and
+        `out_count` is not given (the message has the length), or out shares memory with an input.
     CompileError
         numba cannot compile `op` or `eq`.
 
@@ -90,9 +88,9 @@ def reduce_by_key(
     -----
     With `consecutive` each element is read and each result written once, in one kernel launch;
     temporary storage 16 bytes for each few thousand elements. Otherwise a stable sort comes first.
-    The same input gives the same bits on every run and every GPU: what tiles leave open is folded
-    strictly from left to right (single-pass scan with decoupled look-back: Merrill and Garland,
-    NVIDIA NVR-2016-002, 2016). See docs/by_key.md.
+    The same input gives the same bits on every run and every GPU: runs that continue across tiles
+    are folded strictly from left to right (single-pass scan with decoupled look-back: Merrill and
+    Garland, NVIDIA NVR-2016-002, 2016). See docs/by_key.md.
 
     Examples
     --------
@@ -114,10 +112,10 @@ def reduce_by_key(
         problem, views, op = calls.solvable(
             Reduction, where, keys, x, init, op, eq, dtype, stream, outs
         )
-    except Elsewhere as found:
+    except Elsewhere as elsewhere:
         options = {"consecutive": consecutive, "eq": eq, "dtype": dtype}
-        given = out_count if out is None else out
-        return found.call(where, given, stream, keys, x, init, op, **options)
+        first_out = out_count if out is None else out
+        return elsewhere.call(where, first_out, stream, keys, x, init, op, **options)
     return counted.solve(problem, views, op, out, out_count, stream, init)
 
 
@@ -134,7 +132,7 @@ def inclusive_scan_by_key(
     keys, x, op, consecutive, eq, dtype, stream
         As for `reduce_by_key`.
     init : scalar, or tuple of them, optional
-        What comes before the first element of each group.
+        The initial value of each group.
     out : array, or tuple of arrays, optional
         Where to write the result: one dimension, of the length and device of `x`. With
         `consecutive` it may be `x` itself.
@@ -142,8 +140,8 @@ def inclusive_scan_by_key(
     Returns
     -------
     array, or tuple of arrays
-        A result for each element, where the element is, in one dimension; in the library of `x`. A
-        device array is returned without waiting for it.
+        A result for each element, at the element's index, in one dimension; in the library of `x`.
+        A device array is returned without waiting for it.
 
     Raises
     ------
@@ -154,7 +152,8 @@ def inclusive_scan_by_key(
     -----
     With `consecutive` each element is read and written once, in one kernel launch; temporary
     storage 8 bytes for each few thousand elements. Otherwise a stable sort comes first, and results
-    are brought back. Determinism and paper: as `reduce_by_key`. See docs/by_key.md.
+    are moved back to their elements' indices. Determinism and paper: as `reduce_by_key`. See
+    docs/by_key.md.
 
     Examples
     --------
@@ -220,7 +219,7 @@ def exclusive_scan_by_key(
 
 
 def _consecutive(consecutive: Any, eq: Any, where: str) -> bool:
-    """Return whether neighbours alone are grouped."""
+    """Return whether only neighbours are grouped."""
     if consecutive is not True:
         consecutive = checks.flag(consecutive, "consecutive", where)
     if eq is not None and not consecutive:

@@ -1,4 +1,4 @@
-"""Calls by key: keys and values as they come."""
+"""Arguments of calls by key: keys and values."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gpualgo._pipeline.problem import problem_of
 Forms = tuple[Form | None, Form | None]
 Classes = tuple[tuple[Form, ...], ...]
 Input = tuple[tuple[View, ...], Any, Any, int, Classes]
-"""What is read, the operator, how pairs are built, how many arrays are keys', classes of tuples."""
+"""Inputs, the operator, the form of (key, value) pairs, the number of key arrays, tuple classes."""
 
 
 class Rest(NamedTuple):
-    """The arguments besides the arrays, op and init."""
+    """The arguments apart from the arrays, op and init."""
 
     dtype: Any
     form: Form | Source  # of pairs of a key and a value
-    num_keys: int  # arrays of the keys, where nothing is computed
-    classes_of: Classes  # of tuples in keys, and in x, where something is
+    num_keys: int  # number of key arrays, if nothing is computed
+    classes_of: Classes  # of tuples in keys and in x, if something is computed
     has_eq: bool
     classes: Any
 
@@ -37,15 +37,15 @@ def solvable(
     kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, eq: Any, dtype: Any, stream: Any,
     outs: Any = (),
 ) -> tuple[Any, tuple[View, ...], Any]:  # fmt: skip
-    """Return the problem of runs of keys as they come, its views, and its operator."""
+    """Return the problem of runs of equal neighbouring keys, its views, and its operator."""
     keys, x = placed(keys, x, outs, where)
     views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream)
-    rest = Rest(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
-    return problem_of(kind, views, op, init, rest, where), views, op
+    params = Rest(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
+    return problem_of(kind, views, op, init, params, where), views, op
 
 
 def placed(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, Any]:
-    """Return keys and values, lazy ones that read no array in the place of what they go with."""
+    """Return keys and values; lazy ones that read no array are placed on the others' device."""
     if not (is_lazy(keys) or is_lazy(x)):
         return keys, x
     from gpualgo._lazy.combining import place_lazy
@@ -55,7 +55,7 @@ def placed(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, Any]:
 
 
 def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> Input:
-    """Return what is known of keys and values as they come."""
+    """Return the views, operator and form of keys and values."""
     if eq is not None:
         op = _with_equality(op, eq, where)
     if is_lazy(keys) or is_lazy(x):
@@ -65,22 +65,22 @@ def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> In
 
         keys, x = (made(a, True, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
     try:
-        views, (form, other) = arguments_of(keys, x, where)
+        views, (form, x_form) = arguments_of(keys, x, where)
     except inputs.NumberOnGPU:
         if eq is not None:
             raise
         return _computed(keys, x, op, where)
     num_keys = 1 if form is None else len(form.names)
-    return views, op, Form(tuple, (form, other)), num_keys, ()
+    return views, op, Form(tuple, (form, x_form)), num_keys, ()
 
 
 def arguments_of(keys: Any, x: Any, where: str) -> tuple[tuple[View, ...], Forms]:
-    """Return the views of keys and values, and how both are built."""
+    """Return the views of keys and values, and their forms."""
     of_keys, form = inputs.spread(keys, f"{where}: keys")
-    of_x, other = inputs.spread(x, f"{where}: x")
+    of_x, x_form = inputs.spread(x, f"{where}: x")
     check_shapes(of_keys[0].shape, of_x[0].shape, where)
     check_count(len(of_keys) + len(of_x), where)
-    return (*of_keys, *of_x), (form, other)
+    return (*of_keys, *of_x), (form, x_form)
 
 
 def check_shapes(keys: tuple[int, ...], x: tuple[int, ...], where: str) -> None:
@@ -90,7 +90,7 @@ def check_shapes(keys: tuple[int, ...], x: tuple[int, ...], where: str) -> None:
 
 
 def check_count(count: int, where: str) -> None:
-    """Raise TypeError where a key and a value have too many numbers together."""
+    """Raise TypeError if a key and a value have too many numbers together."""
     if count > records.MAX_FIELDS:
         raise TypeError(
             f"{where}: a key and an element of x have {count} numbers together, at most "
@@ -99,21 +99,21 @@ def check_count(count: int, where: str) -> None:
 
 
 def _computed(keys: Any, x: Any, op: Any, where: str) -> Input:
-    """Return what there is to know where keys or values are computed."""
+    """Return the input of computed keys or values."""
     from gpualgo._lazy import combining
     from gpualgo._operators.joint import joint
 
-    wholes = [combining.zipped(a, f"{where}: {n}") for a, n in ((keys, "keys"), (x, "x"))]
-    check_shapes(wholes[0].shape, wholes[1].shape, where)
-    whole = combining.zipped((keys, x), f"{where}: keys and x")
-    combining.check_count(whole.leaves, records.MAX_FIELDS, f"{where}: keys and x read")
-    joined = joint(as_operator(op, where, 2), whole.function)
-    classes = (wholes[0].forms, wholes[1].forms)
-    return whole.views, joined, Source(whole.forms), 0, classes
+    lazy_parts = [combining.zipped(a, f"{where}: {n}") for a, n in ((keys, "keys"), (x, "x"))]
+    check_shapes(lazy_parts[0].shape, lazy_parts[1].shape, where)
+    lazy_pairs = combining.zipped((keys, x), f"{where}: keys and x")
+    combining.check_count(lazy_pairs.leaves, records.MAX_FIELDS, f"{where}: keys and x read")
+    joined = joint(as_operator(op, where, 2), lazy_pairs.function)
+    classes = (lazy_parts[0].forms, lazy_parts[1].forms)
+    return lazy_pairs.views, joined, Source(lazy_pairs.forms), 0, classes
 
 
 def _with_equality(op: Any, eq: Any, where: str) -> Operator:
-    """Return op with the function that says which keys are equal."""
+    """Return op combined with the function that compares keys."""
     from gpualgo._operators.joint import joint
 
     if isinstance(eq, Operator):
@@ -129,17 +129,17 @@ def _with_equality(op: Any, eq: Any, where: str) -> Operator:
         error.args = (str(error).replace(f"{where}: op ", f"{where}: eq ", 1),)
         raise
     if not isinstance(eq, types.FunctionType):
-        known = eq
-        eq = lambda a, b: known(a, b)  # noqa: E731
+        builtin = eq
+        eq = lambda a, b: builtin(a, b)  # noqa: E731
     return joint(as_operator(op, where, 2), eq)
 
 
 def check_outputs(
     problem: Any, views: tuple[View, ...], shape: tuple[int, ...], out: Any
 ) -> list[View]:
-    """Raise unless out= is what results are, of that shape, and apart from all that is read."""
+    """Raise unless `out` fits the results and overlaps no input; return its views."""
     where, form = problem.where, problem.x_form
-    names = ["out"] if form is None else [f"out{place}" for place in form.places]
+    names = ["out"] if form is None else [f"out{path}" for path in form.places]
     outs = (out,) if form is None else inputs.outputs(problem, out)
     targets = [
         checks.output(array, views[0], shape, result.dtype, where, name)

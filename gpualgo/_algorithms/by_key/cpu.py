@@ -1,4 +1,4 @@
-"""Algorithms by key on the CPU's cores: parts are folded, joined in order, and written."""
+"""Algorithms by key on CPU cores: parts are folded, joined in order, and written."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _BOOL = np.dtype(np.bool_)
 
 
 class Job:
-    """A reduction or scan by key: its table of arguments, and the code that it calls.
+    """A reduction or scan by key: its argument table and the functions that it calls.
 
-    Arrays are those of the numbers of a problem's source, in one shape of at least one element, any
-    strides; outs are of one dimension and any stride, and lie apart, or each is what it is made of.
+    `arrays` are those of the fields of a problem's source, of one shape with at least one element,
+    any strides. `outs` have one dimension and any stride, and overlap no input, unless an out has
+    the memory of the input it is computed from.
     """
 
     def __init__(
@@ -39,12 +40,12 @@ class Job:
         self.num_items, shape = arrays[0].size, arrays[0].shape
         self.num_keys, self.reduces = problem.num_keys, problem.is_counted
         strides = zip(*(array.strides for array in arrays), strict=True)
-        self.dims: Dims = merge([(n, *by) for n, by in zip(shape, strides, strict=True)])
-        self.held: list[Any] = []  # code that is called by its address
+        self.dims: Dims = merge([(n, *s) for n, s in zip(shape, strides, strict=True)])
+        self.held: list[Any] = []  # keeps code alive that is called by address
         self.room = Room()
         self.room.take(table_at.SLOTS)
         with bound(op):
-            self._take(arrays)
+            self._prepare_inputs(arrays)
         self.xs, self.ys = self.room.take(table_at.SLOTS), self.room.take(table_at.SLOTS)
         self.marks, self.packed = self.room.take(at.CHUNK), self.room.take(16 * at.CHUNK)
         acc_bytes = sum(number.itemsize for number in records.leaves(problem.acc))
@@ -53,17 +54,17 @@ class Job:
         self.state = self.room.take(self.record)
         self.work = sum(array.nbytes for array in (*arrays, *outs))
 
-    def _take(self, arrays: Sequence[Array]) -> None:
-        """Look up what is read, and the code for it."""
+    def _prepare_inputs(self, arrays: Sequence[Array]) -> None:
+        """Set the table entries of the inputs and the code that reads them."""
         problem, op, room, source = self.problem, self.op, self.room, self.problem.source
         numbers = records.leaves(source)
         kinds = [*records.leaves(problem.key), *records.leaves(problem.acc)]
         element = records.record(map(str, range(len(kinds))), kinds)
         is_computed = isinstance(source, records.Computed)
-        wanted = list(map(records.number_of, numbers)) if is_computed else kinds
+        loaded = list(map(records.number_of, numbers)) if is_computed else kinds
         self.reads = [
-            [*_read(array, number, kind, self.dims, k, room), *(dim[1 + k] for dim in self.dims)]
-            for k, (array, number, kind) in enumerate(zip(arrays, numbers, wanted, strict=True))
+            [*_entry(array, number, kind, self.dims, k, room), *(dim[1 + k] for dim in self.dims)]
+            for k, (array, number, kind) in enumerate(zip(arrays, numbers, loaded, strict=True))
         ]
         self.compute = self.computed = self.mark = 0
         if isinstance(source, records.Computed):
@@ -71,11 +72,11 @@ class Job:
             self.computed = room.take(at.CHUNK * sum(kind.itemsize for kind in kinds))
         self.differs = [0] * len(kinds)
         if problem.has_eq:
-            self.mark = self._code(_heading(op.source, problem.key))
+            self.mark = self._code(_equality_code(op.source, problem.key))
         else:
             for k, kind in enumerate(kinds[: self.num_keys]):
                 self.differs[k] = self._code(selection.differing(kind))
-        self.fold = self._code(_folding(problem, op))
+        self.fold = self._code(_fold_code(problem, op))
         self.kinds = kinds
 
     def _code(self, loaded: Any) -> int:
@@ -83,7 +84,7 @@ class Job:
         return int(loaded.address)
 
     def run(self, init: Array | None) -> int:
-        """Run all passes; return how many runs there are, of a reduction."""
+        """Run all passes; return the number of runs of a reduction."""
         num_parts, total = -(-self.num_items // at.PIECE), np.zeros((), np.int64)
         state = np.zeros((num_parts, self.record), np.uint8)
         start = 0 if init is None else address(init)
@@ -100,17 +101,17 @@ class Job:
         return int(total)
 
     def _join(self, state: Array, num_parts: int) -> None:
-        """Tell each part what is open before it, from left to right."""
-        words = in_words([self.fold, address(state), num_parts - 1, self.record])
-        joining()(address(words), 0, 0, 1)
+        """Store in each part the run that is open before it, from left to right."""
+        join_table = in_words([self.fold, address(state), num_parts - 1, self.record])
+        joining()(address(join_table), 0, 0, 1)
 
-    def _pass(self, arguments: Array, begin: int, end: int, tasks: int) -> None:
-        """Go through parts, on all cores or (one task) in turn."""
-        num_bytes, kernel, each = self.room.size, walk(), (end - begin) // tasks
+    def _pass(self, arguments: Array, start: int, end: int, tasks: int) -> None:
+        """Process parts on all cores, or in order as one task."""
+        num_bytes, kernel, step = self.room.size, walk(), (end - start) // tasks
 
         def body(first: int, last: int) -> None:
             memory = scratch(num_bytes)
-            kernel(address(arguments), address(memory), begin + first * each, begin + last * each)
+            kernel(address(arguments), address(memory), start + first * step, start + last * step)
 
         threads.run(body, tasks, self.work)
 
@@ -121,7 +122,7 @@ class Job:
         """Return the kernel's arguments."""
         outs = [None] * (0 if self.reduces else self.num_keys) + list(self.outs)
         writes = [
-            _write(out, kind, differs)
+            _output_entry(out, kind, differs)
             for out, kind, differs in zip(outs, self.kinds, self.differs, strict=True)
         ]
         head = {
@@ -132,37 +133,37 @@ class Job:
             table_at.MARK: self.mark, table_at.MARKS: self.marks, table_at.PACKED: self.packed,
             table_at.COMPARES: 1,
         }  # fmt: skip
-        more = {
+        extra = {
             at.FOLD: self.fold, at.INIT: init, at.PARTS: parts, at.RECORD: self.record,
             at.STATE: self.state, at.XS: self.xs, at.YS: self.ys, at.RESULTS: self.results,
             at.KEYS: self.num_keys, at.REDUCES: self.reduces, at.IN_TURN: in_turn,
             at.NUM_PARTS: num_parts, at.TOTAL: total,
         }  # fmt: skip
         lengths = [dim[0] for dim in self.dims]
-        first = [head.get(i, 0) for i in range(table_at.TAIL)]
-        return in_words(first, lengths, *self.reads, *writes, [more[i] for i in range(at.EXTRA)])
+        words = [head.get(i, 0) for i in range(table_at.TAIL)]
+        return in_words(words, lengths, *self.reads, *writes, [extra[i] for i in range(at.EXTRA)])
 
 
-def _read(
-    array: Array, number: np.dtype[Any], kind: np.dtype[Any], dims: Dims, which: int, room: Room
+def _entry(
+    array: Array, number: np.dtype[Any], kind: np.dtype[Any], dims: Dims, k: int, room: Room
 ) -> tuple[int, ...]:
-    """Return what the kernel's table has of an array that is read, but for strides."""
-    seen = records.number_of(number)
-    is_direct = is_dense(dims, which, number.itemsize)
+    """Return the entry of an input array in the kernel's table, without strides."""
+    value_dtype = records.number_of(number)
+    is_direct = is_dense(dims, k, number.itemsize)
     if records.is_position(number):
         return leaf(address(array), number, number, is_direct, at.CHUNK, room)
-    return leaf(address(array), seen, kind, is_direct, at.CHUNK, room)
+    return leaf(address(array), value_dtype, kind, is_direct, at.CHUNK, room)
 
 
-def _write(out: Array | None, kind: np.dtype[Any], differs: int) -> list[int]:
-    """Return what the kernel's table has of an array that is written; None: a key, that is not."""
+def _output_entry(out: Array | None, kind: np.dtype[Any], differs: int) -> list[int]:
+    """Return the entry of an output array in the kernel's table; None: a key of a scan."""
     if out is None:
         return [0, kind.itemsize, 0, 0, 0, 0, differs]
     return selection.written(out, differs)
 
 
-def _heading(op: Operator, key: np.dtype[Any]) -> Any:
-    """Return the code that asks eq whether neighbours are equal."""
+def _equality_code(op: Operator, key: np.dtype[Any]) -> Any:
+    """Return the code that compares neighbouring keys by eq."""
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.select.cpu_kernels import head_kernel
@@ -172,22 +173,22 @@ def _heading(op: Operator, key: np.dtype[Any]) -> Any:
     return get_code(("head", key), write, Applied(op, (key, key), _BOOL))
 
 
-def _folding(problem: ByKey, op: Operator) -> Any:
+def _fold_code(problem: ByKey, op: Operator) -> Any:
     """Return the code that folds runs."""
-    way, acc, has_init = problem.way, problem.acc, problem.has_init
+    mode, acc, has_init = problem.way, problem.acc, problem.has_init
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.by_key import cpu_folds
 
-        if way == "reduce":
+        if mode == "reduce":
             return cpu_folds.reduce_kernel(fn, acc, has_init)
-        return cpu_folds.scan_kernel(fn, acc, has_init, way == "exclusive")
+        return cpu_folds.scan_kernel(fn, acc, has_init, mode == "exclusive")
 
-    return get_code(("by key", way, acc, has_init), write, Applied(op, (acc, acc), acc))
+    return get_code(("by key", mode, acc, has_init), write, Applied(op, (acc, acc), acc))
 
 
 def walk() -> Kernel:
-    """Return the kernel that goes through parts."""
+    """Return the kernel that processes parts."""
 
     def write() -> Callable[..., None]:
         from gpualgo._algorithms.by_key.cpu_kernels import by_key_kernel
@@ -198,7 +199,7 @@ def walk() -> Kernel:
 
 
 def joining() -> Kernel:
-    """Return the kernel that hands on what is open from part to part."""
+    """Return the kernel that passes open runs from part to part."""
 
     def write() -> Callable[..., None]:
         from gpualgo._algorithms.by_key.cpu_kernels import join_kernel

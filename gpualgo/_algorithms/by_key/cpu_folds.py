@@ -1,4 +1,4 @@
-"""The functions of an operator that fold runs of elements, part by part."""
+"""Functions of an operator that fold runs of elements, part by part."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)
 
 
-def _joining(fn: Any, acc: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return what joins a part's fold to what is open before it, and hands that to the next."""
+def _join_functions(fn: Any, acc: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return a function that gives a part's open run, and one that passes it to later parts."""
     get, put, gap = reader(storage(acc)), writer(storage(acc)), value_bytes(acc.itemsize)
 
     def joined(record: int) -> Any:
-        """Return the run that is open at a part's end, of which some is in the part."""
+        """Return the value of the run that is open at a part's end."""
         value = get(record + VALUE)
         if load(_words(record), HEADS) == 0 and load(_words(record), HAS_CARRY):
             value = fn(get(record + VALUE + gap), value)
@@ -54,14 +54,15 @@ def _joining(fn: Any, acc: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 def reduce_kernel(fn: Any, acc: np.dtype[Any], has_init: bool) -> Callable[..., None]:
-    """Write f(step, record, marks, xs, count, ys) of a reduction.
+    """Return f(step, record, marks, xs, count, ys) of a reduction.
 
-    For elements whose runs' heads are marked it writes the aggregates of the runs that end.
+    It folds elements, of which those that begin a run are marked, and writes the aggregates of the
+    runs that end.
     """
     get, put, gap = reader(storage(acc)), writer(storage(acc)), value_bytes(acc.itemsize)
     element = leaves_of(acc)
-    pointers, fetch, keep = element.pointers, element.load, element.store
-    joined, hand_on = _joining(fn, acc)
+    pointers, fetch, emit = element.pointers, element.load, element.store
+    joined, hand_on = _join_functions(fn, acc)
 
     def fold(step: int, record: int, marks: int, xs: int, count: int, ys: int) -> None:
         p = _words(record)
@@ -71,10 +72,10 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], has_init: bool) -> Callable[..., 
         target = pointers(ys)
         if step == LAST:
             value = joined(record)
-            keep(target, 0, fn(get(load(p, START_AT)), value) if has_init else value)
+            emit(target, 0, fn(get(load(p, START_AT)), value) if has_init else value)
             return
         source, marked = pointers(xs), _bytes(marks)
-        value, heads, made = get(record + VALUE), load(p, HEADS), 0
+        value, heads, num_written = get(record + VALUE), load(p, HEADS), 0
         has_value = load(p, HAS_VALUE)
         i = 0
         if heads == 0:
@@ -87,25 +88,25 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], has_init: bool) -> Callable[..., 
                     closed = get(record + VALUE + gap)
                     if has_value:
                         closed = fn(closed, value)
-                    keep(target, 0, fn(get(load(p, START_AT)), closed) if has_init else closed)
-                    made = 1
+                    emit(target, 0, fn(get(load(p, START_AT)), closed) if has_init else closed)
+                    num_written = 1
                 value = fetch(source, i)
                 has_value = heads = 1
                 i += 1
         while i < count:
-            own = fetch(source, i)
+            item = fetch(source, i)
             if load(marked, i):
-                keep(target, made, fn(get(load(p, START_AT)), value) if has_init else value)
-                made += 1
+                emit(target, num_written, fn(get(load(p, START_AT)), value) if has_init else value)
+                num_written += 1
                 heads += 1
-                value = own
+                value = item
             else:
-                value = fn(value, own)
+                value = fn(value, item)
             i += 1
         put(record + VALUE, value)
         store(p, HAS_VALUE, has_value)
         store(p, HEADS, heads)
-        store(p, MADE, made)
+        store(p, MADE, num_written)
 
     return fold
 
@@ -113,11 +114,11 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], has_init: bool) -> Callable[..., 
 def scan_kernel(
     fn: Any, acc: np.dtype[Any], has_init: bool, is_exclusive: bool
 ) -> Callable[..., None]:
-    """Write f(step, record, marks, xs, count, ys) of a scan; results only where these are known."""
+    """Return f(step, record, marks, xs, count, ys) of a scan; writes results that are known."""
     get, put, gap = reader(storage(acc)), writer(storage(acc)), value_bytes(acc.itemsize)
     element = leaves_of(acc)
-    pointers, fetch, keep = element.pointers, element.load, element.store
-    _, hand_on = _joining(fn, acc)
+    pointers, fetch, emit = element.pointers, element.load, element.store
+    _, hand_on = _join_functions(fn, acc)
 
     def fold(step: int, record: int, marks: int, xs: int, count: int, ys: int) -> None:
         p = _words(record)
@@ -130,28 +131,28 @@ def scan_kernel(
         if heads == 0:
             has_carry, carry = load(p, HAS_CARRY), get(record + VALUE + gap)
             while i < count and load(marked, i) == 0:
-                own = fetch(source, i)
+                item = fetch(source, i)
                 if is_exclusive and has_carry:
-                    keep(target, i, fn(carry, value) if has_value else carry)
-                value = fn(value, own) if has_value else own
+                    emit(target, i, fn(carry, value) if has_value else carry)
+                value = fn(value, item) if has_value else item
                 if not is_exclusive and has_carry:
-                    keep(target, i, fn(carry, value))
+                    emit(target, i, fn(carry, value))
                 has_value = 1
                 i += 1
         while i < count:
-            own = fetch(source, i)
+            item = fetch(source, i)
             if load(marked, i):
                 heads += 1
                 has_value = 1
                 if is_exclusive:
-                    keep(target, i, get(load(p, START_AT)))
-                value = fn(get(load(p, START_AT)), own) if has_init else own
+                    emit(target, i, get(load(p, START_AT)))
+                value = fn(get(load(p, START_AT)), item) if has_init else item
             else:
                 if is_exclusive:
-                    keep(target, i, value)
-                value = fn(value, own)
+                    emit(target, i, value)
+                value = fn(value, item)
             if not is_exclusive:
-                keep(target, i, value)
+                emit(target, i, value)
             i += 1
         put(record + VALUE, value)
         store(p, HAS_VALUE, has_value)

@@ -1,9 +1,9 @@
-"""The kernels by key: runs of elements folded, and the walk over chunks that calls that.
+"""Kernels by key on the CPU: folds of runs, and the loop over chunks that calls them.
 
-Each part of the elements is folded by itself, from where its last run begins or from its first
-element on; to what precedes its first run, what is open before the part is joined. So it does not
-matter who goes through a part, nor when. The walk serves all dtypes and operators, and is compiled
-once.
+Each part of the elements is folded on its own, from the start of its last run or from its first
+element. The run that is open before a part is joined with the part's elements before its first run.
+Results therefore do not depend on which thread processes a part, nor when. The loop serves all
+dtypes and operators, and is compiled once.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _bytes = pointer_to(types.uint8)
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile what kernels call, when they are compiled."""
+    """Compile a function that is called from kernels, together with them."""
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
-def _marked(table: int, scratch: int, writes: int, count: int) -> None:
+def _mark_runs(table: int, scratch: int, writes: int, count: int) -> None:
     p = _words(table)
     if load(p, MARK):
         call(load(p, MARK), (scratch + load(p, MARKS), scratch, count))
@@ -76,10 +76,10 @@ def _marked(table: int, scratch: int, writes: int, count: int) -> None:
         compare(table, scratch, writes, count)
 
 
-def _placed(
+def _set_addresses(
     e: Any, scratch: int, records: int, start: int, earlier: int, outputs: int, is_hidden: bool
 ) -> None:
-    """Write down where values are, and where results go: in place, or to scratch memory."""
+    """Store the addresses of values and of results: in the output, or in scratch memory."""
     xs, ys = _words(scratch + load(e, XS)), _words(scratch + load(e, YS))
     keys, slots, results = load(e, KEYS), _words(scratch), scratch + load(e, RESULTS)
     for k in range(keys, outputs):
@@ -93,14 +93,14 @@ def _placed(
         results += CHUNK * size
 
 
-def _written(
+def _write_results(
     table: int, scratch: int, records: int, e: Any, start: int, earlier: int, count: int,
     state: int, kept: int,
 ) -> None:  # fmt: skip
-    """Bring a chunk's results to where they belong; `kept` runs begin in it."""
+    """Write a chunk's keys and results to the output; `kept` runs begin in the chunk."""
     p, s, slots = _words(table), _words(state), _words(scratch)
     keys, outputs, results = load(e, KEYS), load(p, OUTPUTS), scratch + load(e, RESULTS)
-    begun = load(s, BEFORE) + load(s, HEADS)
+    num_begun = load(s, BEFORE) + load(s, HEADS)
     for k in range(outputs):
         record = records + 8 * k * WRITTEN
         size = load(_words(record), SIZE)
@@ -110,18 +110,18 @@ def _written(
                 source = load(slots, k) + earlier * size
                 marks = scratch + load(p, MARKS) + earlier
                 call(load(_words(record), PICK), (packed, source, marks, count, 1))
-                copied(record, packed, begun - kept, kept)
+                copied(record, packed, num_begun - kept, kept)
             continue
         if load(e, REDUCES):
-            made = load(s, MADE)
-            copied(record, results, begun - 1 - made, made)
+            num_written = load(s, MADE)
+            copied(record, results, num_begun - 1 - num_written, num_written)
         elif load(_words(record), PACK):
             copied(record, results, start, count)
         results += CHUNK * size
 
 
-def _closed(table: int, scratch: int, records: int, e: Any, state: int) -> None:
-    """Write the last run's aggregate, and how many runs there are."""
+def _write_last_run(table: int, scratch: int, records: int, e: Any, state: int) -> None:
+    """Write the last run's aggregate and the number of runs."""
     p, s = _words(table), _words(state)
     keys, results = load(e, KEYS), scratch + load(e, RESULTS)
     total = load(s, BEFORE) + load(s, HEADS)
@@ -134,12 +134,12 @@ def _closed(table: int, scratch: int, records: int, e: Any, state: int) -> None:
 
 
 _mark, _place, _write, _close = (
-    inline(_marked), inline(_placed), inline(_written), inline(_closed),
+    inline(_mark_runs), inline(_set_addresses), inline(_write_results), inline(_write_last_run),
 )  # fmt: skip
 
 
 def by_key_kernel(table: int, scratch: int, first: int, last: int) -> None:
-    """Fold and, unless COUNTS is set, write the runs of some parts."""
+    """Fold the runs of parts first to last and, unless COUNTS is set, write results."""
     p = _words(table)
     outputs, counts = load(p, OUTPUTS), load(p, COUNTS)
     records = reads(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
@@ -158,16 +158,16 @@ def by_key_kernel(table: int, scratch: int, first: int, last: int) -> None:
         start = part * load(p, PER_TASK)
         stop = min(start + load(p, PER_TASK), load(p, LENGTH))
         while start < stop:
-            earlier = min(1, start)  # an element that is read for comparison alone
+            earlier = min(1, start)  # an element that is read for comparison only
             n = min(CHUNK - 1, stop - start)
             read(table, scratch, start - earlier, n + earlier)
             _mark(table, scratch, records, n + earlier)
             _place(e, scratch, records, start, earlier, outputs, counts != 0)
-            begun, marks = load(s, HEADS), scratch + load(p, MARKS) + earlier
+            heads_before, marks = load(s, HEADS), scratch + load(p, MARKS) + earlier
             xs, ys = scratch + load(e, XS), scratch + load(e, YS)
             call(load(e, FOLD), (ELEMENTS, state, marks, xs, n, ys))
             if not counts:
-                kept = load(s, HEADS) - begun
+                kept = load(s, HEADS) - heads_before
                 _write(table, scratch, records, e, start, earlier, n, state, kept)
             start += n
         if load(e, IN_TURN) and part + 1 < load(e, NUM_PARTS):
@@ -177,6 +177,6 @@ def by_key_kernel(table: int, scratch: int, first: int, last: int) -> None:
 
 
 def join_kernel(table: int, scratch: int, first: int, last: int) -> None:
-    """Tell each part what is open before it: by a function, from the first record on."""
+    """Pass open runs from record to record, by the operator's fold function."""
     p = _words(table)
     call(load(p, 0), (NEXT, load(p, 1), 0, 0, load(p, 2), load(p, 3)))

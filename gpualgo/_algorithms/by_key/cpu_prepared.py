@@ -1,6 +1,6 @@
-"""Algorithms by key on the CPU, prepared once for arrays of known layouts, as they come again.
+"""Algorithms by key on the CPU, prepared once for arrays of known layouts.
 
-One part is all there is: several are for `cpu`.
+Only for input that fits one part.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def prepared(
     problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Any
 ) -> Prepared | None:
-    """Return what `cpu.Job` does for arrays of these layouts, into new results."""
+    """Return a call of `cpu.Job` for arrays of these layouts, with new results."""
     outs = results[:-1] if problem.is_counted else results
     if arrays[0].size > at.PIECE:
         return None
@@ -34,18 +34,18 @@ def prepared(
     step = table_at.READ + len(job.dims)
     first = table_at.TAIL + len(job.dims)
     reads = [first + k * step + START for k in range(len(job.reads))]
-    begin = first + len(job.reads) * step
+    base = first + len(job.reads) * step
     skipped = 0 if job.reduces else job.num_keys
-    writes = [begin + (skipped + k) * table_at.WRITTEN + table_at.OUT for k in range(len(outs))]
-    extra = begin + (skipped + len(outs)) * table_at.WRITTEN
-    places = (extra + at.INIT, extra + at.TOTAL, *reads, *writes)
-    launch = Launch(cpu.walk(), arguments, places, job.room.size, 1, job.work)
+    writes = [base + (skipped + k) * table_at.WRITTEN + table_at.OUT for k in range(len(outs))]
+    extra = base + (skipped + len(outs)) * table_at.WRITTEN
+    slots = (extra + at.INIT, extra + at.TOTAL, *reads, *writes)
+    launch = Launch(cpu.walk(), arguments, slots, job.room.size, 1, job.work)
     reduces, unused = job.reduces, np.zeros((), np.int64)
 
     def run(
         arrays: Sequence[Array], outs: Sequence[Array], init: int, held: Any = job.held
     ) -> None:
-        *written, count = outs if reduces else (*outs, unused)
-        launch((init, count, *arrays, *written))
+        *targets, count = outs if reduces else (*outs, unused)
+        launch((init, count, *arrays, *targets))
 
     return run

@@ -1,4 +1,4 @@
-"""Algorithms by key on a GPU: how elements lie, tiles, the launch, and temporary storage."""
+"""Algorithms by key on a GPU: layout of elements, tiles, the launch, and temporary storage."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _CONTROL_BYTES = 256  # LookbackControl
 
 
 def plan_of(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan into targets of any stride, the last of them the count of a reduction."""
+    """Return the plan into targets of any stride; of a reduction the last one is the count."""
     reduces = problem.is_counted
     outs = targets[:-1] if reduces else targets
-    at, device = Places(len(views), len(targets)), outs[0].device
+    args, device = Places(len(views), len(targets)), outs[0].device
     num_items = math.prod(problem.shape)
     if num_items == 0:
-        zero = [Clear(at.target(len(outs)), targets[-1].dtype.itemsize)] if reduces else []
+        zero = [Clear(args.target(len(outs)), targets[-1].dtype.itemsize)] if reduces else []
         return Plan(device, zero)
     source, acc = problem.source, problem.acc
     written = tuple(out.dtype for out in outs)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(problem.shape, strides, strict=True)))
     cut = policy.policy_of(source, written, acc)
-    access, reached = access_of(source, dims, [view.ptr for view in views], cut.items)
+    access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)
     is_wide = num_items >= policy.NARROW_COUNTS
     num_tiles = -(-num_items // cut.tile_items)
     tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
@@ -51,17 +51,17 @@ def plan_of(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[Vi
     spec = kind.spec
     packed = spec.parameters.pack(
         num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
-        capacity=outs[0].shape[0], output_steps=[out.strides[0] for out in outs], access=reached,
+        capacity=outs[0].shape[0], output_steps=[out.strides[0] for out in outs], access=fields,
     )  # fmt: skip
-    takes = {
+    slots = {
         "init": START,
-        "input": [at.source(i) for i in range(len(views))],
-        "output": [at.target(i) for i in range(len(outs))],
-        "num_runs": at.target(len(outs)) if reduces else NONE, "states": at.piece(0),
+        "input": [args.source(i) for i in range(len(views))],
+        "output": [args.target(i) for i in range(len(outs))],
+        "num_runs": args.target(len(outs)) if reduces else NONE, "states": args.piece(0),
     }  # fmt: skip
     grid = min(num_tiles, gpu.get(device).num_sms * cut.blocks_per_sm)
     launch = Launch(
-        build.kernel(spec, device), grid, cut.block_threads, packed, device, takes,
+        build.kernel(spec, device), grid, cut.block_threads, packed, device, slots,
         shared_bytes=kind.shared_bytes,
     )  # fmt: skip
     return Plan(device, [launch], [piece])

@@ -1,4 +1,4 @@
-"""Keys in any order: a stable sort brings equal ones together."""
+"""Keys in any order: a stable sort makes equal keys neighbours."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _REDUCE = "reduce_by_key"
 def reduce(
     keys: Any, x: Any, init: Any, op: Any, dtype: Any, out: Any, out_count: Any, stream: Any
 ) -> Any:
-    """Return what `reduce_by_key` does of keys in any order."""
-    keys, x = _real(keys, x, (out, out_count), _REDUCE, stream)
-    # Checks all arguments, and shows no outputs but new ones to who comes first.
+    """Return the result of `reduce_by_key` for keys in any order."""
+    keys, x = _materialized(keys, x, (out, out_count), _REDUCE, stream)
+    # Checks all arguments before `out` is used.
     problem, views, _ = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
     _check_order(problem, views)
     _check_apart(views, (*leaves(out), *leaves(out_count)), _REDUCE)
@@ -34,43 +34,43 @@ def reduce(
         if is_nested(problem.key_form) or is_nested(problem.x_form):
             order = _sorted(argsort, keys, _REDUCE, stream=stream)
             keys, x = taken(keys, x, order, _REDUCE, stream)
-        else:  # they travel side by side
+        else:  # keys and elements are sorted together
             keys, x = _sorted(radix_sort, keys, _REDUCE, values=x, stream=stream)
-    found, views, op = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
-    return counted.solve(found, views, op, out, out_count, stream, init)
+    ordered, views, op = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
+    return counted.solve(ordered, views, op, out, out_count, stream, init)
 
 
 def scan(
     kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, dtype: Any, out: Any, stream: Any
 ) -> Any:
-    """Return what a scan by key does of keys in any order."""
-    keys, x = _real(keys, x, (out,), where, stream)
-    problem, views, given = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
+    """Return the result of a scan by key for keys in any order."""
+    keys, x = _materialized(keys, x, (out,), where, stream)
+    problem, views, joint_op = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
     _check_order(problem, views)
     solve = run if problem.form is None else inputs.solve
     if 0 in problem.shape:
-        return solve(problem, views, given, init, out, stream)
+        return solve(problem, views, joint_op, init, out, stream)
     if out is not None:
         calls.check_outputs(problem, views, problem.results[0].shape, out)
     order = _sorted(argsort, keys, where, stream=stream)
     keys, x = taken(keys, x, order, where, stream)
-    found, sources, op = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
-    solve = run if found.form is None else inputs.solve
-    made = solve(found, sources, op, init, None, stream)
-    if found.form is None:  # each result is brought to where its element is
+    ordered, sources, op = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
+    solve = run if ordered.form is None else inputs.solve
+    scans = solve(ordered, sources, op, init, None, stream)
+    if ordered.form is None:  # move each result to its element's index
         bits = max(1, (order.shape[0] - 1).bit_length())
         outs = None if out is None else (order, out)
-        return radix_sort(order, made, end_bit=bits, out=outs, stream=stream)[1]
-    back = argsort(order, stream=stream)
-    return copy(at_places(made, back, where), out=out, stream=stream)
+        return radix_sort(order, scans, end_bit=bits, out=outs, stream=stream)[1]
+    inverse = argsort(order, stream=stream)
+    return copy(at_places(scans, inverse, where), out=out, stream=stream)
 
 
-def _real(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tuple[Any, Any]:
-    """Return keys and values that are no lazy arrays."""
+def _materialized(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tuple[Any, Any]:
+    """Return keys and values, computed if they are lazy."""
     recorder = recording.current() if recording.active else None
     if recorder is not None and not recorder.is_graph:
         raise TypeError(
-            f"{where}: keys in any order are sorted first, which no plan does; sort them, and "
+            f"{where}: keys in any order are sorted first, which no plan supports; sort them, and "
             "pass consecutive=True"
         )
     if is_lazy(keys) or is_lazy(x):
@@ -89,21 +89,21 @@ def _check_order(problem: ByKey, views: Any) -> None:
 
 
 def _check_apart(views: Any, outs: Any, where: str) -> None:
-    """Raise ValueError where an output shares memory with an input."""
+    """Raise ValueError if an output shares memory with an input."""
     for out in outs:
         target = as_bytes_view(out, f"{where}: out")
         if any(overlap(target, view) for view in views):
             raise ValueError(f"{where}: out overlaps keys or x; pass a separate array")
 
 
-def _sorted(sort: Any, keys: Any, where: str, **more: Any) -> Any:
-    """Return what a sort makes of flattened keys, which it calls by our names: x its values."""
+def _sorted(sort: Any, keys: Any, where: str, **options: Any) -> Any:
+    """Return the result of a sort of flattened keys; its errors name our function and arguments."""
     with refusals.told_by(where, sort.__name__, {"values": "x"}):
-        return sort(keys, axis=None, **more)
+        return sort(keys, axis=None, **options)
 
 
 def leaves(x: Any) -> list[Any]:
-    """Return the arrays of a result, one after the other."""
+    """Return the arrays of a result as a flat list."""
     if isinstance(x, tuple):
         return [leaf for item in x for leaf in leaves(item)]
     if isinstance(x, np.ndarray) and x.dtype.names is not None:
@@ -112,22 +112,22 @@ def leaves(x: Any) -> list[Any]:
 
 
 def is_nested(form: Any) -> bool:
-    """Return whether an element has a tuple within."""
+    """Return whether an element has nested tuples."""
     return form is not None and any(item is not None for item in form.items)
 
 
 def taken(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[Any, Any]:
-    """Return keys and values at places, lazily; with tuples within a tuple they are made real.
+    """Return the keys and values at the indices `order`, lazily unless tuples are nested.
 
-    Pairs of a key and a value, which computed ones are, would hold those one level deeper.
+    Computed pairs of a key and a value would nest such tuples one level too deep.
     """
-    found = at_places(keys, order, where, name="keys"), at_places(x, order, where)
-    inner = [item for one in found if one.form is not None for item in one.form.items]
-    if any(item is not None for item in inner):
-        return copy(found[0], stream=stream), copy(found[1], stream=stream)
-    return found
+    lazy_pair = at_places(keys, order, where, name="keys"), at_places(x, order, where)
+    nested_items = [item for part in lazy_pair if part.form is not None for item in part.form.items]
+    if any(item is not None for item in nested_items):
+        return copy(lazy_pair[0], stream=stream), copy(lazy_pair[1], stream=stream)
+    return lazy_pair
 
 
 def at_places(x: Any, order: Any, where: str, mode: str = "wrap", name: str = "x") -> LazyArray:
-    """Return elements at places, lazily; a tuple of arrays stays one."""
+    """Return the elements at the indices `order`, lazily; a tuple of arrays stays a tuple."""
     return places.taken(places.aligned(x, f"{where}: {name}"), order, None, mode, where)

@@ -1,4 +1,4 @@
-"""What the kernel by key takes (by_key/kernel.cuh)."""
+"""Parameter structs of the kernel by key (by_key/kernel.cuh)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
 
 @cache
 def by_key(item_bytes: int, inputs: int, outputs: int, access: Parameters) -> Parameters:
-    """Return ByKeyParams of values of so many bytes, of leaves that are read and written."""
+    """Return ByKeyParams; `inputs` and `outputs` are the numbers of fields read and written."""
     return Parameters(
         "ByKeyParams",
         init=init(item_bytes), input=POINTER[inputs], output=POINTER[outputs], num_runs=POINTER,

@@ -1,7 +1,7 @@
-"""Algorithms by key: which template arguments. One table.
+"""Tuning table of algorithms by key: template arguments.
 
-A tile depends on types alone, never on the GPU, so that neither do the bits: it fits the shared
-memory of all of them.
+A tile depends on dtypes only, never on the GPU, so that results have the same bits: it fits the
+shared memory of all GPUs.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from gpualgo._operators.operator import Operator
 
 Dtype = np.dtype[Any]
 
-THREAD_BYTES = 128  # of elements that a thread holds
-MOST_ROWS = 4  # of a warp
-MOST_ITEMS = 4  # of a lane in a row: of a warp's row fewer than 256
+THREAD_BYTES = 128  # bytes of elements per thread
+MOST_ROWS = 4  # per warp
+MOST_ITEMS = 4  # per lane and row: a warp's row has fewer than 256
 BLOCK_THREADS, LEAST_THREADS, STEP_THREADS = 256, 64, 64
-# Of all blocks that a multiprocessor has at once, by the bytes of a thread's registers for elements
-# and what is folded of them, up to.
+# Threads of all resident blocks of a multiprocessor, by the upper bound on the bytes of registers
+# that a thread needs for elements and folds.
 SM_THREADS = {168: 768, 256: 512}
 WIDE_SM_THREADS = 256
-STAGES = 2  # tiles of results, in shared memory
+STAGES = 2  # tiles of results in shared memory
 SHARED_BYTES = 62 << 10  # of a block; an sm_75 has 64 KiB
-NARROW_COUNTS = 1 << 32  # elements whose count fits 32 bits, beside a tag in one word
+NARROW_COUNTS = 1 << 32  # counts below this fit into 32 bits, next to a tag in one word
 _BOOL = np.dtype(np.bool_)
 
 
@@ -39,45 +39,45 @@ class Policy:
     """Template arguments of by_key_kernel (ByKeyPolicy of by_key/tile.cuh)."""
 
     block_threads: int
-    items: int  # of a lane in a row
-    rows: int  # of a warp
-    blocks_per_sm: int = 1  # at once, at least; it decides no bits
+    items: int  # per lane and row
+    rows: int  # per warp
+    blocks_per_sm: int = 1  # minimum of resident blocks; does not affect the bits
 
     @property
     def tile_items(self) -> int:
-        """How many elements a tile has."""
+        """Elements per tile."""
         return self.block_threads * self.rows * self.items
 
     def shared_bytes(self, written: tuple[Dtype, ...], acc: Dtype) -> int:
-        """Return the size of Shared, which checks it, with its padding."""
+        """Return the size of Shared with padding; the kernel checks it."""
         sections = [-(-self.tile_items * leaf.itemsize // VECTOR_BYTES) for leaf in written]
         warps = self.block_threads // WARP
-        others = (3 + warps) * acc.itemsize + 8 * warps + 64
-        return STAGES * sum(sections) * VECTOR_BYTES + -(-others // 16) * 16
+        remaining = (3 + warps) * acc.itemsize + 8 * warps + 64
+        return STAGES * sum(sections) * VECTOR_BYTES + -(-remaining // 16) * 16
 
 
 def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) -> Policy:
-    """Return the policy for pairs of a key and a value that are read, and numbers written."""
+    """Return the policy for the pairs of a key and a value that are read, and the output fields."""
     leaves = records.leaves(records.held(source))
     widest = max(leaf.itemsize for leaf in (*leaves, *records.leaves(acc)))
     items = min(MOST_ITEMS, max(1, VECTOR_BYTES // widest))
     size = max(sum(leaf.itemsize for leaf in leaves), acc.itemsize)
     rows = min(MOST_ROWS, max(1, THREAD_BYTES // (items * size)))
     threads = BLOCK_THREADS
-    while (found := Policy(threads, items, rows)).shared_bytes(written, acc) > SHARED_BYTES:
+    while (policy := Policy(threads, items, rows)).shared_bytes(written, acc) > SHARED_BYTES:
         if threads > LEAST_THREADS:
             threads -= STEP_THREADS
         else:
             rows -= 1
-    pair, count = records.held(source).itemsize, found.items * found.rows
-    held = count * pair + (found.rows + found.items) * acc.itemsize
-    most = next((n for size, n in SM_THREADS.items() if held <= size), WIDE_SM_THREADS)
-    return replace(found, blocks_per_sm=most // threads)
+    pair, count = records.held(source).itemsize, policy.items * policy.rows
+    needed = count * pair + (policy.rows + policy.items) * acc.itemsize
+    total = next((n for size, n in SM_THREADS.items() if needed <= size), WIDE_SM_THREADS)
+    return replace(policy, blocks_per_sm=total // threads)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What decides a kernel."""
+    """Parameters that determine a kernel."""
 
     way: str  # reduce, inclusive or exclusive
     op: Operator
@@ -93,18 +93,18 @@ class Kind:
 
     @property
     def shared_bytes(self) -> int:
-        """What a block has of shared memory."""
+        """Bytes of shared memory per block."""
         return self.policy.shared_bytes(self.written, self.acc)
 
     @property
     def spec(self) -> Spec:
-        """The kernel."""
         cut, op, source, acc = self.policy, self.op, self.source, self.acc
         sizes = cut.block_threads, cut.items, cut.rows, cut.blocks_per_sm, self.shared_bytes
         equal, computed = "gpualgo::SameValue", None
         if self.has_eq:
             equal = functor(op.source, (self.key, self.key), _BOOL)
-            computed = Computed((self.key, self.key), _BOOL)  # what the second function returns
+            # dtype that the second function returns
+            computed = Computed((self.key, self.key), _BOOL)
         elif isinstance(source, Computed):
             computed = source
         types = (
@@ -116,7 +116,7 @@ class Kind:
         )  # fmt: skip
         expression = f"gpualgo::by_key_kernel<{', '.join(types)}>"
         reads, writes = len(records.leaves(source)), len(self.written)
-        takes = parameters.by_key(acc.itemsize, reads, writes, self.access.fields)
+        params = parameters.by_key(acc.itemsize, reads, writes, self.access.fields)
         if op.name is not None and computed is None:
-            return Spec("by_key/kernel.cuh", expression, takes)
-        return Spec("by_key/kernel.cuh", expression, takes, op, (acc, acc), acc, computed)
+            return Spec("by_key/kernel.cuh", expression, params)
+        return Spec("by_key/kernel.cuh", expression, params, op, (acc, acc), acc, computed)

@@ -1,4 +1,4 @@
-"""Runs of keys: which dtype accumulates, and what is made of each run."""
+"""Checked arguments of the algorithms by key: accumulator dtype and results."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ REDUCE, INCLUSIVE, EXCLUSIVE = "reduce", "inclusive", "exclusive"
 
 
 class ReducedByKey(NamedTuple):
-    """What `reduce_by_key` returns: a key and an aggregate for each run or group."""
+    """Result of `reduce_by_key`: a key and an aggregate for each run or group."""
 
     keys: Any
     aggregates: Any
 
 
 class ByKey(Problem):
-    """What equal calls of an algorithm by key share."""
+    """Arguments that equal calls of an algorithm by key share."""
 
     spreads_tuples = True
     way = REDUCE
@@ -57,8 +57,8 @@ class ByKey(Problem):
         checks.same_place(list(views), where)
         self.looks_again = rest.has_eq
         self.shape = views[0].shape
-        typed = self._take_elements(views, op, form)
-        self.acc: np.dtype[Any] = elements.accumulator(typed, self.x_form, init, rest.dtype, where)
+        values = self._set_elements(views, op, form)
+        self.acc: np.dtype[Any] = elements.accumulator(values, self.x_form, init, rest.dtype, where)
         elements.check_operator(op, self.acc, where)
         self.has_init = init is not None
         self.has_eq = rest.has_eq
@@ -66,19 +66,19 @@ class ByKey(Problem):
             self._check_equality(op)
         self._set_results(count, isinstance(form, Source))
         if self.way == EXCLUSIVE and init is None:
-            hint = "op has no known identity for the first result of a run"
-            self.default_start = self.identity(op, hint)
+            reason = "op has no known identity for the first result of a run"
+            self.default_start = self.identity(op, reason)
             self.has_init = True
 
-    def _take_elements(
+    def _set_elements(
         self, views: tuple[View, ...], op: Operator, form: Form | Source
     ) -> tuple[View, ...]:
-        """Find out what pairs of a key and a value are; return views as if of the values."""
+        """Set the dtypes of keys and pairs; return the views with the values' dtypes."""
         where, count = self.where, self.rest[2]
         pairs: Form | None = None
         self.source: records.Source
         if isinstance(form, Source):
-            self.source, pairs, typed = computed(op, views, form, self.device, where)
+            self.source, pairs, typed_views = computed(op, views, form, self.device, where)
             assert pairs is not None
             names = records.held(self.source).names or ()
             count = sum(name.split(".")[0] == "0" for name in names)
@@ -86,42 +86,42 @@ class ByKey(Problem):
         else:
             for view, name in zip(views, self.inputs, strict=True):
                 checks.element(view, name, where)
-            pairs, typed = form, views
+            pairs, typed_views = form, views
             self.source = records.record(form.names, [view.dtype for view in views])
         forms = pairs.items
-        if self.rest[3]:  # classes may have the same fields in both
+        if self.rest[3]:  # forms of both classes may have the same fields
             forms = tuple(
-                None if one is None else form_of(one.names, classes)
-                for one, classes in zip(forms, self.rest[3], strict=True)
+                None if form_of_item is None else form_of(form_of_item.names, classes)
+                for form_of_item, classes in zip(forms, self.rest[3], strict=True)
             )
         self.key_form, self.x_form = forms
         kinds = records.leaves(records.held(self.source))
-        own = None if self.key_form is None else self.key_form.names
-        self.key = kinds[0] if own is None else records.record(own, kinds[:count])
-        return typed[count:]
+        key_names = None if self.key_form is None else self.key_form.names
+        self.key = kinds[0] if key_names is None else records.record(key_names, kinds[:count])
+        return typed_views[count:]
 
     @property
     def num_keys(self) -> int:
-        """How many numbers a key has."""
+        """Number of fields of a key."""
         return len(records.leaves(self.key))
 
     def _check_equality(self, op: Operator) -> None:
-        """Raise TypeError unless eq returns a bool, CompileError where numba cannot compile it."""
+        """Raise TypeError unless eq returns a bool, CompileError if it does not compile."""
         args = self.key, self.key
         try:
-            found = results.dtype_of(op.source, args, None, self.device, self.where)
+            returned = results.dtype_of(op.source, args, None, self.device, self.where)
         except CompileError as error:
             refusals.name(error, op.source, self.where, "eq")
             raise
-        if found != BOOL:
+        if returned != BOOL:
             raise TypeError(
-                f"{self.where}: eq returns {records.shown(found)} of two "
+                f"{self.where}: eq returns {records.shown(returned)} of two "
                 f"{records.shown(self.key)}, and equality is a bool; compare, as in "
                 "lambda a, b: a == b"
             )
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
-        """Say what the results are: of a scan, one for each element."""
+        """Set the results: of a scan, one for each element."""
         size = (math.prod(self.shape),)
         self.form = self.x_form
         self.results = tuple(
@@ -136,7 +136,7 @@ class ByKey(Problem):
             return None
         try:
             return arguments_of(arguments[0], arguments[1], self.where)
-        except ValueError:  # no shape is as prepared, which is told next
+        except ValueError:  # shapes differ from the prepared ones, which the caller reports
             return None
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -149,8 +149,8 @@ class ByKey(Problem):
 
         if 0 in self.shape:
             return
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        cpu.Job(self, spread, results, op).run(init)
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
+        cpu.Job(self, broadcast, results, op).run(init)
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
@@ -173,19 +173,19 @@ class ByKey(Problem):
 
 
 class InclusiveScan(ByKey):
-    """What equal calls of `inclusive_scan_by_key` share."""
+    """Arguments that equal calls of `inclusive_scan_by_key` share."""
 
     way = INCLUSIVE
 
 
 class ExclusiveScan(ByKey):
-    """What equal calls of `exclusive_scan_by_key` share: an element is no part of its result."""
+    """Arguments that equal calls of `exclusive_scan_by_key` share."""
 
     way = EXCLUSIVE
 
 
 class Reduction(ByKey):
-    """What equal calls of `reduce_by_key` share."""
+    """Arguments that equal calls of `reduce_by_key` share."""
 
     is_counted = True
 
@@ -204,8 +204,8 @@ class Reduction(ByKey):
         if 0 in self.shape:
             count[...] = 0
             return
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        count[...] = cpu.Job(self, spread, outs, op).run(init)
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
+        count[...] = cpu.Job(self, broadcast, outs, op).run(init)
 
 
 __all__ = ["ByKey", "ExclusiveScan", "Forms", "InclusiveScan", "ReducedByKey", "Reduction"]

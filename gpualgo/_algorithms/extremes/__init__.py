@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MinMax(NamedTuple):
-    """What `minmax` gives."""
+    """Result of `minmax`."""
 
     min: Any
     max: Any
@@ -33,7 +33,7 @@ def argmin(
     x: ty.AnyArray, axis: ty.Axis = None, *, keepdims: bool = False,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find the least element: the index of the first of them, or of the first NaN.
+    """Find the least element: the index of its first occurrence, or of the first NaN.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def argmin(
     axis : None or int
         The axis to go along; None takes all elements in C order.
     keepdims : bool
-        Keep the axes that are reduced with extent one.
+        Keep the reduced axes with extent one.
     out : array, optional
         Where to write the result: of its shape and dtype int64, on the device of `x`.
     stream : stream, optional
@@ -52,8 +52,8 @@ def argmin(
     Returns
     -------
     array or scalar
-        int64, in the library of `x`: a NumPy scalar where a NumPy array has no axis left. A device
-        array gives a device array, without waiting for it.
+        int64, in the library of `x`: a NumPy scalar if all axes of a NumPy array are reduced. A
+        device array gives a device array, without waiting for it.
 
     Raises
     ------
@@ -66,8 +66,8 @@ def argmin(
 
     Notes
     -----
-    Reads each element once, in one kernel launch; results are as `numpy.argmin` gives them, zeros
-    of both signs being equal. See docs/extremes.md.
+    Reads each element once, in one kernel launch; results are those of `numpy.argmin`: zeros of
+    both signs are equal. See docs/extremes.md.
 
     Examples
     --------
@@ -77,8 +77,8 @@ def argmin(
     """
     try:
         problem, views, op = _problem(ArgMinimum, x, axis, keepdims, out, "argmin")
-    except Elsewhere as found:
-        return found.call("argmin", out, stream, x, axis, keepdims=keepdims)
+    except Elsewhere as elsewhere:
+        return elsewhere.call("argmin", out, stream, x, axis, keepdims=keepdims)
     return run(problem, views, op, None, out, stream)
 
 
@@ -86,7 +86,7 @@ def argmax(
     x: ty.AnyArray, axis: ty.Axis = None, *, keepdims: bool = False,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find the greatest element: the index of the first of them, or of the first NaN.
+    """Find the greatest element: the index of its first occurrence, or of the first NaN.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def argmax(
     """
     try:
         problem, views, op = _problem(ArgMaximum, x, axis, keepdims, out, "argmax")
-    except Elsewhere as found:
-        return found.call("argmax", out, stream, x, axis, keepdims=keepdims)
+    except Elsewhere as elsewhere:
+        return elsewhere.call("argmax", out, stream, x, axis, keepdims=keepdims)
     return run(problem, views, op, None, out, stream)
 
 
@@ -124,7 +124,7 @@ def minmax(
     x: ty.AnyArray, axis: ty.Axes = None, *, keepdims: bool = False,
     out: tuple[ty.AnyArray, ty.AnyArray] | None = None, stream: ty.Stream | None = None,
 ) -> MinMax:  # fmt: skip
-    """Find the least and the greatest element in one pass; NaN where there is one.
+    """Find the least and the greatest element in one pass; both are NaN if there is a NaN.
 
     Parameters
     ----------
@@ -160,8 +160,8 @@ def minmax(
         axis = checks.plain_axes(axis, "minmax")
     try:
         problem, views, op = _problem_of(MinimumMaximum, x, axis, keepdims, _FORM, out, "minmax")
-    except Elsewhere as found:
-        return found.call("minmax", out, stream, x, axis, keepdims=keepdims)  # type: ignore[no-any-return]
+    except Elsewhere as elsewhere:
+        return elsewhere.call("minmax", out, stream, x, axis, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None:
         return inputs.solve(problem, views, op, None, out, stream)  # type: ignore[no-any-return]
     result = run(problem, views, op, None, None, stream)
@@ -188,8 +188,8 @@ def _problem_of(
         from gpualgo._lazy.combining import place_lazy
 
         (x,) = place_lazy((x,), (out,), where)
-        found, views, op, source = computed.input_of(kind, x, axis, where)
-        rest = axis, keepdims, form, source
-        return problem_of(found, views, op, None, rest, where), views, op
+        computed_kind, views, op, source = computed.input_of(kind, x, axis, where)
+        params = axis, keepdims, form, source
+        return problem_of(computed_kind, views, op, None, params, where), views, op
     views = (view_of(x, f"{where}: x"),)
     return problem_of(kind, views, None, None, (axis, keepdims, form), where, 0), views, None

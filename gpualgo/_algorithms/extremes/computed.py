@@ -1,4 +1,4 @@
-"""The search for extreme elements of what is computed: a reduction of elements and positions."""
+"""Extremes of computed elements: a reduction of (element, index) pairs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Computed(Extremes):
-    """The part that all three share."""
+    """Base class of the three algorithms."""
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
@@ -41,14 +41,14 @@ class _Computed(Extremes):
         axis, keepdims, form, source = rest
         assert op is not None
         self.inputs = ("x",) * len(views)
-        self.source, _, typed = computed(op, views, source, device, where)
+        self.source, _, value_views = computed(op, views, source, device, where)
         self.acc = self.source.result
         if len(records.leaves(self.acc)) != 2:
             raise TypeError(
                 f"{where}: x has tuples for elements, which have no order; take a field of it, "
                 "x['0']"
             )
-        super().__init__(device, (typed[0],), op, init, (axis, keepdims, form), where)
+        super().__init__(device, (value_views[0],), op, init, (axis, keepdims, form), where)
         self.rest = rest
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -73,8 +73,8 @@ class _Computed(Extremes):
         from gpualgo._algorithms.reduce import cpu as reduction
 
         assert self.acc is not None
-        places = [np.empty(self.shape, leaf) for leaf in records.leaves(self.acc)]
-        return reduction.routines(arrays, places, op, None, self.axes, self.source, self.acc)
+        outs = [np.empty(self.shape, leaf) for leaf in records.leaves(self.acc)]
+        return reduction.routines(arrays, outs, op, None, self.axes, self.source, self.acc)
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
@@ -83,15 +83,15 @@ class _Computed(Extremes):
 
 
 class _ArgMinimum(_Computed, ArgMinimum):
-    """`argmin` of what is computed."""
+    """`argmin` of computed elements."""
 
 
 class _ArgMaximum(_Computed, ArgMaximum):
-    """`argmax` of what is computed."""
+    """`argmax` of computed elements."""
 
 
 class _MinimumMaximum(_Computed, MinimumMaximum):
-    """`minmax` of what is computed."""
+    """`minmax` of computed elements."""
 
 
 _KINDS = {ArgMinimum: _ArgMinimum, ArgMaximum: _ArgMaximum, MinimumMaximum: _MinimumMaximum}
@@ -100,18 +100,18 @@ _KINDS = {ArgMinimum: _ArgMinimum, ArgMaximum: _ArgMaximum, MinimumMaximum: _Min
 def input_of(
     kind: type[Extremes], x: Any, axis: Any, where: str
 ) -> tuple[type[Extremes], tuple[View, ...], Operator, Source]:
-    """Return the problem's class, what is read, the operator and what tells that it is computed."""
+    """Return the problem's class, the inputs, the operator, and the mark of computed elements."""
     part = parted(x, f"{where}: x")
     if isinstance(x, tuple) or not is_lazy(x):
         raise TypeError(f"{where}: x is a tuple, whose elements have no order; pass one array")
     axes = checks.axes_of(axis, part.ndim, where)
-    along = tuple(n if i in axes else 1 for i, n in enumerate(part.shape))
-    counted = positions(along).broadcast_to(part.shape)
+    axis_shape = tuple(n if i in axes else 1 for i, n in enumerate(part.shape))
+    indices = positions(axis_shape).broadcast_to(part.shape)
     pair = combined([part], where, _pair, "")
     leaves = pair.leaves
     if kind.has_index:
-        leaves = (*leaves, counted)
-        pair = type(part)(part.shape, _with_place(part.node, len(leaves) - 1), leaves, "")
+        leaves = (*leaves, indices)
+        pair = type(part)(part.shape, _with_index(part.node, len(leaves) - 1), leaves, "")
     check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
     return _KINDS[kind], pair.views, joint(known(kind.functor), pair.function), Source(())
 
@@ -120,5 +120,5 @@ def _pair(nodes: list[Node]) -> Node:
     return Group(None, [nodes[0], nodes[0]])
 
 
-def _with_place(node: Node, index: int) -> Node:
+def _with_index(node: Node, index: int) -> Node:
     return Group(None, [node, Leaf(index)])

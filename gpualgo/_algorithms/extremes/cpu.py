@@ -1,4 +1,4 @@
-"""Extreme elements on the CPU's cores: NumPy's own search, cut for threads, or a reduction."""
+"""Extremes on CPU cores: NumPy's own search, shared by threads, or a reduction."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from gpualgo._pipeline.routines import Routine, of_numpy
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_CHUNK = 1 << 17  # elements that are looked at once: they stay in L2
-_LARGE_BYTES = 1 << 26  # worth waking threads: NumPy's search is as fast as one core reads
-_LONG_BYTES = 1 << 16  # of a row
-_SHARES = 2  # of that, for each thread
+_CHUNK = 1 << 17  # elements that are processed at once: they stay in L2
+_LARGE_BYTES = 1 << 26  # worth waking threads: NumPy's search is as fast as one core reads memory
+_LONG_BYTES = 1 << 16  # rows of at least this many bytes are long
+_TASKS_PER_THREAD = 2  # tasks per thread
 
 
 def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> None:
-    """Write to outs what is extreme of x along axes, which hold at least one element.
+    """Write the extremes of x along axes, which have at least one element, to outs.
 
-    x has any strides, outs the shape without the axes and any strides. As NumPy: the first of equal
-    ones, the first NaN.
+    x has any strides, outs the shape without the axes and any strides. As in NumPy, the first of
+    equal elements is found, or the first NaN.
     """
-    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    kept_axes = [axis for axis in range(x.ndim) if axis not in axes]
     if outs[0].size == 0:
         return
-    if name not in _SEARCHES and not _is_numpys(x, axes):
+    if name not in _SEARCHES and not _is_numpy_faster(x, axes):
         pair = records.record(("0", "1"), (x.dtype, x.dtype))
         reduction.reduce([x, x], outs, known(name), None, axes, pair, pair)
-    elif kept:
-        _each(name, x, outs, axes, kept)
+    elif kept_axes:
+        _search_axes(name, x, outs, axes, kept_axes)
     else:
-        _whole(name, x, outs)
+        _search_all(name, x, outs)
 
 
 def routines(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> list[Routine]:
-    """Return what `find` would run."""
+    """Return what `find` would run, for `explain`."""
     if outs[0].size == 0:
         return []
-    if name not in _SEARCHES and not _is_numpys(x, axes):
+    if name not in _SEARCHES and not _is_numpy_faster(x, axes):
         pair = records.record(("0", "1"), (x.dtype, x.dtype))
         return reduction.routines([x, x], outs, known(name), None, axes, pair, pair)
     if len(axes) < x.ndim:
-        kept = max(n for axis, n in enumerate(x.shape) if axis not in axes)
-        tasks = min(kept, max(1, x.size // _CHUNK))
+        longest = max(n for axis, n in enumerate(x.shape) if axis not in axes)
+        tasks = min(longest, max(1, x.size // _CHUNK))
     else:
-        tasks = _SHARES * threads.num_threads() if x.nbytes >= _LARGE_BYTES else 1
-    functions = (_SEARCHES[name],) if name in _SEARCHES else _ENDS
-    return [of_numpy(each.__name__, x.size, tasks, x.nbytes) for each in functions]
+        tasks = _TASKS_PER_THREAD * threads.num_threads() if x.nbytes >= _LARGE_BYTES else 1
+    functions = (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
+    return [of_numpy(function.__name__, x.size, tasks, x.nbytes) for function in functions]
 
 
-def _is_numpys(x: Array, axes: tuple[int, ...]) -> bool:
-    """Return whether NumPy finds both ends sooner than a kernel: of all, or of long rows."""
+def _is_numpy_faster(x: Array, axes: tuple[int, ...]) -> bool:
+    """Return whether NumPy is faster than a kernel for minmax: of all elements, or of long rows."""
     if x.dtype.kind == "V" or x.dtype == np.float16:
         return False
     row = [x.shape[axis] for axis in axes]
@@ -64,72 +64,73 @@ def _is_numpys(x: Array, axes: tuple[int, ...]) -> bool:
     return len(axes) == x.ndim or (is_row and prod(row) * x.itemsize >= _LONG_BYTES)
 
 
-def _whole(name: str, x: Array, outs: Sequence[Array]) -> None:
-    flat = x.reshape(-1) if name in _SEARCHES else x.ravel(order="K")  # a copy, if need be
-    tasks = _SHARES * threads.num_threads() if flat.nbytes >= _LARGE_BYTES else 1
+def _search_all(name: str, x: Array, outs: Sequence[Array]) -> None:
+    flat = x.reshape(-1) if name in _SEARCHES else x.ravel(order="K")  # copies if needed
+    tasks = _TASKS_PER_THREAD * threads.num_threads() if flat.nbytes >= _LARGE_BYTES else 1
     if tasks == 1:
-        functions = (_SEARCHES[name],) if name in _SEARCHES else _ENDS
+        functions = (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
         with np.errstate(invalid="ignore"):
             for out, function in zip(outs, functions, strict=True):
                 out[...] = function(flat)
     elif name in _SEARCHES:
-        _first(_SEARCHES[name], flat, outs[0], tasks)
+        _write_first(_SEARCHES[name], flat, outs[0], tasks)
     else:
-        _ends(flat, outs, tasks)
+        _write_min_max(flat, outs, tasks)
 
 
-def _first(search: Callable[..., Any], flat: Array, out: Array, tasks: int) -> None:
-    found = np.empty(tasks, np.int64)
+def _write_first(search: Callable[..., Any], flat: Array, out: Array, tasks: int) -> None:
+    indices = np.empty(tasks, np.int64)
 
     def look(first: int, last: int) -> None:
         for task in range(first, last):
-            begin, end = (flat.size * i // tasks for i in (task, task + 1))
-            found[task] = begin + search(flat[begin:end])
+            start, end = (flat.size * i // tasks for i in (task, task + 1))
+            indices[task] = start + search(flat[start:end])
 
     threads.run(look, tasks, flat.nbytes)
-    out[...] = found[search(flat[found])]
+    out[...] = indices[search(flat[indices])]
 
 
-def _ends(flat: Array, outs: Sequence[Array], tasks: int) -> None:
-    ends = [np.empty(tasks, flat.dtype) for _ in outs]
+def _write_min_max(flat: Array, outs: Sequence[Array], tasks: int) -> None:
+    both = [np.empty(tasks, flat.dtype) for _ in outs]
 
     def fold(first: int, last: int) -> None:
         for task in range(first, last):
-            begin, end = (flat.size * i // tasks for i in (task, task + 1))
-            pieces = [flat[i : min(i + _CHUNK, end)] for i in range(begin, end, _CHUNK)]
-            pairs = [[reduce(piece) for reduce in _ENDS] for piece in pieces]  # read from L2 again
-            for found, reduce, values in zip(ends, _ENDS, zip(*pairs, strict=True), strict=True):
-                found[task] = reduce(np.array(values, flat.dtype))
+            start, end = (flat.size * i // tasks for i in (task, task + 1))
+            pieces = [flat[i : min(i + _CHUNK, end)] for i in range(start, end, _CHUNK)]
+            # the second function reads from L2
+            pairs = [[reduce(piece) for reduce in _MIN_MAX] for piece in pieces]
+            for part, reduce, values in zip(both, _MIN_MAX, zip(*pairs, strict=True), strict=True):
+                part[task] = reduce(np.array(values, flat.dtype))
 
-    threads.run(_quiet(fold), tasks, flat.nbytes)
+    threads.run(_without_warnings(fold), tasks, flat.nbytes)
     with np.errstate(invalid="ignore"):
-        for out, found, reduce in zip(outs, ends, _ENDS, strict=True):
-            out[...] = reduce(found)
+        for out, part, reduce in zip(outs, both, _MIN_MAX, strict=True):
+            out[...] = reduce(part)
 
 
-def _each(
-    name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...], kept: list[int]
+def _search_axes(
+    name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...], kept_axes: list[int]
 ) -> None:
     """Search along axes for each of several results; threads share the longest kept axis."""
-    longest = max(range(len(kept)), key=lambda i: x.shape[kept[i]])
-    axis, length = kept[longest], x.shape[kept[longest]]
+    longest = max(range(len(kept_axes)), key=lambda i: x.shape[kept_axes[i]])
+    axis, length = kept_axes[longest], x.shape[kept_axes[longest]]
     tasks = min(length, max(1, prod(x.shape) // _CHUNK))
 
     def body(first: int, last: int) -> None:
-        part = slice(first * length // tasks, last * length // tasks)
-        piece = x[(slice(None),) * axis + (part,)]
-        where = (slice(None),) * longest + (part,)
+        share = slice(first * length // tasks, last * length // tasks)
+        piece = x[(slice(None),) * axis + (share,)]
+        where = (slice(None),) * longest + (share,)
         if name in _SEARCHES:
             outs[0][where] = _SEARCHES[name](piece, axis=axes[0] if len(axes) == 1 else None)
             return
-        for out, reduce in zip(outs, _ENDS, strict=True):
+        for out, reduce in zip(outs, _MIN_MAX, strict=True):
             out[where] = reduce(piece, axis=axes)
 
-    threads.run(_quiet(body), tasks, x.nbytes)
+    threads.run(_without_warnings(body), tasks, x.nbytes)
 
 
-def _quiet(body: Callable[[int, int], None]) -> Callable[[int, int], None]:
-    """Return what a thread does without NumPy's word of NaN: each has a state of its own."""
+def _without_warnings(body: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Return `body` without NumPy's warnings for NaN; the error state is per thread."""
 
     def run(first: int, last: int) -> None:
         with np.errstate(invalid="ignore"):
@@ -139,4 +140,4 @@ def _quiet(body: Callable[[int, int], None]) -> Callable[[int, int], None]:
 
 
 _SEARCHES: dict[str, Callable[..., Any]] = {"arg_minimum": np.argmin, "arg_maximum": np.argmax}
-_ENDS: tuple[Callable[..., Any], ...] = (np.min, np.max)
+_MIN_MAX: tuple[Callable[..., Any], ...] = (np.min, np.max)

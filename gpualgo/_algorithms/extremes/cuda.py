@@ -1,4 +1,4 @@
-"""Extreme elements on a GPU: a reduction of elements beside their positions, or themselves."""
+"""Extremes on a GPU: a reduction of (element, index) pairs, or of elements."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ _PAIR = ("0", "1")
 
 def plan_of(problem: Extremes, view: View, targets: Sequence[View]) -> Plan:
     """Return the plan of a search into targets of any strides."""
-    op, axes, at = known(problem.functor), problem.axes, Places(1, len(targets))
+    op, axes, args = known(problem.functor), problem.axes, Places(1, len(targets))
     strides = [_without_kept(problem, target) for target in targets]
     if not problem.has_index:
         pair = records.record(_PAIR, (view.dtype, view.dtype))
-        twice = reduction.Leaves(at, [at.source(0)] * 2, [at.target(0), at.target(1)])
-        return reduction.plan_of([view, view], op, axes, pair, pair, strides, twice)
+        both = reduction.Leaves(args, [args.source(0)] * 2, [args.target(0), args.target(1)])
+        return reduction.plan_of([view, view], op, axes, pair, pair, strides, both)
     source = records.record(_PAIR, (view.dtype, records.POSITION))
     acc = records.record(_PAIR, (view.dtype, targets[0].dtype))
     size = view.dtype.itemsize  # the extreme elements themselves go to temporary storage
     values = Piece(math.prod(problem.shape) * size, KEPT)
-    leaves = reduction.Leaves(at, [at.source(0), NONE], [at.piece(0), at.target(0)], (values,))
+    leaves = reduction.Leaves(
+        args, [args.source(0), NONE], [args.piece(0), args.target(0)], (values,)
+    )
     out_strides = [dense_strides(problem.shape, size), *strides]
-    views = [view, _positions(view, axes)]
+    views = [view, _index_view(view, axes)]
     return reduction.plan_of(views, op, axes, source, acc, out_strides, leaves)
 
 
@@ -42,26 +44,26 @@ def plan_of_computed(
     problem: Extremes, source: records.Computed, views: Sequence[View], op: Operator,
     targets: Sequence[View],
 ) -> Plan:  # fmt: skip
-    """Return the plan of a search among what op's source makes of what is read."""
-    at, acc = Places(len(views), len(targets)), source.result
-    read = [at.source(i) for i in range(len(views))]
-    written = [at.target(i) for i in range(len(targets))]
+    """Return the plan of a search among the elements that op's source computes."""
+    args, acc = Places(len(views), len(targets)), source.result
+    in_slots = [args.source(i) for i in range(len(views))]
+    out_slots = [args.target(i) for i in range(len(targets))]
     strides = [_without_kept(problem, target) for target in targets]
     pieces: tuple[Piece, ...] = ()
     if problem.has_index:  # the extreme elements themselves go to temporary storage
         size = records.leaves(acc)[0].itemsize
         pieces = (Piece(math.prod(problem.shape) * size, KEPT),)
-        written = [at.piece(0), *written]
+        out_slots = [args.piece(0), *out_slots]
         strides = [dense_strides(problem.shape, size), *strides]
-    leaves = reduction.Leaves(at, read, written, pieces)
+    leaves = reduction.Leaves(args, in_slots, out_slots, pieces)
     return reduction.plan_of(views, op, problem.axes, source, acc, strides, leaves)
 
 
-def _positions(view: View, axes: tuple[int, ...]) -> View:
-    """Return where the positions along the axes would lie, counted in C order."""
-    along = tuple(n if i in axes else 1 for i, n in enumerate(view.shape))
-    counted = dense_strides(along, records.step_of(records.POSITION))
-    steps = tuple(step if i in axes else 0 for i, step in enumerate(counted))
+def _index_view(view: View, axes: tuple[int, ...]) -> View:
+    """Return a view of indices along the axes, counted in C order."""
+    axis_shape = tuple(n if i in axes else 1 for i, n in enumerate(view.shape))
+    index_strides = dense_strides(axis_shape, records.step_of(records.POSITION))
+    steps = tuple(step if i in axes else 0 for i, step in enumerate(index_strides))
     return dense_view(0, view.shape, records.POSITION, view.device)._replace(strides=steps)
 
 

@@ -1,4 +1,4 @@
-"""The search for extreme elements: along which axes."""
+"""Checked arguments of the search for extreme elements."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ INDEX = np.dtype(np.int64)
 
 
 class Extremes(Problem):
-    """What equal calls of `argmin`, `argmax` or `minmax` share."""
+    """Arguments that equal calls of `argmin`, `argmax` or `minmax` share."""
 
     gives_scalars = True
-    functor: ClassVar[str]  # its name in parts/operator.cuh, in lower case
-    are_least: ClassVar[tuple[bool, ...]]  # of each result, else greatest
-    has_index = True  # the results are indices of elements, else elements
+    functor: ClassVar[str]  # the functor's name in parts/operator.cuh, in lower case
+    are_least: ClassVar[tuple[bool, ...]]  # for each result: least, else greatest
+    has_index = True  # results are indices, not elements
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
@@ -47,10 +47,10 @@ class Extremes(Problem):
         if 0 in view.shape and 0 not in self.shape:
             raise ValueError(
                 f"{where}: x of shape {view.shape} has no elements to choose from, and there is no "
-                "identity; pass an array with some"
+                "identity; pass an array that has elements"
             )
-        spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
-        shape = spread if keepdims else self.shape
+        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
+        shape = kept_shape if keepdims else self.shape
         self.results = (
             (Result(shape, INDEX),) if self.has_index else (Result(shape, view.dtype),) * 2
         )
@@ -82,11 +82,11 @@ class Extremes(Problem):
         from gpualgo._algorithms.extremes import cpu
 
         name, axes = self.functor, self.axes
-        has_kept = len(results[0].shape) > len(self.shape)  # keepdims
+        keeps_dims = len(results[0].shape) > len(self.shape)  # keepdims
 
         def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-            found = [np.squeeze(out, axes) for out in outs] if has_kept else outs
-            cpu.find(name, arrays[0], found, axes)
+            results = [np.squeeze(out, axes) for out in outs] if keeps_dims else outs
+            cpu.find(name, arrays[0], results, axes)
 
         return run
 
@@ -103,21 +103,21 @@ class Extremes(Problem):
 
 
 class ArgMinimum(Extremes):
-    """What equal calls of `argmin` share."""
+    """Arguments that equal calls of `argmin` share."""
 
     functor = "arg_minimum"
     are_least = (True,)
 
 
 class ArgMaximum(Extremes):
-    """What equal calls of `argmax` share."""
+    """Arguments that equal calls of `argmax` share."""
 
     functor = "arg_maximum"
     are_least = (False,)
 
 
 class MinimumMaximum(Extremes):
-    """What equal calls of `minmax` share."""
+    """Arguments that equal calls of `minmax` share."""
 
     functor = "minimum_maximum"
     are_least = True, False

@@ -21,10 +21,10 @@ from gpualgo._pipeline.run import run
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
-_Input: TypeAlias = tuple[tuple[View, ...], Operator, Any]
+_Parsed: TypeAlias = tuple[tuple[View, ...], Operator, Any]
 
-# Views but for the first, the operator, and how elements are built.
-_inputs: Memo[tuple[tuple[View, ...], Operator, Any]] = Memo(1 << 10)
+# Key: call without the array; value: views after the first, operator, form of elements.
+_parsed_calls: Memo[tuple[tuple[View, ...], Operator, Any]] = Memo(1 << 10)
 
 
 def find(
@@ -49,8 +49,8 @@ def find(
     Returns
     -------
     array or scalar
-        int64, in the library of `x`: a NumPy scalar where a NumPy array has no axis left. A device
-        array gives a device array, without waiting for it.
+        int64, in the library of `x`: a NumPy scalar if all axes of a NumPy array are reduced. A
+        device array gives a device array, without waiting for it.
 
     Raises
     ------
@@ -65,8 +65,8 @@ def find(
 
     Notes
     -----
-    Reads each element once, in one kernel launch; on the CPU no further than some way behind the
-    element that is found, where no axis is given. See docs/find.md.
+    Reads each element once, in one kernel launch; on the CPU without an axis it stops soon after
+    the first match. See docs/find.md.
 
     Examples
     --------
@@ -80,8 +80,8 @@ def find(
         axis = checks.plain_axis(axis, "find")
     try:
         problem, views, op = _problem(Finding, x, predicate, axis, False, out)
-    except Elsewhere as found:
-        return found.call("find", out, stream, x, predicate, axis=axis)
+    except Elsewhere as elsewhere:
+        return elsewhere.call("find", out, stream, x, predicate, axis=axis)
     return run(problem, views, op, None, out, stream)
 
 
@@ -98,7 +98,7 @@ def count(
     axis : None, int or tuple of ints
         The axes to go along; None means all.
     keepdims : bool
-        Keep the axes that are counted along with extent one.
+        Keep the reduced axes with extent one.
 
     Returns
     -------
@@ -125,8 +125,8 @@ def count(
     keepdims = checks.flag(keepdims, "keepdims", "count")
     try:
         problem, views, op = _problem(Counting, x, predicate, axis, keepdims, out)
-    except Elsewhere as found:
-        return found.call("count", out, stream, x, predicate, axis=axis, keepdims=keepdims)
+    except Elsewhere as elsewhere:
+        return elsewhere.call("count", out, stream, x, predicate, axis=axis, keepdims=keepdims)
     return run(problem, views, op, 0, out, stream)
 
 
@@ -134,27 +134,27 @@ def _problem(
     kind: type[Counting] | type[Finding], x: Any, predicate: Any, axis: Any, keepdims: bool,
     out: Any,
 ) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
-    known = _put_together(kind, x, predicate, axis)
-    views, op, form = _made(kind, x, predicate, axis, out) if known is None else known
-    rest = axis, keepdims, INDEX, form, None
+    cached = _from_cache(kind, x, predicate, axis)
+    views, op, form = _parse(kind, x, predicate, axis, out) if cached is None else cached
+    params = axis, keepdims, INDEX, form, None
     where, init = kind.function, 0 if kind is Counting else None
-    return problem_of(kind, views, op, init, rest, where), views, op
+    return problem_of(kind, views, op, init, params, where), views, op
 
 
-def _made(kind: Any, x: Any, predicate: Any, axis: Any, out: Any = None) -> _Input:
-    """Return what is read, the reduction with what makes its elements, and how these are built."""
+def _parse(kind: Any, x: Any, predicate: Any, axis: Any, out: Any = None) -> _Parsed:
+    """Return the views, the reduction joined with its elements' function, and their form."""
     from gpualgo._algorithms.find import marks
     from gpualgo._lazy.sources import input_of
 
-    found = marks.of(x, predicate, kind.function)
+    marks_of_x = marks.of(x, predicate, kind.function)
     if kind is Finding:
-        found = marks.placed(found, axis, kind.function)
+        marks_of_x = marks.placed(marks_of_x, axis, kind.function)
     fold = min if kind is Finding else operator.add
-    return input_of(found, fold, kind.function, beside=(out,))
+    return input_of(marks_of_x, fold, kind.function, beside=(out,))
 
 
-def _put_together(kind: Any, x: Any, predicate: Any, axis: Any) -> _Input | None:
-    """Return the same as of an earlier call, of a NumPy array and a function that reads no more."""
+def _from_cache(kind: Any, x: Any, predicate: Any, axis: Any) -> _Parsed | None:
+    """Return the cached result of `_parse`, for NumPy arrays and functions without captures."""
     if type(x) is not np.ndarray or type(predicate) is not FunctionType:
         return None
     closed = closed_key_of(predicate)
@@ -162,11 +162,11 @@ def _put_together(kind: Any, x: Any, predicate: Any, axis: Any) -> _Input | None
         return None
     view = NumPy.view(x)
     key = kind, layout_of(view), closed, axis
-    found = _inputs.get(key)
-    if found is None:
-        views, *rest = made = _made(kind, x, predicate, axis)
+    entry = _parsed_calls.get(key)
+    if entry is None:
+        views, *op_and_form = parsed = _parse(kind, x, predicate, axis)
         if views[0].owner is not x:
-            return made
-        found = _inputs.add(key, (views[1:], *rest))
-    others, op, form = found
+            return parsed
+        entry = _parsed_calls.add(key, (views[1:], *op_and_form))
+    others, op, form = entry
     return (view, *others), op, form

@@ -1,4 +1,4 @@
-"""Which elements are meant, as lazy bools: what a predicate says, or an array of marks."""
+"""Marks of elements as lazy bools: the results of a predicate, or a given array."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ NOWHERE = (1 << 64) - 1
 def of(x: Any, predicate: Any, where: str) -> LazyArray:
     """Return the marks of x's elements."""
     if is_number(x):
-        view_of(x, f"{where}: x")  # which says that it is none
+        view_of(x, f"{where}: x")  # raises, because a number is no array
     part = parted(x, f"{where}: x")
-    whole = combined([part], where, lambda nodes: nodes[0], "")
+    lazy_x = combined([part], where, lambda nodes: nodes[0], "")
     if not is_function(predicate, where):
-        return _given(whole, predicate, where)
+        return _checked_array(lazy_x, predicate, where)
     try:
-        fn = as_operator(predicate, where, 1).fn  # whose values are those of the call
-        found = LazyArray(whole.shape, Call(fn, whole.node), whole.leaves, "", whole.forms)
-        dtype = found.dtype
+        # captured values are those at the time of the call
+        fn = as_operator(predicate, where, 1).fn
+        lazy_marks = LazyArray(lazy_x.shape, Call(fn, lazy_x.node), lazy_x.leaves, "", lazy_x.forms)
+        dtype = lazy_marks.dtype
     except (TypeError, ValueError, CompileError) as error:
         text = str(error)
         if text.startswith("lazy: "):
@@ -42,43 +43,43 @@ def of(x: Any, predicate: Any, where: str) -> LazyArray:
         raise
     if dtype != _BOOL:
         raise TypeError(
-            f"{where}: predicate returns {records.shown(dtype)} of {records.shown(whole.dtype)}, "
+            f"{where}: predicate returns {records.shown(dtype)} of {records.shown(lazy_x.dtype)}, "
             "and marks are bool; compare, as in lambda a: a != 0"
         )
-    return found
+    return lazy_marks
 
 
-def _given(whole: LazyArray, predicate: Any, where: str) -> LazyArray:
-    """Return marks that are an array, once they fit the elements."""
+def _checked_array(lazy_x: LazyArray, predicate: Any, where: str) -> LazyArray:
+    """Return marks that are given as an array, after checking that they fit the elements."""
     if not is_lazy(predicate):
         as_view(predicate, f"{where}: predicate")
-    whole, predicate = place_lazy((whole, predicate), (), where)
-    found = parted(predicate, f"{where}: predicate")
-    if not isinstance(found, LazyArray) or found.dtype != _BOOL:
-        dtype = getattr(found, "dtype", type(found).__name__)
+    lazy_x, predicate = place_lazy((lazy_x, predicate), (), where)
+    lazy_marks = parted(predicate, f"{where}: predicate")
+    if not isinstance(lazy_marks, LazyArray) or lazy_marks.dtype != _BOOL:
+        dtype = getattr(lazy_marks, "dtype", type(lazy_marks).__name__)
         raise TypeError(
             f"{where}: predicate is an array of {dtype}, and marks are bool; "
             "pass predicate != 0, say"
         )
-    if found.shape != whole.shape:
+    if lazy_marks.shape != lazy_x.shape:
         raise ValueError(
-            f"{where}: predicate has shape {found.shape} and x {whole.shape}; "
+            f"{where}: predicate has shape {lazy_marks.shape} and x {lazy_x.shape}; "
             "pass a mark for each element"
         )
-    checks.same_place([*whole.views, *found.views], where)
-    return led_by(found, whole)
+    checks.same_place([*lazy_x.views, *lazy_marks.views], where)
+    return led_by(lazy_marks, lazy_x)
 
 
 def placed(marks: LazyArray, axis: int | None, where: str) -> LazyArray:
-    """Return the place of each element along an axis, if it is marked; else NOWHERE."""
+    """Return each element's index along an axis if it is marked, else NOWHERE."""
     axes = checks.axes_of(axis, marks.ndim, where)
-    along = tuple(n if i in axes else 1 for i, n in enumerate(marks.shape))
-    counted = positions(along).broadcast_to(marks.shape)
-    leaves = (*marks.leaves, counted)
+    axis_shape = tuple(n if i in axes else 1 for i, n in enumerate(marks.shape))
+    indices = positions(axis_shape).broadcast_to(marks.shape)
+    leaves = (*marks.leaves, indices)
     check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
-    node = Call(_place, marks.node, Leaf(len(marks.leaves)))
+    node = Call(_index_or_nowhere, marks.node, Leaf(len(marks.leaves)))
     return LazyArray(marks.shape, node, leaves, "")
 
 
-def _place(is_marked: Any, index: Any) -> Any:
+def _index_or_nowhere(is_marked: Any, index: Any) -> Any:
     return np.uint64(index) if is_marked else np.uint64(NOWHERE)

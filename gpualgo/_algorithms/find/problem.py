@@ -1,4 +1,4 @@
-"""Counting and finding elements: reductions of marks, and of the places of what is marked."""
+"""Counting and finding elements: reductions of marks, and of the indices of marked elements."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
     from gpualgo._pipeline.routines import Routine
 
-INDEX, _PLACE = np.dtype(np.int64), np.dtype(np.uint64)
+INDEX, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
 
 class Counting(Reduction):
-    """What equal calls of `count` share."""
+    """Arguments that equal calls of `count` share."""
 
     function: ClassVar[str] = "count"
     looks_again, op_name = True, "predicate"
@@ -54,7 +54,7 @@ class Counting(Reduction):
 
 
 class Finding(Reduction):
-    """What equal calls of `find` share: the least place, which is unsigned, so that -1 is last."""
+    """Arguments that equal calls of `find` share: a minimum of unsigned indices; -1 is greatest."""
 
     function: ClassVar[str] = "find"
     looks_again, op_name = True, "predicate"
@@ -64,7 +64,7 @@ class Finding(Reduction):
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
         axis, keepdims, _, form, classes = rest
-        super().__init__(device, views, op, init, (axis, keepdims, _PLACE, form, classes), where)
+        super().__init__(device, views, op, init, (axis, keepdims, _UNSIGNED, form, classes), where)
         self.rest = rest
         self.results = tuple(result._replace(dtype=INDEX) for result in self.results)
 
@@ -73,8 +73,8 @@ class Finding(Reduction):
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         if len(self.axes) < arrays[0].ndim:
-            (place,) = (result.view(_PLACE) for result in results)
-            super().cpu(arrays, [place], op, init)
+            (unsigned_result,) = (result.view(_UNSIGNED) for result in results)
+            super().cpu(arrays, [unsigned_result], op, init)
             return
         from gpualgo._algorithms.select import cpu
 

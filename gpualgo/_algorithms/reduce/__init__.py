@@ -31,7 +31,7 @@ def reduce(
     stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
-def reduce(  # a NumPy array gives an array, or a scalar where no axis is left
+def reduce(  # a NumPy array gives an array, or a scalar if all axes are reduced
     x: ty.AnyArray, init: ty.FirstValue | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, axis: ty.Axes = None,
     keepdims: bool = False, dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
@@ -64,16 +64,15 @@ def reduce(
         any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
         structured array, is an array of tuples: `op` takes and returns tuples of their elements.
     init : scalar, array, or tuple of them, optional
-        The value to start from. A Python scalar takes the accumulator's dtype; a NumPy scalar or
+        The initial value. A Python scalar takes the accumulator's dtype; a NumPy scalar or
         one-element array decides it. Or an array of the result's shape without `keepdims`, on the
-        device of `x`: a start for each row, of the accumulator's dtype, which
-        it decides without `dtype`. For tuples a tuple.
+        device of `x`: one initial value for each row, of the accumulator's dtype, which it decides
+        without `dtype`. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
-        combined in C order, in a grouping that depends on shape and dtype alone (on the CPU, where
-        `op` commutes, on strides as well). A lambda, a
-        function, a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a
-        `gpualgo.Operator`.
+        combined in C order, in a grouping that depends on shape and dtype alone (on the CPU also on
+        strides, if `op` commutes). A lambda, a function, a built-in such as ``operator.mul``,
+        ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.
     axis : None, int or tuple of ints
         The axes to reduce; None means all.
     keepdims : bool
@@ -101,7 +100,7 @@ def reduce(
         `x` is no array, a dtype has no kernel, or init, out or op's result does not fit.
     ValueError
         There is nothing to reduce and neither init nor an identity; a shape does not match; out
-        shares memory with `x`, or with init but for a single value of the host.
+        shares memory with `x`, or with an init that is an array or on a GPU.
     numpy.exceptions.AxisError
         An axis is out of range.
     CompileError
@@ -109,11 +108,10 @@ def reduce(
 
     Notes
     -----
-    Reads each element once: n · itemsize bytes, one kernel launch, with a start for each row two;
-    temporary storage within the
-    two megabytes that are kept for each stream. The same input gives the same bits on every run and
-    every GPU: the grouping never depends on timing or on the number of processors. See
-    docs/reduce.md.
+    Reads each element once: n · itemsize bytes in one kernel launch, or two if init is an array;
+    temporary storage is within the two megabytes that are kept for each stream. The same input
+    gives the same bits on every run and every GPU: the grouping never depends on timing or on the
+    number of processors. See docs/reduce.md.
 
     Examples
     --------
@@ -128,19 +126,19 @@ def reduce(
     """
     fold = cpu_again.way_of(x, init, op, axis, keepdims, dtype, out, stream, recording.active)
     if fold and ((device := default_device.current()) == CPU or is_for_cpu(x, device)):
-        made = np.empty((), x.dtype)
-        if not fold(x, made, 0):
-            return made[()]
+        result = np.empty((), x.dtype)
+        if not fold(x, result, 0):
+            return result[()]
     try:
         views, op, form = taken(x, op, "reduce", beside=(init, out))
-    except Elsewhere as found:
+    except Elsewhere as elsewhere:
         options = {"axis": axis, "keepdims": keepdims, "dtype": dtype}
-        return found.call("reduce", out, stream, x, init, op, **options)
+        return elsewhere.call("reduce", out, stream, x, init, op, **options)
     if keepdims is not False:
         keepdims = checks.flag(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "reduce")
-    rest: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)
+    params: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)
     kind: type[Reduction] = Reduction
     if type(init) not in PLAIN:
         from gpualgo._algorithms.reduce.started import StartedReduction
@@ -148,9 +146,9 @@ def reduce(
 
         if starts.are_arrays(init, "reduce", one_is_value=False):
             kind = StartedReduction
-            first, pattern = starts.taken(init, "reduce")
-            views, init = (*views, *first), None
-            rest = (*rest, pattern, elements.classes_of(pattern))
-    problem = problem_of(kind, views, op, init, rest, "reduce")
+            init_views, pattern = starts.taken(init, "reduce")
+            views, init = (*views, *init_views), None
+            params = (*params, pattern, elements.classes_of(pattern))
+    problem = problem_of(kind, views, op, init, params, "reduce")
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

@@ -1,4 +1,4 @@
-"""Reduction of large pageable arrays on a GPU, by blocks: they may exceed its memory."""
+"""Reduction of large pageable arrays on a GPU in blocks, so that they may exceed its memory."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-BLOCK_BYTES = 256 << 20  # what is smaller goes to the GPU as a whole
+BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
 
 
 def reduce(
     problem: Reduction, arrays: list[Array], results: list[Array], op: Operator,
     init: Array | None, stream: Any,
 ) -> None:  # fmt: skip
-    """Reduce arrays, of which one is pageable, of at least one element into at least one."""
+    """Reduce arrays of which one is pageable, of at least one element, to at least one result."""
     where = problem.where
     handle = host_blocks.begin(problem, arrays[0], stream, host_whole.pageable(True, where))
     axes = problem.axes
@@ -43,12 +43,12 @@ def reduce(
     size = sum(x.dtype.itemsize for x in arrays)
     blocks = list(staging.pieces(arrays[0].shape, size, BLOCK_BYTES))
     _Reduction(problem, op, handle).run(arrays, axes, blocks, init, flat)
-    for result, found in zip(results, flat, strict=True):
-        result[...] = found.reshape(result.shape)
+    for result, values in zip(results, flat, strict=True):
+        result[...] = values.reshape(result.shape)
 
 
 class _Reduction:
-    """Blocks in C order: a block's result starts its outputs, or is appended to them."""
+    """Runs blocks in C order; a block's results start its outputs or are combined with them."""
 
     def __init__(self, problem: Reduction, op: Operator, stream: int) -> None:
         self.acc, self.device, self.op, self.stream = problem.acc, problem.device, op, stream
@@ -60,20 +60,21 @@ class _Reduction:
         outs: list[Array],
     ) -> None:  # fmt: skip
         items = max(arrays[0][(*index, ...)].size for index in blocks)
-        places = outs[0].size
+        num_outputs = outs[0].size
         sizes = [
             *(items * x.dtype.itemsize for x in arrays),
             *(out.nbytes for out in outs),
-            *(min(places, items) * leaf.itemsize for leaf in self.leaves),
+            *(min(num_outputs, items) * leaf.itemsize for leaf in self.leaves),
         ]
         started: set[int] = set()
         start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
         buffers = staging.device_buffers(self.device, self.stream, sizes)
         with buffers as memory, host_blocks.settled(self.stream):
-            sources, rest = memory[: len(arrays)], memory[len(arrays) :]
-            totals, parts = rest[: len(outs)], rest[len(outs) :]
+            sources, out_buffers = memory[: len(arrays)], memory[len(arrays) :]
+            totals, block_results = out_buffers[: len(outs)], out_buffers[len(outs) :]
             for index in blocks:
-                for x, source in zip(arrays, sources, strict=True):  # after what reads the last
+                # on the stream, after the previous block's reduction
+                for x, source in zip(arrays, sources, strict=True):
                     staging.upload(x[(*index, ...)], source, self.device, self.stream)
                 offset, shape, inner = _outputs_of(arrays[0].shape, axes, index)
                 targets = [
@@ -85,14 +86,14 @@ class _Reduction:
                     started.add(offset)
                     plan.queue(self.stream, (*start, self.op.words, *sources, *targets))
                 else:
-                    plan.queue(self.stream, (*NO_START, self.op.words, *sources, *parts))
-                    self._join(targets, parts, shape)
+                    plan.queue(self.stream, (*NO_START, self.op.words, *sources, *block_results))
+                    self._join(targets, block_results, shape)
             for total, out in zip(totals, outs, strict=True):
                 staging.download(total, out, self.device, self.stream)
             driver.synchronize(self.stream)
 
     def _join(self, targets: list[int], parts: list[int], shape: tuple[int, ...]) -> None:
-        """Put a block's results behind what its outputs hold already."""
+        """Combine outputs with a block's results: targets = op(targets, parts)."""
         acc = Apart(self.acc) if records.is_record(self.acc) else self.acc
         views = [
             dense_view(pointer, shape, leaf, self.device)
@@ -106,8 +107,8 @@ class _Reduction:
     def _plan(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Plan:
         key = (shape, axes)
         if key not in self.plans:
-            kept = tuple(n for i, n in enumerate(shape) if i not in axes)
-            strides = [dense_strides(kept, leaf.itemsize) for leaf in self.leaves]
+            kept_shape = tuple(n for i, n in enumerate(shape) if i not in axes)
+            strides = [dense_strides(kept_shape, leaf.itemsize) for leaf in self.leaves]
             views = host_blocks.dense(records.leaves(self.source), shape, self.device)
             self.plans[key] = cuda.plan_of(views, self.op, axes, self.source, self.acc, strides)
         return self.plans[key]
@@ -116,17 +117,17 @@ class _Reduction:
 def _outputs_of(
     shape: Sequence[int], axes: tuple[int, ...], index: tuple[int | slice, ...]
 ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Return the first output of a block, its outputs' shape, and the axes it reduces itself."""
-    position = 0
-    kept: list[int] = []
+    """Return a block's first output, the shape of its outputs, and the axes it reduces."""
+    output = 0
+    kept_shape: list[int] = []
     for axis, extent in enumerate(shape):
         item = index[axis] if axis < len(index) else slice(0, extent)
         start, length = (item, 1) if isinstance(item, int) else (item.start, item.stop - item.start)
         if axis in axes:
             continue
-        position = position * extent + start
+        output = output * extent + start
         if not isinstance(item, int):
-            kept.append(length)
+            kept_shape.append(length)
     dropped = sum(isinstance(item, int) for item in index)
     inner = tuple(axis - dropped for axis in axes if axis >= dropped)
-    return position, tuple(kept), inner
+    return output, tuple(kept_shape), inner

@@ -1,7 +1,7 @@
-"""Reduction on the CPU's cores: choice of kernel from the layout, and passes until one is left.
+"""Reduction on CPU cores: chooses kernels by layout and runs passes until one partial remains.
 
-An element's numbers lie apart, each in an array of its own: a record is several arrays, in and out
-and between passes, and a number is the case of one.
+Each field of a record is an array of its own, in inputs, outputs and partials. A number is a record
+of one field.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Dtype: TypeAlias = np.dtype[Any]
 Element: TypeAlias = records.Element
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
-_paces: Memo[Pace] = Memo(1 << 10)  # by code, and how much there is to do
+_costs: Memo[Pace] = Memo(1 << 10)  # by code and work
 
 
 class Pass(NamedTuple):
-    """What a pass is but for addresses, and where in its table of arguments these go."""
+    """One pass without addresses, and the indices where they go in its argument table."""
 
     words: Array
     starts: slice
     outs: slice
-    num_bytes: int  # of scratch memory
+    num_bytes: int  # scratch bytes
     num_tasks: int
     work: int  # bytes
-    reads: int  # numbers of an element
+    reads: int  # fields of an element
     writes: int
 
 
@@ -54,13 +54,13 @@ def reduce(
     leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
     axes: tuple[int, ...], source: Element, acc: Dtype,
 ) -> None:  # fmt: skip
-    """Write init op x[0] op x[1] op ... over `axes` to outs, where x are elements of dtype source.
+    """Write init op x[0] op x[1] op ... over `axes` to outs; x are elements of dtype source.
 
-    Leaves and outs are arrays of the numbers of source (of those of which op's source computes it)
-    and of acc, which accumulates. Leaves have
-    one shape, at least one element and any strides; outs the kept axes' shape and any strides; init
-    is a 0-d array of acc. Every argument has been checked. Reads x once; the association is a
-    function of shapes, strides and dtypes only, so that the bits never depend on threads.
+    `leaves` are the arrays of the fields of source, or of the inputs from which op's source
+    computes elements. `outs` are the arrays of the fields of acc, which accumulates. Leaves have
+    one shape, at least one element and any strides; outs have the kept axes' shape and any strides;
+    init is a 0-d array of acc. All arguments have been checked. x is read once. The association
+    depends on shapes, strides and dtypes only, so the bits do not depend on the number of threads.
     """
     fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc) if init is None else None
     if fold is not None:
@@ -69,12 +69,12 @@ def reduce(
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, source, axes)
     if inner:
-        # The innermost axes first, abreast over the axis that is contiguous; the order stays.
-        kept = [n for axis, n in enumerate(shape) if axis not in inner]
-        rows = [np.empty(kept, number) for number in records.leaves(acc)]
-        reduce(leaves, rows, op, None, inner, source, acc)
+        # The innermost axes first, in columns along the contiguous axis; the order is kept.
+        kept_shape = [n for axis, n in enumerate(shape) if axis not in inner]
+        partials = [np.empty(kept_shape, number) for number in records.leaves(acc)]
+        reduce(leaves, partials, op, None, inner, source, acc)
         axes = tuple(axis - sum(i < axis for i in inner) for axis in axes if axis not in inner)
-        reduce(rows, outs, op, init, axes, acc, acc)
+        reduce(partials, outs, op, init, axes, acc, acc)
         return
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
@@ -90,7 +90,7 @@ def routines(
     leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
     axes: tuple[int, ...], source: Element, acc: Dtype,
 ) -> list[Routine]:  # fmt: skip
-    """Return what `reduce` would run."""
+    """Return what `reduce` would run, for `explain`."""
     size, work = leaves[0].size, leaves[0].size * sum(leaf.itemsize for leaf in leaves)
     fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc) if init is None else None
     if fold is not None:
@@ -109,26 +109,26 @@ def routines(
 
 
 def _fold(
-    starts: list[int], layout: Layout, outs: Sequence[Array], op: Operator, init: Array | None,
+    inputs: list[int], layout: Layout, outs: Sequence[Array], op: Operator, init: Array | None,
     acc: Dtype,
 ) -> None:  # fmt: skip
     code = computed_by(op, layout, acc)
-    compute = 0 if code is None else code.address  # it is held until the end
-    partials: list[Array] = []  # kept until they have been read
+    compute = 0 if code is None else code.address  # `code` stays alive until the end
+    partials: list[Array] = []  # keeps buffers alive until they are read
     while (parts := num_parts(layout, acc)) > 1:
         count = prod(dim[0] for dim in layout.kept) * parts
-        written = [np.empty(count, number) for number in records.leaves(acc)]
-        partials += written
-        at, after = [address(partial) for partial in written], between(layout, parts, acc)
-        _run(kernel(op, acc, layout), pass_of(layout, after, acc), starts, at, 0, compute)
-        starts, layout, compute = at, after, 0
-    start = 0 if init is None else address(init)
-    places = [address(out) for out in outs]
-    _run(kernel(op, acc, layout), pass_of(layout, None, acc), starts, places, start, compute)
+        buffers = [np.empty(count, number) for number in records.leaves(acc)]
+        partials += buffers
+        ptrs, after = [address(partial) for partial in buffers], between(layout, parts, acc)
+        _run(kernel(op, acc, layout), pass_of(layout, after, acc), inputs, ptrs, 0, compute)
+        inputs, layout, compute = ptrs, after, 0
+    init_ptr = 0 if init is None else address(init)
+    out_ptrs = [address(out) for out in outs]
+    _run(kernel(op, acc, layout), pass_of(layout, None, acc), inputs, out_ptrs, init_ptr, compute)
 
 
 def computed_by(op: Operator, layout: Layout, acc: Dtype) -> Any:
-    """Return the code that makes the elements, None where they are read as they are."""
+    """Return the code that computes the elements, or None if they are read from memory."""
     if not isinstance(layout.dtype, records.Computed):
         return None
     return computing(op.source, layout.dtype, acc, _capacity(layout, acc))
@@ -139,18 +139,18 @@ def num_parts(layout: Layout, acc: Dtype) -> int:
 
 
 def between(layout: Layout, parts: int, acc: Dtype) -> Layout:
-    """Return where partials lie: next to each other for tiles, whole rows for columns."""
+    """Return the layout of partials: contiguous for tiles, whole rows for columns."""
     lengths, numbers = [dim[0] for dim in layout.kept], records.leaves(acc)
     inputs = len(records.leaves(layout.dtype))
     steps = []
     for number in numbers:
         if layout.column:
-            first, *rest = dense_strides([parts, *lengths], number.itemsize)
+            first, *outer = dense_strides([parts, *lengths], number.itemsize)
         else:
-            *rest, first = dense_strides([*lengths, parts], number.itemsize)
-        steps.append((first, *rest))
+            *outer, first = dense_strides([*lengths, parts], number.itemsize)
+        steps.append((first, *outer))
     (*firsts,), *strides = zip(*steps, strict=True)
-    kept = [(dim[0], *by, *dim[1 + inputs :]) for dim, by in zip(layout.kept, strides, strict=True)]
+    kept = [(dim[0], *s, *dim[1 + inputs :]) for dim, s in zip(layout.kept, strides, strict=True)]
     return Layout(acc, tuple(kept), ((parts, *firsts),), layout.column)
 
 
@@ -172,25 +172,25 @@ def kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
 
 
 def _run(
-    kernel: Kernel, which: Pass, starts: list[int], outs: list[int], init: int, compute: int
+    kernel: Kernel, pass_: Pass, starts: list[int], outs: list[int], init: int, compute: int
 ) -> None:
-    arguments = which.words.copy()
-    starts = starts + [0] * (len(arguments[which.starts]) - len(starts))
-    outs = outs + [0] * (len(arguments[which.outs]) - len(outs))
-    arguments[rk.INIT], arguments[which.starts], arguments[which.outs] = init, starts, outs
+    arguments = pass_.words.copy()
+    starts = starts + [0] * (len(arguments[pass_.starts]) - len(starts))
+    outs = outs + [0] * (len(arguments[pass_.outs]) - len(outs))
+    arguments[rk.INIT], arguments[pass_.starts], arguments[pass_.outs] = init, starts, outs
     arguments[rk.COMPUTE] = compute
     loaded: Any = kernel
-    entry, tasks = int(loaded.loaded.address), which.num_tasks
-    pace = _paces.made((entry, tasks, which.work, compute), Pace)
-    pace.run_any(kernel, entry, address(arguments), which.num_bytes, tasks, which.work)
+    entry, tasks = int(loaded.loaded.address), pass_.num_tasks
+    cost = _costs.made((entry, tasks, pass_.work, compute), Pace)
+    cost.run_any(kernel, entry, address(arguments), pass_.num_bytes, tasks, pass_.work)
 
 
 @lru_cache(256)
 def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
-    """Return the pass that reads one layout and writes partials in another, or else results."""
+    """Return the pass that reads `layout` and writes partials of `into` (None: results)."""
     kept, reduced, column = layout.kept, layout.reduced, layout.column
     inputs, count = len(records.leaves(layout.dtype)), len(records.leaves(acc))
-    # Strides of what is written: the partials', which the next pass reads, or out's.
+    # Output strides: those of the partials, which the next pass reads, or those of out.
     targets = [dim[1 + inputs :] for dim in kept]
     part_strides: tuple[int, ...] = (0,) * count
     if into is not None:
@@ -200,13 +200,13 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     room = Room()
     room.take(rk.scratch_bytes(acc, column))
     fixed = room.size
-    targets = [(*by, *(0,) * (inputs - count)) for by in targets]
+    targets = [(*s, *(0,) * (inputs - count)) for s in targets]
     part_strides = (*part_strides, *(0,) * (inputs - count))
     inner = layout.kept[-1:] if column else layout.reduced[-1:]
     capacity = rk.columns_of(acc) if column else rk.tile_of(acc)
-    apart = together(layout.offsets, inner, records.leaves(layout.dtype), capacity, room)
+    groups = together(layout.offsets, inner, records.leaves(layout.dtype), capacity, room)
     numbers = [
-        _number(layout, acc, k, [by[k] for by in targets], part_strides[k], room, apart.get(k))
+        _number(layout, acc, k, [s[k] for s in targets], part_strides[k], room, groups.get(k))
         for k in range(max(inputs, count))
     ]
     computed = 0
@@ -221,7 +221,8 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
         strips = -(-width // rk.columns_of(acc))
         num_bytes += (rk.BATCH - 1) * row_bytes
     outputs = prod(dim[0] for dim in kept)
-    # Where outputs lie between the elements of one output, neighbours are folded in turn.
+    # If neighbouring outputs are closer than the elements of one, consecutive tasks fold
+    # neighbours.
     tile_major = bool(kept and reduced) and step_of(kept[-1], inputs) < step_of(reduced[-1], inputs)
     head = (
         (
@@ -242,7 +243,7 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
         [dim[0] for dim in reduced],
     )
     first, size = sum(map(len, head)), sum(leaf.itemsize for leaf in records.leaves(layout.dtype))
-    starts, outs = (slice(first + at, None, len(numbers[0])) for at in (START, rk.OUT))
+    starts, outs = (slice(first + entry, None, len(numbers[0])) for entry in (START, rk.OUT))
     work = layout.length * outputs * width * size
     num_tasks, words = parts * strips * outputs, table(*head, *numbers)
     return Pass(words, starts, outs, num_bytes, num_tasks, work, inputs, count)
@@ -250,15 +251,15 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
 
 def _number(
     layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room,
-    apart: tuple[int, int] | None,
+    group: tuple[int, int] | None,
 ) -> list[int]:  # fmt: skip
-    """Return what the kernel's table has about number k of an element; addresses are to follow."""
+    """Return the entries of field k in the kernel's table, without addresses."""
     read, written = records.leaves(layout.dtype), records.leaves(acc)
-    a = written[min(k, len(written) - 1)]  # of a number that is read alone, any
+    a = written[min(k, len(written) - 1)]  # any field, if this one is only read
     x = read[k] if k < len(read) else a
-    wanted = x if isinstance(layout.dtype, records.Computed) else a
+    target = x if isinstance(layout.dtype, records.Computed) else a
     kept, reduced, run, pack = layout.kept, layout.reduced, (0, 0), 0
-    if k >= len(read):  # a number that is written alone
+    if k >= len(read):  # a field that is only written
         kept = tuple((dim[0], *(0,) * (k + 1)) for dim in kept)
         reduced = tuple((dim[0], *(0,) * (k + 1)) for dim in reduced)
     if layout.column:
@@ -268,6 +269,6 @@ def _number(
     else:
         is_direct, capacity = is_dense(reduced, k, x.itemsize), rk.tile_of(acc)
     return [
-        *leaf(0, x, wanted, is_direct, capacity, room, apart), 0, part_stride, *run, pack,
+        *leaf(0, x, target, is_direct, capacity, room, group), 0, part_stride, *run, pack,
         *(dim[1 + k] for dim in kept), *strides, *(dim[1 + k] for dim in reduced),
     ]  # fmt: skip

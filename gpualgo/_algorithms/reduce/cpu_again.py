@@ -1,7 +1,7 @@
-"""Short rows that are summed, once one of their dtype was: no problem is looked up.
+"""Fast path for default sums of short 1-D arrays: skips the plan cache.
 
-One look tells that all is as it is by default, and one function folds the row's tiles, and what
-these leave, as the general path does: to the same bits.
+The first sum of a dtype registers a function that folds a row's tiles and their partials in the
+order of the general path, so results have the same bits.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Any
 import numpy as np
 
 MOST_TILES = 8  # of a row; the interpreter's lock is held for a few µs
-MOST_ELEMENTS = (1 << 15) + 1  # of a row, fewer
+MOST_ELEMENTS = (1 << 15) + 1  # exclusive upper bound on a row's elements
 
 Array = np.ndarray[Any, Any]
 Fold = Callable[[Array, Array, int], int]
-"""fold(row, out, address of a first element or 0): the status, not 0 if the row has no elements."""
+"""fold(row, out, address of init or 0): returns a status, nonzero for empty rows."""
 
 
-def _none_yet(*_: Any) -> Any:
+def _no_fold(*_: Any) -> Any:
     return False
 
 
-_known: dict[np.dtype[Any], Fold] = {}
-way_of: Callable[..., Any] = _none_yet
-"""Return the fold of a short row that is summed; False: the general path is to reduce it."""
+_fold_by_dtype: dict[np.dtype[Any], Fold] = {}
+way_of: Callable[..., Any] = _no_fold
+"""Return the fold of a short row that is summed with default arguments, or False."""
 
 
 def add(dtype: np.dtype[Any], fold: Fold) -> None:
-    """Have rows of a dtype summed so from now on."""
+    """Use `fold` for later sums of rows of this dtype."""
     global way_of
     from gpualgo._cpu.direct import look_up
 
-    if dtype not in _known:
-        _known[dtype] = fold
-        # Of `reduce` behind x, init to stream, and how many recordings are under way.
-        others = None, operator.add, None, False, None, None, None, 0
-        way_of = look_up(_known, MOST_ELEMENTS, *others)
+    if dtype not in _fold_by_dtype:
+        _fold_by_dtype[dtype] = fold
+        # Default values of `reduce`'s arguments after x: init to stream, then active recordings.
+        defaults = None, operator.add, None, False, None, None, None, 0
+        way_of = look_up(_fold_by_dtype, MOST_ELEMENTS, *defaults)
 
 
 def clear() -> None:
-    """Forget all dtypes: the next call of each is looked at as the first one was."""
-    _known.clear()
+    """Forget all dtypes, so that the next call of each takes the general path."""
+    _fold_by_dtype.clear()

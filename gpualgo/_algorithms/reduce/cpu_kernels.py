@@ -1,7 +1,7 @@
 """The two kernels of a reduction: tiles along the reduced elements, and rows of columns.
 
-Both leave one partial for each tile or block of rows; reduce.py folds the partials the same way.
-Which elements a partial holds depends on shapes and strides alone, never on threads.
+Each leaves one partial per tile or block of rows; cpu.py runs them again on the partials. Which
+elements a partial combines depends on shapes and strides only, never on threads.
 """
 
 from __future__ import annotations
@@ -50,38 +50,38 @@ _words = pointer_to(types.intp)
 
 
 def _inline(function: Callable[..., Any]) -> Any:
-    """Compile what kernels call, when they are."""
+    """Compile a function that is called from kernels, on its first call."""
     return numba.njit(error_model="numpy")(function)
 
 
 def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..., None]:
-    """Write the kernel that folds a tile at a time as a tree of fours, left before right.
+    """Return the kernel that folds one tile at a time as a 4-ary tree, left before right.
 
-    A level takes four neighbours to one; what is left of a level, three at most, is carried to
-    its end. No step waits for another of its level, so LLVM vectorises any operator it can.
-    Complex128 goes by twos: LLVM's code for eight interleaved doubles is slower than scalar code.
-    What is computed is so a chunk at a time, which is then in L1 for the first level.
+    A level combines groups of four neighbours; up to three remaining elements go to the end of the
+    next level. The steps of a level are independent, so LLVM can vectorise them. complex128 uses
+    groups of two: LLVM's code for eight interleaved doubles is slower than scalar code. Computed
+    elements are computed in chunks, which are in L1 when the first level reads them.
     """
     fan = 2 if np.dtype(np.complex128) in records.leaves(acc) else 4
     tile_size, capacity = parameters.tile_of(acc), parameters.level_of(acc)
     count, sizes, pointers, apart, get, put = leaves_of(acc)
-    places = tuple(capacity * size for size in before(acc))
+    offsets = tuple(capacity * size for size in before(acc))
     level_bytes = SLOTS + capacity * sum(sizes)
     as_a = pointer_to(storage(acc))
 
     @_inline
-    def level(src: Any, dst: Any, at: int, m: int) -> int:
-        """Put what a level leaves of m elements behind the first `at`; return the new count."""
+    def level(src: Any, dst: Any, start: int, m: int) -> int:
+        """Write the next level of m elements from index `at` on; return its end."""
         groups = m // fan
         for i in range(groups):
             value = fn(get(src, fan * i), get(src, fan * i + 1))
             if fan == 4:
                 value = fn(value, fn(get(src, fan * i + 2), get(src, fan * i + 3)))
-            put(dst, at + i, value)
-        rest = m - groups * fan
-        for i in range(rest):
-            put(dst, at + groups + i, get(src, fan * groups + i))
-        return at + groups + rest
+            put(dst, start + i, value)
+        remaining = m - groups * fan
+        for i in range(remaining):
+            put(dst, start + groups + i, get(src, fan * groups + i))
+        return start + groups + remaining
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
@@ -94,8 +94,8 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
         targets = scratch + SLOTS
         level_at = targets + 3 * SLOTS
         for k in range(count):
-            store(_words(level_at - SLOTS), k, level_at + places[k])
-            store(_words(level_at + level_bytes - SLOTS), k, level_at + level_bytes + places[k])
+            store(_words(level_at - SLOTS), k, level_at + offsets[k])
+            store(_words(level_at + level_bytes - SLOTS), k, level_at + level_bytes + offsets[k])
         for task in range(first, last):
             if load(p, TILE_MAJOR):
                 tile = task // outputs
@@ -106,32 +106,32 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
             start = tile * tile_size
             m = min(tile_size, load(p, LENGTH) - start)
             for k in range(load(p, INPUTS)):
-                at = numbers_at + k * number_bytes
-                q, strides = _words(at), at + 8 * NUMBER
+                entry = numbers_at + k * number_bytes
+                q, strides = _words(entry), entry + 8 * NUMBER
                 x = load(q, START) + offset(output, kept, kept_at, strides)
-                x = fetched(at, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept)
+                x = fetched(entry, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept)
                 store(_words(scratch), k, x)
             for k in range(count):
-                at = numbers_at + k * number_bytes
-                q, strides = _words(at), at + 8 * NUMBER
+                entry = numbers_at + k * number_bytes
+                q, strides = _words(entry), entry + 8 * NUMBER
                 y = load(q, OUT) + offset(output, kept, kept_at, strides + 8 * kept)
                 store(_words(targets), k, y + tile * load(q, TILE_STRIDE))
-            # Addresses, not pointers, change places: LLVM then sees no common base, and vectorises.
-            source, here, there = scratch, level_at, level_at + level_bytes
+            # Swap addresses, not pointers: LLVM then sees no common base, and vectorises.
+            source, dst, spare = scratch, level_at, level_at + level_bytes
             if is_computed:
-                left, slots = m, targets + SLOTS
+                remaining, slots = m, targets + SLOTS
                 m = 0
-                for begin in range(0, left, CHUNK):
+                for chunk in range(0, remaining, CHUNK):
                     for k in range(load(p, INPUTS)):
                         size = load(_words(numbers_at + k * number_bytes), SIZE)
-                        store(_words(slots), k, load(_words(scratch), k) + begin * size)
-                    part = min(CHUNK, left - begin)
+                        store(_words(slots), k, load(_words(scratch), k) + chunk * size)
+                    part = min(CHUNK, remaining - chunk)
                     call(load(p, COMPUTE), (slots, scratch + load(p, COMPUTED), part))
-                    m = level(pointers(slots), apart(here, capacity), m, part)
-                source, here, there = here - SLOTS, there, here
+                    m = level(pointers(slots), apart(dst, capacity), m, part)
+                source, dst, spare = dst - SLOTS, spare, dst
             while m >= fan:
-                m = level(pointers(source), apart(here, capacity), 0, m)
-                source, here, there = here - SLOTS, there, here
+                m = level(pointers(source), apart(dst, capacity), 0, m)
+                source, dst, spare = dst - SLOTS, spare, dst
             last_level = pointers(source)
             value = get(last_level, 0)
             for i in range(1, m):
@@ -144,13 +144,13 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
 
 
 def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..., None]:
-    """Write the kernel that folds ROWS rows of columns, row after row, columns abreast.
+    """Return the kernel that folds ROWS rows of columns, one row after the other.
 
-    A column is a place in one kept dimension, of WIDTH places X_STRIDE bytes apart.
+    A column is an index of one kept dimension of extent WIDTH and stride X_STRIDE bytes.
     """
     columns = parameters.columns_of(acc)
     count, sizes, pointers, apart, get, put = leaves_of(acc)
-    places = tuple(columns * size for size in before(acc))
+    offsets = tuple(columns * size for size in before(acc))
     as_a = pointer_to(storage(acc))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
@@ -177,12 +177,12 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
                 for b in range(batch):
                     index, memory = start + r + b, scratch + b * load(p, ROW_BYTES)
                     for k in range(load(p, INPUTS)):
-                        at = numbers_at + k * number_bytes
-                        q, strides = _words(at), at + 8 * NUMBER
+                        entry = numbers_at + k * number_bytes
+                        q, strides = _words(entry), entry + 8 * NUMBER
                         x = load(q, START) + offset(outer, kept, kept_at, strides)
                         x += offset(index, reduced, reduced_at, strides + 16 * kept)
-                        run = (table + 8 * WIDTH, at + 8 * X_STRIDE)
-                        x = fetched(at, memory, x, column, w, 1, *run)
+                        dim = (table + 8 * WIDTH, entry + 8 * X_STRIDE)
+                        x = fetched(entry, memory, x, column, w, 1, *dim)
                         store(_words(scratch + b * SLOTS), k, x)
                     if is_computed:
                         slots = scratch + b * SLOTS
@@ -195,7 +195,7 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
                         put(total, j, fn(get(total, j), value))
                 elif r == 0:
                     for k in range(count):
-                        copy_bytes(sums + places[k], load(_words(scratch), k), w * sizes[k])
+                        copy_bytes(sums + offsets[k], load(_words(scratch), k), w * sizes[k])
                 else:
                     row = pointers(scratch)
                     for j in range(w):
@@ -206,14 +206,14 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
                 for j in range(w):
                     put(total, j, fn(value, get(total, j)))
             for k in range(count):
-                at = numbers_at + k * number_bytes
-                q, strides = _words(at), at + 8 * NUMBER
+                entry = numbers_at + k * number_bytes
+                q, strides = _words(entry), entry + 8 * NUMBER
                 y = load(q, OUT) + offset(outer, kept, kept_at, strides + 8 * kept)
                 y += column * load(q, OUT_STRIDE) + block * load(q, TILE_STRIDE)
                 if load(q, OUT_STRIDE) == sizes[k]:
-                    copy_bytes(y, sums + places[k], w * sizes[k])
+                    copy_bytes(y, sums + offsets[k], w * sizes[k])
                 else:
-                    run = (table + 8 * WIDTH, at + 8 * OUT_STRIDE)
-                    call(load(q, OUT_PACK), (sums + places[k], y, 0, w, 1, *run, 0))
+                    dim = (table + 8 * WIDTH, entry + 8 * OUT_STRIDE)
+                    call(load(q, OUT_PACK), (sums + offsets[k], y, 0, w, 1, *dim, 0))
 
     return kernel

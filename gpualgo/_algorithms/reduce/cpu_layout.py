@@ -1,4 +1,4 @@
-"""How a reduction on the CPU goes through its elements: along them, or columns abreast."""
+"""Layout of a CPU reduction: along the reduced elements, or across neighbouring columns."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from gpualgo._cpu.layout import Dims, merge
 
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
-_SHORT = 64  # with fewer elements than this to fold, many outputs are folded abreast
-_WIDE = 16  # so many outputs side by side in memory are worth folding abreast
-_WORTH = 8  # a first pass that leaves less than one partial in so many elements pays
+_SHORT = 64  # up to this many reduced elements, many outputs are folded together as columns
+_WIDE = 16  # minimum number of neighbouring outputs that are folded as columns
+_LEAST_INNER = 8  # elements per partial from which a separate first pass pays
 
 
 class Layout(NamedTuple):
-    """How the elements lie that one pass reads: of this dtype, in these dimensions.
+    """Elements that one pass reads: their dtype and dimensions.
 
-    A dimension is (length, stride of each number of x, of out if it is kept).
+    A dimension is (length, stride of each field of x, then of out if the dimension is kept).
     """
 
     dtype: Element
     kept: tuple[tuple[int, ...], ...]
     reduced: tuple[tuple[int, ...], ...]
-    column: bool  # the last kept dimension is folded abreast
-    offsets: Offsets | None = None  # of numbers that lie in turn
+    column: bool  # the last kept dimension is folded as columns
+    offsets: Offsets | None = None  # of interleaved fields
 
     @property
     def length(self) -> int:
-        """How many elements are folded into one output."""
+        """Number of elements folded into one output."""
         return prod(dim[0] for dim in self.reduced)
 
 
@@ -42,21 +42,21 @@ def layout_of(
     shape: tuple[int, ...], strides: Strides, out_strides: Strides, axes: tuple[int, ...],
     is_commutative: bool, dtype: Element,
 ) -> tuple[list[int], Layout]:  # fmt: skip
-    """Return by how much each number's address is shifted, and the layout from there."""
+    """Return the offset to add to each field's address, and the layout from there."""
     count, shifts = len(strides), [0] * len(strides)
     dims = list(zip(shape, *strides, strict=True))
     kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
     kept = [(*dims[axis], *steps) for axis, *steps in zip(kept_axes, *out_strides, strict=True)]
     reduced = [dims[axis] for axis in axes]
     if is_commutative:
-        # Any order is right: take the one in which memory lies.
+        # Any order is correct: use the memory order.
         for i, (length, *steps) in enumerate(reduced):
             if sum(steps) < 0:
-                shifts = [at + (length - 1) * by for at, by in zip(shifts, steps, strict=True)]
-                reduced[i] = (length, *(-by for by in steps))
+                shifts = [s + (length - 1) * step for s, step in zip(shifts, steps, strict=True)]
+                reduced[i] = (length, *(-step for step in steps))
         reduced = sorted(reduced, key=lambda dim: -step_of(dim, count))
     outer, inner = merge(sorted(kept, key=lambda dim: -step_of(dim, count))), merge(reduced)
-    column = _column(outer, inner, dtype)
+    column = _column_dim(outer, inner, dtype)
     if column is not None:
         outer.append(outer.pop(column))
     return shifts, Layout(dtype, tuple(outer), tuple(inner), column is not None)
@@ -66,34 +66,34 @@ def layout_of(
 def inner_axes(
     shape: tuple[int, ...], strides: Strides, dtype: Element, axes: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Return the reduced axes inside of the contiguous one, along which reading would be slow."""
+    """Return the reduced axes inside the contiguous one, if reducing them first is faster."""
     length = 1
-    for place in range(len(axes) - 1, -1, -1):
-        n = shape[axes[place]]
-        if _is_near([steps[axes[place]] for steps in strides], dtype) and n >= _WIDE:
-            return axes[place + 1 :] if length >= _WORTH else ()
+    for i in range(len(axes) - 1, -1, -1):
+        n = shape[axes[i]]
+        if _is_near([steps[axes[i]] for steps in strides], dtype) and n >= _WIDE:
+            return axes[i + 1 :] if length >= _LEAST_INNER else ()
         length *= n
     return ()
 
 
 def step_of(dim: Sequence[int], count: int) -> int:
-    """Return how far apart neighbours lie in a dimension, in all of the element's numbers."""
+    """Return the distance of neighbours in a dimension, summed over an element's fields."""
     return sum(map(abs, dim[1 : 1 + count]))
 
 
 def _is_near(strides: Sequence[int], dtype: Element) -> bool:
-    """Return whether neighbours follow one another, as far as an element's numbers can."""
+    """Return whether neighbours are contiguous, or as close as an element's fields allow."""
     if not records.is_record(dtype):
         return strides[0] == dtype.itemsize
-    # The numbers of an element may lie side by side, and some be the same for all elements.
+    # Fields may be interleaved, and some may be broadcast.
     widest = dtype.itemsize
     if isinstance(dtype, records.Computed):
         widest = max(number.itemsize for number in dtype.numbers)
     return all(0 <= stride <= widest for stride in strides) and any(strides)
 
 
-def _column(kept: Dims, reduced: Dims, dtype: Element) -> int | None:
-    """Return the kept dimension to fold abreast, or None to fold along the reduced ones."""
+def _column_dim(kept: Dims, reduced: Dims, dtype: Element) -> int | None:
+    """Return the kept dimension to fold as columns, or None to fold along the reduced ones."""
     length, count = prod(dim[0] for dim in reduced), len(records.leaves(dtype))
     if not kept or (length >= _SHORT and _is_near(reduced[-1][1:], dtype)):
         return None

@@ -1,8 +1,8 @@
-"""Whole arrays on the CPU by NumPy's vectorised loops, where the bits are those of our kernels.
+"""Reductions of whole arrays on the CPU by NumPy's vectorised loops, with the bits of our kernels.
 
-Extremes, bitwise and logical operators, and counts of bools do not depend on the order, but for two
-things: of which sign a zero is, and which NaN is found. Kernels give the first one in memory; where
-NumPy finds a zero or NaN the first of them is looked for. See docs/adr/0028.
+The results of extremes, bitwise and logical operators, and counts of bools do not depend on the
+order, except for the sign of a zero and the choice of a NaN. Kernels return the first in memory, so
+if NumPy's result is a zero or NaN, its first occurrence is searched. See docs/adr/0028.
 """
 
 from __future__ import annotations
@@ -18,105 +18,105 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.routines import Routine, of_numpy
 
 Array: TypeAlias = np.ndarray[Any, Any]
-Fold: TypeAlias = Callable[[Array], Any]  # of elements that lie side by side, at least one
+Fold: TypeAlias = Callable[[Array], Any]  # folds at least one contiguous element
 
-_LEAST_BYTES = 1 << 15  # with fewer a kernel is done before NumPy has begun
-_PIECE_BYTES = 1 << 21  # what a thread does at once
+_LEAST_BYTES = 1 << 15  # below this a kernel finishes before NumPy has started
+_PIECE_BYTES = 1 << 21  # work of one task
 
 
 def fold_of(op: Operator, x: Array, axes: tuple[int, ...], source: Element, acc: Any) -> Any:
-    """Return the fold of an array of this layout to one element, or None: by a kernel."""
+    """Return the fold of an array of this layout to one element, or None if a kernel is needed."""
     name = op.name or _name_of(op.fn)
     if name is None or len(axes) != x.ndim or x.nbytes < _LEAST_BYTES:
         return None
     if records.is_record(source) or records.is_position(source) or records.is_record(acc):
         return None
     is_in_order = x.flags.c_contiguous or (x.flags.f_contiguous and op.commutative)
-    return _folds(name, x.dtype, acc) if is_in_order and x.flags.aligned else None
+    return _fold_for(name, x.dtype, acc) if is_in_order and x.flags.aligned else None
 
 
 def _name_of(fn: Any) -> str | None:
-    """Return the name of what compilers do not know by name."""
+    """Return the name of functions that are recognised here only."""
     return "fmin" if fn is np.fmin else "fmax" if fn is np.fmax else None
 
 
-def _folds(name: str, own: np.dtype[Any], acc: np.dtype[Any]) -> Fold | None:
-    kind = own.kind
+def _fold_for(name: str, dtype: np.dtype[Any], acc: np.dtype[Any]) -> Fold | None:
+    kind = dtype.kind
     if kind == "b" and name == "add" and acc.kind in "iu":
         return _count
-    if own != acc:
+    if dtype != acc:
         return None
     if kind == "b":
-        return _OF_BOOLS.get(name)
-    if kind in "iu" or (kind == "f" and own.itemsize > 2):
-        found = _EXTREMES.get(name)
-        if found is not None:
-            return found if kind == "f" else _plain(getattr(np, name))
+        return _BOOL_FOLDS.get(name)
+    if kind in "iu" or (kind == "f" and dtype.itemsize > 2):
+        fold = _EXTREMES.get(name)
+        if fold is not None:
+            return fold if kind == "f" else _reduce_method(getattr(np, name))
     if kind in "iu" and name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
-        return _plain(getattr(np, name))
+        return _reduce_method(getattr(np, name))
     return None
 
 
 def folded(fold: Fold, x: Array, out: Array) -> None:
-    """Write to out, of no dimension, what a fold makes of an array that `fold_of` was asked of."""
+    """Write the fold of an array for which `fold_of` returned it to the 0-d array out."""
     flat = x.ravel(order="K")
     tasks = max(1, flat.nbytes // _PIECE_BYTES) if flat.nbytes >= threads.LARGE_BYTES else 1
     with np.errstate(invalid="ignore"):
         if tasks == 1 or threads.num_threads() == 1:
             out[...] = fold(flat)
             return
-    end = _ENDS.get(fold)  # what no later piece changes
-    parts: list[Any] = [not end] * tasks
-    if end is not None:  # it is often found at once
+    deciding = _DECIDING.get(fold)  # a partial result that decides the result
+    parts: list[Any] = [not deciding] * tasks
+    if deciding is not None:  # often the first piece decides
         parts[0] = fold(flat[: flat.size // tasks])
 
     def body(first: int, last: int) -> None:
-        with np.errstate(invalid="ignore"):  # each thread has a state of its own
+        with np.errstate(invalid="ignore"):  # the error state is per thread
             for task in range(first, last):
-                if end is not None and end in parts:
+                if deciding is not None and deciding in parts:
                     return
-                begin, stop = (flat.size * i // tasks for i in (task, task + 1))
-                parts[task] = fold(flat[begin:stop])
+                start, stop = (flat.size * i // tasks for i in (task, task + 1))
+                parts[task] = fold(flat[start:stop])
 
     threads.run(body, tasks, flat.nbytes)
-    whole = np.array(parts)
-    out[...] = np.array(whole.sum()) if fold is _count else fold(whole)
+    results = np.array(parts)
+    out[...] = np.array(results.sum()) if fold is _count else fold(results)
 
 
 def routine(op: Operator, fold: Fold, x: Array) -> Routine:
-    """Return what `folded` would run."""
+    """Return what `folded` would run, for `explain`."""
     name = "count_nonzero" if fold is _count else str(op.name or _name_of(op.fn))
     is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
     return of_numpy(name, x.size, x.nbytes // _PIECE_BYTES if is_shared else 1, x.nbytes)
 
 
-def _plain(ufunc: np.ufunc) -> Fold:
+def _reduce_method(ufunc: np.ufunc) -> Fold:
     return ufunc.reduce
 
 
 def _least(x: Array) -> Any:
-    found = np.minimum.reduce(x)
-    return found if found < 0 or found > 0 else x[x.argmin()]
+    result = np.minimum.reduce(x)
+    return result if result < 0 or result > 0 else x[x.argmin()]
 
 
 def _greatest(x: Array) -> Any:
-    found = np.maximum.reduce(x)
-    return found if found < 0 or found > 0 else x[x.argmax()]
+    result = np.maximum.reduce(x)
+    return result if result < 0 or result > 0 else x[x.argmax()]
 
 
 def _least_number(x: Array) -> Any:
-    return _first(x, np.fmin.reduce(x))
+    return _first_equal(x, np.fmin.reduce(x))
 
 
 def _greatest_number(x: Array) -> Any:
-    return _first(x, np.fmax.reduce(x))
+    return _first_equal(x, np.fmax.reduce(x))
 
 
-def _first(x: Array, found: Any) -> Any:
-    """Return the first zero where one is found, the first NaN where all are."""
-    if found < 0 or found > 0:
-        return found
-    return x[(x == 0).argmax()] if found == 0 else x[0]
+def _first_equal(x: Array, result: Any) -> Any:
+    """Return the first zero if the result is zero, the first element if all are NaN."""
+    if result < 0 or result > 0:
+        return result
+    return x[(x == 0).argmax()] if result == 0 else x[0]
 
 
 def _any(x: Array) -> Any:
@@ -128,7 +128,7 @@ def _all(x: Array) -> Any:
 
 
 def _count(x: Array) -> Any:
-    return np.array(np.count_nonzero(x))  # an array wraps where it is written
+    return np.array(np.count_nonzero(x))  # an array wraps on assignment
 
 
 _EXTREMES: dict[str, Fold] = {
@@ -137,8 +137,8 @@ _EXTREMES: dict[str, Fold] = {
     "fmin": _least_number,
     "fmax": _greatest_number,
 }
-_OF_BOOLS: dict[str, Fold] = {
+_BOOL_FOLDS: dict[str, Fold] = {
     "logical_or": _any, "bitwise_or": _any, "maximum": _any, "logical_and": _all,
     "bitwise_and": _all, "minimum": _all,
 }  # fmt: skip
-_ENDS: dict[Fold, bool] = {_any: True, _all: False}
+_DECIDING: dict[Fold, bool] = {_any: True, _all: False}

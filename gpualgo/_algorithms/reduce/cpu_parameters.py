@@ -1,4 +1,4 @@
-"""What the two kernels of a reduction on the CPU take: sizes, and places in their table."""
+"""Argument tables of the two reduction kernels on the CPU, and sizes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from gpualgo._base import records
 from gpualgo._cpu.parameters import LEAF
 
-ROWS = 512  # rows folded one after another into a block's partials
-BATCH = 4  # rows folded at once, where so many are left
-CHUNK = 512  # elements that are computed before any is combined; a multiple of four
-SLOTS = 64  # bytes for the addresses of an element's numbers
+ROWS = 512  # rows folded into one row of partials
+BATCH = 4  # rows folded at once while that many remain
+CHUNK = 512  # elements that are computed before they are combined; a multiple of four
+SLOTS = 64  # bytes for the addresses of an element's fields
 
-# Places in a kernel's table of arguments; after TAIL come lengths of the kept dimensions, then of
-# the reduced ones, and then, for each number that is read or written, what `layout.leaf` tells and
-# where results go, strides of x and of out in the kept dimensions, and strides of x in the reduced
-# ones. COMPUTE: the address of what makes elements of the numbers that are read, and its memory.
+# Indices of a kernel's argument table. After TAIL: the lengths of the kept, then of the reduced
+# dimensions, then for each field the entries of `layout.leaf`, where results go, the strides of x
+# and of out in the kept dimensions, and those of x in the reduced ones. COMPUTE: address of the
+# function that computes elements; COMPUTED: its buffer.
 (INIT, LENGTH, WIDTH, COUNT, TILES, TILE_MAJOR, KEPT, REDUCED, ROW_BYTES, INPUTS, COMPUTE,
  COMPUTED) = range(12)  # fmt: skip
 TAIL = 12
@@ -25,7 +25,7 @@ TAIL = 12
 
 
 def tile_of(acc: np.dtype[Any]) -> int:
-    """Return how many elements are folded at once; the buffers of a tile stay in L1/L2."""
+    """Return the number of elements in a tile; its buffers stay in L1/L2."""
     return 4096 if acc.itemsize <= 16 else (1 << 16) // acc.itemsize // 64 * 64
 
 
@@ -35,12 +35,12 @@ def columns_of(acc: np.dtype[Any]) -> int:
 
 
 def level_of(acc: np.dtype[Any]) -> int:
-    """Return for how many elements a level of a tile has memory."""
+    """Return the capacity of a tile's level buffer in elements."""
     return tile_of(acc) // 2 + 16
 
 
 def scratch_bytes(acc: np.dtype[Any], column: bool) -> int:
-    """Return how much scratch memory a kernel needs, what it packs and converts left out."""
+    """Return a kernel's scratch bytes without those for packing and conversion."""
     size = sum(number.itemsize for number in records.leaves(acc))
     if column:
         return SLOTS * BATCH + columns_of(acc) * size

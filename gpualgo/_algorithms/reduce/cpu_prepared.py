@@ -1,4 +1,4 @@
-"""A reduction on the CPU, prepared once for arrays of known layouts, as they come again."""
+"""Reductions on the CPU that are prepared once for arrays of known layouts."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
     from gpualgo._cpu.image import Loaded
     from gpualgo._pipeline.problem import Prepared
 
-_Ways: TypeAlias = tuple[list[tuple[Launch, int]], Steps | None]
+_Plan: TypeAlias = tuple[list[tuple[Launch, int]], Steps | None]
 
 
 def prepared(
     leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
     source: Element, acc: Dtype,
 ) -> Prepared | None:  # fmt: skip
-    """Return what `reduce` does for arrays of these layouts; None: it is more than passes."""
+    """Return a call of `reduce` for arrays of these layouts; None if it needs more than passes."""
     fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc)
     if fold is None:
         return _prepared(leaves, outs, op, axes, source, acc)
-    by_kernels: list[Prepared | None] = []  # which take a start as well
+    kernel_run: list[Prepared | None] = []  # built on the first call with init
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         if not init:
             cpu_numpy.folded(fold, arrays[0], outs[0])
             return
-        if not by_kernels:
-            bare = [out.reshape(()) for out in outs]  # which may have kept their axes
-            by_kernels.append(_prepared(arrays, bare, op, axes, source, acc))
-        assert by_kernels[0] is not None  # as op commutes
-        by_kernels[0](arrays, outs, init)
+        if not kernel_run:
+            scalars = [out.reshape(()) for out in outs]  # without kept axes
+            kernel_run.append(_prepared(arrays, scalars, op, axes, source, acc))
+        assert kernel_run[0] is not None  # because op commutes
+        kernel_run[0](arrays, outs, init)
 
     return run
 
@@ -86,38 +86,38 @@ def _prepared(
         if not shift:
             return lambda arrays, outs, init: last((init, arrays[0], outs[0]))
         return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
-    apart = _launches(layout, op, acc)
-    known: Memo[_Ways] = Memo(MOST_OFFSETS)  # of arrays that lie in turn
+    separate = _launches(layout, op, acc)
+    plans: Memo[_Plan] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
     is_close = may_be(strides, numbers, size)
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        starts = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
-        offsets = offsets_of(starts, strides, numbers, size) if is_close else None
-        ways = apart if offsets is None else known.get(offsets)
-        if ways is None:
-            ways = known.add(offsets, _launches(layout._replace(offsets=offsets), op, acc))
-        passes, steps = ways
-        places = [address(out) for out in outs]
+        inputs = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
+        offsets = offsets_of(inputs, strides, numbers, size) if is_close else None
+        plan = separate if offsets is None else plans.get(offsets)
+        if plan is None:
+            plan = plans.add(offsets, _launches(layout._replace(offsets=offsets), op, acc))
+        passes, steps = plan
+        out_ptrs = [address(out) for out in outs]
         if steps is not None and steps.is_alone:
-            steps(init, starts, places)
+            steps(init, inputs, out_ptrs)
             return
-        partials = []  # kept until they have been read
+        partials = []  # keeps buffers alive until they are read
         for launch, count in passes[:-1]:
-            written = [np.empty(count, number) for number in records.leaves(acc)]
-            partials.append(written)
-            at = [address(partial) for partial in written]
-            launch((0, *starts, *at))
-            starts = at
-        passes[-1][0]((init, *starts, *places))
+            buffers = [np.empty(count, number) for number in records.leaves(acc)]
+            partials.append(buffers)
+            partial_ptrs = [address(partial) for partial in buffers]
+            launch((0, *inputs, *partial_ptrs))
+            inputs = partial_ptrs
+        passes[-1][0]((init, *inputs, *out_ptrs))
 
-    steps = apart[1]
+    steps = separate[1]
     if steps is None or len(shifts) > 1 or len(outs) > 1:
         return run
-    whole, shift = steps, shifts[0]
+    steps_of_one, shift = steps, shifts[0]
 
     def run_one(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        if whole.is_alone:
-            whole(init, (address(arrays[0]) + shift,), (address(outs[0]),))
+        if steps_of_one.is_alone:
+            steps_of_one(init, (address(arrays[0]) + shift,), (address(outs[0]),))
         else:
             run(arrays, outs, init)
 
@@ -125,16 +125,16 @@ def _prepared(
 
 
 def _fold_of(op: Operator, acc: Dtype) -> cpu_again.Fold | None:
-    """Return the fold of any short row without gaps, in the order of `reduce`."""
+    """Return the fold of any short contiguous row, in the order of `reduce`."""
     tile = rk.tile_of(acc)
     layout = Layout(acc, (), ((tile + 1, acc.itemsize),), column=False)
-    which, code = pass_of(layout, between(layout, 2, acc), acc), kernel(op, acc, layout)
-    room = -(-which.num_bytes // 64) * 64
+    first_pass, code = pass_of(layout, between(layout, 2, acc), acc), kernel(op, acc, layout)
+    room = -(-first_pass.num_bytes // 64) * 64
     if room + cpu_again.MOST_TILES * acc.itemsize > MEMORY_BYTES:
         return None
-    every = range(len(which.words))
-    places = rk.INIT, rk.LENGTH, rk.TILES, every[which.starts][0], every[which.outs][0]
-    fold = folder(code, which.words, places, tile, cpu_again.MOST_TILES, room)
+    indices = range(len(first_pass.words))
+    slots = rk.INIT, rk.LENGTH, rk.TILES, indices[first_pass.starts][0], indices[first_pass.outs][0]
+    fold = folder(code, first_pass.words, slots, tile, cpu_again.MOST_TILES, room)
     if fold is None:
         return None
 
@@ -150,8 +150,8 @@ def _fold_of(op: Operator, acc: Dtype) -> cpu_again.Fold | None:
     return fold_row
 
 
-def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Ways:
-    """Return the passes, each with how many partials it leaves, the last one none; and as one."""
+def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Plan:
+    """Return the passes with their numbers of partials (0 for the last), and all as one call."""
     passes: list[tuple[Launch, int]] = []
     code = computed_by(op, layout, acc)
     while (parts := num_parts(layout, acc)) > 1:
@@ -166,14 +166,14 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Ways:
     return passes, Steps([launch for launch, _ in passes], sizes[:-1])
 
 
-def _launch(kernel: Kernel, which: Pass, code: Loaded | None) -> Launch:
-    """Return a pass whose words are those of init, of what it reads and of what it writes.
+def _launch(kernel: Kernel, pass_: Pass, code: Loaded | None) -> Launch:
+    """Return the launch of a pass; its arguments are init, input and output addresses.
 
-    `code` makes the elements, where they are computed.
+    `code` computes the elements, if they are computed.
     """
-    words, every = which.words, range(len(which.words))
+    words, indices = pass_.words, range(len(pass_.words))
     if code is not None:
         words = words.copy()
         words[rk.COMPUTE] = code.address
-    places = (rk.INIT, *every[which.starts][: which.reads], *every[which.outs][: which.writes])
-    return Launch(kernel, words, places, which.num_bytes, which.num_tasks, which.work, code)
+    slots = (rk.INIT, *indices[pass_.starts][: pass_.reads], *indices[pass_.outs][: pass_.writes])
+    return Launch(kernel, words, slots, pass_.num_bytes, pass_.num_tasks, pass_.work, code)

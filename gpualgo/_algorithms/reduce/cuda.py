@@ -27,11 +27,11 @@ from gpualgo._operators.operator import Operator
 Dtype = np.dtype[Any]
 
 
-_ANYWHERE = (records.POSITION, records.SHARED_POSITION)  # from any place on at once
+_INDEX_FIELDS = (records.POSITION, records.SHARED_POSITION)  # index fields, which have no alignment
 
 
 class Leaves(NamedTuple):
-    """The places of an element's numbers, and the storage that lies at some of them."""
+    """Argument slots of the fields of inputs and outputs, and temporary storage among them."""
 
     at: Places
     inputs: Sequence[int]
@@ -41,9 +41,9 @@ class Leaves(NamedTuple):
 
 @dataclass(frozen=True)
 class _Case:
-    """What a plan is for: dimensions have a stride for each leaf of the inputs, then the outputs'.
+    """One reduction to plan; dimensions have a stride for each input field, then each output field.
 
-    Those that are reduced have none for outputs.
+    Reduced dimensions have no output strides.
     """
 
     op: Operator
@@ -60,7 +60,7 @@ class _Case:
         return len(self.pointers)
 
     def fitting(self, offsets: Iterable[tuple[int, ...]], repeated: int = 0) -> int:
-        """Return how many numbers of each leaf an access may cover at multiples of offsets."""
+        """Return how many elements an access may cover, if aligned at all multiples of offsets."""
         columns = zip(self.pointers, *offsets, strict=True)
         units = [math.gcd(VECTOR_BYTES, *column) for column in columns]
         numbers = enumerate(zip(units, records.leaves(self.source), strict=True))
@@ -68,7 +68,7 @@ class _Case:
             (
                 fitting(leaf, unit)
                 for i, (unit, leaf) in numbers
-                if not repeated >> i & 1 and leaf not in _ANYWHERE
+                if not repeated >> i & 1 and leaf not in _INDEX_FIELDS
             ),
             default=VECTOR_BYTES,
         )
@@ -77,12 +77,12 @@ class _Case:
         self, spec: build.Spec, blocks: int, threads: int, packed: Packed, pieces: list[Piece],
         partials: int, tickets: int,
     ) -> Plan:  # fmt: skip
-        """Return the plan of one launch; partials and tickets are numbers of pieces, if any."""
-        at, own = self.leaves.at, len(self.leaves.pieces)
+        """Return the plan of one launch; `partials` and `tickets` are indices into `pieces`."""
+        args, first_piece = self.leaves.at, len(self.leaves.pieces)
         common = {
             "init": START, "input": self.leaves.inputs, "output": self.leaves.outputs,
-            "partials": at.piece(own + partials) if pieces else NONE,
-            "tickets": at.piece(own + tickets) if pieces else NONE,
+            "partials": args.piece(first_piece + partials) if pieces else NONE,
+            "tickets": args.piece(first_piece + tickets) if pieces else NONE,
         }  # fmt: skip
         kernel = build.kernel(spec, self.device)
         launch = Launch(kernel, blocks, threads, packed, self.device, {"common": common})
@@ -93,9 +93,9 @@ def plan_of(
     views: Sequence[View], op: Operator, axes: tuple[int, ...], source: records.Element, acc: Dtype,
     out_strides: Sequence[tuple[int, ...]], leaves: Leaves | None = None,
 ) -> Plan:  # fmt: skip
-    """Return the plan of a reduction over axes: leaves in, leaves of these byte strides out.
+    """Return the plan of a reduction over axes; `out_strides` are the output fields' byte strides.
 
-    `leaves`: where they are taken from, if not one from each source and target.
+    `leaves` gives the argument slots if they are not one for each source and target.
     """
     shape, device = views[0].shape, views[0].device
     strides = [tuple(view.strides[i] for view in views) for i in range(len(shape))]
@@ -105,23 +105,23 @@ def plan_of(
     outer = merge([(shape[i], strides[i] + out) for i, out in zip(kept, outs, strict=True)])
     pointers = tuple(view.ptr for view in views)
     if leaves is None:
-        at, outputs = Places(len(views), len(out_strides)), range(len(out_strides))
-        inputs = [at.source(i) for i in range(len(views))]
-        leaves = Leaves(at, inputs, [at.target(i) for i in outputs])
+        args, outputs = Places(len(views), len(out_strides)), range(len(out_strides))
+        inputs = [args.source(i) for i in range(len(views))]
+        leaves = Leaves(args, inputs, [args.target(i) for i in outputs])
     case = _Case(op, source, acc, pointers, reduced, outer, device, leaves)
-    whole = _interleaved(case)
+    in_one_piece = _interleaved(case)
     if not _is_columns(case):
-        if whole is not None and _is_flat(whole, 0) and _is_aligned(whole, 0):
-            case = whole
+        if in_one_piece is not None and _is_flat(in_one_piece, 0) and _is_aligned(in_one_piece, 0):
+            case = in_one_piece
         return _rows(case)
-    if whole is not None and _column_items(whole) > 0:
-        return _columns(whole)
-    # Neighbouring columns have one position where only rows are counted.
-    counted = [
+    if in_one_piece is not None and _column_items(in_one_piece) > 0:
+        return _columns(in_one_piece)
+    # Neighbouring columns share one index if only rows are counted.
+    leaf_dtypes = [
         records.SHARED_POSITION if records.is_position(leaf) and stride == 0 else leaf
         for leaf, stride in zip(records.leaves(source), outer[-1][1], strict=False)
     ]
-    return _columns(replace(case, source=records.with_leaves(source, counted)))
+    return _columns(replace(case, source=records.with_leaves(source, leaf_dtypes)))
 
 
 def _rows(case: _Case) -> Plan:
@@ -131,37 +131,37 @@ def _rows(case: _Case) -> Plan:
     repeated = _repeated(case)
     if _is_flat(case, repeated):
         access = policy.flat(_is_aligned(case, repeated), leaves, repeated or 0)
-        reached: dict[str, Any] = {"row_strides": _row_strides(case)}
+        fields: dict[str, Any] = {"row_strides": _row_strides(case)}
     else:
         outputs = len(records.leaves(acc))
         is_even = len(outer) <= 1 and len(case.reduced) <= 1
         nested = is_nested(case.reduced)
         access = policy.strided(leaves, outputs, is_even=is_even, is_nested=nested)
-        reached = {"rows": outer, "elements": case.reduced}
+        fields = {"rows": outer, "elements": case.reduced}
     small = small_policy.cut(num_items, source) if num_rows == 1 else None
     if small is not None:
-        return _small(case, num_items, access, reached, small)
+        return _small(case, num_items, access, fields, small)
     cut = policy.cut_rows(case.op, num_rows, num_items, source)
     pieces = []
-    if cut.blocks_per_row > 1:  # blocks join by tagged words, zero at first
+    if cut.blocks_per_row > 1:  # blocks combine through tagged words, initially zero
         pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
     spec = policy.rows_spec(case.op, source, acc, access, cut)
     packed = spec.parameters.pack(
         num_rows=num_rows, num_items=num_items, chunk_items=cut.chunk_items,
-        blocks_per_row=cut.blocks_per_row, access=reached,
+        blocks_per_row=cut.blocks_per_row, access=fields,
     )  # fmt: skip
     threads = cut.policy.block_threads
     return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
 
 
 def _small(
-    case: _Case, num_items: int, access: Access, reached: dict[str, Any],
+    case: _Case, num_items: int, access: Access, fields: dict[str, Any],
     cut: small_policy.SmallCut,
 ) -> Plan:  # fmt: skip
-    """Return the plan of one row of few elements."""
-    at, own = case.leaves.at, len(case.leaves.pieces)
+    """Return the plan of a single short row."""
+    args, first_piece = case.leaves.at, len(case.leaves.pieces)
     spec = small_policy.spec(case.op, case.source, case.acc, access, cut.policy)
-    packed = spec.parameters.pack(num_items=num_items, access=reached)
+    packed = spec.parameters.pack(num_items=num_items, access=fields)
     pieces = []
     if cut.num_blocks > 1:
         pieces = [Piece(cut.num_blocks * tagged_bytes(case.acc), TICKETS, is_zeroed=True)]
@@ -169,13 +169,13 @@ def _small(
         build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads, packed,
         case.device,
         takes={"init": START, "input": case.leaves.inputs, "output": case.leaves.outputs,
-               "words": at.piece(own) if pieces else NONE},
+               "words": args.piece(first_piece) if pieces else NONE},
     )  # fmt: skip
     return Plan(case.device, [launch], [*case.leaves.pieces, *pieces])
 
 
 def _is_flat(case: _Case, repeated: int | None) -> bool:
-    """Return whether rows have no gaps and lie at fixed distances, as their results do."""
+    """Return whether rows are contiguous, at a fixed distance, as are their results."""
     outer = case.outer
     return len(case.reduced) <= 1 and repeated is not None and (
         not outer
@@ -188,12 +188,12 @@ def _row_strides(case: _Case) -> tuple[int, ...]:
 
 
 def _is_aligned(case: _Case, repeated: int | None) -> bool:
-    """Return whether the lanes' vectors of flat rows can be loaded at once."""
+    """Return whether a lane of a flat row can load its elements as one vector."""
     return case.fitting([_row_strides(case)], repeated or 0) >= policy.row_items(case.source)
 
 
 def _interleaved(case: _Case) -> _Case | None:
-    """Return the same reduction of records that lie in one piece; None if these do not."""
+    """Return the same reduction with interleaved fields as one input; None if they are not."""
     inner = case.outer if _is_columns(case) else case.reduced
     leaves = case.num_leaves
     if not inner or leaves == 1:
@@ -203,20 +203,20 @@ def _interleaved(case: _Case) -> _Case | None:
     if source is None:
         return None
     first = case.pointers.index(min(case.pointers))
-    at = case.leaves._replace(inputs=[case.leaves.inputs[first]])
+    first_leaf_only = case.leaves._replace(inputs=[case.leaves.inputs[first]])
     return replace(
-        case, source=source, pointers=(case.pointers[first],), leaves=at,
+        case, source=source, pointers=(case.pointers[first],), leaves=first_leaf_only,
         reduced=[(extent, strides[:1]) for extent, strides in case.reduced],
         outer=[(extent, strides[leaves - 1 :]) for extent, strides in case.outer],
     )  # fmt: skip
 
 
 def _repeated(case: _Case) -> int | None:
-    """Return a bit for each leaf that has one number for all of a row; None: leaves have gaps."""
+    """Return a bit mask of fields that are constant in a row; None if fields have gaps."""
     if not case.reduced:
         return 0
     strides, steps = case.reduced[-1][1], records.read_bytes(case.source)
-    if len(strides) == 1:  # a number's kernels have no such leaf
+    if len(strides) == 1:  # kernels of numbers have no constant fields
         return 0 if strides == steps else None
     if any(stride not in (0, step) for stride, step in zip(strides, steps, strict=True)):
         return None
@@ -234,8 +234,8 @@ def _columns(case: _Case) -> Plan:
     widest = policy.column_items(source, acc, num_columns)
     size = max(policy.packed_size(source), acc.itemsize // 2)
     is_even = len(reduced) == 1
-    read = policy.bytes_read(source)
-    cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size, read)
+    bytes_read = policy.bytes_read(source)
+    cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size, bytes_read)
     spec = policy.columns_spec(case.op, source, acc, cut, is_even)
     packed = spec.parameters.pack(
         num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,
@@ -247,8 +247,8 @@ def _columns(case: _Case) -> Plan:
     pieces = []
     if cut.num_blocks > 1:
         partials = blocks * cut.columns * acc.itemsize
-        kept = KEPT + sum(aligned(piece.num_bytes) for piece in case.leaves.pieces)
-        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, kept)]
+        kept_at = KEPT + sum(aligned(piece.num_bytes) for piece in case.leaves.pieces)
+        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, kept_at)]
     threads = cut.policy.block_threads
     return case.plan(spec, blocks, threads, packed, pieces, partials=1, tickets=0)
 
@@ -259,12 +259,12 @@ def _column_items(case: _Case) -> int:
     if strides[:leaves] != records.read_bytes(case.source):
         return 1
     offsets = [s for _, s in case.reduced] + [s[:leaves] for _, s in case.outer[:-1]]
-    fitting = case.fitting(offsets)
-    return fitting and policy.column_items(case.source, case.acc, num_columns, fitting)
+    limit = case.fitting(offsets)
+    return limit and policy.column_items(case.source, case.acc, num_columns, limit)
 
 
 def _is_columns(case: _Case) -> bool:
-    """Return whether neighbouring results lie closer than the elements of one."""
+    """Return whether neighbouring results are closer than the elements of one."""
     if not case.outer or not case.reduced:
         return False
     across = case.outer[-1][1][: case.num_leaves]

@@ -1,4 +1,4 @@
-"""What the kernels of a reduction take (rows.cuh, small.cuh and columns.cuh of reduce/)."""
+"""Parameter structs of the reduction kernels (rows.cuh, small.cuh and columns.cuh of reduce/)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ Dtype = np.dtype[Any]
 
 @cache
 def _common(source: Element, acc: Dtype) -> Parameters:
-    """Return ReduceCommon<A, T>."""
     return Parameters(
         "ReduceCommon",
         init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
@@ -27,15 +26,15 @@ def _common(source: Element, acc: Dtype) -> Parameters:
 
 @cache
 def flat_rows(leaves: int) -> Parameters:
-    """Return FlatRows of elements with so many leaves."""
+    """Return FlatRows of elements with `leaves` fields."""
     return Parameters("FlatRows", row_strides=I64[leaves])
 
 
 @cache
 def strided_rows(leaves: int, outputs: int, is_even: bool, is_nested: bool = False) -> Parameters:
-    """Return StridedRows of elements with so many leaves, and results with so many.
+    """Return StridedRows of elements with `leaves` fields and results with `outputs`.
 
-    is_even: of one dimension of each; is_nested: of two dimensions of elements.
+    is_even: one dimension of rows and one of elements; is_nested: two dimensions of elements.
     """
     elements = nested_layout(leaves) if is_nested else layout_of(leaves, is_even)
     return Parameters("StridedRows", rows=layout_of(leaves + outputs, is_even), elements=elements)
@@ -43,7 +42,6 @@ def strided_rows(leaves: int, outputs: int, is_even: bool, is_nested: bool = Fal
 
 @cache
 def rows(source: Element, acc: Dtype, access: Parameters) -> Parameters:
-    """Return RowsParams<A, T, Access>."""
     return Parameters(
         "RowsParams",
         common=_common(source, acc), num_rows=I64, num_items=I64, chunk_items=I64,
@@ -53,7 +51,6 @@ def rows(source: Element, acc: Dtype, access: Parameters) -> Parameters:
 
 @cache
 def small(source: Element, acc: Dtype, access: Parameters) -> Parameters:
-    """Return SmallReduce<A, T, Access>."""
     return Parameters(
         "SmallReduce",
         init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
@@ -64,7 +61,7 @@ def small(source: Element, acc: Dtype, access: Parameters) -> Parameters:
 
 @cache
 def columns(source: Element, acc: Dtype, is_even: bool) -> Parameters:
-    """Return ColumnsParams<A, T, Rows>; is_even: rows lie in one dimension."""
+    """Return ColumnsParams<A, T, Rows>; is_even: rows have one dimension."""
     leaves, outputs = len(records.leaves(source)), len(records.leaves(acc))
     return Parameters(
         "ColumnsParams",

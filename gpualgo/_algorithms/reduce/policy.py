@@ -1,6 +1,6 @@
-"""Reduction: which kernel, which template arguments, how the work is cut. One table.
+"""Tuning table of reductions: kernels, template arguments, tilings.
 
-The cut depends on lengths and types alone, never on the GPU, so that neither do the bits.
+Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Policy:
     """Template arguments of a kernel (ReducePolicy of reduce/rows.cuh)."""
 
     block_threads: int
-    loads: int  # vectors that a thread loads before it combines any
-    max_tiles: int  # of a warp, in one block's chunk; rows of a group that has whole ones
+    loads: int  # vectors that a thread loads before it combines them
+    max_tiles: int  # tiles per warp in a block's chunk; for grouped rows, rows per group
 
     def cpp(self, min_blocks: int = 0) -> str:
-        """Return the C++ type; min_blocks 0 leaves ptxas its own choice of occupancy.
+        """Return the C++ type; with min_blocks 0 ptxas chooses the occupancy.
 
-        That choice is 1 % faster than a bound of 1 where it does not spill.
+        ptxas's choice is 1 % faster than a bound of 1 if no registers spill.
         """
         arguments = (self.block_threads, self.loads, self.max_tiles, min_blocks)
         return f"gpualgo::ReducePolicy<{', '.join(map(str, arguments))}>"
@@ -48,41 +48,41 @@ class Policy:
         return self.block_threads // WARP
 
 
-# Few long rows, by whether the operator commutes: GB/s at 2^28 float32 on an H200.
+# Few long rows, for commutative and other operators: GB/s at 2^28 float32 on an H200.
 COMMUTATIVE = Policy(512, 4, 16)  # 4375
 ORDERED = Policy(512, 4, 8)  # 4330
-# Elements of 8 bytes and more: with 4 loads, so much is in flight that DRAM pages thrash.
+# 8 bytes and more: with 4 loads so many bytes are in flight that DRAM pages thrash.
 WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
 WIDE_ORDERED = Policy(512, 2, 64)  # 4466 (float64), 4291 as ORDERED
-# Up to SMALL_BYTES latency counts: more blocks, smaller tiles. µs of 2^16 float32, sum and lambda:
-# 4.5, 4.5 as SMALLEST, 4.8, 5.0 as SMALL; of 2^22 7.2, 7.4 as MIDDLE, 7.7, 7.7 as what is larger.
-# A row that is alone goes by small_policy first.
+# Up to SMALL_BYTES latency dominates: more blocks, smaller tiles. µs of 2^16 float32, sum and
+# lambda: 4.5, 4.5 as SMALLEST; 4.8, 5.0 as SMALL. Of 2^22: 7.2, 7.4 as MIDDLE; 7.7, 7.7 as
+# COMMUTATIVE and ORDERED. small_policy takes precedence for a single row.
 SMALLEST, SMALLEST_BYTES = Policy(256, 1, 16), 256 << 10
 SMALL = Policy(512, 2, 16)
 SMALL_BYTES = 2 << 20
-MIDDLE, MIDDLE_BYTES = Policy(256, 4, 16), 32 << 20  # of elements of less than 8 bytes
+MIDDLE, MIDDLE_BYTES = Policy(256, 4, 16), 32 << 20  # for elements of less than 8 bytes
 ROWS = Policy(256, 4, 1)
-SHORT_ROWS = 4  # of a group of less than a warp
+SHORT_ROWS = 4  # rows per group of less than a warp
 COLUMNS = Policy(256, 4, 1)
-# Records of more bytes would not fit in the registers of large blocks.
+# Larger records do not fit in the registers of large blocks.
 WIDE_RECORD, RECORD_THREADS = 32, 256
-RECORD_SLOTS_BYTES = 16 << 10  # of a block's tiles, in shared memory
-# That a thread of reduce_columns_kernel loads of records before it combines any; what these become
-# may take twice as much.
+RECORD_SLOTS_BYTES = 16 << 10  # shared memory for a block's tiles
+# Bytes of records that a thread of reduce_columns_kernel loads before it combines them; the
+# elements computed from them may take twice as much.
 PACKED_BYTES = 128
-# A chunk takes as few tiles per warp as make at most this many blocks, two for each multiprocessor:
-# of a few more the last would run alone. 2^24 argmin 23.1 µs, 29.5 with at least as many.
+# Upper bound on blocks, two per multiprocessor: with a few more the last would run alone. A chunk
+# gets as many tiles per warp as that requires. argmin of 2^24: 23.1 µs; 29.5 with MOST_BLOCKS as a
+# lower bound.
 MOST_BLOCKS = 264
-TARGET_BLOCKS = 1056  # from here on rows are many enough for one warp each
-# Of reduce_columns_kernel; the last block of each set of columns joins what all of them found.
-# µs of float32, sum and std, (16384, 256), (16384, 1024), (262144, 1024): with 1056 blocks 16, 90,
-# 26, 58, 251, 285; with 528 12, 33, 23, 37, 242, 256; with 264 10, 23, 22, 33, 249, 280. Narrow
-# loads, as of (67108864, 3), want more under way: 217 with 1056, 276 with 528, of two runs.
+TARGET_BLOCKS = 1056  # from here on each row has a warp of its own
+# Blocks of reduce_columns_kernel; the last block of each set of columns joins the partials. µs of
+# float32, sum and std, (16384, 256), (16384, 1024), (262144, 1024): with 1056 blocks 16, 90, 26,
+# 58, 251, 285; with 528 12, 33, 23, 37, 242, 256; with 264 10, 23, 22, 33, 249, 280. Narrow loads
+# need more in flight: (67108864, 3) takes 217 with 1056, 276 with 528 (two runs).
 COLUMN_BLOCKS, FEW_COLUMN_BLOCKS, FEW_COLUMN_BYTES = 528, 264, 64 << 20
 
 
 def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
-    """Return the policy of reduce_blocks_kernel."""
     if num_bytes <= SMALL_BYTES:
         policy = SMALLEST if num_bytes <= SMALLEST_BYTES else SMALL
     elif num_bytes <= MIDDLE_BYTES and widest_read(dtype) < 8:
@@ -95,27 +95,27 @@ def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
 
 
 def row_items(dtype: Element) -> int:
-    """Return the neighbours that a lane takes (`row_items` of reduce/rows.cuh)."""
+    """Return the neighbours that a lane loads (`row_items` of reduce/rows.cuh)."""
     return max(1, VECTOR_BYTES // widest_read(dtype))
 
 
 def widest_read(dtype: Element) -> int:
-    """Return the bytes of an element's widest number that is read."""
+    """Return the bytes of the widest field that is read from memory."""
     return max((leaf.itemsize for leaf in records.memory_leaves(dtype)), default=1)
 
 
 def bytes_read(dtype: Element) -> int:
-    """Return what an element takes of the memory that is read, gaps of a record included."""
-    read = records.memory_leaves(dtype)
-    if isinstance(dtype, records.Computed) or len(read) < len(records.leaves(dtype)):
-        return sum(leaf.itemsize for leaf in read)
+    """Return the bytes of memory read per element, including the gaps of a record."""
+    fields = records.memory_leaves(dtype)
+    if isinstance(dtype, records.Computed) or len(fields) < len(records.leaves(dtype)):
+        return sum(leaf.itemsize for leaf in fields)
     return dtype.itemsize
 
 
 def packed_size(dtype: Element) -> int:
-    """Return what an element takes of a thread's registers until it is combined.
+    """Return the bytes of registers an element takes until it is combined.
 
-    Neighbours may share a position, and what is computed is so only then.
+    Neighbours may share an index, and computed elements are computed only then.
     """
     if isinstance(dtype, records.Computed) or records.SHARED_POSITION in records.leaves(dtype):
         return bytes_read(dtype)
@@ -123,27 +123,26 @@ def packed_size(dtype: Element) -> int:
 
 
 def for_records(policy: Policy, dtype: Element) -> Policy:
-    """Return a policy whose threads have about as many bytes in flight where elements are records.
+    """Return a policy whose threads have about as many bytes in flight if elements are records.
 
-    A wide one takes many registers and much of a block's shared memory besides, also if it is
-    computed, which it is only when it is combined: then it counts half.
+    A wide record takes many registers and much shared memory. A wide computed element is computed
+    only when it is combined, and counts half.
     """
     is_wide = isinstance(dtype, records.Computed) and dtype.itemsize > WIDE_RECORD
-    vector = row_items(dtype) * max(bytes_read(dtype), dtype.itemsize // 2 if is_wide else 0)
-    if vector <= VECTOR_BYTES:
-        # Beside what is counted or computed, longer chunks: argmax of 2^28 float32 4080 GB/s, 3870
-        # without.
-        twice = replace(policy, max_tiles=2 * policy.max_tiles)
-        return twice if records.is_record(dtype) and policy is COMMUTATIVE else policy
-    loads = 1 << max(0, round(math.log2(policy.loads * VECTOR_BYTES / vector)))
+    lane_bytes = row_items(dtype) * max(bytes_read(dtype), dtype.itemsize // 2 if is_wide else 0)
+    if lane_bytes <= VECTOR_BYTES:
+        # Longer chunks if fields are indices or computed: argmax of 2^28 float32 4080 GB/s (3870).
+        doubled = replace(policy, max_tiles=2 * policy.max_tiles)
+        return doubled if records.is_record(dtype) and policy is COMMUTATIVE else policy
+    loads = 1 << max(0, round(math.log2(policy.loads * VECTOR_BYTES / lane_bytes)))
     threads = policy.block_threads if dtype.itemsize <= WIDE_RECORD else RECORD_THREADS
-    most = RECORD_SLOTS_BYTES // (threads // WARP * dtype.itemsize)
-    return Policy(threads, loads, min(policy.max_tiles * policy.loads // loads, most))
+    max_tiles = RECORD_SLOTS_BYTES // (threads // WARP * dtype.itemsize)
+    return Policy(threads, loads, min(policy.max_tiles * policy.loads // loads, max_tiles))
 
 
 @dataclass(frozen=True)
 class RowsCut:
-    """How rows are shared out: one to each `width` lanes, or (width 0) cut into blocks' chunks."""
+    """Tiling of rows: one row per `width` lanes, or (width 0) rows cut into blocks' chunks."""
 
     policy: Policy
     width: int
@@ -153,7 +152,7 @@ class RowsCut:
 
 
 def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> RowsCut:
-    """Return the cut of num_rows rows of num_items elements."""
+    """Return the tiling of num_rows rows of num_items elements."""
     items = row_items(dtype)
     vectors = -(-num_items // items)
     policy = for_records(ROWS, dtype)
@@ -161,7 +160,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Row
     if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
         width = min(WARP, 1 << (vectors - 1).bit_length())
         groups = policy.block_threads // width
-        # Of short rows a group takes several, if these are many: each is a load for a lane.
+        # If there are many short rows, a group takes several: each is one load of a lane.
         is_many = width < WARP and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
         policy = replace(policy, max_tiles=min(SHORT_ROWS, policy.loads) if is_many else 1)
         return RowsCut(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
@@ -176,7 +175,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Row
 
 
 def _min_blocks(op: Operator, source: Element, access: Access, cut: RowsCut) -> int:
-    """Return 1 for the kernels that would spill registers to fit more blocks, else 0."""
+    """Return 1 for kernels that would otherwise spill registers to fit more blocks, else 0."""
     if records.is_record(source):
         return 1
     size = source.itemsize
@@ -201,42 +200,42 @@ def rows_spec(
         f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {records.cpp_name(acc)}, {element}, "
         f"gpualgo::{access.cpp.replace('T', element, 1)}>"
     )
-    takes = parameters.rows(source, acc, access.fields)
-    return spec_of("reduce/rows.cuh", expression, takes, op, acc, source)
+    params = parameters.rows(source, acc, access.fields)
+    return spec_of("reduce/rows.cuh", expression, params, op, acc, source)
 
 
 def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
-    """Return the access of rows without gaps; `repeated`: a bit for each leaf of one number."""
-    more = f", {repeated}" if repeated else ""
-    return Access(f"FlatRows<T, {str(aligned).lower()}{more}>", parameters.flat_rows(leaves))
+    """Return the access to contiguous rows; `repeated` is a bit mask of constant fields."""
+    mask = f", {repeated}" if repeated else ""
+    return Access(f"FlatRows<T, {str(aligned).lower()}{mask}>", parameters.flat_rows(leaves))
 
 
 def strided(
     leaves: int = 1, outputs: int = 1, *, is_even: bool = False, is_nested: bool = False
 ) -> Access:
-    """Return the access of rows of any strides; is_even: in one dimension, as their elements.
+    """Return the access to rows of any strides; is_even: rows and elements have one dimension each.
 
-    is_nested: of elements in two dimensions, rows in any.
+    is_nested: elements have two dimensions, rows any number.
     """
-    takes = parameters.strided_rows(leaves, outputs, is_even, is_nested)
+    params = parameters.strided_rows(leaves, outputs, is_even, is_nested)
     elements = ", gpualgo::NestedLayout" if is_nested else ""
-    return Access(f"StridedRows<T, {outputs}, gpualgo::{layout_type(is_even)}{elements}>", takes)
+    return Access(f"StridedRows<T, {outputs}, gpualgo::{layout_type(is_even)}{elements}>", params)
 
 
 @dataclass(frozen=True)
 class ColumnsCut:
-    """How columns and rows are shared out among blocks."""
+    """Tiling of columns and rows over blocks."""
 
     policy: Policy
     width: int  # threads across
-    items: int  # neighbouring columns of a thread
+    items: int  # neighbouring columns per thread
     rows_per_block: int
     num_blocks: int  # along the rows
     num_column_tiles: int
 
     @property
     def columns(self) -> int:
-        """Columns of a block."""
+        """Columns per block."""
         return self.width * self.items
 
 
@@ -244,16 +243,16 @@ def cut_columns(
     num_batches: int, num_rows: int, num_columns: int, widest: int, items: int, itemsize: int,
     bytes_read: int,
 ) -> ColumnsCut:  # fmt: skip
-    """Return the cut of num_batches × (num_rows, num_columns), reduced over rows.
+    """Return the tiling of num_batches × (num_rows, num_columns), reduced over rows.
 
-    `widest` is what one access would cover if all were aligned, `items` what it does cover: the
-    association follows from `widest` alone, so that it does not depend on alignment. `itemsize`: of
-    an element in registers; `bytes_read`: in the memory that is read.
+    `widest` is the columns of one access if all were aligned, `items` those it has. The association
+    depends on `widest` only, not on alignment. `itemsize` is an element's bytes in registers,
+    `bytes_read` its bytes in memory.
     """
     loads = max(1, min(COLUMNS.loads, PACKED_BYTES // (widest * itemsize)))
     policy = replace(COLUMNS, loads=loads)
     threads = -(-num_columns // widest)
-    # A slot wants so many rows; where rows are few, threads spread across columns instead.
+    # Rows per slot; if rows are few, threads spread across columns instead.
     slots = 1 << max(1, num_rows // loads).bit_length() - 1
     width = max(WARP, policy.block_threads // slots)
     width = min(width, 1 << (threads - 1).bit_length())
@@ -272,20 +271,20 @@ def cut_columns(
 def column_items(
     source: Element, acc: np.dtype[Any], num_columns: int, fitting: int = VECTOR_BYTES
 ) -> int:
-    """Return the widest power of two of columns that one access may cover; `fitting` would fit."""
-    most = min(VECTOR_BYTES // widest_read(source), 64 // acc.itemsize)
-    return math.gcd(1 << max(1, most).bit_length() - 1, num_columns, max(1, fitting))
+    """Return how many columns one access covers: a power of two, at most `fitting`."""
+    limit = min(VECTOR_BYTES // widest_read(source), 64 // acc.itemsize)
+    return math.gcd(1 << max(1, limit).bit_length() - 1, num_columns, max(1, fitting))
 
 
 def columns_spec(
     op: Operator, source: Element, acc: np.dtype[Any], cut: ColumnsCut, is_even: bool
 ) -> Spec:
-    """Return the kernel that reduces columns; is_even: whose rows lie in one dimension."""
-    # Registers might spill else; of one number beside what is counted they do not.
+    """Return the kernel that reduces columns; is_even: rows have one dimension."""
+    # Records may spill registers, unless only one field is read from memory.
     is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
     is_wide = records.is_record(source) and not is_one
-    # Nor do those of bytes, but under a lambda, or where columns beside what is counted lie apart;
-    # under a lambda those of 8 bytes do on newer GPUs.
+    # So may bytes under a lambda or with columns apart next to an index field, and 8-byte elements
+    # under a lambda on newer GPUs.
     is_alone = records.is_record(source) and cut.items == 1
     size, is_lambda = widest_read(source), op.name is None
     is_tight = (size == 1 and (is_lambda or is_alone)) or (size == 8 and is_lambda)
@@ -296,5 +295,5 @@ def columns_spec(
         f"{functor(op, (acc, acc), acc)}, "
         f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {rows}>"
     )
-    takes = parameters.columns(source, acc, is_even)
-    return spec_of("reduce/columns.cuh", expression, takes, op, acc, source)
+    params = parameters.columns(source, acc, is_even)
+    return spec_of("reduce/columns.cuh", expression, params, op, acc, source)

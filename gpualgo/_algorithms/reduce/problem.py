@@ -1,4 +1,4 @@
-"""A reduction: which axes go, which dtype accumulates."""
+"""Checked arguments of a reduction: axes and accumulator dtype."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Reduction(Problem):
-    """What equal calls of `reduce` share."""
+    """Arguments that equal calls of `reduce` share."""
 
     gives_scalars = True
     spreads_tuples = True
@@ -35,22 +35,22 @@ class Reduction(Problem):
         axis, keepdims, dtype, form, _ = rest
         self.inputs, self.forms = arguments_of(views, form)
         super().__init__(device, views, op, init, rest, where)
-        self.source, self.form, typed = elements_of(op, views, form, device, where)
+        self.source, self.form, value_dtype = elements_of(op, views, form, device, where)
         view = views[0]
-        self.acc: np.dtype[Any] = elements.accumulator(typed, self.form, init, dtype, where)
+        self.acc: np.dtype[Any] = elements.accumulator(value_dtype, self.form, init, dtype, where)
         elements.check_operator(op, self.acc, where)
         self.axes = axes = checks.axes_of(axis, len(view.shape), where)
         self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
-        spread = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
-        shape = spread if keepdims else self.shape
+        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
+        shape = kept_shape if keepdims else self.shape
         self.results = tuple(Result(shape, leaf) for leaf in records.leaves(self.acc))
         self.is_empty = 0 in view.shape
 
     def of_empty(self, op: Any, init: Any) -> Array:
         if (start := self.encode(init)) is not None:
             return start
-        hint = "x has no elements along the reduced axes and op has no known identity"
-        return self.identity(as_operator(op, self.where, 2), hint)
+        reason = "x has no elements along the reduced axes and op has no known identity"
+        return self.identity(as_operator(op, self.where, 2), reason)
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.reduce import cuda
@@ -89,13 +89,13 @@ class Reduction(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        numbers = records.leaves(self.source)
-        if isinstance(self.source, records.Computed) or any(map(records.is_position, numbers)):
+        fields = records.leaves(self.source)
+        if isinstance(self.source, records.Computed) or any(map(records.is_position, fields)):
             return False
         from gpualgo._algorithms.reduce import blocks
 
-        are_there = None not in places[: len(arrays)]
-        if are_there or sum(x.nbytes for x in arrays) <= blocks.BLOCK_BYTES:
+        all_on_device = None not in places[: len(arrays)]
+        if all_on_device or sum(x.nbytes for x in arrays) <= blocks.BLOCK_BYTES:
             return False
         blocks.reduce(self, arrays, results, op, init, stream)
         return True

@@ -1,7 +1,7 @@
-"""A reduction whose rows have a start of their own each: rows first, then init op each result.
+"""Reduction with one initial value per row: reduces rows, then op(init, result) for each row.
 
-Its arrays: those of x, then those of init. A plan's second launch applies op once to each row,
-which is what a single start does in the first one: the bits are the same.
+Inputs are the arrays of x, followed by those of init. A plan's second launch applies op once per
+row. A single initial value is applied the same way in the first launch, so the bits are equal.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class StartedReduction(starts.Started, Reduction):
-    """What equal calls of `reduce` share where init is an array of the rows' shape."""
+    """Arguments that equal calls of `reduce` share if init is an array."""
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
         super().__init__(device, views, op, init, rest, where)
-        # Rows without elements give their starts.
+        # Rows without elements return their initial values.
         self.has_no_items, self.is_empty = self.is_empty, False
 
     @property
@@ -46,16 +46,16 @@ class StartedReduction(starts.Started, Reduction):
         from gpualgo._algorithms.transform.policy import Applied
         from gpualgo._cuda.plan import Places
 
-        at = Places(len(views), len(targets))
-        places = [at.source(i) for i in range(len(views))]
-        written = [at.target(i) for i in range(len(targets))]
+        args = Places(len(views), len(targets))
+        slots = [args.source(i) for i in range(len(views))]
+        out_slots = [args.target(i) for i in range(len(targets))]
         strides = [without_axes(target.strides, self.axes, len(self.shape)) for target in targets]
-        of_x, first, acc = views[: self.num_own], views[self.num_own :], self.acc
-        begins = places[self.num_own :]
-        if self.has_no_items:  # each start is a row of one element
-            leaves = cuda.Leaves(at, begins, written)
-            return cuda.plan_of(first, without_source(op), (), acc, acc, strides, leaves)
-        leaves = cuda.Leaves(at, places[: self.num_own], written)
+        of_x, inits, acc = views[: self.num_own], views[self.num_own :], self.acc
+        init_slots = slots[self.num_own :]
+        if self.has_no_items:  # each initial value is a row of one element
+            leaves = cuda.Leaves(args, init_slots, out_slots)
+            return cuda.plan_of(inits, without_source(op), (), acc, acc, strides, leaves)
+        leaves = cuda.Leaves(args, slots[: self.num_own], out_slots)
         plan = cuda.plan_of(of_x, op, self.axes, self.source, acc, strides, leaves)
         outs = [
             target._replace(shape=self.shape, strides=step)
@@ -63,8 +63,10 @@ class StartedReduction(starts.Started, Reduction):
         ]
         number = starts.of_records(acc)
         applied = Applied(without_source(op), (number, number), acc)
-        within = written, [*begins, *written]
-        plan.steps += elementwise.plan_of(applied, [*first, *outs], self.shape, outs, within).steps
+        join_slots = out_slots, [*init_slots, *out_slots]
+        plan.steps += elementwise.plan_of(
+            applied, [*inits, *outs], self.shape, outs, join_slots
+        ).steps
         return plan
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
@@ -74,14 +76,14 @@ class StartedReduction(starts.Started, Reduction):
 
         if len(results[0].shape) > len(self.shape):  # keepdims
             results = [np.squeeze(result, self.axes) for result in results]
-        of_x, first, acc = arrays[: self.num_own], arrays[self.num_own :], self.acc
+        of_x, inits, acc = arrays[: self.num_own], arrays[self.num_own :], self.acc
         if self.has_no_items:
-            for result, start in zip(results, first, strict=True):
+            for result, start in zip(results, inits, strict=True):
                 result[...] = start
             return
         cpu.reduce(of_x, results, op, None, self.axes, self.source, acc)
         number = starts.of_records(acc)
-        elementwise.transform(Applied(op, (number, number), acc), [*first, *results], results)
+        elementwise.transform(Applied(op, (number, number), acc), [*inits, *results], results)
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None

@@ -20,35 +20,36 @@ def run_length_encode(
     out: ty.OutPair | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Encode runs of equal elements: the first of each, and how many they are.
+    """Encode runs of equal elements: the first element of each run, and the run's length.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        As for `select`, lazy or not; taken in C order.
+        As for `select`, lazy or not; flattened in C order.
     eq : callable, optional
-        ``eq(a, b)`` returns a bool: whether an element b belongs to the run of a, the one before
-        it. Without it elements of equal values do: zeros of both signs, and all NaN.
+        ``eq(a, b)`` returns a bool: whether an element b belongs to the run of the previous
+        element a. Without `eq`, elements of equal values are equal: zeros of both signs, and all
+        NaN.
     out : tuple of two arrays, optional
-        Where to write values (a tuple where `x` is one) and lengths (int64): one dimension, one
+        Where to write values (a tuple if `x` is one) and lengths (int64): one dimension, one
         length, the device of `x`. Nothing is written past their ends.
     out_count : array, optional
-        Where to write how many runs there are: as for `select`.
+        Where to write the number of runs: as for `select`.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
     Returns
     -------
     (values, lengths)
-        Arrays of one dimension, the first of the dtype of `x` (a tuple where `x` is one), the
-        second int64. When a call waits is as for `select`.
+        Arrays of one dimension, the first of the dtype of `x` (a tuple if `x` is one), the
+        second int64. Whether a call waits is as for `select`.
 
     Raises
     ------
     TypeError
         `x` is no array, `eq` returns no bool, or out does not fit.
     ValueError
-        out is too short (not where `out_count` is given) or shares memory with `x`.
+        out is too short and `out_count` is not given, or out shares memory with `x`.
     CompileError
         numba cannot compile `eq`.
 
@@ -70,14 +71,14 @@ def run_length_encode(
 def solve(
     x: Any, eq: Any, gives_lengths: bool, where: str, out: Any, out_count: Any, stream: Any
 ) -> Any:
-    """Return the first elements of runs, and their lengths where these are wanted."""
+    """Return the first elements of runs, and their lengths if wanted."""
     op: Any
     form: Any
-    beside = (out, out_count)
+    outs = (out, out_count)
     if eq is not None:
-        views, op, form = taken(x, eq, where, beside=beside)
+        views, op, form = taken(x, eq, where, beside=outs)
     elif is_lazy(x):
-        views, op, form = input_of(x, known("no_operator"), where, beside=beside)
+        views, op, form = input_of(x, known("no_operator"), where, beside=outs)
     else:
         op = None
         try:

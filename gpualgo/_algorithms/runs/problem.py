@@ -1,4 +1,4 @@
-"""Runs: elements that follow one another and are equal."""
+"""Checked arguments of an algorithm on runs of equal neighbouring elements."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
     from gpualgo._pipeline.routines import Routine
 
-NOBODY = "no_operator"  # the name of one whose source alone is called
+NOBODY = "no_operator"  # the placeholder operator, of which only the source is called
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
 
 class Rest(NamedTuple):
-    """The arguments besides the arrays and the equality."""
+    """The arguments apart from the arrays and the equality."""
 
     form: Form | Source | None
     gives_lengths: bool
 
 
 class Runs(Problem):
-    """What equal calls share that look for the first elements of runs."""
+    """Arguments that equal calls share that find the first elements of runs."""
 
     spreads_tuples = True
     is_counted = True
@@ -51,14 +51,14 @@ class Runs(Problem):
         super().__init__(device, views, op, init, rest, where)
         checks.same_place(list(views), where)
         self.shape = views[0].shape
-        found: Form | None
+        element_form: Form | None
         if isinstance(form, Source):
             assert op is not None
-            self.source, found, _ = elements_of(op, views, form, device, where)
+            self.source, element_form, _ = elements_of(op, views, form, device, where)
         else:
             for view, name in zip(views, self.inputs, strict=True):
                 checks.element(view, name, where)
-            found = form
+            element_form = form
             names = () if form is None else form.names
             kinds = [view.dtype for view in views]
             self.source = kinds[0] if form is None else records.record(names, kinds)
@@ -68,18 +68,18 @@ class Runs(Problem):
         kinds = [*self.written, *([COUNT] if self.gives_lengths else [])]
         outs = tuple(Result((size,), kind, is_bound=True) for kind in kinds)
         self.results = (*outs, Result((), COUNT))
-        self.form = Form(tuple, (found, None)) if self.gives_lengths else found
-        places = ["out"] if self.form is None else [f"out{p}" for p in self.form.places]
-        self.output_names = (*places, "out_count")
+        self.form = Form(tuple, (element_form, None)) if self.gives_lengths else element_form
+        names_of_outs = ["out"] if self.form is None else [f"out{p}" for p in self.form.places]
+        self.output_names = (*names_of_outs, "out_count")
 
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of an element's numbers."""
+        """Dtypes of an element's fields."""
         return records.leaves(records.held(self.source))
 
     @property
     def kept(self) -> str:
-        """What is kept, as the kernel knows it."""
+        """Selection criterion of the kernel."""
         from gpualgo._algorithms.select import policy
 
         return policy.HEADS
@@ -87,10 +87,10 @@ class Runs(Problem):
     def _check_equality(self, op: Operator) -> None:
         """Raise TypeError unless eq returns a bool."""
         element = records.held(self.source)
-        found = results.dtype_of(op, (element, element), None, self.device, self.where)
-        if found != BOOL:
+        returned = results.dtype_of(op, (element, element), None, self.device, self.where)
+        if returned != BOOL:
             raise TypeError(
-                f"{self.where}: eq returns {records.shown(found)} of two "
+                f"{self.where}: eq returns {records.shown(returned)} of two "
                 f"{records.shown(element)}, and equality is a bool; compare, as in "
                 "lambda a, b: a == b"
             )
@@ -108,18 +108,18 @@ class Runs(Problem):
         if num_items == 0:
             count[...] = 0
             return
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
         if not self.gives_lengths:
-            count[...] = cpu.heads(self.source, spread, outs, None, op)
+            count[...] = cpu.heads(self.source, broadcast, outs, None, op)
             return
         *outs, lengths = outs
         starts = np.empty(min(num_items, len(lengths)) + 1, COUNT)
-        found = cpu.heads(self.source, spread, outs, starts, op)
-        count[...] = found
-        shown = min(found, len(lengths))
-        if found < len(starts):
-            starts[found] = num_items
-        np.subtract(starts[1 : shown + 1], starts[:shown], lengths[:shown])
+        num_runs = cpu.heads(self.source, broadcast, outs, starts, op)
+        count[...] = num_runs
+        num_written = min(num_runs, len(lengths))
+        if num_runs < len(starts):
+            starts[num_runs] = num_items
+        np.subtract(starts[1 : num_written + 1], starts[:num_written], lengths[:num_written])
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
@@ -150,7 +150,8 @@ class Runs(Problem):
             results[-1][...] = 0
             return True
         *outs, count = results
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        whole = sum(array.nbytes for array in spread) + 1  # a run may go on in the next block
-        blocks.select(self, spread, outs, count, op, stream, places, whole)
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
+        # one block, since a run may continue in the next one
+        block_bytes = sum(array.nbytes for array in broadcast) + 1
+        blocks.select(self, broadcast, outs, count, op, stream, places, block_bytes)
         return True

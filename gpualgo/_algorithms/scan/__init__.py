@@ -65,11 +65,11 @@ def inclusive_scan(
         any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
         structured array, is an array of tuples: `op` takes and returns tuples of their elements.
     init : scalar, array, or tuple of them, optional
-        What comes before the first element. A Python scalar takes the accumulator's dtype; a
-        NumPy scalar or one-element array decides it. For an array on a GPU also an array of one
-        element there: it is read on the device, in the order of the stream. With an axis also an
-        array of the shape of `x` without it, on the device of `x`, of the accumulator's dtype: a
-        start for each line. For tuples a tuple.
+        The value before the first element. A Python scalar takes the accumulator's dtype; a NumPy
+        scalar or one-element array decides it. For an array on a GPU also an array of one element
+        there: it is read on the device, in the order of the stream. With an axis also an array of
+        the shape of `x` without it, on the device of `x`, of the accumulator's dtype: one initial
+        value for each line. For tuples a tuple.
     op : callable
         ``op(a, b)``, associative. It need not commute, nor have an identity. A lambda, a function,
         a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.
@@ -128,27 +128,27 @@ def inclusive_scan(
     """
     try:
         views, op, form = taken(x, op, "inclusive_scan", beside=(init, out))
-    except Elsewhere as found:
+    except Elsewhere as elsewhere:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
-        return found.call("inclusive_scan", out, stream, x, init, op, **options)
+        return elsewhere.call("inclusive_scan", out, stream, x, init, op, **options)
     kind: type[Scan] = Scan
-    more: tuple[Any, ...] = ()
+    extra_params: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
         from gpualgo._algorithms.scan.started import StartedScan
         from gpualgo._pipeline import starts
 
         if starts.are_arrays(init, INCLUSIVE, one_is_value=not isinstance(init, tuple)):
-            first, pattern = starts.taken(init, INCLUSIVE)
-            more = pattern, elements.classes_of(pattern)
-            kind, views, init = StartedScan, (*views, *first), None
+            init_views, pattern = starts.taken(init, INCLUSIVE)
+            extra_params = pattern, elements.classes_of(pattern)
+            kind, views, init = StartedScan, (*views, *init_views), None
         elif may_be_array(init, form):
             init = checks.start_of(init, views[0], INCLUSIVE)
     if reverse is not False:
         reverse = checks.flag(reverse, "reverse", INCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, INCLUSIVE)
-    rest = axis, reverse, dtype, form, elements.classes_of(dtype), *more
-    problem = problem_of(kind, views, op, init, rest, INCLUSIVE)
+    params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
+    problem = problem_of(kind, views, op, init, params, INCLUSIVE)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -238,26 +238,26 @@ def exclusive_scan(
     """
     try:
         views, op, form = taken(x, op, "exclusive_scan", beside=(init, out))
-    except Elsewhere as found:
+    except Elsewhere as elsewhere:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
-        return found.call("exclusive_scan", out, stream, x, init, op, **options)
+        return elsewhere.call("exclusive_scan", out, stream, x, init, op, **options)
     kind: type[Scan] = ExclusiveScan
-    more: tuple[Any, ...] = ()
+    extra_params: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
         from gpualgo._algorithms.scan.started import StartedExclusiveScan
         from gpualgo._pipeline import starts
 
         if starts.are_arrays(init, EXCLUSIVE, one_is_value=not isinstance(init, tuple)):
-            first, pattern = starts.taken(init, EXCLUSIVE)
-            more = pattern, elements.classes_of(pattern)
-            kind, views, init = StartedExclusiveScan, (*views, *first), None
+            init_views, pattern = starts.taken(init, EXCLUSIVE)
+            extra_params = pattern, elements.classes_of(pattern)
+            kind, views, init = StartedExclusiveScan, (*views, *init_views), None
         elif may_be_array(init, form):
             init = checks.start_of(init, views[0], EXCLUSIVE)
     if reverse is not False:
         reverse = checks.flag(reverse, "reverse", EXCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, EXCLUSIVE)
-    rest = axis, reverse, dtype, form, elements.classes_of(dtype), *more
-    problem = problem_of(kind, views, op, init, rest, EXCLUSIVE)
+    params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
+    problem = problem_of(kind, views, op, init, params, EXCLUSIVE)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

@@ -1,11 +1,11 @@
-"""Scans of large pageable arrays on a GPU, by blocks: they may exceed its memory.
+"""Scans of large pageable arrays on a GPU in blocks, so that they may exceed its memory.
 
-A block is scanned as it would be amid all others, by the same kernel in the same tiles, so that
-results have the bits of arrays that lie on a GPU. Blocks of whole lines need no more than that;
-those of lines that are cut are in `blocks_cut`.
+A block uses the kernel and the tiles of the whole array, so results have the bits of a scan of
+device arrays. Blocks of whole lines need nothing else; `blocks_cut` handles blocks of partial
+lines.
 
-Only kernels of many lines cannot go on where a line was cut. Where such lines are too long to come
-whole, each is scanned as if it were alone: that depends on lengths and types, and on nothing else.
+Only the kernels of many lines cannot continue a line. If such lines exceed a block, each is scanned
+as if it were the only one; this depends on lengths and dtypes only.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from gpualgo._pipeline.problem import NO_START, Array
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
 
-LINES_BYTES = 4 << 30  # of lines, with their results, that come together or not at all
+# of lines and results that one kernel scans together; above it each line is scanned alone
+LINES_BYTES = 4 << 30
 
 
 def scan(
     problem: Scan, arrays: list[Array], results: list[Array], op: Operator, init: Array | None,
     stream: Any, places: Sequence[View | None],
 ) -> bool:  # fmt: skip
-    """Scan arrays of which some are pageable; False: not by blocks."""
-    numbers = records.leaves(problem.source)
-    if isinstance(problem.source, records.Computed) or any(map(records.is_position, numbers)):
+    """Scan arrays of which some are pageable. Return False if blocks do not apply."""
+    fields = records.leaves(problem.source)
+    if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
         return False
     if sum(x.nbytes for x in (*arrays, *results)) <= blocks_work.BLOCK_BYTES:
         return False
@@ -50,7 +51,7 @@ def scan(
     if way.axis is not None:
         orders = {_order_of(view) for view in (*sources, *targets)}
         if None in orders or (way.kernel == "columns" and len(orders) > 1):
-            return False  # lines that lie side by side in one array, and not in another
+            return False  # lines that are columns in one array and rows in another
         order = _order_of(sources[0]) or ()
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
@@ -61,31 +62,31 @@ def scan(
 
 
 def _order_of(view: View) -> tuple[int, ...] | None:
-    """Return the order of axes in memory, outermost first; None where elements are repeated."""
+    """Return the order of axes in memory, outermost first; None for broadcast axes."""
     axes = range(len(view.shape))
     if any(view.shape[i] > 1 and view.strides[i] == 0 for i in axes):
         return None
-    lone = [i for i in axes if view.shape[i] == 1]
-    rest = sorted(set(axes) - set(lone), key=lambda i: -abs(view.strides[i]))
-    return (*lone, *rest)
+    unit_axes = [i for i in axes if view.shape[i] == 1]
+    others = sorted(set(axes) - set(unit_axes), key=lambda i: -abs(view.strides[i]))
+    return (*unit_axes, *others)
 
 
 def _run(work: Work, way: Way) -> None:
-    """Scan in blocks of whole lines, if these can come whole."""
+    """Scan in blocks of whole lines if they fit, else in partial lines."""
     axis, num_items = way.axis, way.columns[0]
     if axis is None:
         blocks_cut.scan(work, way)
         return
-    line_bytes, together = num_items * work.item_bytes, 1
+    line_bytes, joint_lines = num_items * work.item_bytes, 1
     if way.kernel == "columns":
         cut = cut_columns(*way.columns, records.held(work.problem.source), work.problem.acc)
         inner = work.order[work.order.index(axis) + 1 :]
-        together = math.prod(work.shape[i] for i in inner) if cut.is_narrow else 1
+        joint_lines = math.prod(work.shape[i] for i in inner) if cut.is_narrow else 1
     limit = blocks_work.BLOCK_BYTES if way.kernel == "tiles" else LINES_BYTES
-    if together * line_bytes <= limit:
-        _whole_lines(work, way, line_bytes, max(blocks_work.BLOCK_BYTES, together * line_bytes))
+    if joint_lines * line_bytes <= limit:
+        _whole_lines(work, way, line_bytes, max(blocks_work.BLOCK_BYTES, joint_lines * line_bytes))
         return
-    if way.kernel != "tiles":  # each as if it were alone
+    if way.kernel != "tiles":  # each as if it were the only line
         way = way._replace(kernel="tiles", num_bytes=num_items * work.widest)
     blocks_cut.scan(work, way)
 
@@ -102,12 +103,12 @@ def _whole_lines(work: Work, way: Way, line_bytes: int, limit: int) -> None:
         ]
         sides = views[: len(work.arrays)], views[len(work.arrays) :]
         plans[shape] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], way)
-    most = max(map(math.prod, shapes))
+    most_items = max(map(math.prod, shapes))
 
     def parts(side: Sequence[Array], block: Any) -> list[list[Array]]:
         return [[x[block].transpose(work.order)] for x in side]
 
-    with work.memory(most, list(plans.values())) as (memory, queue):
+    with work.memory(most_items, list(plans.values())) as (memory, queue):
         for block in blocks:
             work.upload(parts(work.arrays, block), memory)
             plan = plans[np.shape(work.arrays[0][block])]

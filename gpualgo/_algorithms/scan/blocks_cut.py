@@ -1,9 +1,9 @@
-"""Scans of lines that come in parts: each begins where a tile does, with what precedes the tile.
+"""Scans of partial lines: each part begins at a tile and continues from the prefix before it.
 
-Tiles of long lines are folded from left to right: what precedes one is a value to start from, as
-`init` is, and the bits are those of a line that comes whole. No element's own result is that
-value; it is what an exclusive scan has for the element that follows the block, which is brought
-along. So an inclusive scan of a block is preceded by an exclusive one, of which one number is kept.
+Tiles of long lines are folded from left to right. The prefix before a tile is an initial value like
+`init`, so results have the bits of a scan of the whole line. That prefix is the exclusive result of
+the element after the block, which is uploaded too. An inclusive scan of a block is therefore
+preceded by an exclusive one, of which one value is kept.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gpualgo._pipeline import host_blocks
 from gpualgo._pipeline.host_blocks import Index
 from gpualgo._pipeline.problem import Array, Start
 
-MOST_LINES = 64  # that lie side by side and come together
+MOST_LINES = 64  # neighbouring lines that are scanned together
 
 
 def scan(work: Work, way: Way) -> None:
-    """Scan lines in parts, one line after the other or neighbours together."""
-    if way.is_reverse:  # from the first element on, where it is the last one
+    """Scan lines in parts, one line after the other or neighbouring lines together."""
+    if way.is_reverse:  # a reversed scan starts at the last element
         work = work._replace(
             arrays=[np.flip(x, way.axis) for x in work.arrays],
             results=[np.flip(x, way.axis) for x in work.results],
@@ -41,9 +41,9 @@ def scan(work: Work, way: Way) -> None:
 
 
 class _Cut:
-    """Parts of lines: how long they are, and the plans for them.
+    """Parts of lines: their lengths, and their plans.
 
-    A part lies on the device as rows, each with an element of each line.
+    On the device a part is a matrix with one column for each line.
     """
 
     def __init__(self, work: Work, way: Way) -> None:
@@ -57,7 +57,7 @@ class _Cut:
         items = tile.tile_items(work.widest)
         row_bytes = max(widths) * work.item_bytes
         step = max(1, blocks_work.BLOCK_BYTES // (row_bytes * items)) * items
-        self.parts = [(at, min(at + step, self.num_items)) for at in range(0, self.num_items, step)]
+        self.parts = [(lo, min(lo + step, self.num_items)) for lo in range(0, self.num_items, step)]
         self.most_items = max(widths) * min(step + 1, self.num_items)
         self.plans: dict[tuple[int, int, bool], Plan] = {}
         for width in widths:
@@ -66,32 +66,32 @@ class _Cut:
                     self._plan(count, width, is_exclusive)
 
     def _groups(self) -> Iterator[Index]:
-        """Yield which lines come together: neighbours that lie side by side."""
+        """Yield groups of neighbouring lines that are scanned together."""
         work = self.work
         if self.axis is None:
             yield tuple(slice(0, extent) for extent in work.shape)
             return
-        at = work.order.index(self.axis)
-        for outer in host_blocks.indices(work.shape, work.order[:at], 1, 1):
-            for inner in host_blocks.indices(work.shape, work.order[at + 1 :], 1, MOST_LINES):
+        depth = work.order.index(self.axis)
+        for outer in host_blocks.indices(work.shape, work.order[:depth], 1, 1):
+            for inner in host_blocks.indices(work.shape, work.order[depth + 1 :], 1, MOST_LINES):
                 yield tuple(
-                    one if work.order.index(i) < at else other
-                    for i, (one, other) in enumerate(zip(outer, inner, strict=True))
+                    outer_slice if work.order.index(i) < depth else inner_slice
+                    for i, (outer_slice, inner_slice) in enumerate(zip(outer, inner, strict=True))
                 )
 
     def width_of(self, group: Index) -> int:
-        """Return how many lines a group has."""
-        return int(math.prod(one.stop - one.start for one in group) // self.num_items)
+        """Return the number of lines in a group."""
+        return int(math.prod(s.stop - s.start for s in group) // self.num_items)
 
     def _scans(self, start: int, end: int) -> list[tuple[int, bool]]:
-        """Return the scans of a part: of how many elements, and whether exclusive."""
+        """Return the scans of a part as (number of elements, is_exclusive)."""
         carries = [(end - start + 1, True)] if end < self.num_items else []
         if carries and self.is_exclusive:
             return carries
         return [*carries, (end - start, self.is_exclusive)]
 
     def _plan(self, count: int, width: int, is_exclusive: bool) -> Plan:
-        """Return the plan for one line of a part; its neighbours' is the same."""
+        """Return the plan for one line of a part; all its lines share it."""
         key = count, width, is_exclusive
         if key not in self.plans:
             work = self.work
@@ -114,16 +114,16 @@ class _Cut:
         ]
         starts = [work.start] * width
         for start, end in self.parts:
-            past = min(end + 1, self.num_items)
-            work.upload([self._part(x, group, start, past) for x in work.arrays], memory)
-            carried = starts
+            upload_end = min(end + 1, self.num_items)
+            work.upload([self._part(x, group, start, upload_end) for x in work.arrays], memory)
+            next_starts = starts
             for count, is_exclusive in self._scans(start, end):
-                for places, before in zip(lines, starts, strict=True):
+                for addresses, line_start in zip(lines, starts, strict=True):
                     plan = self._plan(count, width, is_exclusive)
-                    queue(plan, *places, words=work.op.words, start=before)
+                    queue(plan, *addresses, words=work.op.words, start=line_start)
                 if count > end - start:
-                    carried = self._carried(memory, (end - start) * width, width)
-            starts = carried
+                    next_starts = self._fetch_carries(memory, (end - start) * width, width)
+            starts = next_starts
             work.download([self._part(x, group, start, end) for x in work.results], memory)
 
     def _part(self, x: Array, group: Index, start: int, end: int) -> list[Array]:
@@ -133,17 +133,17 @@ class _Cut:
         index[self.axis] = slice(start, end)
         return [x[tuple(index)].transpose(self.work.order)]
 
-    def _carried(self, memory: Sequence[int], first: int, count: int) -> list[Start]:
-        """Return what parts start from: so many results from one on, which are waited for."""
+    def _fetch_carries(self, memory: Sequence[int], first: int, count: int) -> list[Start]:
+        """Wait for `count` results from index `first` on; return them as initial values."""
         work, acc = self.work, self.work.problem.acc
         carries: Any = np.zeros(count, acc)
         names = acc.names or (None,)
         for name, address in zip(names, memory[len(work.arrays) :], strict=True):
             leaf = acc if name is None else acc[name]
-            found = np.empty(count, leaf)
+            values = np.empty(count, leaf)
             staging.fetch(
-                address + first * leaf.itemsize, found.ctypes.data, found.nbytes, work.stream
+                address + first * leaf.itemsize, values.ctypes.data, values.nbytes, work.stream
             )
             driver.synchronize(work.stream)
-            (carries if name is None else carries[name])[...] = found
+            (carries if name is None else carries[name])[...] = values
         return [(carry.tobytes(), 1, 0, 0) for carry in np.split(carries, count)]

@@ -1,4 +1,4 @@
-"""What scans by blocks share: the arrays of a call, memory for parts of them, how these travel."""
+"""Shared by block-wise scans: the arrays of a call, device memory for a part, and copies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gpualgo._pipeline.problem import Array, Start
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
 
-BLOCK_BYTES = 256 << 20  # of elements and results; what is smaller goes to the GPU as a whole
+BLOCK_BYTES = 256 << 20  # of elements and results; smaller arrays are copied to the GPU as a whole
 
 
 class Work(NamedTuple):
-    """A scan of arrays of the host whose axes lie in an order in memory, if an axis is given."""
+    """A scan of host arrays, whose axes have one common memory order if an axis is given."""
 
     problem: Scan
     arrays: list[Array]
@@ -41,7 +41,7 @@ class Work(NamedTuple):
 
     @property
     def leaves(self) -> tuple[records.Dtype, ...]:
-        """The numbers of an element and of a result."""
+        """The dtypes of an element's and of a result's fields."""
         return (*records.leaves(self.problem.source), *records.leaves(self.problem.acc))
 
     @property
@@ -50,21 +50,21 @@ class Work(NamedTuple):
 
     @property
     def widest(self) -> int:
-        """The bytes of an element or of a result, whichever has more."""
+        """The larger of an element's and a result's bytes."""
         return int(max(self.problem.source.itemsize, self.problem.acc.itemsize))
 
     def memory(
         self, items: int, plans: Sequence[Plan]
     ) -> AbstractContextManager[tuple[list[int], host_blocks.Queue]]:
-        """Take memory for so many elements and results."""
+        """Allocate device memory for `items` elements and results."""
         sizes = [items * leaf.itemsize for leaf in self.leaves]
         return host_blocks.memory(self.device, self.stream, sizes, plans)
 
     def upload(self, parts: Sequence[Sequence[Array]], memory: Sequence[int]) -> None:
-        for each, address in zip(parts, memory, strict=False):
-            staging.upload_all(each, address, self.device, self.stream)
+        for part, address in zip(parts, memory, strict=False):
+            staging.upload_all(part, address, self.device, self.stream)
 
     def download(self, parts: Sequence[Sequence[Array]], memory: Sequence[int]) -> None:
         self.written.has_begun = True
-        for each, address in zip(parts, memory[len(self.arrays) :], strict=True):
-            staging.download_all(address, each, self.device, self.stream)
+        for part, address in zip(parts, memory[len(self.arrays) :], strict=True):
+            staging.download_all(address, part, self.device, self.stream)

@@ -1,4 +1,4 @@
-"""Scans on the CPU's cores: the layout decides who goes along what, and what is cut for threads."""
+"""Scans on CPU cores: the layout decides between rows and columns, and how threads share them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_SMALL_BYTES = 1 << 16  # not worth looking at the clock
-_LARGE_BYTES = 1 << 24  # worth several cores, whatever the operator
-_PIECE_BYTES = 1 << 22  # what a thread does between two looks at signals
+_SMALL_BYTES = 1 << 16  # too small to time
+_LARGE_BYTES = 1 << 24  # large enough for several cores, whatever the operator
+_PIECE_BYTES = 1 << 22  # work of a thread between two signal checks
 
-_PATIENCE = 1 << 14  # looks at an aggregate before it is computed instead
+_MOST_POLLS = 1 << 14  # polls of an aggregate before it is recomputed
 
 _COPY = Operator(lambda a: a)
 
@@ -41,36 +41,36 @@ def scan(
     leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
     axis: int | None, is_exclusive: bool, is_reverse: bool, source: Dtype, acc: Dtype,
 ) -> None:  # fmt: skip
-    """Write the scan along axis of elements of dtype source to outs, where acc accumulates.
+    """Write the scan of leaves along axis to outs; elements have dtype source, acc accumulates.
 
-    Leaves and outs are arrays of the numbers of source and of acc. Leaves have one shape, at least
-    one element and any strides; outs have that shape, or one dimension if axis is None, and each is
-    the leaf of its place or has none of any leaf's memory. init is a 0-d array of acc, and given if
-    the scan is exclusive. Every argument has been checked. The association is a function of shapes,
-    strides and dtypes only, so that the bits never depend on threads.
+    `leaves` and `outs` are the arrays of the fields of source and acc. Leaves have one shape, at
+    least one element and any strides. Outs have that shape, or one dimension if axis is None; each
+    is the leaf of the same index or overlaps no leaf. init is a 0-d array of acc, required if the
+    scan is exclusive. All arguments have been checked. The association depends on shapes, strides
+    and dtypes only, so the bits do not depend on the number of threads.
     """
-    given, leaves, outs = leaves, list(leaves), list(outs)
+    original, leaves, outs = leaves, list(leaves), list(outs)
     if axis is None:
         leaves, axis = [_flat(x, out) for x, out in zip(leaves, outs, strict=True)], 0
         source = records.with_leaves(source, [x.dtype for x in leaves])
     strides, outs_strides = _strides_of(leaves), _strides_of(outs)
-    starts, places = [address(x) for x in leaves], [address(out) for out in outs]
+    x_ptrs, out_ptrs = [address(x) for x in leaves], [address(out) for out in outs]
     if is_reverse:
         last = leaves[0].shape[axis] - 1
-        starts = [at + last * by[axis] for at, by in zip(starts, strides, strict=True)]
-        places = [at + last * by[axis] for at, by in zip(places, outs_strides, strict=True)]
+        x_ptrs = [ptr + last * s[axis] for ptr, s in zip(x_ptrs, strides, strict=True)]
+        out_ptrs = [ptr + last * s[axis] for ptr, s in zip(out_ptrs, outs_strides, strict=True)]
         strides, outs_strides = _reversed(strides, axis), _reversed(outs_strides, axis)
-    in_place = tuple([x == out for x, out in zip(starts, places, strict=True)])
+    in_place = tuple([x == out for x, out in zip(x_ptrs, out_ptrs, strict=True)])
     links = cut(leaves[0].shape, strides, outs_strides, axis, in_place, source, acc)
     arguments = links.arguments.copy()
-    arguments[links.starts], arguments[links.outs] = starts, places
+    arguments[links.starts], arguments[links.outs] = x_ptrs, out_ptrs
     if init is not None:
         arguments[parameters.CHAIN_TAIL + parameters.INIT] = address(init)
     num_bytes = sum([array.nbytes for array in (*leaves, *outs)])
     with bound(op):
         functions = _functions(links, op, is_exclusive, source, acc)
-        for x, leaf, out in zip(given, leaves, outs, strict=True):
-            if leaf is out and x is not out:  # not before op has been compiled, which may fail
+        for x, leaf, out in zip(original, leaves, outs, strict=True):
+            if leaf is out and x is not out:  # only after op has compiled, which may fail
                 copy = Applied(_COPY, (x.dtype,), out.dtype)
                 transform(copy, [x], [out.reshape(x.shape)])  # a view: out has one dimension
         _run(links, arguments, num_bytes, functions)
@@ -80,7 +80,7 @@ def prepared(
     leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axis: int | None,
     is_exclusive: bool, is_reverse: bool, source: Dtype, acc: Dtype,
 ) -> Prepared | None:  # fmt: skip
-    """Return what `scan` does for arrays of these layouts, into others; None: it copies or cuts."""
+    """Return a call of `scan` for arrays of these layouts; None if it copies or cuts rows."""
     if axis is None:
         if any(_flat(x, out) is out for x, out in zip(leaves, outs, strict=True)):
             return None
@@ -88,30 +88,30 @@ def prepared(
     strides, outs_strides = _strides_of(leaves), _strides_of(outs)
     shifts = [0] * (len(leaves) + len(outs))
     if is_reverse:
-        last, along = leaves[0].shape[axis] - 1, axis
-        shifts = [last * by[along] for by in (*strides, *outs_strides)]
+        last, scan_axis = leaves[0].shape[axis] - 1, axis
+        shifts = [last * step[scan_axis] for step in (*strides, *outs_strides)]
         strides, outs_strides = _reversed(strides, axis), _reversed(outs_strides, axis)
-    apart = (False,) * len(leaves)
-    links = cut(leaves[0].shape, strides, outs_strides, axis, apart, source, acc)
+    alias = (False,) * len(leaves)
+    links = cut(leaves[0].shape, strides, outs_strides, axis, alias, source, acc)
     if links.is_cut:
         return None
     functions = _functions(links, op, is_exclusive, source, acc)
-    arguments, every = links.arguments.copy(), range(len(links.arguments))
+    arguments, indices = links.arguments.copy(), range(len(links.arguments))
     arguments[parameters.EMIT] = functions[0].address
     arguments[[parameters.TASKS, parameters.CHAINS]] = links.chains * links.links, links.chains
     arguments[[parameters.LINKS, parameters.LINK_MAJOR]] = links.links, links.near
     arguments[parameters.SCRATCH_BYTES] = links.scratch_bytes
     launch = Launch(
         emit_all(), arguments,
-        (parameters.CHAIN_TAIL + parameters.INIT, *every[links.starts], *every[links.outs]),
+        (parameters.CHAIN_TAIL + parameters.INIT, *indices[links.starts], *indices[links.outs]),
         links.scratch_bytes, links.chains * links.links,
         sum([array.nbytes for array in (*leaves, *outs)]),
     )  # fmt: skip
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
-        assert functions  # held, as the launch knows the address alone
+        assert functions  # keeps the code alive; the launch has only its address
         arrays = (*arrays, *results)
-        launch((init, *[address(a) + by for a, by in zip(arrays, shifts, strict=True)]))
+        launch((init, *[address(a) + shift for a, shift in zip(arrays, shifts, strict=True)]))
 
     return run
 
@@ -119,19 +119,19 @@ def prepared(
 def routine(
     leaves: Sequence[Array], outs: Sequence[Array], axis: int | None, source: Dtype, acc: Dtype
 ) -> Routine:
-    """Return what `scan` would run."""
+    """Return what `scan` would run, for `explain`."""
     if axis is None:
         leaves, axis = [_flat(x, out) for x, out in zip(leaves, outs, strict=True)], 0
         source = records.with_leaves(source, [x.dtype for x in leaves])
-    apart = (False,) * len(leaves)
-    links = cut(leaves[0].shape, _strides_of(leaves), _strides_of(outs), axis, apart, source, acc)
+    alias = (False,) * len(leaves)
+    links = cut(leaves[0].shape, _strides_of(leaves), _strides_of(outs), axis, alias, source, acc)
     tasks = links.chains * links.links
     work = sum([array.nbytes for array in (*leaves, *outs)])
     return Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
 
 
 def computing(arrays: Sequence[Array], outs: Sequence[Array]) -> Routine:
-    """Return what `compute` would run."""
+    """Return what `compute` would run, for `explain`."""
     return elementwise(outs[0].size, sum([array.nbytes for array in (*arrays, *outs)]))
 
 
@@ -139,9 +139,9 @@ def compute(
     arrays: Sequence[Array], outs: Sequence[Array], op: Operator, source: records.Computed,
     acc: Dtype,
 ) -> None:  # fmt: skip
-    """Write the elements that op's source makes of arrays to outs, which the scan then works on."""
+    """Write the elements that op's source computes from arrays to outs, the scan's input."""
     numbers = tuple(map(records.number_of, source.numbers))
-    compile_operator(op, (acc, acc), acc)  # which may fail: before anything is written
+    compile_operator(op, (acc, acc), acc)  # may fail, so compile before anything is written
     transform(Applied(op.source, numbers, acc), arrays, outs)
 
 
@@ -150,11 +150,11 @@ def _strides_of(arrays: Sequence[Array]) -> Strides:
 
 
 def _reversed(strides: Strides, axis: int) -> Strides:
-    return tuple([(*by[:axis], -by[axis], *by[axis + 1 :]) for by in strides])
+    return tuple([(*stride[:axis], -stride[axis], *stride[axis + 1 :]) for stride in strides])
 
 
 def _flat(x: Array, out: Array) -> Array:
-    """Return x in one dimension: itself, or out, to which it is to be copied, if it is no run."""
+    """Return x in one dimension if that needs no copy, else out, to which the caller copies it."""
     is_run = len(merge(list(zip(x.shape, x.strides, strict=True)))) <= 1
     return x.reshape(-1) if is_run else out
 
@@ -162,20 +162,21 @@ def _flat(x: Array, out: Array) -> Array:
 def _functions(
     links: Links, op: Operator, is_exclusive: bool, source: Dtype, acc: Dtype
 ) -> list[Loaded]:
-    """Return the code of emit, and of aggregate and fold where they are needed."""
+    """Return the code of emit, and of aggregate and fold if rows are cut."""
     kind, options = links.kind, links.options
-    read = source if kind == "strips" else None  # columns are converted by others
+    # column functions convert through the packing table
+    read = source if kind == "strips" else None
 
-    def write(which: int, fn: Any) -> Any:
+    def write(index: int, fn: Any) -> Any:
         from gpualgo._algorithms.scan import cpu_columns, cpu_strips
 
         if read is None:
-            return cpu_columns.column_functions(fn, acc, is_exclusive)[which]
-        return cpu_strips.strip_functions(fn, read, acc, is_exclusive, *options)[which]
+            return cpu_columns.column_functions(fn, acc, is_exclusive)[index]
+        return cpu_strips.strip_functions(fn, read, acc, is_exclusive, *options)[index]
 
-    def code_of(which: int, name: str) -> Loaded:
+    def code_of(index: int, name: str) -> Loaded:
         key = ("scan", kind, name, read, acc, is_exclusive, options)
-        return get_code(key, partial(write, which), Applied(op, (acc, acc), acc))
+        return get_code(key, partial(write, index), Applied(op, (acc, acc), acc))
 
     emit = code_of(2, "emit")
     return [emit, code_of(0, "aggregate"), code_of(1, "fold")] if links.is_cut else [emit]
@@ -193,7 +194,7 @@ def emit_all() -> Kernel:
 
 
 def take_links() -> Kernel:
-    """Return the kernel that takes links, in their order, until some are done or none is left."""
+    """Return the kernel that takes links in order until `burst` are done or none remain."""
 
     def write() -> Any:
         from gpualgo._algorithms.scan import cpu_chain
@@ -204,7 +205,7 @@ def take_links() -> Kernel:
 
 
 def _run(links: Links, arguments: Array, num_bytes: int, functions: list[Loaded]) -> None:
-    """Run functions, which are held meanwhile, on all links."""
+    """Run the functions on all links; `functions` keeps their code alive."""
     emit, aggregate, fold = (*(f.address for f in functions), 0, 0)[:3]
     num_tasks = links.chains * links.links
     flags = np.zeros(num_tasks if links.is_cut else 0, np.int64)
@@ -212,18 +213,18 @@ def _run(links: Links, arguments: Array, num_bytes: int, functions: list[Loaded]
     arguments[: parameters.CHAIN_TAIL] = (
         aggregate, fold, emit, 0, num_tasks, links.chains, links.links, links.near,
         address(flags), address(aggregates), links.aggregate_bytes, links.prefix_bytes,
-        links.scratch_bytes, _PATIENCE,
+        links.scratch_bytes, _MOST_POLLS,
     )  # fmt: skip
     if links.is_cut:
         num_memory = links.scratch_bytes + links.aggregate_bytes
         num_memory += links.chains * (8 + links.prefix_bytes)
         _run_chain(arguments, num_tasks, num_bytes, num_memory)
         return
-    kernel, at = emit_all(), address(arguments)
+    kernel, table = emit_all(), address(arguments)
 
     def body(first: int, last: int) -> None:
         memory = scratch(links.scratch_bytes)
-        kernel(at, address(memory), first, last)
+        kernel(table, address(memory), first, last)
 
     threads.run(body, num_tasks, num_bytes)
 
@@ -231,27 +232,27 @@ def _run(links: Links, arguments: Array, num_bytes: int, functions: list[Loaded]
 def _run_chain(
     arguments: np.ndarray[Any, Any], num_tasks: int, num_bytes: int, num_memory: int
 ) -> None:
-    """Let each thread take links, in their order, until none is left."""
+    """Let each thread take links in order until none remain."""
     kernel = take_links()
-    burst = max(1, num_tasks * _PIECE_BYTES // num_bytes)  # links between two looks at signals
+    burst = max(1, num_tasks * _PIECE_BYTES // num_bytes)  # links between two signal checks
 
-    def work(most: int, burst: int) -> None:
+    def work(limit: int, burst: int) -> None:
         memory = scratch(num_memory)
-        memory[...] = 0  # no link is folded yet
+        memory[...] = 0  # marks all links as not yet folded
         try:
-            while arguments[parameters.NEXT] < most:
+            while arguments[parameters.NEXT] < limit:
                 kernel(address(arguments), address(memory), 0, burst)
         except BaseException:
             arguments[parameters.NEXT] = num_tasks
             raise
 
-    left = 0.0 if num_bytes <= _SMALL_BYTES else num_bytes * threads.BYTE_SECONDS
-    if left and num_bytes < _LARGE_BYTES and threads.num_threads() > 1:
-        # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
+    seconds = 0.0 if num_bytes <= _SMALL_BYTES else num_bytes * threads.BYTE_SECONDS
+    if seconds and num_bytes < _LARGE_BYTES and threads.num_threads() > 1:
+        # An operator's cost is unknown: time an eighth of the work.
         probe = -(-num_tasks // 8)
         start = time.perf_counter()
         work(probe, probe)
-        left = (time.perf_counter() - start) * (num_tasks - probe) / probe
-        left = 0.0 if left <= threads.WAKE_SECONDS else left
-    lanes = threads.worth(left)
-    threads.run(lambda first, last: work(num_tasks, burst), lanes, _LARGE_BYTES if lanes > 1 else 0)
+        seconds = (time.perf_counter() - start) * (num_tasks - probe) / probe
+        seconds = 0.0 if seconds <= threads.WAKE_SECONDS else seconds
+    cores = threads.worth(seconds)
+    threads.run(lambda first, last: work(num_tasks, burst), cores, _LARGE_BYTES if cores > 1 else 0)

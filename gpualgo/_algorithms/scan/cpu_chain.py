@@ -1,8 +1,8 @@
-"""How threads share rows that are cut into links: one pass, without waiting for one another.
+"""Single-pass scan on the CPU: threads share rows that are cut into links and never wait.
 
-Each link's aggregate is published before the link is gone through; a thread makes the prefix of its
-link of the aggregates before it, strictly from left to right, so that it is the same whoever makes
-it. An aggregate that is not there in time is computed once more rather than waited for.
+A thread publishes its link's aggregate before it scans the link. It computes the link's prefix from
+the aggregates before it, strictly from left to right, so the prefix has the same bits in every
+thread. An aggregate that is not published in time is recomputed.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ from gpualgo._algorithms.scan.cpu_parameters import (
 from gpualgo._cpu.pointers import call, load, pointer_to, store
 
 Function = Callable[[int, int, int, int, int, int], None]
-"""f(table, scratch, chain, link, prefix, aggregate): addresses, and two numbers between them.
+"""f(table, scratch, chain, link, prefix, aggregate): addresses, except chain and link.
 
-aggregate folds a link; fold brings the chain's prefix to a link, by the aggregates of the link and
-of the one before, and begins it at link 0; emit goes through a link from its prefix.
+aggregate reduces a link. fold advances the chain's prefix to a link from the aggregates of the link
+and of the one before; link 0 initialises it. emit scans a link from its prefix.
 """
 
 _words = pointer_to(types.intp)
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """Compile what such functions call, when they do."""
+    """Compile a function that is called from compiled code, on its first call."""
     return numba.njit(error_model="numpy")(function)
 
 
 def _take(_typing: Any, pointer: Any, index: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        place = builder.gep(args[0], [args[1]])
-        return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "monotonic")
+        address = builder.gep(args[0], [args[1]])
+        return builder.atomic_rmw("add", address, ir.Constant(ir.IntType(64), 1), "monotonic")
 
     return types.intp(pointer, types.intp), generate
 
 
 def _publish(_typing: Any, pointer: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        place = builder.gep(args[0], [args[1]])
-        builder.store_atomic(ir.Constant(ir.IntType(64), 1), place, "release", 8)
+        address = builder.gep(args[0], [args[1]])
+        builder.store_atomic(ir.Constant(ir.IntType(64), 1), address, "release", 8)
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp), generate
@@ -68,7 +68,7 @@ def _publish(_typing: Any, pointer: Any, index: Any) -> Any:
 
 def _is_published(_typing: Any, pointer: Any, index: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        builder.fence("acquire")  # what was read before was read before the flag
+        builder.fence("acquire")  # orders the flag after all earlier reads
         flag = builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 8)
         return builder.icmp_signed("!=", flag, ir.Constant(ir.IntType(64), 0))
 
@@ -79,7 +79,7 @@ take, publish, is_published = intrinsic(_take), intrinsic(_publish), intrinsic(_
 
 
 def emit_all(table: int, scratch: int, first: int, last: int) -> None:
-    """Emit links of rows that are not cut: they do not depend on each other."""
+    """Emit links of rows that are not cut; they are independent."""
     p = _words(table)
     for task in range(first, last):
         chain, link = task // load(p, LINKS), task % load(p, LINKS)
@@ -87,12 +87,12 @@ def emit_all(table: int, scratch: int, first: int, last: int) -> None:
 
 
 def take_links(table: int, scratch: int, first: int, last: int) -> None:
-    """Take links, in the order of tasks, until last - first are done or none is left."""
+    """Take links in task order until last - first are done or none remain."""
     p = _words(table)
     flags, chains, links = _words(load(p, FLAGS)), load(p, CHAINS), load(p, LINKS)
     arguments, size = table + 8 * CHAIN_TAIL, load(p, AGGREGATE_BYTES)
-    again = scratch + load(p, SCRATCH_BYTES)
-    known, prefixes = _words(again + size), again + size + 8 * chains
+    recomputed = scratch + load(p, SCRATCH_BYTES)
+    folded, prefixes = _words(recomputed + size), recomputed + size + 8 * chains
     for _ in range(first, last):
         task = take(p, NEXT)
         if task >= load(p, TASKS):
@@ -101,20 +101,21 @@ def take_links(table: int, scratch: int, first: int, last: int) -> None:
             chain, link = task % chains, task // chains
         else:
             chain, link = task // links, task % links
-        at = (arguments, scratch, chain)
-        prefix, flag = prefixes + chain * load(p, PREFIX_BYTES), chain * links
-        aggregates = load(p, AGGREGATES) + flag * size
-        own = aggregates + link * size
-        call(load(p, AGGREGATE), (*at, link, prefix, own))
-        publish(flags, flag + link)
-        for j in range(load(known, chain), link + 1):
-            source, patience = aggregates + j * size, load(p, PATIENCE)
-            while patience > 0 and not is_published(flags, flag + j):
-                patience -= 1
-            if not is_published(flags, flag + j):
-                call(load(p, AGGREGATE), (*at, j, prefix, again))
-                if not is_published(flags, flag + j):  # else its link may be overwritten by now
-                    source = again
-            call(load(p, FOLD), (*at, j, prefix, source))
-        store(known, chain, link + 1)
-        call(load(p, EMIT), (*at, link, prefix, own))
+        link_args = (arguments, scratch, chain)
+        prefix, first_flag = prefixes + chain * load(p, PREFIX_BYTES), chain * links
+        aggregates = load(p, AGGREGATES) + first_flag * size
+        own_aggregate = aggregates + link * size
+        call(load(p, AGGREGATE), (*link_args, link, prefix, own_aggregate))
+        publish(flags, first_flag + link)
+        for j in range(load(folded, chain), link + 1):
+            source, polls = aggregates + j * size, load(p, PATIENCE)
+            while polls > 0 and not is_published(flags, first_flag + j):
+                polls -= 1
+            if not is_published(flags, first_flag + j):
+                call(load(p, AGGREGATE), (*link_args, j, prefix, recomputed))
+                # if it is published by now, its thread may be overwriting the link
+                if not is_published(flags, first_flag + j):
+                    source = recomputed
+            call(load(p, FOLD), (*link_args, j, prefix, source))
+        store(folded, chain, link + 1)
+        call(load(p, EMIT), (*link_args, link, prefix, own_aggregate))

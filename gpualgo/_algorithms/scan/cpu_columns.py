@@ -1,4 +1,4 @@
-"""The functions of a scan down columns: rows of neighbouring elements, one after another."""
+"""Functions of a scan down columns: whole rows of neighbouring elements, one after another."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _words = pointer_to(types.intp)
 def column_functions(
     fn: Any, acc: np.dtype[Any], exclusive: bool
 ) -> tuple[Function, Function, Function]:
-    """Write the functions for columns: a chain is up to COLUMNS of them, a link TILE rows.
+    """Return aggregate, fold and emit; a chain is up to COLUMNS columns, a link TILE rows.
 
-    A chain's prefix is two rows: what a link starts from, and what the next one does. Of a row in
-    memory of its own the first numbers of all elements come first.
+    A chain's prefix is two rows: the prefix of this link and that of the next. Rows in scratch
+    memory store all elements' first fields, then the second fields, and so on.
     """
     as_a = pointer_to(storage(acc))
     count, sizes, pointers, apart, get, put = leaves_of(acc)
@@ -48,15 +48,15 @@ def column_functions(
 
     @inline
     def place(table: int, scratch: int, chain: int, link: int) -> tuple[int, int]:
-        """Tell where a link starts in x and out; return how many columns and rows it has."""
+        """Store a link's first addresses in x and out; return its columns and rows."""
         p = _words(table)
         outer, lengths = load(p, OUTER), table + 8 * TAIL
         strips = (load(p, WIDTH) + COLUMNS - 1) // COLUMNS
         row = chain // strips
         column, top = (chain - row * strips) * COLUMNS, link * load(p, TILE)
         for k in range(count):
-            at = lengths + 8 * outer + 8 * k * (NUMBER + 2 * outer)
-            q, strides = _words(at), at + 8 * NUMBER
+            entry = lengths + 8 * outer + 8 * k * (NUMBER + 2 * outer)
+            q, strides = _words(entry), entry + 8 * NUMBER
             source = load(q, START) + offset(row, outer, lengths, strides)
             target = load(q, OUT_AT) + offset(row, outer, lengths, strides + 8 * outer)
             source += column * load(q, ACROSS) + top * load(q, DOWN)
@@ -67,14 +67,14 @@ def column_functions(
 
     @inline
     def read(table: int, scratch: int, r: int, width: int) -> int:
-        """Return where it is told where a row of x lies, dense and of the accumulator's type."""
+        """Make row r of x dense and of dtype acc; return where its addresses are stored."""
         p, row = _words(table), scratch + 2 * SLOTS
         outer = load(p, OUTER)
         for k in range(count):
-            at = table + 8 * (TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
-            source = load(_words(scratch), k) + r * load(_words(at), DOWN)
-            run = (table + 8 * WIDTH, at + 8 * ACROSS)
-            store(_words(row), k, fetched(at, scratch, source, 0, width, 1, *run))
+            entry = table + 8 * (TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
+            source = load(_words(scratch), k) + r * load(_words(entry), DOWN)
+            dim = (table + 8 * WIDTH, entry + 8 * ACROSS)
+            store(_words(row), k, fetched(entry, scratch, source, 0, width, 1, *dim))
         return row
 
     @inline
@@ -87,14 +87,14 @@ def column_functions(
         p = _words(table)
         outer = load(p, OUTER)
         for k in range(count):
-            at = table + 8 * (TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
-            q, dense = _words(at), source + width * ahead[k]
+            entry = table + 8 * (TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
+            q, dense = _words(entry), source + width * ahead[k]
             target = load(_words(scratch + SLOTS), k) + r * load(q, OUT_DOWN)
             if load(q, OUT_ACROSS) == sizes[k]:
                 copy_bytes(target, dense, width * sizes[k])
             else:
-                run = (table + 8 * WIDTH, at + 8 * OUT_ACROSS)
-                call(load(q, OUT_PACK), (dense, target, 0, width, 1, *run, 0))
+                dim = (table + 8 * WIDTH, entry + 8 * OUT_ACROSS)
+                call(load(q, OUT_PACK), (dense, target, 0, width, 1, *dim, 0))
 
     def aggregate(
         table: int, scratch: int, chain: int, link: int, prefix: int, target: int
@@ -129,25 +129,25 @@ def column_functions(
     def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
         init = load(_words(table), INIT)
         width, rows = place(table, scratch, chain, link)
-        total_at = scratch + 3 * SLOTS
-        total = apart(total_at, width)
+        total_address = scratch + 3 * SLOTS
+        total = apart(total_address, width)
         is_started = link > 0 or init != 0
         if link > 0:
-            copy_bytes(total_at, prefix, width * a_size)
+            copy_bytes(total_address, prefix, width * a_size)
         elif is_started:
             for j in range(width):
                 put(total, j, load(as_a(init), 0))
         for r in range(rows):
             row = read(table, scratch, r, width)
-            for late in range(2):
-                if late == exclusive and is_started:
+            for step in range(2):
+                if step == exclusive and is_started:
                     x = pointers(row)
                     for j in range(width):
                         put(total, j, fn(get(total, j), get(x, j)))
-                elif late == exclusive:
-                    copy(total_at, row, width)
+                elif step == exclusive:
+                    copy(total_address, row, width)
                     is_started = True
                 else:
-                    write(table, scratch, r, total_at, width)
+                    write(table, scratch, r, total_address, width)
 
     return aggregate, fold, emit

@@ -1,4 +1,4 @@
-"""How a scan on the CPU is cut: rows into links, or columns, as the layout has it."""
+"""Tiling of a CPU scan: rows into links, or columns, depending on the layout."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from gpualgo._cpu.parameters import START
 Dtype: TypeAlias = np.dtype[Any]
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
-_WIDE = 16  # so many columns side by side are worth going down abreast
-_MANY = 16  # independent tasks that are enough for all cores, without cutting rows
-_LONG, _LONG_COLUMN = 1 << 15, 1 << 12  # elements of a row that are worth cutting
-# Elements of a tile. Long runs are prefetched best; where rows interleave, they share cache lines.
+_WIDE = 16  # neighbouring columns that make a scan down columns worthwhile
+_MANY = 16  # independent tasks that occupy all cores without cutting rows
+_LONG, _LONG_COLUMN = 1 << 15, 1 << 12  # lengths from which rows and columns are cut
+# Elements of a tile. Long tiles prefetch best; interleaved rows share cache lines.
 _TILE, _NEAR_TILE, _COLUMN_TILE = 1 << 14, 1 << 10, 256
-_TILES = 256  # of a row, if that makes them shorter
+_TILES = 256  # minimum number of tiles of a row that is cut
 
 
 class Layout(NamedTuple):
-    """How elements lie: rows of n, whose numbers are so many bytes apart in leaves and outs.
+    """Rows of n elements; x_steps and out_steps are the byte strides of their fields.
 
-    An outer dimension is (length, stride of each leaf, of each out); the last one's rows come
-    closest.
+    An outer dimension is (length, stride of each leaf, of each out); the last one has the smallest
+    strides.
     """
 
     source: Dtype
@@ -42,24 +42,24 @@ class Layout(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """Whether the numbers of a row follow one another, in all leaves and outs."""
+        """Whether rows are contiguous in all leaves and outs."""
         return self.x_steps == _sizes(self.source) and self.out_steps == _sizes(self.acc)
 
 
 class Links(NamedTuple):
-    """How rows are cut into links, and the table of arguments but for addresses."""
+    """Tiling of rows into links, and the argument table without addresses."""
 
     kind: str  # "strips" or "columns"
-    options: tuple[bool, ...]  # of its functions
+    options: tuple[bool, ...]  # passed to the code generator
     chains: int
     links: int
     is_cut: bool
-    near: bool  # chains share cache lines: link 0 of all of them comes first
+    near: bool  # chains share cache lines, so link 0 of all chains comes first
     aggregate_bytes: int
     prefix_bytes: int
     scratch_bytes: int
     arguments: np.ndarray[Any, Any]
-    starts: slice  # where addresses go
+    starts: slice  # indices of addresses in `arguments`
     outs: slice
 
 
@@ -68,10 +68,10 @@ def cut(
     shape: tuple[int, ...], strides: Strides, out_strides: Strides, axis: int,
     in_place: tuple[bool, ...], source: Dtype, acc: Dtype,
 ) -> Links:  # fmt: skip
-    """Return how a scan along an axis is cut."""
+    """Return the tiling of a scan along an axis."""
     dims, count = list(zip(shape, *strides, *out_strides, strict=True)), len(strides)
     n, *steps = dims.pop(axis)
-    dims.sort(key=lambda dim: (-_far(dim[1 + count :]), -_far(dim[1 : 1 + count])))
+    dims.sort(key=lambda dim: (-_gap(dim[1 + count :]), -_gap(dim[1 : 1 + count])))
     x_steps, out_steps = tuple(steps[:count]), tuple(steps[count:])
     layout = Layout(source, acc, n, x_steps, out_steps, merge(dims), in_place)
     return _cut_columns(layout) if _is_columns(layout) else _cut_strips(layout)
@@ -81,41 +81,41 @@ def _sizes(dtype: Dtype) -> tuple[int, ...]:
     return tuple(number.itemsize for number in records.leaves(dtype))
 
 
-def _far(steps: Sequence[int]) -> int:
-    """Return how far apart neighbours lie, in all of an element's numbers."""
+def _gap(steps: Sequence[int]) -> int:
+    """Return the sum of the distances between neighbours over all fields of an element."""
     return sum(map(abs, steps))
 
 
 def _is_columns(layout: Layout) -> bool:
-    """Return whether neighbouring rows lie closer than the elements of one."""
+    """Return whether neighbouring rows are closer than the elements of a row."""
     if not layout.outer or layout.outer[-1][0] < _WIDE:
         return False
     if layout.n == 1:
         return True
     count, strides = len(layout.x_steps), layout.outer[-1][1:]
-    near = not any(layout.x_steps) or _far(strides[:count]) < _far(layout.x_steps)
-    return near and _far(strides[count:]) < _far(layout.out_steps)
+    near = not any(layout.x_steps) or _gap(strides[:count]) < _gap(layout.x_steps)
+    return near and _gap(strides[count:]) < _gap(layout.out_steps)
 
 
 def _cut_strips(layout: Layout) -> Links:
-    """Cut rows that are long and few into tiles, four of which are a link."""
+    """Cut rows that are long and few into tiles; ABREAST tiles make a link."""
     n, outer, count = layout.n, layout.outer, len(layout.x_steps)
     rows, size, abreast = prod(dim[0] for dim in outer), layout.acc.itemsize, parameters.ABREAST
     is_cut = n > _LONG and rows < abreast * _MANY
-    near = is_cut and bool(outer) and _far(outer[-1][1 : 1 + count]) < _far(layout.x_steps)
+    near = is_cut and bool(outer) and _gap(outer[-1][1 : 1 + count]) < _gap(layout.x_steps)
     long = _TILE if size <= 16 else _TILE * 16 // size
     steps = *layout.x_steps, *layout.out_steps
     if is_cut:
-        # An odd number of lines: the strips of a link spread over the sets of a cache.
+        # An odd number of cache lines spreads the strips of a link over the sets of a cache.
         tile = min(n // _TILES, _NEAR_TILE if near else long) // 32 * 32 + 16
-        strips, jumps = -(-n // tile), [tile * by for by in steps]
+        strips, jumps = -(-n // tile), [tile * step for step in steps]
         span = abreast
     else:
         strips, *jumps = outer[-1] if outer else (1, *(0,) * len(steps))
         outer = outer[:-1]
         rows = prod(dim[0] for dim in outer)
         tile = n
-        # Rows that lie together are read as four long runs, if enough tasks remain.
+        # Read adjacent rows as four long runs, if enough tasks remain.
         span = max(1, min(long // 2 // n, strips * rows // 256, strips // abreast)) * abreast
     head = (0,) * parameters.CHAIN_TAIL, (0, n, tile, len(outer), is_cut, strips, span)
     addresses = [0] * len(steps)
@@ -129,7 +129,7 @@ def _cut_strips(layout: Layout) -> Links:
 
 
 def _cut_columns(layout: Layout) -> Links:
-    """Cut columns that are long and few into links of so many rows."""
+    """Cut columns that are long and few into links of `tile` rows."""
     n, width, outer = layout.n, layout.outer[-1][0], layout.outer[:-1]
     chains = prod(dim[0] for dim in outer) * -(-width // parameters.COLUMNS)
     is_cut = n > _LONG_COLUMN and chains < _MANY
@@ -149,15 +149,15 @@ def _cut_columns(layout: Layout) -> Links:
 
 
 def _column(layout: Layout, k: int, room: Room) -> list[int]:
-    """Return what the functions' table has about number k of an element."""
+    """Return the entries of field k in the functions' table."""
     x, out = records.leaves(layout.source)[k], records.leaves(layout.acc)[k]
     count = len(layout.x_steps)
     *outer, (across, out_across) = ((dim[1 + k], dim[1 + count + k]) for dim in layout.outer)
-    # A row with gaps is packed, and one in place, where it would be read while it is written.
+    # A row is packed if it has gaps, or if the scan is in place and would overwrite it.
     is_direct = across == x.itemsize and not layout.in_place[k]
     return [
         *leaf(0, x, out, is_direct, parameters.COLUMNS, room),
         0, layout.x_steps[k], layout.out_steps[k], across, out_across,
         0 if out_across == out.itemsize else packer(out.itemsize),
-        *(by for by, _ in outer), *(by for _, by in outer),
+        *(stride for stride, _ in outer), *(stride for _, stride in outer),
     ]  # fmt: skip

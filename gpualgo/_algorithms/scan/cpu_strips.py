@@ -1,4 +1,4 @@
-"""The functions of a scan along rows, or parts of rows: strips of elements, four at once."""
+"""Functions of a scan along rows or parts of rows: four strips of elements at once."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ def _one_by_one(_typing: Any) -> Any:
     return types.void(), generate
 
 
-one_by_one = intrinsic(_one_by_one)  # keeps LLVM from gathering what lies far apart into vectors
+one_by_one = intrinsic(_one_by_one)  # prevents LLVM from gathering distant elements into vectors
 
 
 def strip_functions(
     fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool, dense: bool
 ) -> tuple[Function, Function, Function]:
-    """Write the functions for strips: the tiles of a row that is cut, else whole rows.
+    """Return aggregate, fold and emit for strips: tiles of a cut row, or whole rows.
 
-    A chain's prefix is where each strip of a link starts from, and where the next link does. There
-    an element is in one piece; where it is read and written its numbers lie apart.
+    A chain's prefix holds the value that each strip of a link starts from, then the next link's.
+    There an element is one record; in x and out its fields are in separate arrays.
     """
     a_size, x_sizes, count = acc.itemsize, leaves_of(source).sizes, len(records.leaves(acc))
     get, put = reader(storage(acc)), writer(storage(acc))
     words, moved, read = placed(source).words, placed(source).moved, _reader(source, acc)
-    through = _through(fn, source, acc, exclusive, dense)
+    scan_strips = _through(fn, source, acc, exclusive, dense)
 
     @inline
     def rows_of(table: int, scratch: int, chain: int) -> tuple[Any, Any]:
-        """Return where a chain's numbers begin in x and in out."""
+        """Return the addresses of a chain's fields in x and in out."""
         p = _words(table)
         outer, lengths = load(p, OUTER), table + 8 * (TAIL + LISTS * count)
         for k in range(count):
@@ -81,7 +81,8 @@ def strip_functions(
         table: int, scratch: int, chain: int, link: int, prefix: int, target: int
     ) -> None:
         p = _words(table)
-        n = min(ABREAST, load(p, STRIPS) - 1 - link * ABREAST)  # no tile follows the last one
+        # the last tile's aggregate is not needed
+        n = min(ABREAST, load(p, STRIPS) - 1 - link * ABREAST)
         if n <= 0:
             return
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
@@ -111,8 +112,8 @@ def strip_functions(
             put(prefix + a_size, get(source))
             first = 1
         for k in range(first, min(ABREAST, load(p, STRIPS) - 1 - link * ABREAST)):
-            at = prefix + k * a_size
-            put(at + a_size, fn(get(at), get(source + k * a_size)))
+            value_address = prefix + k * a_size
+            put(value_address + a_size, fn(get(value_address), get(source + k * a_size)))
 
     def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
         p = _words(table)
@@ -120,31 +121,33 @@ def strip_functions(
         jump = words(table + 8 * (TAIL + X_JUMP * count))
         jump_out = words(table + 8 * (TAIL + OUT_JUMP * count))
         x_row, out_row = rows_of(table, scratch, chain)
-        begin, apart = link * load(p, SPAN), 1
-        q, stop = begin, min(begin + load(p, SPAN), strips)
-        is_whole = is_cut == 0 and stop - begin == load(p, SPAN)
+        first, spacing = link * load(p, SPAN), 1
+        q, stop = first, min(first + load(p, SPAN), strips)
+        is_whole = is_cut == 0 and stop - first == load(p, SPAN)
         if is_whole:
-            apart = load(p, SPAN) // ABREAST  # four long runs are prefetched best
-            stop = begin + apart
+            spacing = load(p, SPAN) // ABREAST  # four long runs prefetch best
+            stop = first + spacing
         while q < stop:
             n, m = ABREAST if is_whole else min(ABREAST, stop - q), load(p, TILE)
             start = init
             if is_cut:
                 if q == 0 and init == 0:
-                    n = 1  # starts from its first element, and the others do not
+                    # the chain's first strip starts from its first element, the others from a
+                    # prefix
+                    n = 1
                 else:
-                    start = prefix + (q - begin) * a_size
+                    start = prefix + (q - first) * a_size
                     n = n - 1 if n > 1 and q + n == strips else n
                 m = min(m, load(p, LENGTH) - (q + n - 1) * m)
             x, y = moved(x_row, jump, q), moved(out_row, jump_out, q)
-            through(table, x, y, apart, n, m, start, a_size if is_cut else 0)
+            scan_strips(table, x, y, spacing, n, m, start, a_size if is_cut else 0)
             q += 1 if is_whole else n
 
     return aggregate, fold, emit
 
 
 def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
-    """Return the function that reads an element of x in the accumulator's type."""
+    """Return a function that reads an element of x and converts it to acc."""
     read = placed(source).read
     if source == acc:
         return read
@@ -155,10 +158,10 @@ def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
 def _through(
     fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool, dense: bool
 ) -> Any:
-    """Return the loop through n strips of m elements, which start from values `step` bytes apart.
+    """Return the loop over n strips of m elements that start from values `step` bytes apart.
 
-    Or from their first elements, if `start` is 0. Where n is below four, the last strip is gone
-    through several times, to the same effect, as all is read before any of it is written.
+    If `start` is 0 they start from their first elements. If n is below four, the last strip is
+    processed several times, with the same effect, because all reads precede the writes.
     """
     get, read = reader(storage(acc)), _reader(source, acc)
     words, moved, _, put = placed(acc)
@@ -170,15 +173,15 @@ def _through(
 
     @inline
     def through(
-        table: int, s0: Any, d0: Any, apart: int, n: int, m: int, start: int, step: int
+        table: int, s0: Any, d0: Any, spacing: int, n: int, m: int, start: int, step: int
     ) -> None:
         lists = table + 8 * TAIL
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
         jump, jump_out = words(lists + 8 * X_JUMP * count), words(lists + 8 * OUT_JUMP * count)
-        s1, d1 = moved(s0, jump, apart * k1), moved(d0, jump_out, apart * k1)
-        s2, d2 = moved(s0, jump, apart * k2), moved(d0, jump_out, apart * k2)
-        s3, d3 = moved(s0, jump, apart * k3), moved(d0, jump_out, apart * k3)
-        # Steps that the compiler knows leave it more registers.
+        s1, d1 = moved(s0, jump, spacing * k1), moved(d0, jump_out, spacing * k1)
+        s2, d2 = moved(s0, jump, spacing * k2), moved(d0, jump_out, spacing * k2)
+        s3, d3 = moved(s0, jump, spacing * k3), moved(d0, jump_out, spacing * k3)
+        # Constant steps save registers.
         sx = x_sizes if dense else words(lists + 8 * X_STEP * count)
         sy = a_sizes if dense else words(lists + 8 * OUT_STEP * count)
         first = 0

@@ -1,4 +1,4 @@
-"""Scan on the GPU: a layout's kernel, its grid, its parameters and temporary storage."""
+"""Scan on the GPU: kernel, grid, parameters and temporary storage for a layout."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def plan_of(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View],
     way: Way | None = None, at: Places | None = None,
 ) -> Plan:  # fmt: skip
-    """Return the plan of a scan of leaves into targets that may have strides.
+    """Return the plan of a scan of fields into targets of any strides.
 
-    `way`: of larger arrays, of whose lines these are a part; `at`: their places in a larger plan.
+    `way` is the strategy of the larger array if `views` are a part of one; `at` gives the argument
+    slots in a larger plan.
     """
     source, at = problem.source, at or Places(len(views), len(targets))
     if way is None:
@@ -57,19 +58,19 @@ def _of_computed(
     problem: Scan, source: records.Computed, views: Sequence[View], op: Operator,
     targets: Sequence[View], at: Places,
 ) -> Plan:  # fmt: skip
-    """Return the plan of a scan whose elements are made in the place of its results."""
+    """Return a plan that computes the elements into the results' memory and scans them there."""
     acc, shape = problem.acc, problem.shape
     applied = Applied(op.source, tuple(map(records.number_of, source.numbers)), acc, source.numbers)
-    made = [
+    computed = [
         target._replace(shape=shape, strides=dense_strides(shape, target.dtype.itemsize))
         if target.shape != shape else target
         for target in targets
     ]  # fmt: skip
-    places = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
-    first = transformation.plan_of(applied, views, shape, made, places)
-    way = way_of(problem, acc, made, targets)
-    plan = _plan_of(problem, acc, made, without_source(op), targets, at, way, is_in_place=True)
-    plan.steps[:0] = first.steps  # which take no temporary storage
+    slots = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
+    first = transformation.plan_of(applied, views, shape, computed, slots)
+    way = way_of(problem, acc, computed, targets)
+    plan = _plan_of(problem, acc, computed, without_source(op), targets, at, way, is_in_place=True)
+    plan.steps[:0] = first.steps  # the transform takes no temporary storage
     return plan
 
 
@@ -77,47 +78,46 @@ def _plan_of(
     problem: Scan, source: Any, views: Sequence[View], op: Operator, targets: Sequence[View],
     at: Places, way: Way, is_in_place: bool = False,
 ) -> Plan:  # fmt: skip
-    """Return the plan of a scan; of what stands in its results' places, if it is in place."""
+    """Return the plan of a scan; `is_in_place`: its input is in the memory of its results."""
     acc, device, kernel = problem.acc, views[0].device, way.kernel
     elements, lines = canonical(way.axis, views, targets)
-    is_plain = (
+    is_simple = (
         not records.is_record(acc)
         and not records.is_record(source)
         and len(lines) <= 1
         and kernel in ("tiles", "rows")
     )
-    is_plain = is_plain and is_dense(elements, sizes_of(source, acc))
+    is_simple = is_simple and is_dense(elements, sizes_of(source, acc))
     pointers = [view.ptr for view in (*views, *targets)]
-    starts = [0] * len(pointers)
-    if way.is_reverse and not is_plain:
-        # The scan's first element is the last in memory order; a dense one is turned round by the
-        # kernel.
-        starts = [_ends(elements, side) for side in range(len(pointers))]
+    offsets = [0] * len(pointers)
+    if way.is_reverse and not is_simple:
+        # The scan's first element is the last in memory. The kernel itself reverses dense lines.
+        offsets = [_last_offset(elements, side) for side in range(len(pointers))]
         elements = [(extent, tuple(-s for s in strides)) for extent, strides in elements]
-    addresses = tuple(pointer + start for pointer, start in zip(pointers, starts, strict=True))
+    addresses = tuple(pointer + offset for pointer, offset in zip(pointers, offsets, strict=True))
     case = Case(
-        op, source, acc, elements, lines, addresses, tuple(starts), way.is_exclusive,
-        way.is_reverse and is_plain, device, at, is_in_place, way,
+        op, source, acc, elements, lines, addresses, tuple(offsets), way.is_exclusive,
+        way.is_reverse and is_simple, device, at, is_in_place, way,
     )  # fmt: skip
     return _KERNELS[kernel](case)
 
 
-def _ends(elements: Dims, side: int) -> int:
-    """Return the offset in bytes of a line's last element."""
+def _last_offset(elements: Dims, side: int) -> int:
+    """Return the byte offset of a line's last element."""
     return sum((extent - 1) * strides[side] for extent, strides in elements)
 
 
 def _tiles(case: Case) -> Plan:
-    """Few long lines."""
+    """Plan scan_tiles_kernel or scan_wave_kernel: few long lines."""
     source, acc, num_items, widest = case.source, case.acc, case.num_items, case.widest
     cut = policy.policy_of(case.way.num_bytes, source, acc)
     tiles_per_line = -(-num_items // cut.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
-    access, reached = _access(case, isinstance(cut, policy.WavePolicy))
+    access, fields = _access(case, isinstance(cut, policy.WavePolicy))
     fixed = {
         "num_tiles": num_tiles, "num_items": num_items, "num_words": num_words,
-        "tiles_per_line": tiles_per_line, "access": reached,
+        "tiles_per_line": tiles_per_line, "access": fields,
     }  # fmt: skip
     if isinstance(cut, policy.WavePolicy):
         spec = policy.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
@@ -133,20 +133,20 @@ def _tiles(case: Case) -> Plan:
 
 
 def _rows(case: Case) -> Plan:
-    """Many lines of neighbours."""
+    """Plan scan_rows_kernel: many contiguous lines."""
     source, acc = case.source, case.acc
     cut = lines_policy.rows_cut(case.num_items, source, acc)
     units = source.itemsize, acc.itemsize
     if case.is_flat:
         strides = case.lines[0][1] if case.lines else (0, 0)
-        n = math.gcd(case.num_items, cut.pitch(case.widest))  # of lines there, and when shared
+        n = math.gcd(case.num_items, cut.pitch(case.widest))  # divides both line pitches
         units = case.unit(0, (strides[0], n * units[0])), case.unit(1, (strides[1], n * units[1]))
         access = lines_policy.dense_rows(*units, case.is_reversed)
-        reached: dict[str, Any] = {"strides": strides}
+        fields: dict[str, Any] = {"strides": strides}
     else:
         strides = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
         access = lines_policy.spaced_rows(source, acc)
-        reached = {"strides": strides, "lines": case.lines}
+        fields = {"strides": strides, "lines": case.lines}
     in_units, out_units = [
         1 if cut.is_long else case.num_items * dtype.itemsize // unit
         for dtype, unit in zip((source, acc), units, strict=True)
@@ -156,24 +156,24 @@ def _rows(case: Case) -> Plan:
     )
     packed = spec.parameters.pack(
         num_lines=case.num_lines, num_items=case.num_items, in_units=in_units,
-        out_units=out_units, access=reached,
+        out_units=out_units, access=fields,
     )  # fmt: skip
     grid = -(-case.num_lines // cut.block_lines)
     return _plan(case, spec, grid, lines_policy.ROWS_THREADS, packed)
 
 
 def _walks(case: Case) -> Plan:
-    """Very many or short lines side by side."""
+    """Plan scan_walks_kernel: very many or short columns."""
     source, acc = case.source, case.acc
     num_columns, column_strides = case.inner_lines
-    fitting = 1
+    alignment_limit = 1
     if column_strides == case.sizes:
         dims = [*case.elements, *case.lines[:-1]]
-        fitting = min(
+        alignment_limit = min(
             case.unit(side, (strides[side] for _, strides in dims)) // size
             for side, size in enumerate(case.sizes)
         )
-    items = lines_policy.walk_items(case.num_lines, num_columns, case.widest, fitting)
+    items = lines_policy.walk_items(case.num_lines, num_columns, case.widest, alignment_limit)
     inner = tuple(stride * items for stride in column_strides)
     walks = merge([*case.lines[:-1], (num_columns // items, inner)])
     num_walks = case.num_lines // items
@@ -186,7 +186,7 @@ def _walks(case: Case) -> Plan:
 
 
 def _columns(case: Case) -> Plan:
-    """Lines side by side, fewer and longer."""
+    """Plan scan_columns_kernel: fewer and longer columns."""
     source, acc = case.source, case.acc
     num_columns, column_strides = case.inner_lines
     row_strides, batches = case.elements[0][1], case.lines[:-1]
@@ -215,7 +215,7 @@ _KERNELS = {"tiles": _tiles, "rows": _rows, "walks": _walks, "columns": _columns
 
 
 def _states(num_words: int) -> tuple[Piece | None, int]:
-    """Return memory for a look-back, and how many words the kernel has to keep tidy."""
+    """Return memory for look-back states, and how many words the kernel clears after use."""
     if not num_words:
         return None, 0
     piece = Piece(_CONTROL_BYTES + 8 * num_words, STATES, is_zeroed=True)
@@ -229,22 +229,20 @@ def _plan(
     kernel = build.kernel(spec, case.device)
     inputs, outputs = range(case.num_inputs), range(len(case.addresses) - case.num_inputs)
     at = case.at
-    place = at.target if case.is_in_place else at.source
+    input_slot = at.target if case.is_in_place else at.source
     common = {
         "init": START, "init_address": FIRST,
-        "input": [(place(i), case.starts[i]) for i in inputs],
+        "input": [(input_slot(i), case.starts[i]) for i in inputs],
         "output": [(at.target(i), case.starts[case.num_inputs + i]) for i in outputs],
         "states": at.piece(0) if states else NONE,
     }  # fmt: skip
-    takes = {"common": common}
-    launch = Launch(kernel, grid, threads, packed, case.device, takes, shared_bytes=shared_bytes)
+    slots = {"common": common}
+    launch = Launch(kernel, grid, threads, packed, case.device, slots, shared_bytes=shared_bytes)
     return Plan(case.device, [launch], [states] if states else [])
 
 
 def _access(case: Case, is_wave: bool) -> tuple[Access, dict[str, Any]]:
-    """Return how scan_tiles_kernel or (is_wave) scan_wave_kernel reaches elements, and what it
-    is told for that.
-    """
+    """Return how the kernel accesses elements, and the fields of that access's parameters."""
     source, acc = case.source, case.acc
     if isinstance(source, records.Computed):
         steps = case.elements[0][1] if case.elements else (0,) * len(case.addresses)
@@ -260,21 +258,21 @@ def _access(case: Case, is_wave: bool) -> tuple[Access, dict[str, Any]]:
     if not case.is_flat:
         return policy.strided(source, acc), {"lines": case.lines, "elements": case.elements}
     strides = case.lines[0][1] if case.lines else (0, 0)
-    # A reversed scan walks down from the end of a line.
+    # A reversed scan starts at the end of a line.
     ends = case.num_items * source.itemsize, case.num_items * acc.itemsize
-    starts = case.addresses[0] | strides[0], case.addresses[1] | strides[1]
+    alignments = case.addresses[0] | strides[0], case.addresses[1] | strides[1]
     if case.is_reversed:
-        starts = starts[0] | ends[0], starts[1] | ends[1]
-    access = policy.flat(source, acc, starts, case.is_reversed)
+        alignments = alignments[0] | ends[0], alignments[1] | ends[1]
+    access = policy.flat(source, acc, alignments, case.is_reversed)
     return access, {
         "input_stride": strides[0], "output_stride": strides[1], "num_items": case.num_items,
     }  # fmt: skip
 
 
 def _column_units(case: Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, int], bool]:
-    """Return the bytes in which rows travel (0: by elements), and whether tiles are flipped.
+    """Return the access sizes of rows (0: by element), and whether tiles are flipped.
 
-    A narrow tile without gaps travels as a whole: it stands in shared memory as it does in memory.
+    A narrow tile without gaps is copied as one piece and has the same layout in shared memory.
     """
     num_columns, column_strides = case.inner_lines
     num_rows, row_strides = case.elements[0]

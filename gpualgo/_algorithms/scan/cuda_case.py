@@ -1,4 +1,4 @@
-"""What a plan of a scan is for: lines, their elements, and where these lie."""
+"""The input of a plan of a scan: lines, their elements, and their addresses."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Dtype = np.dtype[Any]
 
 @dataclass(frozen=True)
 class Case:
-    """What a plan is for. Strides and their like are of each input leaf, then of each output's."""
+    """One scan to plan. Strides and addresses are listed per input field, then per output field."""
 
     op: Operator
     source: Any  # Dtype, or Computed for scan_tiles_kernel and scan_wave_kernel
     acc: Dtype
-    elements: Dims  # of a line, in the order of the scan
+    elements: Dims  # of a line, in scan order
     lines: Dims
     addresses: tuple[int, ...]  # of the first line's first element
-    starts: tuple[int, ...]  # where that lies from the arrays' own first elements on
+    starts: tuple[int, ...]  # byte offset of that element from the array's first element
     is_exclusive: bool
-    is_reversed: bool  # lines are dense, and walked from their ends
+    is_reversed: bool  # dense lines that the kernel walks from their ends
     device: int
     at: Places
     is_in_place: bool
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def inner_lines(self) -> tuple[int, tuple[int, ...]]:
-        """The lines that lie closest together; of a part of all it may be one."""
+        """The dimension of lines that are closest together; extent 1 if there is only one line."""
         return self.lines[-1] if self.lines else (1, self.sizes)
 
     @property
@@ -65,12 +65,12 @@ class Case:
 
     @property
     def is_of_records(self) -> bool:
-        """Whether elements have several numbers, or are computed of what is read."""
+        """Whether elements have several fields or are computed from the input."""
         return records.is_record(self.acc) or records.is_record(self.source)
 
     @property
     def is_flat(self) -> bool:
-        """Whether lines have no gaps and lie at fixed distances, and each element is a number."""
+        """Whether elements are numbers and lines are contiguous, at one fixed distance."""
         is_plain = not self.is_of_records and len(self.lines) <= 1
         return is_plain and is_dense(self.elements, self.sizes)
 
@@ -80,19 +80,19 @@ class Case:
 
     @property
     def is_apart(self) -> bool:
-        """Return whether records' leaves have no gaps and begin, as their lines, where vectors do.
+        """Whether each field is contiguous, with lines that start at multiples of a vector.
 
-        So do no reversed lines.
+        False for reversed lines.
         """
         if not records.is_record(self.acc) or self.source != self.acc:
             return False
-        starts = [*self.addresses, *(stride for _, strides in self.lines for stride in strides)]
-        return is_dense(self.elements, self.sizes) and math.gcd(*starts) % VECTOR_BYTES == 0
+        bounds = [*self.addresses, *(stride for _, strides in self.lines for stride in strides)]
+        return is_dense(self.elements, self.sizes) and math.gcd(*bounds) % VECTOR_BYTES == 0
 
     def is_whole(self, side: int) -> bool:
-        """Return whether records lie in memory as in a kernel's, where vectors do: in (0) or out.
+        """Whether input (side 0) or output records have the kernel's layout and vector alignment.
 
-        So do no reversed lines, and no records with gaps.
+        False for reversed lines and for records with gaps.
         """
         leaves = self.num_inputs
         own = slice(leaves) if side == 0 else slice(leaves, None)
@@ -113,10 +113,10 @@ class Case:
         )
 
     def unit(self, side: int, offsets: Iterable[int], start: int = 0) -> int:
-        """Return the widest access, up to 16 bytes, at all multiples of offsets from a start."""
+        """Return the widest access, up to 16 bytes, aligned at `start` plus all `offsets`."""
         return math.gcd(VECTOR_BYTES, self.addresses[side] + start, *offsets)
 
 
 def sizes_of(source: Dtype, acc: Dtype) -> tuple[int, ...]:
-    """Return the bytes of an element's numbers, in and out."""
+    """Return the item sizes of an element's fields, inputs then outputs."""
     return tuple(leaf.itemsize for leaf in (*records.leaves(source), *records.leaves(acc)))

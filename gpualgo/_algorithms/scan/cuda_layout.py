@@ -1,4 +1,4 @@
-"""The lines of a scan: their elements' and their own dimensions, in canonical form."""
+"""Lines of a scan in canonical form: the dimensions of a line and those of all lines."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Way(NamedTuple):
-    """How lines are scanned: what decides the bits but the elements, operator and types.
+    """Scan strategy: everything that affects result bits except elements, operator and dtypes.
 
-    Lines that come a part at a time are scanned as all of them would be.
+    Lines that are scanned in parts use the strategy of the whole array.
     """
 
     kernel: str
-    num_bytes: int  # of all lines, in the wider type
-    columns: tuple[int, int, int]  # rows, columns and batches, where columns are scanned
+    num_bytes: int  # of all lines, in the wider dtype
+    columns: tuple[int, int, int]  # rows, columns and batches of a column scan
     axis: int | None
     is_exclusive: bool
     is_reverse: bool
@@ -32,15 +32,15 @@ class Way(NamedTuple):
 def way_of(
     problem: Scan, source: records.Element, views: Sequence[View], targets: Sequence[View]
 ) -> Way:
-    """Return how elements in arrays of these layouts are scanned."""
+    """Return the scan strategy for arrays of these layouts."""
     elements, lines = canonical(problem.axis, views, targets)
-    held, acc = records.held(source), problem.acc
+    stored, acc = records.held(source), problem.acc
     num_items, *extents = (math.prod(n for n, _ in elements), *(n for n, _ in lines))
     columns = num_items, (extents or [1])[-1], math.prod(extents[:-1])
-    num_bytes = num_items * math.prod(extents) * max(held.itemsize, acc.itemsize)
-    kernel = kernel_of(elements, lines, held, acc)
-    ways = problem.is_exclusive, problem.is_reverse
-    return Way(kernel, num_bytes, columns, problem.axis, *ways)
+    num_bytes = num_items * math.prod(extents) * max(stored.itemsize, acc.itemsize)
+    kernel = kernel_of(elements, lines, stored, acc)
+    direction = problem.is_exclusive, problem.is_reverse
+    return Way(kernel, num_bytes, columns, problem.axis, *direction)
 
 
 def canonical(
@@ -48,7 +48,7 @@ def canonical(
 ) -> tuple[Dims, Dims]:
     """Return the dimensions of a line and those of all lines, with byte strides: inputs', outputs'.
 
-    Lines come in any order: here in that of memory.
+    Lines may be visited in any order; they are sorted by their strides in memory.
     """
     shape = views[0].shape
     strides = [view.strides for view in views]
@@ -64,7 +64,7 @@ def canonical(
 
 
 def is_dense(elements: Dims, sizes: tuple[int, ...]) -> bool:
-    """Return whether inputs and outputs, of these sizes, have no gaps between a line's elements."""
+    """Return whether a line's elements are contiguous in all inputs and outputs."""
     if not elements:
         return True
     return len(elements) == 1 and elements[0][1] == sizes

@@ -1,4 +1,4 @@
-"""Scans from starts on a GPU: an inclusive scan, then each line's start before it."""
+"""Scans with per-row initial values on a GPU: an inclusive scan, then op with each row's value."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from gpualgo._pipeline import starts
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.started import StartedScan
 
-_SAME = Operator(lambda a: a)
+_IDENTITY = Operator(lambda a: a)
 Part = tuple[list[View], list[tuple[int, int]]]
 
 
-class _Kept(Places):
-    """Where the addresses of a scan stand whose results are pieces, which come first."""
+class _ScanSlots(Places):
+    """Argument slots of a scan that writes to temporary storage, whose pieces come first."""
 
     def target(self, i: int) -> int:
         return super().piece(i)
@@ -38,58 +38,58 @@ class _Kept(Places):
 def plan_of(
     problem: StartedScan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
-    """Return the plan of a scan of leaves, behind which those of init stand."""
+    """Return the plan of a scan; the fields of init follow those of x in `views`."""
     acc, shape, of_x = problem.acc, problem.shape, views[: problem.num_own]
-    at = within = Places(len(views), len(targets))
+    slots_of = scan_slots = Places(len(views), len(targets))
     if problem.is_exclusive:
-        kept = [
+        scanned_views = [
             View(0, shape, dense_strides(shape, t.dtype.itemsize), t.dtype, t.device, None, False,
                  None)
             for t in targets
         ]  # fmt: skip
-        pieces = [Piece(math.prod(shape) * view.dtype.itemsize) for view in kept]
+        pieces = [Piece(math.prod(shape) * view.dtype.itemsize) for view in scanned_views]
         scan = copy.copy(problem)
         scan.is_exclusive = False
-        within = _Kept(*at)
-        made = cuda.plan_of(scan, of_x, op, kept, at=within)
-        plan = Plan(targets[0].device, made.steps, [*pieces, *made.pieces])
+        scan_slots = _ScanSlots(*slots_of)
+        scan_plan = cuda.plan_of(scan, of_x, op, scanned_views, at=scan_slots)
+        plan = Plan(targets[0].device, scan_plan.steps, [*pieces, *scan_plan.pieces])
     else:
-        kept = list(targets)
-        plan = cuda.plan_of(problem, of_x, op, targets, at=at)
-    alone, behind, before = problem.parts
-    first = [_along(problem, view) for view in views[problem.num_own :]]
-    begins = [at.source(i) for i in range(problem.num_own, len(views))]
-    outs, written = _part(problem, targets, behind, at)
-    scanned, read = _part(problem, kept, before, within)
+        scanned_views = list(targets)
+        plan = cuda.plan_of(problem, of_x, op, targets, at=slots_of)
+    init_part, op_part, scan_part = problem.parts
+    init_views = [_broadcast_along_axis(problem, view) for view in views[problem.num_own :]]
+    init_slots = [slots_of.source(i) for i in range(problem.num_own, len(views))]
+    outs, out_slots = _part(problem, targets, op_part, slots_of)
+    scanned, scan_slots_read = _part(problem, scanned_views, scan_part, scan_slots)
     if 0 not in outs[0].shape:
         number, extents = starts.of_records(acc), outs[0].shape
         applied = Applied(without_source(op), (number, number), acc)
-        taken = [*(view._replace(shape=extents) for view in first), *scanned]
-        places = written, [*begins, *read]
-        plan.steps += elementwise.plan_of(applied, taken, extents, outs, places).steps
-    outs, written = _part(problem, targets, alone, at)
-    for out, to, view, begin in zip(outs, written, first, begins, strict=True):
+        inputs = [*(view._replace(shape=extents) for view in init_views), *scanned]
+        slots = out_slots, [*init_slots, *scan_slots_read]
+        plan.steps += elementwise.plan_of(applied, inputs, extents, outs, slots).steps
+    outs, out_slots = _part(problem, targets, init_part, slots_of)
+    for out, out_slot, view, init_slot in zip(outs, out_slots, init_views, init_slots, strict=True):
         if 0 not in out.shape:
-            same, places = Applied(_SAME, (out.dtype,), out.dtype), ([to], [begin])
-            plan.steps += elementwise.plan_of(same, [view], out.shape, [out], places).steps
+            identity, slots = Applied(_IDENTITY, (out.dtype,), out.dtype), ([out_slot], [init_slot])
+            plan.steps += elementwise.plan_of(identity, [view], out.shape, [out], slots).steps
     return plan
 
 
-def _along(problem: StartedScan, view: View) -> View:
-    """Return starts as they stand before the elements of a line."""
+def _broadcast_along_axis(problem: StartedScan, view: View) -> View:
+    """Return a view of the initial values that is broadcast along the scan axis."""
     axis: Any = problem.axis
     shape = (*view.shape[:axis], 1, *view.shape[axis:])
     return view._replace(shape=shape, strides=(*view.strides[:axis], 0, *view.strides[axis:]))
 
 
 def _part(problem: StartedScan, views: Sequence[View], part: slice, at: Places) -> Part:
-    """Return part of each line's results, and where it lies."""
+    """Return a part of each line, and the argument slots and byte offsets where it begins."""
     axis: Any = problem.axis
-    begin, end, _ = part.indices(problem.shape[axis])
-    shape = (*problem.shape[:axis], max(0, end - begin), *problem.shape[axis + 1 :])
-    offsets = [begin * view.strides[axis] for view in views]
-    parts = [
+    start, end, _ = part.indices(problem.shape[axis])
+    shape = (*problem.shape[:axis], max(0, end - start), *problem.shape[axis + 1 :])
+    offsets = [start * view.strides[axis] for view in views]
+    views_of_part = [
         view._replace(ptr=view.ptr + offset, shape=shape)
         for view, offset in zip(views, offsets, strict=True)
     ]
-    return parts, [(at.target(i), offset) for i, offset in enumerate(offsets)]
+    return views_of_part, [(at.target(i), offset) for i, offset in enumerate(offsets)]

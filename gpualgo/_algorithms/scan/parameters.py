@@ -1,4 +1,4 @@
-"""What the kernels of a scan take (scan/*.cuh)."""
+"""Parameter structs of the scan kernels (scan/*.cuh)."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ DENSE_ROWS = Parameters("DenseRows", strides=I64[2])
 
 
 def both_leaves(acc: Dtype) -> int:
-    """Return how many leaves an element has in both input and output."""
+    """Return the number of fields of an element in input and output together."""
     return 2 * len(records.leaves(acc))
 
 
 @cache
 def stepped_lines(both: int) -> Parameters:
-    """Return SteppedLines of elements with so many leaves in input and output."""
+    """Return SteppedLines; `both` is the number of fields in input and output together."""
     return Parameters("SteppedLines", steps=I64[both], lines=layout(both))
 
 
 @cache
 def apart_lines(both: int) -> Parameters:
-    """Return ApartLines of elements with so many leaves in input and output."""
+    """Return ApartLines; `both` is the number of fields in input and output together."""
     return Parameters("ApartLines", lines=layout(both))
 
 
 @cache
 def winding_line(both: int) -> Parameters:
-    """Return WindingLine of elements with so many leaves in input and output."""
+    """Return WindingLine; `both` is the number of fields in input and output together."""
     return Parameters("WindingLine", elements=layout(both))
 
 
 @cache
 def spaced_rows(both: int) -> Parameters:
-    """Return SpacedRows of elements with so many leaves in input and output."""
+    """Return SpacedRows; `both` is the number of fields in input and output together."""
     return Parameters("SpacedRows", strides=I64[both], lines=layout(both))
 
 
 @cache
 def computed_lines(inputs: int, outputs: int) -> Parameters:
-    """Return ComputedLines of elements of so many numbers that are read, and written."""
+    """Return ComputedLines of elements with these numbers of input and output fields."""
     both = inputs + outputs
     return Parameters("ComputedLines", steps=I64[both], lines=layout(both))
 
 
 @cache
 def _common(acc: Dtype, source: Element | None = None) -> Parameters:
-    """Return ScanCommon<A, T>; without a source its elements have as many leaves as acc's."""
+    """Return ScanCommon<A, T>; without `source`, inputs have as many fields as `acc`."""
     leaves = len(records.leaves(acc))
     inputs = leaves if source is None else len(records.leaves(source))
     return Parameters(
@@ -72,7 +72,6 @@ def _common(acc: Dtype, source: Element | None = None) -> Parameters:
 
 @cache
 def walks(acc: Dtype) -> Parameters:
-    """Return ScanWalksParams<A, T>."""
     both = both_leaves(acc)
     return Parameters(
         "ScanWalksParams",
@@ -83,7 +82,6 @@ def walks(acc: Dtype) -> Parameters:
 
 @cache
 def columns(acc: Dtype) -> Parameters:
-    """Return ScanColumnsParams<A, T>."""
     both = both_leaves(acc)
     return Parameters(
         "ScanColumnsParams",
@@ -95,7 +93,6 @@ def columns(acc: Dtype) -> Parameters:
 
 @cache
 def tiles(acc: Dtype, access: Parameters, source: Element) -> Parameters:
-    """Return ScanTilesParams<A, T, Access>."""
     return Parameters(
         "ScanTilesParams",
         common=_common(acc, source), num_tiles=I64, num_items=I64, num_words=I64,
@@ -105,7 +102,6 @@ def tiles(acc: Dtype, access: Parameters, source: Element) -> Parameters:
 
 @cache
 def rows(acc: Dtype, access: Parameters) -> Parameters:
-    """Return ScanRowsParams<A, T, Access>."""
     return Parameters(
         "ScanRowsParams",
         common=_common(acc), num_lines=I64, num_items=I64, in_units=_SMALL_DIVISOR,

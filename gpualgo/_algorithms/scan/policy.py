@@ -1,6 +1,6 @@
-"""Scan: which kernel, which template arguments, how the work is cut. One table.
+"""Tuning table of scans: kernels, template arguments, tile sizes.
 
-The tile depends on lengths and types alone, never on the GPU, so that neither do the bits.
+Tiles depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from gpualgo._operators.operator import Operator
 
 
 def vector_items(widest: int) -> int:
-    """Return how many elements of so many bytes a vector has (Stretch of scan/stretch.cuh)."""
+    """Return how many elements of `widest` bytes a vector has (Stretch of scan/stretch.cuh)."""
     return 1 << max(1, VECTOR_BYTES // widest).bit_length() - 1
 
 
-WINDOW = 2 * WARP  # tiles whose aggregates a warp reads at once
+WINDOW = 2 * WARP  # tile aggregates that a warp reads at once
 
 
 Dtype = np.dtype[Any]
 
 
 def unused_result(acc: Dtype) -> int:
-    """Return the bytes of a result that stands where results take their elements' place."""
-    return acc.itemsize if records.is_record(acc) else 0  # of a number it is in the padding
+    """Return the shared memory for results when they share their elements' memory."""
+    return acc.itemsize if records.is_record(acc) else 0  # for numbers the padding covers it
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Policy:
     """Template arguments of scan_tiles_kernel (ScanPolicy of scan/tiles.cuh)."""
 
     block_threads: int
-    vectors: int  # of 16 bytes per thread and tile; odd, so that shared memory has no conflicts
+    vectors: int  # of 16 bytes per thread and tile; odd, to avoid bank conflicts
     blocks_per_sm: int
     stages: int = 3  # tiles in shared memory
 
@@ -48,27 +48,26 @@ class Policy:
         return self.vectors * vector_items(widest)
 
     def tile_items(self, widest: int) -> int:
-        """Return how many elements a tile has."""
         return self.block_threads * self.lane_items(widest)
 
     def shared_bytes(self, source: Element, acc: np.dtype[Any]) -> int:
-        """Return the size of ScanShared (scan/tiles.cuh), which checks it, with its padding."""
+        """Return the size of ScanShared with padding; scan/tiles.cuh checks it."""
         items = self.tile_items(max(source.itemsize, acc.itemsize))
         results = 0 if source.itemsize == acc.itemsize else items * acc.itemsize
         warps = self.block_threads // WARP
         values = 2 * WINDOW + self.stages * self.block_threads + warps + self.stages + 1
-        others = values * acc.itemsize + 8 * self.stages * warps + 112 + unused_result(acc)
-        return int(self.stages * items * source.itemsize + results + others)
+        remaining = values * acc.itemsize + 8 * self.stages * warps + 112 + unused_result(acc)
+        return int(self.stages * items * source.itemsize + results + remaining)
 
     def fitting(self, source: Element, acc: np.dtype[Any], limit: int) -> Policy:
-        """Return the same tiles for blocks that may have so many bytes of shared memory."""
-        found = self
-        while found.stages > 1 and found.shared_bytes(source, acc) > limit:
-            found = replace(found, stages=found.stages - 1)
-        return found
+        """Return this policy with as many stages as fit into `limit` bytes of shared memory."""
+        policy = self
+        while policy.stages > 1 and policy.shared_bytes(source, acc) > limit:
+            policy = replace(policy, stages=policy.stages - 1)
+        return policy
 
 
-# GB/s at 2^28 on an H200. Two blocks' stages fill shared memory.
+# GB/s at 2^28 on an H200. The stages of two blocks fill shared memory.
 LARGE = Policy(256, 9, 2)  # 3870 (float32)
 LARGE_WIDE = Policy(192, 11, 2)  # 8 bytes and more: 3740 (float64)
 
@@ -78,28 +77,27 @@ class WavePolicy:
     """Template arguments of scan_wave_kernel (ScanWavePolicy of scan/wave.cuh)."""
 
     block_threads: int
-    rows: int  # of a warp: each 32 vectors of 16 bytes
+    rows: int  # per warp: each 32 vectors of 16 bytes
     blocks_per_sm: int
 
     def tile_items(self, widest: int) -> int:
-        """Return how many elements a tile has."""
         return self.block_threads * self.rows * vector_items(widest)
 
 
-# By the bytes of all lines, up to: the kernels for what is small enough to be in registers at once.
+# Upper bound on the bytes of all lines: these kernels keep all elements in registers.
 WAVES = {
     512 << 10: WavePolicy(256, 2, 1),
     2 << 20: WavePolicy(256, 4, 1),
     16 << 20: WavePolicy(512, 4, 2),
 }
-# Types of which two blocks would not fit in registers: instead of the last.
+# Used instead of the last for dtypes of which two blocks do not fit in registers.
 WIDE_WAVE, WIDE_WAVE_BYTES = WavePolicy(512, 4, 1), 8 << 20
 
 
 def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
-    """Return the policy for few long lines of so many bytes of the wider of both types."""
-    for most, wave in WAVES.items():
-        if num_bytes > most:
+    """Return the policy for few long lines with `num_bytes` bytes in the wider dtype."""
+    for limit, wave in WAVES.items():
+        if num_bytes > limit:
             continue
         if widest in (4, 8) or wave.blocks_per_sm == 1:
             return wave
@@ -108,16 +106,16 @@ def tiles_policy(num_bytes: int, widest: int) -> Policy | WavePolicy:
     return LARGE if widest <= 4 else LARGE_WIDE
 
 
-# Of records: blocks have fewer threads where those are wide, and stages of about as many bytes; of
-# narrow ones as those of numbers. Prefixes are found one after the other: few tiles are faster.
+# Wide records: fewer threads per block, with about as many bytes per stage. The stages of narrow
+# records are those of numbers. Prefixes are computed serially, so few tiles are faster.
 WIDE_RECORD, STAGE_BYTES, SHARED_BYTES = 32, 27 << 10, 113 << 10
 NARROW_STAGE_BYTES = 36 << 10
-WAVE_BYTES = 2 << 20  # of records of more than a vector
+WAVE_BYTES = 2 << 20  # limit for records of more than a vector
 WAVE_REGISTERS = 64  # bytes of a thread's elements
 
 
 def records_policy(num_bytes: int, source: Element, acc: Dtype) -> Policy | WavePolicy:
-    """Return the policy for few long lines of records that have so many bytes in the wider type."""
+    """Return the policy for few long lines of records with `num_bytes` bytes in the wider dtype."""
     widest = max(source.itemsize, acc.itemsize)
     if widest <= VECTOR_BYTES:
         policy = tiles_policy(num_bytes, widest)
@@ -135,14 +133,14 @@ def records_policy(num_bytes: int, source: Element, acc: Dtype) -> Policy | Wave
 
 
 def policy_of(num_bytes: int, source: Element, acc: Dtype) -> Policy | WavePolicy:
-    """Return the policy for few long lines that have so many bytes in the wider type."""
+    """Return the policy for few long lines with `num_bytes` bytes in the wider dtype."""
     if records.is_record(acc):
         return records_policy(num_bytes, source, acc)
     return tiles_policy(num_bytes, max(source.itemsize, acc.itemsize))
 
 
 def transfer(capability: tuple[int, int], source: Element, acc: Dtype, access: Access) -> str:
-    """Return how elements travel (Transfer of scan/lines.cuh)."""
+    """Return how elements are copied to shared memory (Transfer of scan/lines.cuh)."""
     if capability < (8, 0) or isinstance(source, records.Computed):
         return "direct"
     by_numbers = records.is_record(acc) and not access.in_bytes
@@ -151,7 +149,7 @@ def transfer(capability: tuple[int, int], source: Element, acc: Dtype, access: A
 
 def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int], is_reversed: bool
 ) -> Access:  # fmt: skip
-    """Return the access to lines without gaps; alignments of input and output in bytes."""
+    """Return the access to contiguous lines; `alignments` of input and output are in bytes."""
     types = f"{records.cpp_name(acc)}, {records.cpp_name(source)}"
     widths = [
         VECTOR_BYTES if alignment % VECTOR_BYTES == 0 else dtype.itemsize
@@ -168,30 +166,30 @@ def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> Access:
 
 
 def stepped(source: Dtype, acc: Dtype, reads: bool = False, writes: bool = False) -> Access:
-    """Return the access to lines of records whose elements lie in even steps.
+    """Return the access to lines of records at a constant stride.
 
-    `reads`, `writes`: whole, as the bytes that they are in memory.
+    `reads`, `writes`: records are copied whole, with the bytes they have in memory.
     """
-    whole = f", {str(reads).lower()}, {str(writes).lower()}" if reads or writes else ""
-    cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}{whole}>"
+    flags = f", {str(reads).lower()}, {str(writes).lower()}" if reads or writes else ""
+    cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}{flags}>"
     return Access(cpp, parameters.stepped_lines(parameters.both_leaves(acc)), in_bytes=reads)
 
 
 def apart(source: Dtype, acc: Dtype) -> Access:
-    """Return the access to lines of records whose leaves have no gaps, at multiples of vectors."""
+    """Return the access to lines of records whose fields are contiguous and vector-aligned."""
     cpp = f"gpualgo::ApartLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
     return Access(cpp, parameters.apart_lines(parameters.both_leaves(acc)), in_bytes=True)
 
 
 def computed(source: records.Computed, acc: Dtype) -> Access:
-    """Return the access to lines of what is computed, of numbers in even steps."""
+    """Return the access to lines of computed elements whose inputs have constant strides."""
     cpp = f"gpualgo::ComputedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
     counts = len(source.numbers), len(records.leaves(acc))
     return Access(cpp, parameters.computed_lines(*counts))
 
 
 def winding(source: Dtype, acc: Dtype) -> Access:
-    """Return the access to one line of records in any strides."""
+    """Return the access to one line of records of any strides."""
     cpp = f"gpualgo::WindingLine<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
     return Access(cpp, parameters.winding_line(parameters.both_leaves(acc)))
 
@@ -200,10 +198,10 @@ def tiles_spec(
     op: Operator, source: Element, acc: np.dtype[Any], access: Access, policy: Policy,
     is_exclusive: bool, capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
-    """Return the kernel that scans few long lines."""
-    way = transfer(capability, source, acc, access)
+    """Return scan_tiles_kernel, which scans few long lines."""
+    copy_mode = transfer(capability, source, acc, access)
     arguments = (
-        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{way}", policy.stages,
+        policy.block_threads, policy.vectors, f"gpualgo::Transfer::{copy_mode}", policy.stages,
         policy.blocks_per_sm, policy.shared_bytes(source, acc),
     )  # fmt: skip
     kernel = f"scan_tiles_kernel<gpualgo::ScanPolicy<{', '.join(map(str, arguments))}>"
@@ -214,7 +212,7 @@ def wave_spec(
     op: Operator, source: Element, acc: np.dtype[Any], access: Access, policy: WavePolicy,
     is_exclusive: bool,
 ) -> Spec:  # fmt: skip
-    """Return the kernel that scans few long lines which are small together."""
+    """Return scan_wave_kernel, which scans few long lines that fit in registers."""
     arguments = policy.block_threads, policy.rows, policy.blocks_per_sm
     policy_type = f"gpualgo::ScanWavePolicy<{', '.join(map(str, arguments))}>"
     kernel = f"scan_wave_kernel<{policy_type}"
@@ -229,5 +227,5 @@ def _spec(
         f"gpualgo::{kernel}, {str(is_exclusive).lower()}, {functor(op, (acc, acc), acc)}, "
         f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {access.cpp}>"
     )
-    takes = parameters.tiles(acc, access.fields, source)
-    return spec_of(header, expression, takes, op, acc, source)
+    params = parameters.tiles(acc, access.fields, source)
+    return spec_of(header, expression, params, op, acc, source)

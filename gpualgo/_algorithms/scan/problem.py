@@ -1,4 +1,4 @@
-"""A scan: along which axis, which way, which dtype accumulates."""
+"""Checked arguments of a scan: axis, direction, accumulator dtype."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
 
 
 class Scan(Problem):
-    """What equal calls of `inclusive_scan` share."""
+    """Arguments that equal calls of `inclusive_scan` share."""
 
     is_exclusive = False
     spreads_tuples = True
@@ -38,11 +38,11 @@ class Scan(Problem):
         axis, self.is_reverse, dtype, form, _ = rest
         self.inputs, self.forms = arguments_of(views, form)
         super().__init__(device, views, op, init, rest, where)
-        self.source, self.form, typed = elements_of(op, views, form, device, where)
+        self.source, self.form, value_dtype = elements_of(op, views, form, device, where)
         view = views[0]
         on_device = type(init) is View
         given = init.dtype if on_device and dtype is None else dtype
-        self.acc: np.dtype[Any] = elements.accumulator(typed, self.form, init, given, where)
+        self.acc: np.dtype[Any] = elements.accumulator(value_dtype, self.form, init, given, where)
         if on_device and init.dtype != self.acc:
             raise TypeError(
                 f"{where}: init on the device has dtype {init.dtype}, the accumulator {self.acc}; "
@@ -50,19 +50,20 @@ class Scan(Problem):
             )
         elements.check_operator(op, self.acc, where)
         self.shape = view.shape
-        self.axis = checks.axis_of(axis, len(view.shape), where)  # None: as if x were flattened
+        self.axis = checks.axis_of(axis, len(view.shape), where)  # None: x is flattened
         shape = (math.prod(view.shape),) if self.axis is None else view.shape
         layouts = [] if self.axis is None else [view.strides for view in views]
         order = order_of(shape, layouts)
-        every = tuple(range(len(views)))  # computed where results are before these are made
+        # Elements are computed into the results' memory, so each result may overlap every input.
+        all_inputs = tuple(range(len(views)))
         is_computed = isinstance(self.source, records.Computed)
         self.results = tuple(
-            Result(shape, leaf, every if is_computed else (i,), order)
+            Result(shape, leaf, all_inputs if is_computed else (i,), order)
             for i, leaf in enumerate(records.leaves(self.acc))
         )
         if self.is_exclusive and init is None:
-            hint = "op has no known identity for the first result"
-            self.default_start = self.identity(op, hint)
+            reason = "op has no known identity for the first result"
+            self.default_start = self.identity(op, reason)
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.scan import cuda
@@ -72,23 +73,23 @@ class Scan(Problem):
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.scan import cpu
 
-        ways, source = (self.axis, self.is_exclusive, self.is_reverse), self.source
+        options, source = (self.axis, self.is_exclusive, self.is_reverse), self.source
         if isinstance(source, records.Computed):
-            outs = [result.reshape(self.shape) for result in results]  # views of them
-            cpu.compute(arrays, outs, op, source, self.acc)
-            arrays, source = outs, self.acc
-        cpu.scan(arrays, results, op, init, *ways, source, self.acc)
+            result_views = [result.reshape(self.shape) for result in results]
+            cpu.compute(arrays, result_views, op, source, self.acc)
+            arrays, source = result_views, self.acc
+        cpu.scan(arrays, results, op, init, *options, source, self.acc)
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
         from gpualgo._algorithms.scan import cpu
 
-        source, before = self.source, []
+        source, preceding = self.source, []
         if isinstance(source, records.Computed):
-            before = [cpu.computing(arrays, results)]
+            preceding = [cpu.computing(arrays, results)]
             arrays, source = [result.reshape(self.shape) for result in results], self.acc
-        return [*before, cpu.routine(arrays, results, self.axis, source, self.acc)]
+        return [*preceding, cpu.routine(arrays, results, self.axis, source, self.acc)]
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
@@ -98,8 +99,8 @@ class Scan(Problem):
         assert op is not None
         if isinstance(self.source, records.Computed):
             return None
-        ways = (self.axis, self.is_exclusive, self.is_reverse)
-        return cpu.prepared(arrays, results, op, *ways, self.source, self.acc)
+        options = (self.axis, self.is_exclusive, self.is_reverse)
+        return cpu.prepared(arrays, results, op, *options, self.source, self.acc)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
@@ -111,6 +112,6 @@ class Scan(Problem):
 
 
 class ExclusiveScan(Scan):
-    """What equal calls of `exclusive_scan` share: an element is no part of its own result."""
+    """Arguments that equal calls of `exclusive_scan` share."""
 
     is_exclusive = True

@@ -1,7 +1,7 @@
-"""Scans whose lines have a start of their own each: lines first, then init op each result.
+"""Scans with one initial value per row: an inclusive scan without it, then op(init, result).
 
-Their arrays: those of x, then those of init. The inclusive scan is made without a start; then op is
-applied once to each result. An exclusive scan keeps the inclusive one in temporary storage.
+Inputs are the arrays of x, followed by those of init. An exclusive scan keeps the inclusive result
+in temporary storage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class StartedScan(starts.Started, Scan):
-    """What equal calls of `inclusive_scan` share where init is an array of the lines' shape."""
+    """Arguments that equal calls of `inclusive_scan` share if init is an array."""
 
     @property
     def starts_shape(self) -> tuple[int, ...]:
@@ -33,9 +33,9 @@ class StartedScan(starts.Started, Scan):
 
     @property
     def parts(self) -> tuple[slice, slice, slice]:
-        """Which results along the axis are starts alone, which are not, and what these are made of.
+        """Slices along the axis: where results are init, the others, and their scan.
 
-        That is a part of the inclusive scan's results.
+        The other results are op(init, s) with s in the third slice of the inclusive scan.
         """
         if not self.is_exclusive:
             return slice(0), slice(None), slice(None)
@@ -54,9 +54,9 @@ class StartedScan(starts.Started, Scan):
         from gpualgo._algorithms.transform import cpu as elementwise
         from gpualgo._pipeline.routines import bytes_of
 
-        whole = [np.empty(self.shape, out.dtype) for out in results]
-        last = elementwise.routine(whole[0].size, 3 * bytes_of(results))
-        return [*super().routines(arrays[: self.num_own], whole, op, None), last]
+        scanned = [np.empty(self.shape, out.dtype) for out in results]
+        combine = elementwise.routine(scanned[0].size, 3 * bytes_of(results))
+        return [*super().routines(arrays[: self.num_own], scanned, op, None), combine]
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         from gpualgo._algorithms.scan import cpu
@@ -65,21 +65,21 @@ class StartedScan(starts.Started, Scan):
 
         assert self.axis is not None
         of_x, acc, source = arrays[: self.num_own], self.acc, self.source
-        begins = [np.expand_dims(start, self.axis) for start in arrays[self.num_own :]]
-        kept = results
+        inits = [np.expand_dims(start, self.axis) for start in arrays[self.num_own :]]
+        scanned = results
         if self.is_exclusive:
-            kept = [np.empty(self.shape, out.dtype) for out in results]
+            scanned = [np.empty(self.shape, out.dtype) for out in results]
         if isinstance(source, records.Computed):
-            cpu.compute(of_x, kept, op, source, acc)
-            of_x, source = kept, acc
-        cpu.scan(of_x, kept, op, None, self.axis, False, self.is_reverse, source, acc)
-        alone, behind, before = ((*(slice(None),) * self.axis, part) for part in self.parts)
-        outs, number = [out[behind] for out in results], starts.of_records(acc)
-        first = [np.broadcast_to(begin, outs[0].shape) for begin in begins]
-        taken = [*first, *(scanned[before] for scanned in kept)]
-        elementwise.transform(Applied(op, (number, number), acc), taken, outs)
-        for out, begin in zip(results, begins, strict=True):
-            out[alone] = begin
+            cpu.compute(of_x, scanned, op, source, acc)
+            of_x, source = scanned, acc
+        cpu.scan(of_x, scanned, op, None, self.axis, False, self.is_reverse, source, acc)
+        init_part, op_part, scan_part = ((*(slice(None),) * self.axis, part) for part in self.parts)
+        outs, number = [out[op_part] for out in results], starts.of_records(acc)
+        init_views = [np.broadcast_to(value, outs[0].shape) for value in inits]
+        inputs = [*init_views, *(array[scan_part] for array in scanned)]
+        elementwise.transform(Applied(op, (number, number), acc), inputs, outs)
+        for out, value in zip(results, inits, strict=True):
+            out[init_part] = value
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
@@ -94,6 +94,6 @@ class StartedScan(starts.Started, Scan):
 
 
 class StartedExclusiveScan(StartedScan):
-    """What equal calls of `exclusive_scan` share where init is an array of the lines' shape."""
+    """Arguments that equal calls of `exclusive_scan` share if init is an array."""
 
     is_exclusive = True

@@ -27,19 +27,20 @@ def searchsorted(
         float32 or float64, complex numbers with `less`. A tuple or namedtuple of arrays, which are
         broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers.
     v : array, number, or tuple of arrays
-        What is looked up, of any shape and strides, on the device of `a`; a
-        number only beside arrays of the host. Tuples as those of `a`.
+        The elements to look up, of any shape and strides, on the device of `a`; a number only if
+        `a` is on the host. Tuples as those of `a`.
     side : {"left", "right"}
-        The first place i for which ``a[i] < v`` is false; or ("right") ``v < a[i]`` is true.
+        "left": the first index i for which ``a[i] < v`` is false; "right": the first for which
+        ``v < a[i]`` is true.
     less : callable, optional
-        ``less(a, b)`` says whether a comes before b, a strict weak order, as for `merge_sort`.
-        Without it elements are in the order of their values: zeros of both signs are equal, NaN
-        is last, and of tuples the first number decides, where it is equal the next.
+        ``less(a, b)`` returns whether a comes before b, a strict weak order, as for `merge_sort`.
+        Without it elements are ordered by value: zeros of both signs are equal, NaN is last, and
+        tuples are compared number by number, the first one first.
     descending : bool, or tuple of bools
-        `a` is sorted the other way round, by ``less(b, a)``. Without `less` NaN is last anyway,
-        and a tuple, built as `a` is, may say it of each number.
+        `a` is sorted in descending order, by ``less(b, a)``. Without `less` NaN is last anyway, and
+        a tuple, of the structure of an element of `a`, sets the order of each number.
     dtype : dtype, optional
-        Of the result, any dtype of integers that holds ``len(a)``; int64 without it, or out's.
+        The result's dtype: any integer dtype that holds ``len(a)``; without it out's, or int64.
     out : array, optional
         Where to write the result: of the shape of `v`. It may be `v` itself, and shares no memory
         with `a` or `v` otherwise.
@@ -49,34 +50,34 @@ def searchsorted(
     Returns
     -------
     array or scalar
-        Places from 0 to ``len(a)``, in the shape of `v`; of a NumPy array without dimensions, or
-        of a number, a NumPy scalar. A device array is returned without waiting for it.
+        Indices from 0 to ``len(a)``, in the shape of `v`; if `v` is a number or a NumPy array
+        without dimensions, a NumPy scalar. A device array is returned without waiting for it.
 
     Raises
     ------
     TypeError
-        An argument is no array or of a dtype that has no order; a and v are built unlike, or have
-        no common dtype; `less` returns no bool; dtype is none of integers.
+        An argument is no array or of a dtype that has no order; a and v differ in structure, or
+        have no common dtype; `less` returns no bool; dtype is no integer dtype.
     ValueError
-        `a` has not one dimension, side is another word, dtype is too narrow, or out has another
-        shape or overlaps.
+        `a` has not one dimension, side is neither "left" nor "right", dtype is too narrow, or out
+        has another shape or overlaps.
     CompileError
         numba cannot compile `less`.
 
     Notes
     -----
-    As `numpy.searchsorted`, elements of `a` and of `v` are compared in
-    ``numpy.result_type(a, v)``: integers of 64 bits beside floats, or signed beside unsigned ones,
-    as float64. Whether `a` is in order is looked at with ``GPUALGO_CHECK=1`` in the environment
-    alone (ValueError); else, where it is not, results are places from 0 to ``len(a)`` without a
-    meaning.
+    As in `numpy.searchsorted`, elements of `a` and of `v` are compared in
+    ``numpy.result_type(a, v)``: 64-bit integers with floats, or signed with unsigned ones, as
+    float64. The order of `a` is checked only with ``GPUALGO_CHECK=1`` in the environment
+    (ValueError). Otherwise, if `a` is not sorted, results are meaningless indices from 0 to
+    ``len(a)``.
 
-    One kernel launch, without temporary storage; where `v` has one number for 32 of `a` or more a
-    launch before it, which takes samples of `a` into a seventh of its memory (of 8-byte numbers a
-    third). Each of `v` and of the result is moved once, and
-    for each of `v` about log2(len(a)) elements of `a` are looked at: the first steps, about 12, in
-    a tree in shared memory (after P.-V. Khuong and P. Morin, 2017), the others in memory. Results
-    are integers, the same on every device. See docs/searchsorted.md.
+    One kernel launch, without temporary storage. If `v` has at least one number for 32 of `a`, a
+    second launch comes first, which writes samples of `a` to temporary storage of a seventh of its
+    memory (a third for 8-byte numbers). Elements of `v` and of the result are read or written once.
+    Each search reads about log2(len(a)) elements of `a`: the first steps, about 12, use a tree in
+    shared memory (after P.-V. Khuong and P. Morin, 2017), the others use memory. Results are
+    integers, the same on every device. See docs/searchsorted.md.
 
     Examples
     --------
@@ -93,15 +94,15 @@ def searchsorted(
     from gpualgo._algorithms.searchsorted import calls
 
     try:
-        asked = calls.search_problem(a, v, side, less, descending, dtype, out, stream)
-    except Elsewhere as found:
+        problem_and_views = calls.search_problem(a, v, side, less, descending, dtype, out, stream)
+    except Elsewhere as elsewhere:
         options = {"side": side, "less": less, "descending": descending, "dtype": dtype}
-        return found.call("searchsorted", out, stream, a, v, **options)
-    return run(*asked, less, None, out, stream)
+        return elsewhere.call("searchsorted", out, stream, a, v, **options)
+    return run(*problem_and_views, less, None, out, stream)
 
 
 def binned(bins: Any, v: Any, side: str, where: str) -> Any:
-    """Return places in an array of a GPU that rises or falls, of which nobody has looked how."""
+    """Return the indices of v in an array on a GPU that is sorted in either direction."""
     from gpualgo._algorithms.searchsorted import calls
 
     return run(*calls.binning_problem(bins, v, side, where), None, None, None, None)

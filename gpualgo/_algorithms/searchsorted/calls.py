@@ -1,4 +1,4 @@
-"""Calls of `searchsorted`: arguments as they come."""
+"""Arguments of `searchsorted`."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ def search_problem(
         raise TypeError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
     if side not in ("left", "right"):
         raise ValueError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
-    a, v = _made(a, v, out, where, stream)
+    a, v = _materialized(a, v, out, where, stream)
     views, forms = arguments_of(a, v, where, less is not None)
     if dtype is None:
         dtype = INDEX if out is None else as_view(out, f"{where}: out").dtype
         if dtype.kind not in "iu":
             raise TypeError(
-                f"{where}: out has dtype {dtype}, and results are places; pass integers"
+                f"{where}: out has dtype {dtype}, and results are indices; pass integers"
             )
-    ways = plain_ways(descending, forms[0], less, where)
+    directions = plain_ways(descending, forms[0], less, where)
     num_leaves = 1 if forms[0] is None else len(forms[0].names)
-    rest = ways, side == "right", dtype, num_leaves, forms, False
+    params = directions, side == "right", dtype, num_leaves, forms, False
     num_arguments = 0 if less is None else 2
-    problem = problem_of(Search, views, less, None, rest, where, num_arguments)
+    problem = problem_of(Search, views, less, None, params, where, num_arguments)
     if device_checks.are_on():
         in_order.check(a, views[0], "a", where, less, descending, stream)
     return problem, views
 
 
 def binning_problem(bins: Any, v: Any, side: str, where: str) -> tuple[Problem, Views]:
-    """Return the problem of a search in an array of a GPU that rises or falls.
+    """Return the problem of a search in an array on a GPU that is sorted in either direction.
 
-    Where it falls, places are those in its reverse, counted from the end.
+    If it is descending, results are indices in its reverse, counted from the end.
     """
-    views, forms = arguments_of(*_made(bins, v, None, where, None), where, False)
+    views, forms = arguments_of(*_materialized(bins, v, None, where, None), where, False)
     if views[0].device < 0 or forms[0] is not None:
         raise TypeError(f"{where}: bins are no array of numbers on a GPU")
-    rest = (False,), side == "right", INDEX, 1, forms, True
-    return problem_of(Search, views, None, None, rest, where, 0), views
+    params = (False,), side == "right", INDEX, 1, forms, True
+    return problem_of(Search, views, None, None, params, where, 0), views
 
 
-def _made(a: Any, v: Any, out: Any, where: str, stream: Any) -> tuple[Any, Any]:
-    """Return both arrays, computed where they are lazy."""
+def _materialized(a: Any, v: Any, out: Any, where: str, stream: Any) -> tuple[Any, Any]:
+    """Return both arrays, computed if they are lazy."""
     if not (is_lazy(a) or is_lazy(v)):
         return a, v
     from gpualgo._lazy.combining import place_lazy

@@ -1,4 +1,4 @@
-"""Search on the CPU's cores."""
+"""Search on CPU cores."""
 
 from __future__ import annotations
 
@@ -21,62 +21,62 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_STEP_WORK = 8  # of a step of a search, in bytes of `threads.run`
+_STEP_BYTES = 8  # cost of a search step, as bytes for `threads.run`
 
 
 def search(problem: Search, order: Comparison, arrays: Sequence[Array], result: Array) -> None:
-    """Write the places of queries; result may be the queries' own memory, else lies apart."""
+    """Write the indices of the queries; result may be the queries' own memory."""
     if result.size == 0:
         return
     count = problem.num_leaves
-    a, v = _whole(arrays[:count], order.element), _whole(arrays[count:], order.element)
-    axes = problem.results[0].order  # in which a new result lies, and perhaps the queries
+    a, v = _joined(arrays[:count], order.element), _joined(arrays[count:], order.element)
+    axes = problem.results[0].order  # the memory order of a new result, and perhaps of the queries
     if axes:
-        v, turned = v.transpose(axes), result.transpose(axes)
+        v, view = v.transpose(axes), result.transpose(axes)
     else:
-        turned = result
+        view = result
     queries = np.ascontiguousarray(v)
-    home = turned if turned.flags.c_contiguous else np.empty(turned.shape, result.dtype)
+    dense = view if view.flags.c_contiguous else np.empty(view.shape, result.dtype)
     if order.op is None:
-        _run(problem, order, a, queries, home)
+        _run(problem, order, a, queries, dense)
     else:
         with bound(order.op):
-            _run(problem, order, a, queries, home)
-    if home is not turned:
-        turned[...] = home
+            _run(problem, order, a, queries, dense)
+    if dense is not view:
+        view[...] = dense
 
 
 def routines(arrays: Sequence[Array], result: Array, num_leaves: int) -> list[Routine]:
-    """Return what `search` would run."""
+    """Return what `search` would run, for `explain`."""
     if result.size == 0:
         return []
-    work = result.size * arrays[0].size.bit_length() * _STEP_WORK
+    work = result.size * arrays[0].size.bit_length() * _STEP_BYTES
     return [compiled("searchsorted", result.size, at.BLOCK, work)]
 
 
-def _whole(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
+def _joined(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
     """Return elements as one array: tuples become records of the dtypes that are compared."""
     if len(arrays) == 1 and element.names is None:
         return arrays[0]
-    whole = np.empty(arrays[0].shape, element)
-    for name, each in zip(element.names or (), arrays, strict=True):
-        whole[name] = each
-    return whole
+    joined = np.empty(arrays[0].shape, element)
+    for name, array in zip(element.names or (), arrays, strict=True):
+        joined[name] = array
+    return joined
 
 
-def _run(problem: Search, order: Comparison, a: Array, queries: Array, home: Array) -> None:
+def _run(problem: Search, order: Comparison, a: Array, queries: Array, dense: Array) -> None:
     step = a.strides[0]
     kernel = _kernel(problem, order, a.dtype, queries.dtype, step == a.itemsize)
     table = np.array(
-        [address(a), step, a.size, address(queries), address(home), queries.size], np.int64
+        [address(a), step, a.size, address(queries), address(dense), queries.size], np.int64
     )
-    where = address(table)
+    table_address = address(table)
 
     def body(first: int, last: int) -> None:
         memory = scratch(8 * at.BLOCK)
-        kernel(where, address(memory), first, last)
+        kernel(table_address, address(memory), first, last)
 
-    work = queries.size * a.size.bit_length() * _STEP_WORK
+    work = queries.size * a.size.bit_length() * _STEP_BYTES
     threads.run(body, -(-queries.size // at.BLOCK), work)
 
 

@@ -1,4 +1,4 @@
-"""The kernel of a search on the CPU: blocks of queries go down by halves together."""
+"""The kernel of a search on the CPU: a block of queries is bisected together."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def search_kernel(
     fn: Any, sides: tuple[np.dtype[Any], np.dtype[Any]], element: np.dtype[Any],
     ways: tuple[bool, ...], is_right: bool, index: np.dtype[Any], is_dense: bool,
 ) -> Callable[..., None]:  # fmt: skip
-    """Write the kernel; `fn`: less, of elements as they lie in memory; None: by value.
+    """Return the kernel; `fn` is less, of elements as stored in memory, or None: by value.
 
-    `sides`: the elements of the sorted array, and the queries.
+    `sides` are the elements of the sorted array and the queries.
     """
     as_sorted, as_query = (pointer_to(storage(side)) for side in sides)
     has_nan = fn is None and element.names is None and dtypes.kind(element) == "f"
     compared = np.dtype(np.float32) if has_nan and element.itemsize == 2 else element
     of_sorted, of_query = (_converted(side, element, compared) for side in sides)
-    as_place, place_type = pointer_to(storage(index)), storage(index)
+    as_index, index_type = pointer_to(storage(index)), storage(index)
     if has_nan:
         is_behind = _behind_number(ways[0], is_right)
     else:
@@ -41,14 +41,14 @@ def search_kernel(
     def element_at(first: int, step: int, i: int) -> Any:
         return of_sorted(load(as_sorted(first + i * step), 0))
 
-    at_place = inline(element_at)
+    load_at = inline(element_at)
 
     def numbers_of(first: int, step: int, num_sorted: int) -> int:
-        """Return how many elements there are before the first NaN."""
+        """Return the number of elements before the first NaN."""
         low, high = 0, num_sorted
         while low < high:
             middle = (low + high) // 2
-            x = at_place(first, step, middle)
+            x = load_at(first, step, middle)
             if x == x:
                 low = middle + 1
             else:
@@ -57,39 +57,39 @@ def search_kernel(
 
     count_numbers = inline(numbers_of)
 
-    def kernel(table: int, scratch: int, begin: int, end: int) -> None:
-        p, places = _words(table), _words(scratch)
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p, results = _words(table), _words(scratch)
         first, num_sorted = load(p, at.SORTED), load(p, at.NUM_SORTED)
         step = size if is_dense else load(p, at.STEP)
         num_numbers = count_numbers(first, step, num_sorted) if has_nan else num_sorted
-        queries, output = as_query(load(p, at.QUERIES)), as_place(load(p, at.OUTPUT))
-        for task in range(begin, end):
+        queries, output = as_query(load(p, at.QUERIES)), as_index(load(p, at.OUTPUT))
+        for task in range(first_task, last_task):
             start = task * _BLOCK
             count = min(_BLOCK, load(p, at.NUM_QUERIES) - start)
             for k in range(count):
-                store(places, k, 0)
-            rest = num_numbers  # each place is one of so many, and one more
-            while rest > 0:
-                half = (rest + 1) // 2
+                store(results, k, 0)
+            remaining = num_numbers  # the index of each query is in results[k] + (0 to remaining)
+            while remaining > 0:
+                half = (remaining + 1) // 2
                 probe = first + (half - 1) * step
                 for k in range(count):
-                    place = load(places, k)
-                    x = at_place(probe, step, place)
+                    result = load(results, k)
+                    x = load_at(probe, step, result)
                     is_later = is_behind(of_query(load(queries, start + k)), x)
-                    store(places, k, place + (half if is_later else 0))
-                rest -= half
+                    store(results, k, result + (half if is_later else 0))
+                remaining -= half
             for k in range(count):
-                place = load(places, k)
+                result = load(results, k)
                 if has_nan and is_right:
                     query = of_query(load(queries, start + k))
-                    place = place if query == query else num_sorted
-                store(output, start + k, place_type(place))
+                    result = result if query == query else num_sorted
+                store(output, start + k, index_type(result))
 
     return kernel
 
 
 def _converted(side: np.dtype[Any], element: np.dtype[Any], compared: np.dtype[Any]) -> Any:
-    """Return what makes an element what it is compared as: by way of the common dtype."""
+    """Return a function that converts an element to the compared dtype, via the common dtype."""
     to_element = same if side == element else cast(side, element)
     if compared == element:
         return to_element
@@ -98,9 +98,9 @@ def _converted(side: np.dtype[Any], element: np.dtype[Any], compared: np.dtype[A
 
 
 def _behind_number(falls: bool, is_right: bool) -> Any:
-    """Return is_behind(query, x) for an x that is no NaN; a query that is one is behind it.
+    """Return is_behind(query, x) for an x that is not NaN; a NaN query is behind it.
 
-    One comparison, of which the compiler makes no branch.
+    It is one comparison, which the compiler does not turn into a branch.
     """
     if is_right:
         return inline(
@@ -110,11 +110,11 @@ def _behind_number(falls: bool, is_right: bool) -> Any:
 
 
 def _behind(fn: Any, element: np.dtype[Any], ways: tuple[bool, ...], is_right: bool) -> Any:
-    """Return is_behind(query, x): whether the query's place is behind an element."""
+    """Return is_behind(query, x): whether the query's index is behind that of element x."""
     if fn is None:
-        first = before(element, ways)
+        precedes = before(element, ways)
     else:
-        first = inline(lambda a, b: fn(b, a)) if ways[0] else inline(lambda a, b: fn(a, b))
+        precedes = inline(lambda a, b: fn(b, a)) if ways[0] else inline(lambda a, b: fn(a, b))
     if is_right:
-        return inline(lambda query, x: not first(query, x))
-    return inline(lambda query, x: first(x, query))
+        return inline(lambda query, x: not precedes(query, x))
+    return inline(lambda query, x: precedes(x, query))

@@ -1,9 +1,9 @@
-"""What the kernel of a search on the CPU takes: sizes, and places in its table."""
+"""Argument table of the search kernel on the CPU, and sizes."""
 
 from __future__ import annotations
 
-BLOCK = 64  # queries that go down together: so many loads are under way at once
+BLOCK = 64  # queries that are bisected together, to have that many loads in flight
 
-# The sorted array, bytes from an element to the next, how many there are; queries and results
-# without gaps, and how many.
+# The sorted array, its stride in bytes, its length; queries and results, both contiguous, and their
+# number.
 SORTED, STEP, NUM_SORTED, QUERIES, OUTPUT, NUM_QUERIES = range(6)

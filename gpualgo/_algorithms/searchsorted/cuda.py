@@ -1,4 +1,4 @@
-"""Search on a GPU: how queries lie, and the launch."""
+"""Search on a GPU: layout of queries, and the launches."""
 
 from __future__ import annotations
 
@@ -25,58 +25,58 @@ if TYPE_CHECKING:
 def plan_of(
     problem: Search, order: Comparison, views: Sequence[View], targets: Sequence[View]
 ) -> Plan:
-    """Return the plan of a search of elements, which there are, in a sorted array."""
+    """Return the plan of a search of at least one element in a sorted array."""
     (out,), count, device = targets, problem.num_leaves, targets[0].device
-    shape, at = out.shape, Places(len(views), 1)
+    shape, args = out.shape, Places(len(views), 1)
     sorted_views, queries = views[:count], views[count:]
     strides = zip(out.strides, *(strides_for(view, shape) for view in queries), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
-    # Neighbouring threads should read and write neighbours, in any order.
+    # Neighbouring threads should read and write neighbours; the order of dimensions is free.
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
-    found = gpu.get(device)
-    kind = policy.policy_of(order.element, found.shared_limit)
+    dev = gpu.get(device)
+    kind = policy.policy_of(order.element, dev.shared_limit)
     kind = replace(kind, may_fall=problem.may_fall)
     num_queries = math.prod(shape)
     alignment = _alignment(problem, order, views[0])
     kind = policy.with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
-    cut = policy.cut_of(kind, problem.num_sorted, num_queries, found.num_sms)
+    cut = policy.cut_of(kind, problem.num_sorted, num_queries, dev.num_sms)
     spec = policy.spec(
         order, problem.sides, problem.is_right, problem.results[0].dtype, kind, len(dims) <= 1
     )
-    begins = (0, *cut.begins, *[0] * parameters.MOST_SAMPLES)[: parameters.MOST_SAMPLES + 1]
+    sample_starts = (0, *cut.begins, *[0] * parameters.MOST_SAMPLES)[: parameters.MOST_SAMPLES + 1]
     packed = spec.parameters.pack(
         num_sorted=problem.num_sorted, num_queries=num_queries, num_tiles=cut.num_tiles,
         steps=[view.strides[0] for view in sorted_views], num_levels=cut.num_levels,
         stretch_bits=cut.stretch_bits, places=dims, num_samples=cut.num_samples,
-        sample_begins=begins,
+        sample_begins=sample_starts,
     )  # fmt: skip
-    takes = {
-        "sorted": [at.source(i) for i in range(count)],
-        "queries": [at.source(count + i) for i in range(count)],
-        "output": at.target(0), "samples": at.piece(0) if cut.begins else NONE,
+    slots = {
+        "sorted": [args.source(i) for i in range(count)],
+        "queries": [args.source(count + i) for i in range(count)],
+        "output": args.target(0), "samples": args.piece(0) if cut.begins else NONE,
     }  # fmt: skip
     launch = Launch(
-        build.kernel(spec, device), cut.grid, policy.BLOCK_THREADS, packed, device, takes,
+        build.kernel(spec, device), cut.grid, policy.BLOCK_THREADS, packed, device, slots,
         shared_bytes=kind.shared_bytes(order.element),
     )  # fmt: skip
     if not cut.begins:
         return Plan(device, [launch])
-    making = policy.samples_spec(problem.sides[0], order.element, kind.node_bits)
+    sampling = policy.samples_spec(problem.sides[0], order.element, kind.node_bits)
     num_items = cut.begins[-1]
-    packed = making.parameters.pack(
+    packed = sampling.parameters.pack(
         num_sorted=problem.num_sorted, num_samples=cut.num_samples,
-        step=sorted_views[0].strides[0], sample_begins=begins, num_items=num_items,
+        step=sorted_views[0].strides[0], sample_begins=sample_starts, num_items=num_items,
     )  # fmt: skip
-    grid = min(-(-num_items // policy.BLOCK_THREADS), found.num_sms * policy.SAMPLE_BLOCKS_PER_SM)
-    making_takes = {"sorted": [at.source(0)], "samples": at.piece(0)}
-    first = Launch(
-        build.kernel(making, device), grid, policy.BLOCK_THREADS, packed, device, making_takes
+    grid = min(-(-num_items // policy.BLOCK_THREADS), dev.num_sms * policy.SAMPLE_BLOCKS_PER_SM)
+    sample_slots = {"sorted": [args.source(0)], "samples": args.piece(0)}
+    sample_launch = Launch(
+        build.kernel(sampling, device), grid, policy.BLOCK_THREADS, packed, device, sample_slots
     )
-    return Plan(device, [first, launch], [Piece(num_items * order.element.itemsize, KEPT)])
+    return Plan(device, [sample_launch, launch], [Piece(num_items * order.element.itemsize, KEPT)])
 
 
 def _alignment(problem: Search, order: Comparison, first: View) -> int:
-    """Return the alignment of a sorted array that lies as its samples do; else 0."""
+    """Return the sorted array's alignment if its layout is that of its samples, else 0."""
     if problem.sides[0] != order.element or first.strides[0] != order.element.itemsize:
         return 0
     return math.gcd(VECTOR_BYTES, first.ptr)

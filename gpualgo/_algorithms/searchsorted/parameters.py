@@ -1,4 +1,4 @@
-"""What the kernel of a search takes (searchsorted/kernel.cuh)."""
+"""Parameter structs of the search kernels (searchsorted/kernel.cuh)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ MOST_SAMPLES = 16  # most_samples of searchsorted/samples.cuh
 
 @cache
 def samples() -> Parameters:
-    """Return SampleParams."""
     return Parameters(
         "SampleParams",
         sorted=POINTER[1], samples=POINTER, num_sorted=I64, num_samples=I64, step=I64,
@@ -22,7 +21,7 @@ def samples() -> Parameters:
 
 @cache
 def search(leaves: int, is_even: bool) -> Parameters:
-    """Return SearchParams of elements of so many leaves; is_even: queries lie in one dimension."""
+    """Return SearchParams of elements with `leaves` fields; is_even: queries have one dimension."""
     return Parameters(
         "SearchParams",
         sorted=POINTER[leaves], queries=POINTER[leaves], output=POINTER,

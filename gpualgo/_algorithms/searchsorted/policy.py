@@ -1,4 +1,4 @@
-"""Search on a GPU: which kernel, which template arguments, how it is cut. One table."""
+"""Tuning table of searches on a GPU: kernels, template arguments, tilings."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gpualgo._cuda.templates import VECTOR_BYTES
 Dtype = np.dtype[Any]
 
 BLOCK_THREADS = 256
-BLOCKS_PER_SM = 4  # of 64 registers a thread
+BLOCKS_PER_SM = 4  # with 64 registers a thread
 SAMPLE_BLOCKS_PER_SM = 8
 TREE_BYTES = 1 << 15  # of a block's tree: four of them share a multiprocessor's 227 KB
 MOST_LEVELS = 12
-# Elements of the sorted array that a block reads for its tree, for each of its queries, at most:
-# each query then saves as many loads as the tree has levels.
+# Upper bound on the elements of the sorted array that a block loads for its tree, per query: each
+# query then saves as many loads as the tree has levels.
 LOADS_PER_QUERY = 4
-# With at least one query for so many elements of the sorted array, samples of it are made first:
-# that reads it once, and saves each query two loads of three.
+# With at least one query per this many elements of the sorted array, samples of it are computed
+# first: that reads it once, and saves two of three loads of each query.
 ITEMS_PER_QUERY = 32
-NODE_BITS = {4: 3, 8: 2}  # by the bytes of an element (up to): nodes of a sector of 32 bytes
+NODE_BITS = {4: 3, 8: 2}  # by the upper bound on an element's bytes: nodes of a 32-byte sector
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,23 @@ class Policy:
     """Template arguments of searchsorted_kernel (SearchPolicy)."""
 
     items: int  # queries per thread
-    levels: int  # of the tree, at most
+    levels: int  # maximum, of the tree
     node_bits: int = 0  # of the samples, if there are any
-    in_packs: bool = False  # the sorted array lies as the samples do
-    may_fall: bool = False  # it may be in the opposite order; then there are no samples
+    in_packs: bool = False  # the sorted array has the samples' layout
+    may_fall: bool = False  # it may be descending; then there are no samples
 
     @property
     def tile_items(self) -> int:
-        """Return how many queries a block has at once."""
+        """Queries that a block processes at once."""
         return BLOCK_THREADS * self.items
 
     def shared_bytes(self, element: Dtype) -> int:
-        """Return the size of Shared, which checks it, with its padding."""
+        """Return the size of Shared with padding; the kernel checks it."""
         return -(-(element.itemsize << self.levels) // 16) * 16
 
 
 def policy_of(element: Dtype, shared_limit: int) -> Policy:
-    """Return the policy for elements of which so many bytes of shared memory can be had."""
+    """Return the policy for elements, given the limit of shared memory in bytes."""
     room = min(TREE_BYTES, shared_limit) // element.itemsize
     levels = min(MOST_LEVELS, room.bit_length() - 1)
     return Policy(4 if element.itemsize <= 8 else 2 if element.itemsize <= 32 else 1, levels)
@@ -62,11 +62,11 @@ def policy_of(element: Dtype, shared_limit: int) -> Policy:
 def with_samples(
     policy: Policy, element: Dtype, num_sorted: int, num_queries: int, alignment: int
 ) -> Policy:
-    """Return the policy where samples of the sorted array are made, if these help.
+    """Return the policy with samples of the sorted array, if these help.
 
-    `alignment`: of the sorted array, if it lies as its samples do; else 0.
+    `alignment` is that of the sorted array if it has its samples' layout, else 0.
     """
-    bits = next((bits for most, bits in NODE_BITS.items() if element.itemsize <= most), 0)
+    bits = next((bits for limit, bits in NODE_BITS.items() if element.itemsize <= limit), 0)
     in_packs = alignment >= min(VECTOR_BYTES, element.itemsize << bits)
     if len(records.leaves(element)) > 1 or num_queries * ITEMS_PER_QUERY < num_sorted:
         return policy
@@ -76,29 +76,29 @@ def with_samples(
 
 
 class Cut(NamedTuple):
-    """How the work is shared out."""
+    """Tiling of the work."""
 
     grid: int
     num_tiles: int
     num_levels: int
     stretch_bits: int
-    begins: tuple[int, ...] = ()  # of the samples, from the first on, and the end of the last
+    begins: tuple[int, ...] = ()  # start of each sample level, and end of the last one
 
     @property
     def num_samples(self) -> int:
-        """Return how many samples there are."""
+        """Number of sample levels."""
         return max(0, len(self.begins) - 1)
 
 
 def cut_of(policy: Policy, num_sorted: int, num_queries: int, num_sms: int) -> Cut:
-    """Return the cut for so many elements, of which there are some, and queries."""
+    """Return the tiling for a non-empty sorted array and the queries."""
     num_tiles = -(-num_queries // policy.tile_items)
     grid = min(num_tiles, num_sms * BLOCKS_PER_SM)
     if policy.node_bits:
         return _sampled(policy, num_sorted, num_tiles, grid)
     per_block = -(-num_queries // grid)
     levels = min(policy.levels, (LOADS_PER_QUERY * per_block).bit_length(), num_sorted.bit_length())
-    # The least stretches with which the nodes of all levels are enough.
+    # The shortest stretches for which the nodes of all levels suffice.
     bits = num_sorted.bit_length() - levels
     return Cut(grid, num_tiles, levels, bits)
 
@@ -106,15 +106,15 @@ def cut_of(policy: Policy, num_sorted: int, num_queries: int, num_sms: int) -> C
 def _sampled(policy: Policy, num_sorted: int, num_tiles: int, grid: int) -> Cut:
     bits, length = policy.node_bits, num_sorted.bit_length()
     count = -(-(length - policy.levels) // bits)
-    begins = [0]
-    for number in range(1, count + 1):
-        nodes = (num_sorted >> number * bits >> bits) + 1
-        begins.append(begins[-1] + (nodes << bits))
-    return Cut(grid, num_tiles, length - count * bits, count * bits, tuple(begins))
+    starts = [0]
+    for level in range(1, count + 1):
+        nodes = (num_sorted >> level * bits >> bits) + 1
+        starts.append(starts[-1] + (nodes << bits))
+    return Cut(grid, num_tiles, length - count * bits, count * bits, tuple(starts))
 
 
 def samples_spec(sorted_element: Dtype, element: Dtype, node_bits: int) -> Spec:
-    """Return the kernel that makes samples."""
+    """Return the kernel that computes samples."""
     names = records.cpp_name(sorted_element), records.cpp_name(element)
     types = ", ".join(map(str, (BLOCK_THREADS, node_bits, *names)))
     expression = f"gpualgo::search_samples_kernel<{types}>"
@@ -125,7 +125,7 @@ def spec(
     order: Comparison, sides: tuple[Dtype, Dtype], is_right: bool, index: Dtype, policy: Policy,
     is_even: bool,
 ) -> Spec:  # fmt: skip
-    """Return the kernel; `sides`: the elements of the sorted array, and of the queries."""
+    """Return the kernel; `sides` are the elements of the sorted array and of the queries."""
     element, op = order.element, order.op
     leaves = len(records.leaves(element))
     sizes = (
@@ -138,7 +138,7 @@ def spec(
         f"gpualgo::{layout_type(is_even)}<{1 + leaves}>",
     )  # fmt: skip
     expression = f"gpualgo::searchsorted_kernel<{', '.join(types)}>"
-    header, takes = "searchsorted/kernel.cuh", parameters.search(leaves, is_even)
+    header, params = "searchsorted/kernel.cuh", parameters.search(leaves, is_even)
     if op is None or build.is_functor(op, (element, element), BOOL):
-        return Spec(header, expression, takes)
-    return Spec(header, expression, takes, op, (element, element), BOOL)
+        return Spec(header, expression, params)
+    return Spec(header, expression, params, op, (element, element), BOOL)

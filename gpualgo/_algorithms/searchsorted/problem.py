@@ -1,4 +1,4 @@
-"""A search: a sorted array, elements that are looked up in it, and the order of both."""
+"""Checked arguments of a search: a sorted array, queries, and the order of both."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ INDEX = np.dtype(np.int64)
 
 
 class Search(Problem):
-    """What equal calls of `searchsorted` share. Its arrays: those of a, then those of v."""
+    """Arguments that equal calls of `searchsorted` share. Inputs: arrays of a, then those of v."""
 
     op_name = "less"
     gives_scalars = True
-    copies_page_locked = True  # an array that is searched would cross the bus again and again
+    copies_page_locked = True  # a page-locked array would cross the bus for every search step
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
@@ -48,21 +48,21 @@ class Search(Problem):
             raise ValueError(
                 f"{where}: a has {len(a[0].shape)} dimensions; pass a sorted array of one"
             )
-        comparison_of(v, names[count:], form, op, ways, device, where)  # which looks at dtypes
+        comparison_of(v, names[count:], form, op, ways, device, where)  # checks the dtypes of v
         common = [
             _common(x, y, name, other, where)
             for x, y, name, other in zip(a, v, names[:count], names[count:], strict=True)
         ]
-        typed = [x._replace(dtype=dtype) for x, dtype in zip(a, common, strict=True)]
+        converted = [x._replace(dtype=dtype) for x, dtype in zip(a, common, strict=True)]
         comparison_of(a, names[:count], form, op, ways, device, where)
-        self.order = comparison_of(typed, names[:count], form, op, ways, device, where)
+        self.order = comparison_of(converted, names[:count], form, op, ways, device, where)
         self.sides = elements.element_of(a, form), elements.element_of(v, form)
         (self.num_sorted,), self.shape = a[0].shape, v[0].shape
         self.is_empty = self.num_sorted == 0
-        found = index_dtype_of(index, self.num_sorted, where)
+        result_dtype = index_dtype_of(index, self.num_sorted, where)
         layouts = [view.strides for view in v]
         in_place = tuple(range(count, 2 * count))
-        self.results = (Result(self.shape, found, in_place, order_of(self.shape, layouts)),)
+        self.results = (Result(self.shape, result_dtype, in_place, order_of(self.shape, layouts)),)
 
     @classmethod
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
@@ -76,7 +76,7 @@ class Search(Problem):
             return None
         try:
             return arguments_of(arguments[0], arguments[1], self.where, self.num_arguments > 0)
-        except ValueError:  # no shape is as prepared, which is told next
+        except ValueError:  # shapes differ from the prepared ones, which the caller reports
             return None
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -98,26 +98,26 @@ class Search(Problem):
 
 
 def _common(x: View, y: View, name: str, other: str, where: str) -> np.dtype[Any]:
-    """Return the dtype that an element of a and one of v are compared in: NumPy's for both."""
+    """Return the dtype in which elements of a and v are compared: NumPy's common dtype."""
     if x.dtype == y.dtype:
         return x.dtype
     try:
-        found = np.result_type(x.dtype, y.dtype)
+        common = np.result_type(x.dtype, y.dtype)
     except TypeError:
-        found = None
-    if found is None or dtypes.name_of(found) is None:
+        common = None
+    if common is None or dtypes.name_of(common) is None:
         raise TypeError(
-            f"{where}: {name} has dtype {x.dtype} and {other} has {y.dtype}, which NumPy takes to "
-            "no common dtype; convert one of them"
+            f"{where}: {name} has dtype {x.dtype} and {other} has {y.dtype}, which have "
+            "no common dtype in NumPy; convert one of them"
         )
-    return found
+    return common
 
 
 def index_dtype_of(value: Any, length: int, where: str) -> np.dtype[Any]:
-    """Return the dtype of places once it is one of integers that holds an array's length."""
+    """Return the dtype of results after checking that it is an integer dtype for `length`."""
     dtype = dtypes.as_dtype(value, where)
     if dtype.kind not in "iu":
-        raise TypeError(f"{where}: dtype {dtype} is none of places; pass one of integers")
+        raise TypeError(f"{where}: dtype {dtype} cannot hold indices; pass an integer dtype")
     if length > np.iinfo(dtype).max:
         raise ValueError(
             f"{where}: dtype {dtype} does not hold {length}, the length of a; pass dtype=np.int64"
@@ -126,28 +126,27 @@ def index_dtype_of(value: Any, length: int, where: str) -> np.dtype[Any]:
 
 
 def arguments_of(a: Any, v: Any, where: str, has_names: bool) -> tuple[Views, Forms]:
-    """Return the views of a and v, and how their elements are built."""
+    """Return the views of a and v, and their forms."""
     sorted_views, form = inputs.spread(a, f"{where}: a", has_names)
     if isinstance(v, NUMBERS) and not isinstance(v, np.void):
         v = _array_of(v, sorted_views[0], where)
-    queries, other = inputs.spread(v, f"{where}: v", has_names)
-    if form != other:
+    queries, query_form = inputs.spread(v, f"{where}: v", has_names)
+    if form != query_form:
         raise TypeError(
-            f"{where}: v is built otherwise than a; pass two arrays, or two tuples of as many, of "
+            f"{where}: v and a differ in structure; pass two arrays, or two tuples with "
             "the same fields"
         )
-    return (*sorted_views, *queries), (form, other)
+    return (*sorted_views, *queries), (form, query_form)
 
 
 NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def _array_of(number: Any, a: View, where: str) -> Any:
-    """Return an array of no dimensions, in a's library."""
+    """Return a 0-d array in a's library."""
     if a.device >= 0:
         raise TypeError(
-            f"{where}: v is the number {number!r} beside arrays on a GPU; "
-            "pass an array of no dimensions"
+            f"{where}: v is the number {number!r} and a is on a GPU; pass an array of no dimensions"
         )
     array = np.asarray(number)
     dtypes.check(array.dtype, f"{where}: v")

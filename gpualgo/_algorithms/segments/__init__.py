@@ -65,8 +65,8 @@ def segmented_reduce(
         stride, on the device of `x`. They rise; the first may be above 0 and the
         last below ``len(x)``: elements in no segment are not read.
     init : scalar, array, or tuple of them, optional
-        What every segment starts from, and the result of an empty one; an array has one for each.
-        NumPy scalars and arrays decide the dtype. Without it empty ones give op's identity.
+        The initial value of every segment, also the result of an empty one (without it op's
+        identity); an array gives one for each. NumPy scalars and arrays decide the dtype.
     op : callable
         ``op(a, b)``, associative. It need not commute; without `init` it must have an identity, as
         ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have,
@@ -92,7 +92,7 @@ def segmented_reduce(
         `x` is no array, a dtype has no kernel, offsets are no integers, or init, out or op's result
         does not fit.
     ValueError
-        `x` or offsets has not one dimension; offsets of the host fall or lie outside of `x`; there
+        `x` or offsets has not one dimension; offsets of the host fall or are outside `x`; there
         is neither init nor an identity, whether or not a segment is empty; out has another shape or
         shares memory with an input.
     CompileError
@@ -100,16 +100,16 @@ def segmented_reduce(
 
     Notes
     -----
-    Offsets on a GPU are not looked at before: what lies outside of `x` counts as its nearest end,
-    and a pair that falls is an empty segment, so that a segment is ``x[offsets[i]:offsets[i+1]]``
-    as Python slices it. With GPUALGO_CHECK=1 in the environment the call waits, and raises as for
+    Offsets on a GPU are not checked: an offset outside `x` counts as the nearest end of `x`, and a
+    pair that falls is an empty segment, so that a segment is ``x[offsets[i]:offsets[i+1]]`` as
+    Python slices it. With GPUALGO_CHECK=1 in the environment the call waits, and raises as for
     the host's.
 
     Reads each element of a segment once, an offset and writes a result for each segment; three
     launches on a GPU, and temporary storage of up to 40 bytes for each 450 elements. One segment
-    may hold almost all elements, others one each: long ones are shared out to all processors. The
-    same input gives the same bits on every run and every GPU: the grouping depends on the lengths
-    of a segment and of `x` alone. See docs/segments.md.
+    may have almost all elements, others one each: long ones are split over all processors. The
+    same input gives the same bits on every run and every GPU: the grouping depends only on the
+    lengths of a segment and of `x`. See docs/segments.md.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def segmented_reduce(
     array([ 3, -1,  5])
     """
     where = "segmented_reduce"
-    problem, views, init, op = _asked(
+    problem, views, init, op = _parse_call(
         SegmentedReduction, x, offsets, init, op, dtype, out, stream, where
     )
     solve = run if problem.form is None else inputs.solve
@@ -165,8 +165,8 @@ def segmented_inclusive_scan(
     offsets : array
         Where segments begin and end, as for `segmented_reduce`. Elements in no segment are copied.
     init : scalar, array, or tuple of them, optional
-        What every segment starts from; an array has one for each, and the accumulator's dtype. A
-        Python scalar takes that dtype; a NumPy scalar decides it.
+        The initial value of every segment; an array gives one for each, of the accumulator's dtype.
+        A Python scalar takes that dtype; a NumPy scalar decides it.
     out : array, or tuple of arrays, optional
         Where to write the result: its shape and dtype, the device of `x`. It may be
         `x` itself. For tuples a tuple like the result, or a structured array.
@@ -185,13 +185,13 @@ def segmented_inclusive_scan(
 
     Notes
     -----
-    Offsets on a GPU are not looked at before: what lies outside of `x` counts as its nearest end. A
-    scan begins anew wherever an offset is, in whatever order they come; elements before the first
-    offset, and from the last one on, are copied; of an array `init` it then takes one start or
-    another. With GPUALGO_CHECK=1 in the environment the call waits, and raises as for the host's.
+    Offsets on a GPU are not checked: one outside `x` counts as its nearest end. A scan starts anew
+    at every offset, in any order; elements before the first offset, and from the last one on, are
+    copied. If offsets fall, it is undefined which value of an array `init` a segment takes. With
+    GPUALGO_CHECK=1 in the environment the call waits, and raises as for the host's.
 
-    Reads and writes each element once, and a bit for each; two launches on a GPU behind a clearing
-    of memory, and temporary storage of 1/8 byte per element and 8 bytes per tile for each 32 bits
+    Reads and writes each element once, and a bit for each; two launches on a GPU after clearing
+    memory, and temporary storage of 1/8 byte per element and 8 bytes per tile for each 32 bits
     of the accumulator. The same input gives the same bits on every run and every GPU (single-pass
     scan with decoupled look-back: Merrill and Garland, NVIDIA NVR-2016-002, 2016). See
     docs/segments.md.
@@ -204,7 +204,7 @@ def segmented_inclusive_scan(
     array([ 3,  4,  4,  5, 10,  9])
     """
     where = "segmented_inclusive_scan"
-    problem, views, init, op = _asked(
+    problem, views, init, op = _parse_call(
         SegmentedScan, x, offsets, init, op, dtype, out, stream, where
     )
     solve = run if problem.form is None else inputs.solve
@@ -246,10 +246,10 @@ def segmented_exclusive_scan(
     x, offsets, dtype, out, stream
         As for `segmented_inclusive_scan`.
     init : scalar, array, or tuple of them, optional
-        The first result of every segment; an array has one for each, and the accumulator's dtype.
+        The first result of every segment; an array gives one for each, of the accumulator's dtype.
         Without it the identity of `op`.
     op : callable
-        As for `segmented_reduce`, which has an identity if there is no `init`.
+        As for `segmented_reduce`; it needs an identity only without `init`.
 
     Returns
     -------
@@ -275,27 +275,27 @@ def segmented_exclusive_scan(
     array([0, 3, 0, 4, 5, 9])
     """
     where = "segmented_exclusive_scan"
-    problem, views, init, op = _asked(
+    problem, views, init, op = _parse_call(
         SegmentedExclusiveScan, x, offsets, init, op, dtype, out, stream, where
     )
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
 
-def _asked(
+def _parse_call(
     kind: type[Segmented], x: Any, offsets: Any, init: Any, op: Any, dtype: Any, out: Any,
     stream: Any, where: str,
 ) -> tuple[Segmented, Views, Any, Any]:  # fmt: skip
-    """Return the problem of a call, its views, its single start, and operator."""
+    """Return the problem of a call, its views, its scalar init, and its operator."""
     of_x, op, form = taken(x, op, where, beside=(offsets, init, out))
-    ends = of_segments.view(offsets, where, stream, (x, init, out))
-    views = (*of_x, ends)
-    rest: tuple[Any, ...] = dtype, form, elements.classes_of(dtype)
+    offsets_view = of_segments.view(offsets, where, stream, (x, init, out))
+    views = (*of_x, offsets_view)
+    params: tuple[Any, ...] = dtype, form, elements.classes_of(dtype)
     if type(init) not in PLAIN and starts.are_arrays(init, where, one_is_value=False):
-        first, pattern = starts.taken(init, where)
-        kind, views, init = STARTED[kind], (*views, *first), None
-        rest = (*rest, pattern, elements.classes_of(pattern))
-    problem = problem_of(kind, views, op, init, rest, where)
+        init_views, pattern = starts.taken(init, where)
+        kind, views, init = STARTED[kind], (*views, *init_views), None
+        params = (*params, pattern, elements.classes_of(pattern))
+    problem = problem_of(kind, views, op, init, params, where)
     assert isinstance(problem, kind)
-    of_segments.check_values(ends, problem.num_items, where, stream)
+    of_segments.check_values(offsets_view, problem.num_items, where, stream)
     return problem, views, init, op

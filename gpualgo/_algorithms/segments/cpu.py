@@ -1,4 +1,4 @@
-"""Segments on the CPU's cores."""
+"""Segments on CPU cores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reduce(
     problem: SegmentedReduction, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
     init: Array | None,
 ) -> None:  # fmt: skip
-    """Write what each segment folds to; results have any strides and lie apart."""
+    """Write the fold of each segment; results have any strides and overlap no input."""
     job = _Job(problem, arrays, results, op, init, problem.is_start or problem.has_starts)
     with bound(op):
         job.run("reduce")
@@ -40,12 +40,12 @@ def scan(
     problem: SegmentedScan, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
     init: Array | None,
 ) -> None:  # fmt: skip
-    """Write the scan of each segment, and copy the rest; results may take elements' place."""
+    """Write the scan of each segment, and copy elements in none; results may overwrite x."""
     job = _Job(problem, arrays, results, op, init, init is not None or problem.has_starts)
     first, last = int(job.offsets[0]), int(job.offsets[-1])
     for outside in (slice(0, first), slice(last, None)):
-        for home, element in zip(job.homes, job.elements, strict=True):
-            home[outside] = element[outside]
+        for result, element in zip(job.homes, job.elements, strict=True):
+            result[outside] = element[outside]
     with bound(op):
         if job.num_tasks > 1:
             job.run("tail")
@@ -55,7 +55,7 @@ def scan(
 
 
 class _Job:
-    """Elements and results without gaps, and what kernels are told of them."""
+    """Contiguous elements and results, and the kernels' argument table."""
 
     def __init__(
         self, problem: Segmented, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
@@ -74,33 +74,33 @@ class _Job:
         self.work = steps * self.acc.itemsize
         self.start = np.zeros((), self.acc) if init is None else init
         if problem.has_starts:
-            first = arrays[problem.num_own :]
-            self.start = starts.of_host(self.acc, problem.num_segments, first)
-        # Values and marks of tasks: heads, tails.
+            init_arrays = arrays[problem.num_own :]
+            self.start = starts.of_host(self.acc, problem.num_segments, init_arrays)
+        # One row for heads, one for tails of tasks.
         self.values = np.empty((2, self.num_tasks), self.acc)
         self.marks = np.empty((2, self.num_tasks), np.uint8)
-        places = [*map(address, self.elements), *map(address, self.homes)]
+        addresses = [*map(address, self.elements), *map(address, self.homes)]
         self.table = table(
             [
                 address(self.offsets), problem.num_segments, is_start, address(self.start),
                 problem.has_starts,
-                *map(address, self.values), *map(address, self.marks), *places,
+                *map(address, self.values), *map(address, self.marks), *addresses,
             ]
         )  # fmt: skip
 
     def run(self, kind: str, by_one: bool = False) -> None:
         """Run a kernel on all tasks."""
-        kernel, where = _kernel(kind, self.op, self.acc), address(self.table)
+        kernel, table = _kernel(kind, self.op, self.acc), address(self.table)
         if by_one:
-            kernel(where, 0, 0, self.num_tasks)
+            kernel(table, 0, 0, self.num_tasks)
             return
-        threads.run(lambda first, last: kernel(where, 0, first, last), self.num_tasks, self.work)
+        threads.run(lambda first, last: kernel(table, 0, first, last), self.num_tasks, self.work)
 
     def finish(self) -> None:
-        """Bring results to where they belong."""
-        for result, home in zip(self.results, self.homes, strict=True):
-            if home is not result:
-                result[...] = home
+        """Copy results to outputs that are not contiguous."""
+        for result, dense in zip(self.results, self.homes, strict=True):
+            if dense is not result:
+                result[...] = dense
 
 
 def _kernel(kind: str, op: Operator, acc: np.dtype[Any]) -> Kernel:
@@ -110,8 +110,8 @@ def _kernel(kind: str, op: Operator, acc: np.dtype[Any]) -> Kernel:
         from gpualgo._algorithms.segments import cpu_kernels as kernels
 
         if folds:
-            writer = kernels.reduce_kernel if kind == "reduce" else kernels.tail_kernel
-            return writer(fn, acc, op.commutative)
+            make_kernel = kernels.reduce_kernel if kind == "reduce" else kernels.tail_kernel
+            return make_kernel(fn, acc, op.commutative)
         if kind in ("join", "carry"):
             return (kernels.join_kernel if kind == "join" else kernels.carry_kernel)(fn, acc)
         return kernels.scan_kernel(fn, acc, kind == "exclusive")

@@ -1,9 +1,9 @@
-"""The kernels of segments on the CPU: tasks of equally many elements and ends of segments.
+"""Kernels of segments on the CPU: tasks have equal numbers of elements plus segment ends.
 
-Tasks are cut where a path along both lists has gone so far (Merrill and Garland, "Merge-based
-parallel sparse matrix-vector multiplication", SC16, doi:10.1109/SC.2016.57), so that a giant
-segment and millions of empty ones weigh the same. What a task has of a segment that it shares is
-joined strictly from left to right, by one thread.
+Tasks divide the merge path of both lists (Merrill and Garland, "Merge-based parallel sparse
+matrix-vector multiplication", SC16, doi:10.1109/SC.2016.57), so that a giant segment and millions
+of empty ones are balanced alike. One thread joins the parts of a segment that several tasks share,
+strictly from left to right.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LEAST_IN_CHAINS = 4 * _FAN
 
 
 def _inline(function: Callable[..., Any]) -> Any:
-    """Compile what kernels call, when they are."""
+    """Compile a function that is called from kernels, on its first call."""
     return numba.njit(error_model="numpy")(function)
 
 
 @_inline
 def _segment_of(offsets: Any, num_segments: int, step: int) -> int:
-    """Return the segment that a path is in after so many steps: elements, and ends of segments."""
+    """Return the segment at a step of the merge path of elements and segment ends."""
     origin, low, high = load(offsets, 0), 0, num_segments
     while low < high:
         middle = (low + high) // 2
@@ -44,27 +44,27 @@ def _segment_of(offsets: Any, num_segments: int, step: int) -> int:
 
 
 @_inline
-def _part_of(table: int, task: int) -> Any:
-    """Return a task's first segment and element, and its last ones, the element exclusive."""
+def _task_range(table: int, task: int) -> Any:
+    """Return a task's first segment and element, last segment, and end of elements."""
     p = _words(table)
     offsets, count = _words(load(p, at.OFFSETS)), load(p, at.NUM_SEGMENTS)
     origin = load(offsets, 0)
     steps = load(offsets, count) - origin + count
-    begin, end = task * _TASK, min(steps, (task + 1) * _TASK)
-    first, last = _segment_of(offsets, count, begin), _segment_of(offsets, count, end)
-    return first, origin + begin - first, last, origin + end - last
+    start, end = task * _TASK, min(steps, (task + 1) * _TASK)
+    first, last = _segment_of(offsets, count, start), _segment_of(offsets, count, end)
+    return first, origin + start - first, last, origin + end - last
 
 
 def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
-    """Return fold(x, begin, count), of one element at least: depends on count alone.
+    """Return fold(x, start, count) of at least one element; its association depends on count only.
 
-    Eight chains, no step of one waiting for another's: of neighbours, where fn commutes, so that
-    LLVM makes vectors of them; else of stretches. Of integers it makes vectors of a plain loop.
+    Eight independent chains: of neighbours if fn commutes, which LLVM vectorises, else of
+    contiguous stretches. For commutative folds of integers LLVM vectorises a plain loop.
     """
 
-    def fold_few(x: Any, begin: int, count: int) -> Any:
-        value = get(x, begin)
-        for i in range(begin + 1, begin + count):
+    def fold_few(x: Any, start: int, count: int) -> Any:
+        value = get(x, start)
+        for i in range(start + 1, start + count):
             value = fn(value, get(x, i))
         return value
 
@@ -72,42 +72,42 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
     if commutes and acc.kind in "iu":
         return few
 
-    def fold_chains(x: Any, p: int, apart: int, step: int, length: int) -> Any:
-        a, b, c, d = get(x, p), get(x, p + apart), get(x, p + 2 * apart), get(x, p + 3 * apart)
-        q = p + 4 * apart
-        e, f, g, h = get(x, q), get(x, q + apart), get(x, q + 2 * apart), get(x, q + 3 * apart)
+    def fold_chains(x: Any, p: int, gap: int, step: int, length: int) -> Any:
+        a, b, c, d = get(x, p), get(x, p + gap), get(x, p + 2 * gap), get(x, p + 3 * gap)
+        q = p + 4 * gap
+        e, f, g, h = get(x, q), get(x, q + gap), get(x, q + 2 * gap), get(x, q + 3 * gap)
         for _ in range(1, length):
             p += step
-            q = p + 4 * apart
-            a, b = fn(a, get(x, p)), fn(b, get(x, p + apart))
-            c, d = fn(c, get(x, p + 2 * apart)), fn(d, get(x, p + 3 * apart))
-            e, f = fn(e, get(x, q)), fn(f, get(x, q + apart))
-            g, h = fn(g, get(x, q + 2 * apart)), fn(h, get(x, q + 3 * apart))
+            q = p + 4 * gap
+            a, b = fn(a, get(x, p)), fn(b, get(x, p + gap))
+            c, d = fn(c, get(x, p + 2 * gap)), fn(d, get(x, p + 3 * gap))
+            e, f = fn(e, get(x, q)), fn(f, get(x, q + gap))
+            g, h = fn(g, get(x, q + 2 * gap)), fn(h, get(x, q + 3 * gap))
         return fn(fn(fn(a, b), fn(c, d)), fn(fn(e, f), fn(g, h)))
 
     chains = _inline(fold_chains)
 
-    def fold(x: Any, begin: int, count: int) -> Any:
+    def fold(x: Any, start: int, count: int) -> Any:
         if count < _LEAST_IN_CHAINS:
-            return few(x, begin, count)
+            return few(x, start, count)
         length = min(count // _FAN, _CHAIN)
-        value, done = get(x, begin), 0
+        value, done = get(x, start), 0
         while count - done >= _FAN * length:
             if commutes:
-                whole = chains(x, begin + done, 1, _FAN, length)
+                partial = chains(x, start + done, 1, _FAN, length)
             else:
-                whole = chains(x, begin + done, length, 1, length)
-            value = fn(value, whole) if done > 0 else whole
+                partial = chains(x, start + done, length, 1, length)
+            value = fn(value, partial) if done > 0 else partial
             done += _FAN * length
         if done < count:
-            value = fn(value, few(x, begin + done, count - done))
+            value = fn(value, few(x, start + done, count - done))
         return value
 
     return _inline(fold)
 
 
 def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:
-    """Write the kernel that folds what tasks have of segments."""
+    """Return the kernel that folds each task's parts of segments."""
     leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
     pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
     fold = _fold_of(fn, get, acc, commutes)
@@ -121,14 +121,14 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., 
         heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
         has_head, has_tail = _bytes(load(p, at.HAS_HEAD)), _bytes(load(p, at.HAS_TAIL))
         for task in range(first_task, last_task):
-            first, element, last, end = _part_of(table, task)
-            goes_on = element > load(offsets, first)
+            first, element, last, end = _task_range(table, task)
+            is_continued = element > load(offsets, first)
             store(has_head, task, types.uint8(0))
             store(has_tail, task, types.uint8(0))
             for segment in range(first, last):
-                until = load(offsets, segment + 1)
-                count = until - element
-                if segment == first and goes_on:
+                segment_end = load(offsets, segment + 1)
+                count = segment_end - element
+                if segment == first and is_continued:
                     if count > 0:
                         store(heads, task, fold(x, element, count))
                         store(has_head, task, types.uint8(1))
@@ -139,7 +139,7 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., 
                     if is_start:
                         value = fn(load(start, step * segment), value)
                     put(out, segment, value)
-                element = until
+                element = segment_end
             if end > element:
                 store(tails, task, fold(x, element, end - element))
                 store(has_tail, task, types.uint8(1))
@@ -148,7 +148,7 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., 
 
 
 def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
-    """Write the kernel that joins what tasks have of segments that they share, by one thread."""
+    """Return the kernel that joins the parts of segments that tasks share, by one thread."""
     leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
     pointers, put, number = leaves.pointers, leaves.store, leaves.number
 
@@ -162,9 +162,9 @@ def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         has_head, has_tail = _bytes(load(p, at.HAS_HEAD)), _bytes(load(p, at.HAS_TAIL))
         value = load(start, 0)
         for task in range(first_task, last_task):
-            first, element, last, _ = _part_of(table, task)
-            goes_on = element > load(offsets, first)
-            if goes_on and last > first:
+            first, element, last, _ = _task_range(table, task)
+            is_continued = element > load(offsets, first)
+            if is_continued and last > first:
                 if load(has_head, task):
                     value = fn(value, load(heads, task))
                 if is_start:
@@ -172,13 +172,13 @@ def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
                 put(out, first, value)
             if load(has_tail, task):
                 tail = load(tails, task)
-                value = fn(value, tail) if goes_on and last == first else tail
+                value = fn(value, tail) if is_continued and last == first else tail
 
     return kernel
 
 
 def tail_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:
-    """Write the kernel that folds what tasks have of segments that go on behind them."""
+    """Return the kernel that folds a task's part of the segment that continues in the next task."""
     leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
     pointers, fold = leaves.pointers, _fold_of(fn, leaves.load, acc, commutes)
 
@@ -187,17 +187,17 @@ def tail_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., No
         offsets, x = _words(load(p, at.OFFSETS)), pointers(table + 8 * at.X)
         tails, has_tail = as_a(load(p, at.TAILS)), _bytes(load(p, at.HAS_TAIL))
         for task in range(first_task, last_task):
-            first, element, last, end = _part_of(table, task)
-            begin = element if last == first else load(offsets, last)
-            store(has_tail, task, types.uint8(end > begin))
-            if end > begin:
-                store(tails, task, fold(x, begin, end - begin))
+            first, element, last, end = _task_range(table, task)
+            start = element if last == first else load(offsets, last)
+            store(has_tail, task, types.uint8(end > start))
+            if end > start:
+                store(tails, task, fold(x, start, end - start))
 
     return kernel
 
 
 def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
-    """Write the kernel that finds what precedes each task in its first segment, by one thread."""
+    """Return the kernel that computes the prefix of each task's first segment, by one thread."""
     as_a = pointer_to(storage(acc))
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -209,12 +209,12 @@ def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         has_tail = _bytes(load(p, at.HAS_TAIL))
         value = load(start, 0)
         for task in range(first_task, last_task):
-            first, element, last, _ = _part_of(table, task)
-            goes_on = element > load(offsets, first)
+            first, element, last, _ = _task_range(table, task)
+            is_continued = element > load(offsets, first)
             store(heads, task, value)
             if load(has_tail, task):
                 tail = load(tails, task)
-                if goes_on and last == first:
+                if is_continued and last == first:
                     value = fn(value, tail)
                 else:
                     value = fn(load(start, step * last), tail) if is_start else tail
@@ -223,7 +223,7 @@ def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
 
 
 def scan_kernel(fn: Any, acc: np.dtype[Any], is_exclusive: bool) -> Callable[..., None]:
-    """Write the kernel that scans what tasks have of segments; results may take elements' place."""
+    """Return the kernel that scans each task's parts of segments; results may overwrite x."""
     leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
     pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
 
@@ -235,23 +235,23 @@ def scan_kernel(fn: Any, acc: np.dtype[Any], is_exclusive: bool) -> Callable[...
         step = load(p, at.START_STEP)
         heads, count = as_a(load(p, at.HEADS)), load(p, at.NUM_SEGMENTS)
         for task in range(first_task, last_task):
-            first, element, last, end = _part_of(table, task)
-            goes_on = element > load(offsets, first)
+            first, element, last, end = _task_range(table, task)
+            is_continued = element > load(offsets, first)
             for segment in range(first, min(last + 1, count)):
-                until = end if segment == last else load(offsets, segment + 1)
-                if element < until:
+                segment_end = end if segment == last else load(offsets, segment + 1)
+                if element < segment_end:
                     item = get(x, element)
-                    before = load(heads, task) if goes_on else load(start, step * segment)
-                    value = fn(before, item) if goes_on or is_start else item
-                    put(out, element, before if is_exclusive else value)
-                    for i in range(element + 1, until):
+                    prefix = load(heads, task) if is_continued else load(start, step * segment)
+                    value = fn(prefix, item) if is_continued or is_start else item
+                    put(out, element, prefix if is_exclusive else value)
+                    for i in range(element + 1, segment_end):
                         item = get(x, i)
                         if is_exclusive:
                             put(out, i, value)
                         value = fn(value, item)
                         if not is_exclusive:
                             put(out, i, value)
-                element = until
-                goes_on = False
+                element = segment_end
+                is_continued = False
 
     return kernel

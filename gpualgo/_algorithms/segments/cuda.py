@@ -1,4 +1,4 @@
-"""Segments on a GPU: how elements lie, launches, and temporary storage."""
+"""Segments on a GPU: layout of elements, launches, and temporary storage."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ if TYPE_CHECKING:
 
 _CONTROL_BYTES = 256  # LookbackControl
 _LIST_BYTES = 16  # ChunkList
-_BOUNDS_BYTES = 256  # two offsets, in front of marks
+_BOUNDS_BYTES = 256  # two offsets, before the marks
 
 
 def reduction(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
     at: Places | None = None,
 ) -> Plan:  # fmt: skip
-    """Return the plan of a reduction of segments, of which there are some, into any strides.
+    """Return the plan of a reduction of segments, at least one, into targets of any strides.
 
-    `at`: where a plan of more than this has the arrays, whose first sources these are.
+    `at` gives the argument slots in a larger plan, whose first sources these views are.
     """
     *inputs, offsets = views
     source, acc, device = problem.source, problem.acc, offsets.device
     num_items, num_segments = inputs[0].shape[0], problem.num_segments
     overlaps = gpu.get(device).may_overlap
     kind, cut = policy.policy_of(acc, overlaps), policy.cut_of(num_items, num_segments)
-    access, reached = _access(source, inputs)
+    access, fields = _access(source, inputs)
     specs = policy.reduce_specs(op, source, acc, offsets.dtype, access, kind)
     chunk_bytes = aligned(cut.capacity * policy.CHUNK_BYTES)
-    lent = Piece(chunk_bytes + cut.capacity * acc.itemsize, KEPT)
-    if not lent.fits:
-        lent = Piece(lent.num_bytes)
-    pieces = [Piece(_LIST_BYTES, TICKETS, is_zeroed=True), lent]
+    piece = Piece(chunk_bytes + cut.capacity * acc.itemsize, KEPT)
+    if not piece.fits:
+        piece = Piece(piece.num_bytes)
+    pieces = [Piece(_LIST_BYTES, TICKETS, is_zeroed=True), piece]
     fixed = {
         "num_items": num_items, "num_segments": num_segments, "offset_step": offsets.strides[0],
         **cut._asdict(), "is_start": problem.is_start,
-        "output_steps": [target.strides[0] for target in targets], "access": reached,
+        "output_steps": [target.strides[0] for target in targets], "access": fields,
     }  # fmt: skip
     at = at or Places(len(views), len(targets))
-    takes = _takes(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
+    slots = _slots(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
     warps = policy.BLOCK_THREADS // WARP
     blocks = -(-num_segments // (cut.per_warp * warps))
-    most = gpu.get(device).num_sms * policy.BLOCKS_PER_SM
-    grids = [blocks, min(most, cut.capacity), min(most, -(-cut.capacity // WARP))]
+    most_blocks = gpu.get(device).num_sms * policy.BLOCKS_PER_SM
+    grids = [blocks, min(most_blocks, cut.capacity), min(most_blocks, -(-cut.capacity // WARP))]
     shared = [kind.shared_bytes, 0, kind.joining_bytes]
     launches = [
         Launch(
-            kernel, grid, policy.BLOCK_THREADS, spec.parameters.pack(**fixed), device, takes,
+            kernel, grid, policy.BLOCK_THREADS, spec.parameters.pack(**fixed), device, slots,
             shared_bytes=size, overlaps=overlaps and i > 0,
         )
         for i, (spec, kernel, grid, size) in enumerate(
@@ -75,109 +75,109 @@ def reduction(
 def scan(
     problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
-    """Return the plan of a scan of segments of elements, of which there are some."""
+    """Return the plan of a scan of segments of at least one element."""
     *inputs, offsets = views[: problem.num_own]
-    first = views[problem.num_own :]
+    init_views = views[problem.num_own :]
     source, acc, device = problem.source, problem.acc, offsets.device
     (num_items,) = inputs[0].shape
     kind = policy.scan_policy_of(acc, gpu.get(device).shared_limit)
     num_tiles = -(-num_items // kind.tile_items)
-    access, reached = _access(source, inputs)
+    access, fields = _access(source, inputs)
     states = Piece(_CONTROL_BYTES + num_tiles * tagged_bytes(acc), STATES, is_zeroed=True)
     marks = Piece(marks_bytes(num_items), KEPT)
     if not marks.fits:
         marks = Piece(marks.num_bytes)
     scan_spec = policy.scan_spec(
-        op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if first else None
+        op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if init_views else None
     )
-    scanning = build.kernel(scan_spec, device)
+    kernel = build.kernel(scan_spec, device)
     at, num_sms = Places(len(views), len(targets)), gpu.get(device).num_sms
-    heads = marked(at.piece(1))
+    mark_slots = marked(at.piece(1))
     words = max(states.num_bytes, STATE_BYTES) - _CONTROL_BYTES
     packed = scan_spec.parameters.pack(
         num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
         num_segments=problem.num_segments, offset_step=offsets.strides[0],
-        start_steps=[view.strides[0] for view in first] or [0] * len(targets),
-        output_steps=[target.strides[0] for target in targets], access=reached,
+        start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
+        output_steps=[target.strides[0] for target in targets], access=fields,
     )  # fmt: skip
-    own = views[: problem.num_own]
-    takes = _takes(own, targets, at, states=0) | heads
-    takes["starts"] = [at.source(i) for i in range(len(own), len(views))] or [NONE] * len(targets)
-    if not first:
-        takes["offsets"] = NONE
+    args = views[: problem.num_own]
+    slots = _slots(args, targets, at, states=0) | mark_slots
+    slots["starts"] = [at.source(i) for i in range(len(args), len(views))] or [NONE] * len(targets)
+    if not init_views:
+        slots["offsets"] = NONE
     launch = Launch(
-        scanning, min(num_tiles, num_sms * policy.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
-        device, takes, shared_bytes=kind.shared_bytes,
+        kernel, min(num_tiles, num_sms * policy.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
+        device, slots, shared_bytes=kind.shared_bytes,
     )  # fmt: skip
-    mark = marking(offsets, at.source(len(inputs)), num_items, heads)
-    return Plan(device, [Clear(at.piece(1), marks.num_bytes), mark, launch], [states, marks])
+    mark_launch = marking(offsets, at.source(len(inputs)), num_items, mark_slots)
+    return Plan(device, [Clear(at.piece(1), marks.num_bytes), mark_launch, launch], [states, marks])
 
 
 def marks_bytes(num_items: int) -> int:
-    """Return the size of marks where segments begin; they are zero at first."""
+    """Return the size of the marks of segment starts; they are zero at first."""
     return _BOUNDS_BYTES + 4 * -(-num_items // 32)
 
 
 def marked(marks: int) -> dict[str, Any]:
-    """Return what kernels take of marks at a place."""
+    """Return the slots of marks in temporary storage."""
     return {"heads": (marks, _BOUNDS_BYTES), "bounds": marks}
 
 
 def marking(offsets: View, place: int, num_items: int, heads: dict[str, Any]) -> Launch:
-    """Return the launch that marks where segments begin; `place`: of the offsets."""
+    """Return the launch that marks segment starts; `place` is the slot of the offsets."""
     spec, device, threads = policy.heads_spec(offsets.dtype), offsets.device, policy.BLOCK_THREADS
     (num_offsets,) = offsets.shape
     packed = spec.parameters.pack(
         num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0]
     )
     grid = min(-(-num_offsets // threads), gpu.get(device).num_sms * 2048 // threads)
-    takes = {"offsets": place, **heads}
-    return Launch(build.kernel(spec, device), grid, threads, packed, device, takes)
+    slots = {"offsets": place, **heads}
+    return Launch(build.kernel(spec, device), grid, threads, packed, device, slots)
 
 
 def started_reduction(
     problem: StartedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
-    """Return the plan of a reduction of segments that have a start each, behind the offsets."""
-    own, first = views[: problem.num_own], views[problem.num_own :]
-    offsets, at = own[-1], Places(len(views), len(targets))
+    """Return the plan of a reduction with an initial value per segment, after the offsets."""
+    args, init_views = views[: problem.num_own], views[problem.num_own :]
+    offsets, at = args[-1], Places(len(views), len(targets))
     spec = policy.starts_spec(without_source(op), problem.acc, offsets.dtype)
     packed = spec.parameters.pack(
         num_items=problem.num_items, num_segments=problem.num_segments,
-        offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in first],
+        offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in init_views],
         output_steps=[target.strides[0] for target in targets],
     )  # fmt: skip
-    takes = {
-        "starts": [at.source(i) for i in range(len(own), len(views))],
-        "offsets": at.source(len(own) - 1), "output": [at.target(i) for i in range(len(targets))],
+    slots = {
+        "starts": [at.source(i) for i in range(len(args), len(views))],
+        "offsets": at.source(len(args) - 1), "output": [at.target(i) for i in range(len(targets))],
     }  # fmt: skip
     device, threads = offsets.device, policy.BLOCK_THREADS
     blocks = -(-problem.num_segments // threads)
-    launch = Launch(build.kernel(spec, device), blocks, threads, packed, device, takes)
+    launch = Launch(build.kernel(spec, device), blocks, threads, packed, device, slots)
     if not problem.num_items:
         return Plan(device, [launch])
-    plan = reduction(problem, own, op, targets, at)
+    plan = reduction(problem, args, op, targets, at)
     plan.steps.append(launch)
     return plan
 
 
-def _takes(
+def _slots(
     views: Sequence[View], targets: Sequence[View], at: Places, **pieces: Any
 ) -> dict[str, Any]:
-    """Return the places that a kernel takes; of pieces by number, perhaps with an offset."""
+    """Return a kernel's argument slots; `pieces` are piece numbers, with an offset if tuples."""
     count = len(views) - 1
-    takes: dict[str, Any] = {
+    slots: dict[str, Any] = {
         "init": START, "input": [at.source(i) for i in range(count)], "offsets": at.source(count),
         "output": [at.target(i) for i in range(len(targets))],
     }  # fmt: skip
     for name, piece in pieces.items():
         number, offset = piece if isinstance(piece, tuple) else (piece, 0)
-        takes[name] = at.piece(number), offset
-    return takes
+        slots[name] = at.piece(number), offset
+    return slots
 
 
 def _access(source: records.Source, views: Sequence[View]) -> tuple[Access, dict[str, Any]]:
-    """Return how the kernels reach elements, and what they are told for that."""
+    """Return how the kernels access elements, and the fields of that access's parameters."""
     strides = tuple(view.strides[0] for view in views)
     if views[0].shape[0] <= 1 or strides == records.read_bytes(source):
         return reading.dense(in_packs=False), {}

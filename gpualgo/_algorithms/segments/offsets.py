@@ -1,4 +1,4 @@
-"""Offsets of segments: their dtype and shape; and their values, where the host can look at them."""
+"""Offsets of segments: checks of their dtype, shape and, if the host has them, values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpualgo._pipeline import device_checks
 
 
 def view(x: Any, where: str, stream: Any = None, beside: tuple[Any, ...] = ()) -> View:
-    """Return the view of offsets; lazy ones are made real, in the place of what they go with."""
+    """Return the view of offsets; lazy ones are computed on the device of `beside`."""
     if is_lazy(x):
         from gpualgo._lazy.combining import place_lazy
         from gpualgo._lazy.real import made
@@ -25,12 +25,12 @@ def view(x: Any, where: str, stream: Any = None, beside: tuple[Any, ...] = ()) -
 
 
 def check(offsets: View, where: str) -> None:
-    """Raise unless offsets are integers in one dimension, one at least."""
+    """Raise unless offsets are integers in one dimension, at least one."""
     if offsets.dtype.kind not in "iu":
         raise TypeError(
             f"{where}: offsets has dtype {offsets.dtype}; pass integers, one more than segments"
         )
-    dtypes.check(offsets.dtype, f"{where}: offsets")  # the bytes of which may be turned round
+    dtypes.check(offsets.dtype, f"{where}: offsets")  # integers may have another byte order
     if len(offsets.shape) != 1 or offsets.shape[0] == 0:
         raise ValueError(
             f"{where}: offsets has shape {offsets.shape}; pass one dimension, of one more than "
@@ -41,9 +41,10 @@ def check(offsets: View, where: str) -> None:
 def check_values(
     offsets: View, num_items: int, where: str, stream: Any = None, of: str = "x"
 ) -> None:
-    """Raise ValueError for host offsets that fall or lie outside; on a GPU if that is asked for.
+    """Raise ValueError for host offsets that fall or are out of range.
 
-    Not while calls are taken down, whose arrays may stand for others. `of`: what they lie in.
+    Those on a GPU are checked with GPUALGO_CHECK=1. Skipped while calls are recorded, because their
+    arrays may stand for others. `of` is the name of the array that offsets index.
     """
     if recording.active and recording.current() is not None:
         return

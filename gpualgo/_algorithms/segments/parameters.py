@@ -1,4 +1,4 @@
-"""What the kernels of segments take (segments/reduce.cuh, starts.cuh and scan.cuh)."""
+"""Parameter structs of the kernels of segments (segments/reduce.cuh, starts.cuh and scan.cuh)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ HEADS = Parameters(
 
 @cache
 def reduce(source: Source, acc: Dtype, access: Parameters) -> Parameters:
-    """Return SegmentsParams<A, T, Access>."""
     inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
     return Parameters(
         "SegmentsParams",
@@ -35,7 +34,6 @@ def reduce(source: Source, acc: Dtype, access: Parameters) -> Parameters:
 
 @cache
 def starts(acc: Dtype) -> Parameters:
-    """Return SegmentStartsParams<A>."""
     count = len(records.leaves(acc))
     return Parameters(
         "SegmentStartsParams",
@@ -46,7 +44,6 @@ def starts(acc: Dtype) -> Parameters:
 
 @cache
 def scan(source: Source, acc: Dtype, access: Parameters) -> Parameters:
-    """Return SegmentScanParams<A, T, Access>."""
     inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
     return Parameters(
         "SegmentScanParams",

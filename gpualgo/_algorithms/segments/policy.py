@@ -1,6 +1,6 @@
-"""Segments on a GPU: which kernels, which template arguments, how the work is cut. One table.
+"""Tuning table of segments on a GPU: kernels, template arguments, tilings.
 
-The cut depends on lengths and types alone, never on the GPU, so that neither do the bits.
+Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ Dtype = np.dtype[Any]
 
 # Reductions. Not measured on a GPU yet.
 BLOCK_THREADS = 256
-ROW_BYTES = 32  # of elements that a lane loads before it combines any
+ROW_BYTES = 32  # bytes of elements that a lane loads before it combines them
 MOST_ROWS = 8
-STAGE_ITEMS, STAGE_BYTES = 32, 128  # that a lane has in shared memory
-JOIN_SHARED = 64  # partials and places in Joining
-BLOCKS_PER_SM = 8  # of the kernels that take what is in the list
-WARP_ITEMS = 1024  # of a warp's segments of mean length
-LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # what is longer is cut into chunks
-CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # of elements of a chunk, at least; of a segment
-CHUNK_BYTES = 32  # of an entry in the list
+STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
+JOIN_SHARED = 64  # partials and indices in Joining
+BLOCKS_PER_SM = 8  # of the kernels that process the list of chunks
+WARP_ITEMS = 1024  # elements of a warp's segments of mean length
+LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
+CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # log2 of a chunk's least elements; chunks per segment
+CHUNK_BYTES = 32  # bytes of an entry in the list of chunks
 
 # Scans. Not measured on a GPU yet.
 SCAN_THREADS, SCAN_BLOCKS_PER_SM = 256, 3
-SCAN_BYTES, MOST_SCAN_ITEMS = 32, 8  # that a thread has
-WINDOW_BYTES, MOST_WINDOW = 32, 8  # of values whose states a lane reads at once
+SCAN_BYTES, MOST_SCAN_ITEMS = 32, 8  # per thread
+WINDOW_BYTES, MOST_WINDOW = 32, 8  # bytes of values whose states a lane reads at once
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,18 @@ class Policy:
     rows: int
     stage_items: int
     itemsize: int
-    overlaps: bool  # kernels may be launched while the one before still runs (sm_90)
+    overlaps: bool  # a kernel may start while the previous one runs (sm_90)
 
     @property
     def shared_bytes(self) -> int:
-        """Return the size of Shared, which checks it."""
+        """Size of Shared; the kernel checks it."""
         size = (self.stage_items * WARP + self.stage_items) * self.itemsize
-        return _up(BLOCK_THREADS // WARP * size, VECTOR_BYTES)
+        return _round_up(BLOCK_THREADS // WARP * size, VECTOR_BYTES)
 
     @property
     def joining_bytes(self) -> int:
-        """Return what Joining takes at most."""
-        return _up(JOIN_SHARED * (self.itemsize + 8), VECTOR_BYTES) + 4 * VECTOR_BYTES
+        """Upper bound on the size of Joining."""
+        return _round_up(JOIN_SHARED * (self.itemsize + 8), VECTOR_BYTES) + 4 * VECTOR_BYTES
 
     @property
     def cpp(self) -> str:
@@ -65,24 +65,23 @@ class Policy:
 
 
 def policy_of(acc: Dtype, overlaps: bool) -> Policy:
-    """Return the policy of a reduction."""
-    rows = _power(ROW_BYTES // acc.itemsize, MOST_ROWS)
-    return Policy(rows, _power(STAGE_BYTES // acc.itemsize, STAGE_ITEMS), acc.itemsize, overlaps)
+    rows = _pow2(ROW_BYTES // acc.itemsize, MOST_ROWS)
+    return Policy(rows, _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS), acc.itemsize, overlaps)
 
 
 class Cut(NamedTuple):
-    """How segments are shared out."""
+    """Tiling of segments."""
 
     per_warp: int
     long_items: int
     chunk_bits: int
-    capacity: int  # chunks that segments apart can have
+    capacity: int  # upper bound on the number of chunks
 
 
 def cut_of(num_items: int, num_segments: int) -> Cut:
-    """Return the cut of so many elements and segments, of which there are some."""
+    """Return the tiling of elements and segments, of which there is at least one."""
     mean = max(1, num_items // num_segments)
-    per_warp = _power(WARP_ITEMS // mean, WARP)
+    per_warp = _pow2(WARP_ITEMS // mean, WARP)
     chunk_bits = max(CHUNK_BITS, (-(-num_items // MOST_CHUNKS) - 1).bit_length())
     long_items = min(1 << chunk_bits, max(LEAST_LONG, LONG_PER_WARP // per_warp))
     capacity = num_items // long_items + (num_items >> chunk_bits) + 1
@@ -92,14 +91,14 @@ def cut_of(num_items: int, num_segments: int) -> Cut:
 def reduce_specs(
     op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Access, policy: Policy
 ) -> list[Spec]:
-    """Return the kernels of a reduction, in their order."""
+    """Return the kernels of a reduction, in launch order."""
     types = (
         policy.cpp, functor(op, (acc, acc), acc), records.cpp_name(acc), records.cpp_name(source),
         dtypes.cpp_name(index), access.cpp,
     )  # fmt: skip
-    takes = parameters.reduce(source, acc, access.fields)
+    params = parameters.reduce(source, acc, access.fields)
     return [
-        _spec("reduce.cuh", f"segments_{kind}_kernel", types, takes, op, acc, source)
+        _spec("reduce.cuh", f"segments_{kind}_kernel", types, params, op, acc, source)
         for kind in ("short", "long", "join")
     ]
 
@@ -119,11 +118,11 @@ class ScanPolicy:
 
     @property
     def shared_bytes(self) -> int:
-        """Return what Shared takes at most, which checks it."""
+        """Upper bound on the size of Shared; the kernel checks it."""
         tile = self.tile_items
         values = tile + tile // WARP + self.window * WARP + self.block_threads // WARP + 1
         numbers = 8 * self.block_threads // WARP + 8 * VECTOR_BYTES
-        return _up(values * self.itemsize, VECTOR_BYTES) + numbers
+        return _round_up(values * self.itemsize, VECTOR_BYTES) + numbers
 
     @property
     def cpp(self) -> str:
@@ -134,58 +133,59 @@ class ScanPolicy:
 
 
 def scan_policy_of(acc: Dtype, limit: int) -> ScanPolicy:
-    """Return the policy of a scan where so many bytes of shared memory can be had."""
-    items = _power(SCAN_BYTES // acc.itemsize, MOST_SCAN_ITEMS)
-    most = MOST_WINDOW if acc.itemsize >= 4 else MOST_WINDOW // 2  # registers
-    window = _power(WINDOW_BYTES // acc.itemsize, most)
+    """Return the policy of a scan, given the limit of shared memory in bytes."""
+    items = _pow2(SCAN_BYTES // acc.itemsize, MOST_SCAN_ITEMS)
+    # fewer for small values, to save registers
+    most_window = MOST_WINDOW if acc.itemsize >= 4 else MOST_WINDOW // 2
+    window = _pow2(WINDOW_BYTES // acc.itemsize, most_window)
     threads = SCAN_THREADS
-    while (found := ScanPolicy(threads, items, window, acc.itemsize)).shared_bytes > limit:
+    while (policy := ScanPolicy(threads, items, window, acc.itemsize)).shared_bytes > limit:
         threads //= 2
-    return found
+    return policy
 
 
 def scan_spec(
     op: Operator, source: records.Source, acc: Dtype, access: Access, policy: ScanPolicy,
     is_exclusive: bool, index: Dtype | None,
 ) -> Spec:  # fmt: skip
-    """Return the kernel of a scan; `index`: of offsets, where each segment has a start."""
+    """Return the kernel of a scan; `index` is the offsets' dtype, None without array init."""
     types = (
         policy.cpp, str(is_exclusive).lower(), functor(op, (acc, acc), acc),
         records.cpp_name(acc), records.cpp_name(source),
         "gpualgo::NoStarts" if index is None else dtypes.cpp_name(index), access.cpp,
     )  # fmt: skip
-    takes = parameters.scan(source, acc, access.fields)
-    return _spec("scan.cuh", "segment_scan_kernel", types, takes, op, acc, source)
+    params = parameters.scan(source, acc, access.fields)
+    return _spec("scan.cuh", "segment_scan_kernel", types, params, op, acc, source)
 
 
 def heads_spec(index: Dtype) -> Spec:
-    """Return the kernel that marks where segments begin."""
+    """Return the kernel that marks segment starts."""
     name = f"gpualgo::segment_heads_kernel<{dtypes.cpp_name(index)}, {BLOCK_THREADS}>"
     return Spec("segments/heads.cuh", name, parameters.HEADS)
 
 
 def starts_spec(op: Operator, acc: Dtype, index: Dtype) -> Spec:
-    """Return the kernel that puts starts before what segments come to."""
+    """Return the kernel that combines initial values with the segments' results."""
     types = (
         str(BLOCK_THREADS), functor(op, (acc, acc), acc), records.cpp_name(acc),
         dtypes.cpp_name(index),
     )  # fmt: skip
-    takes = parameters.starts(acc)
-    return _spec("starts.cuh", "segment_starts_kernel", types, takes, op, acc, acc)
+    params = parameters.starts(acc)
+    return _spec("starts.cuh", "segment_starts_kernel", types, params, op, acc, acc)
 
 
 def _spec(
-    header: str, kernel: str, types: tuple[str, ...], takes: Parameters, op: Operator, acc: Dtype,
+    header: str, kernel: str, types: tuple[str, ...], params: Parameters, op: Operator, acc: Dtype,
     source: records.Source,
 ) -> Spec:  # fmt: skip
     expression = f"gpualgo::{kernel}<{', '.join(types)}>"
-    return spec_of(f"segments/{header}", expression, takes, op, acc, source)
+    return spec_of(f"segments/{header}", expression, params, op, acc, source)
 
 
-def _up(number: int, step: int) -> int:
+def _round_up(number: int, step: int) -> int:
     return -(-number // step) * step
 
 
-def _power(number: int, most: int) -> int:
-    """Return the largest power of two that is neither above a number nor above another."""
-    return min(most, 1 << max(1, number).bit_length() - 1)
+def _pow2(number: int, limit: int) -> int:
+    """Return the largest power of two that exceeds neither `number` nor `limit`."""
+    return min(limit, 1 << max(1, number).bit_length() - 1)

@@ -1,4 +1,4 @@
-"""Segments of an array between offsets: what is combined of each, or along each."""
+"""Checked arguments of the algorithms on segments of an array between offsets."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ Forms = tuple[Form | None, ...]
 
 
 class Segmented(Problem):
-    """What equal calls share. Its arrays: those of x, then the offsets."""
+    """Arguments that equal calls share. Inputs: arrays of x, then the offsets."""
 
-    reads_data = True  # offsets are looked at
+    reads_data = True  # the host checks offsets
 
     def __init__(
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
     ) -> None:
         dtype, form, _ = rest
-        self.num_own = len(views)  # in front of starts
+        self.num_own = len(views)  # without those of init
         *of_x, offsets = views
         names, self.forms = arguments_of(tuple(of_x), form)
         self.inputs = (*names, "offsets")
         super().__init__(device, views, op, init, rest, where)
         checks.same_place(list(views), where)
-        self.source, self.form, typed = elements_of(op, tuple(of_x), form, device, where)
+        self.source, self.form, value_views = elements_of(op, tuple(of_x), form, device, where)
         if form is not None and self.forms:
             self.forms = (*self.forms, None)
-        acc = elements.accumulator(typed, self.form, init, dtype, where)
+        acc = elements.accumulator(value_views, self.form, init, dtype, where)
         self.acc: np.dtype[Any] = acc
         elements.check_operator(op, acc, where)
         if len(of_x[0].shape) != 1:
@@ -59,8 +59,8 @@ class Segmented(Problem):
         return "one pass", views[:1]
 
     def for_data(self, views: Views, stream: Any) -> Problem:
-        ends = views[self.num_own - 1]
-        of_segments.check_values(ends, self.num_items, self.where, stream)
+        offsets = views[self.num_own - 1]
+        of_segments.check_values(offsets, self.num_items, self.where, stream)
         return self
 
     def routines(
@@ -69,7 +69,8 @@ class Segmented(Problem):
         from gpualgo._algorithms.segments.cpu_parameters import TASK
         from gpualgo._pipeline.routines import compiled
 
-        steps = self.num_items + self.num_segments  # at most, as the offsets have it
+        # an upper bound, as offsets may leave out elements
+        steps = self.num_items + self.num_segments
         assert self.acc is not None
         return [compiled("segments", steps, TASK, steps * self.acc.itemsize)]
 
@@ -78,13 +79,13 @@ class Segmented(Problem):
             return None
         try:
             views, form = inputs.spread(arguments[0], f"{self.where}: x")
-        except ValueError:  # no shape is as prepared, which is told next
+        except ValueError:  # shapes differ from the prepared ones, which the caller reports
             return None
         return (*views, of_segments.view(arguments[1], self.where)), (form, None)
 
 
 class SegmentedReduction(Segmented):
-    """What equal calls of `segmented_reduce` share."""
+    """Arguments that equal calls of `segmented_reduce` share."""
 
     def __init__(
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
@@ -113,7 +114,7 @@ class SegmentedReduction(Segmented):
 
 
 class SegmentedScan(Segmented):
-    """What equal calls of `segmented_inclusive_scan` share."""
+    """Arguments that equal calls of `segmented_inclusive_scan` share."""
 
     is_exclusive = False
 
@@ -121,15 +122,15 @@ class SegmentedScan(Segmented):
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
     ) -> None:
         super().__init__(device, views, op, init, rest, where)
-        every = tuple(range(len(views) - 1))  # of which each element is made
+        all_inputs = tuple(range(len(views) - 1))  # each element is computed from all of them
         is_computed = isinstance(self.source, records.Computed)
         self.results = tuple(
-            Result((self.num_items,), leaf, every if is_computed else (i,))
+            Result((self.num_items,), leaf, all_inputs if is_computed else (i,))
             for i, leaf in enumerate(records.leaves(self.acc))
         )
         if self.is_exclusive and init is None:
-            hint = "op has no known identity for the first result of a segment"
-            self.default_start = self.identity(op, hint)
+            reason = "op has no known identity for the first result of a segment"
+            self.default_start = self.identity(op, reason)
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.segments import cuda
@@ -143,6 +144,6 @@ class SegmentedScan(Segmented):
 
 
 class SegmentedExclusiveScan(SegmentedScan):
-    """What equal calls of `segmented_exclusive_scan` share."""
+    """Arguments that equal calls of `segmented_exclusive_scan` share."""
 
     is_exclusive = True

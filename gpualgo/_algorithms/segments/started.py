@@ -1,4 +1,4 @@
-"""Segments that have a start of their own each: its arrays come last, behind the offsets."""
+"""Segments with one initial value each: the arrays of init come last, after the offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Started(starts.Started, Segmented):
-    """What is told of all of them."""
+    """Base class of the three algorithms."""
 
     @property
     def starts_shape(self) -> tuple[int, ...]:
@@ -33,14 +33,14 @@ class _Started(starts.Started, Segmented):
 
 
 class StartedReduction(_Started, SegmentedReduction):
-    """What equal calls of `segmented_reduce` share where init has a start for each segment."""
+    """Arguments that equal calls of `segmented_reduce` share if init is an array."""
 
     def __init__(
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
     ) -> None:
         super().__init__(device, views, op, init, rest, where)
-        self.is_start = False  # of the kernels that fold elements
-        self.is_empty = False  # segments without elements give their starts
+        self.is_start = False  # the kernels that fold elements get no init
+        self.is_empty = False  # results of empty segments are their initial values
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.segments import cuda
@@ -49,11 +49,11 @@ class StartedReduction(_Started, SegmentedReduction):
 
 
 class StartedScan(_Started, SegmentedScan):
-    """What equal calls of `segmented_inclusive_scan` share where each segment has a start."""
+    """Arguments that equal calls of `segmented_inclusive_scan` share if init is an array."""
 
 
 class StartedExclusiveScan(_Started, SegmentedExclusiveScan):
-    """What equal calls of `segmented_exclusive_scan` share where each segment has a start."""
+    """Arguments that equal calls of `segmented_exclusive_scan` share if init is an array."""
 
 
 STARTED: dict[type[Segmented], type[Segmented]] = {

@@ -28,16 +28,16 @@ def select(
     ----------
     x : array, or tuple of arrays
         NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        which is taken in C order, any strides; or lazy. A tuple or namedtuple of arrays, which are
-        broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers
-        (7 where `predicate` is an array).
+        which is flattened in C order, any strides; or lazy. A tuple or namedtuple of arrays, which
+        are broadcast together, or a NumPy structured array, is an array of tuples of up to 8
+        numbers (7 if `predicate` is an array).
     predicate : callable or array
         ``predicate(a)`` returns a bool; or an array of bool of the shape of `x`, lazy or not.
     out : array, or tuple of arrays, optional
         Where to write: one dimension, of any length, the dtype and device of `x`; a tuple
-        where `x` is one. It shares no memory with `x`. Nothing is written past its end.
+        if `x` is one. It shares no memory with `x`. Nothing is written past its end.
     out_count : array, optional
-        Where to write how many elements were kept, even where `out` has no room for all: int64, of
+        Where to write how many elements were kept, even if `out` is too short for all: int64, of
         one element, on the device of `x`. With it the call does not wait.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
@@ -45,24 +45,24 @@ def select(
     Returns
     -------
     array, or tuple of arrays
-        One dimension. Without `out` a new array of just the elements that were kept, once their
-        number is known; with `out` alone the part of it that was written, also after waiting; with
-        `out` and `out_count` `out` itself, without waiting: that can be recorded into a graph.
+        One dimension. Without `out`: a new array of the kept elements; the call waits for their
+        number. With `out` alone: the part of it that was written, also after waiting. With `out`
+        and `out_count`: `out` itself, without waiting, which can be recorded into a graph.
 
     Raises
     ------
     TypeError
         `x` is no array, `predicate` returns no bool or is no array of bool, or out does not fit.
     ValueError
-        The shapes of `x` and an array of bool differ, out is too short for the result (the message
-        has its length; not where `out_count` is given), or it shares memory with `x`.
+        The shapes of `x` and an array of bool differ, out is too short for the result and
+        `out_count` is not given (the message has the length), or out shares memory with `x`.
     CompileError
         numba cannot compile `predicate`.
 
     Notes
     -----
-    Reads each element once and writes what is kept, in one kernel launch; temporary storage 8 bytes
-    for each few thousand elements. See docs/select.md. The tiles find their places in the output by
+    Reads each element once and writes the kept ones, in one kernel launch; temporary storage 8
+    bytes for each few thousand elements. See docs/select.md. Tiles compute their output offsets by
     the decoupled look-back of D. Merrill and M. Garland (NVIDIA NVR-2016-002, 2016).
 
     Examples
@@ -75,9 +75,9 @@ def select(
     """
     try:
         return _solve(x, predicate, False, "select", out, out_count, stream)
-    except Elsewhere as found:
+    except Elsewhere as elsewhere:
         out = out_count if out is None else out
-        return found.call("select", out, stream, x, predicate)
+        return elsewhere.call("select", out, stream, x, predicate)
 
 
 def stable_partition(
@@ -97,8 +97,8 @@ def stable_partition(
     Returns
     -------
     (kept, rest)
-        Two views of one new array (or of `out`), tuples of arrays where `x` is one, once it is
-        known where the second begins. With `out` and `out_count` `out` itself, without waiting.
+        Two views of one new array (or of `out`), tuples of arrays if `x` is one; the call waits for
+        the number of kept elements. With `out` and `out_count`: `out` itself, without waiting.
 
     Raises
     ------
@@ -107,8 +107,8 @@ def stable_partition(
 
     Notes
     -----
-    Reads each element twice, as the rest begins where what is kept ends, and writes it once, in two
-    kernel launches. See docs/select.md.
+    Reads each element twice, as the rest begins where the kept elements end, and writes it once, in
+    two kernel launches. See docs/select.md.
 
     Examples
     --------
@@ -124,26 +124,26 @@ def _solve(
     x: Any, predicate: Any, keeps_rest: bool, where: str, out: Any, out_count: Any, stream: Any
 ) -> Any:
     views, op, form, num_arguments = _input_of(x, predicate, where, (out, out_count))
-    rest = Rest(form, keeps_rest)
-    problem = problem_of(Selection, views, op, None, rest, where, num_arguments)
+    params = Rest(form, keeps_rest)
+    problem = problem_of(Selection, views, op, None, params, where, num_arguments)
     return counted.solve(problem, views, op, out, out_count, stream)
 
 
 def _input_of(
     x: Any, predicate: Any, where: str, outs: tuple[Any, ...]
 ) -> tuple[tuple[View, ...], Any, Any, int]:
-    """Return what is read, the operator, how elements are built, and op's number of arguments."""
+    """Return the inputs, the operator, the elements' form, and op's number of arguments."""
     if is_function(predicate, where):
         return *taken(x, predicate, where, num_arguments=1, beside=outs), 1
     if not (is_lazy(predicate) or is_lazy(x)):
-        mark = as_view(predicate, f"{where}: predicate")
+        mask = as_view(predicate, f"{where}: predicate")
         try:
             views, form = inputs.spread(x, f"{where}: x")
         except inputs.NumberOnGPU:
             pass
         else:
-            return (*views, mark), None, Marked(form), 0
+            return (*views, mask), None, Marked(form), 0
     from gpualgo._algorithms.select import computed
 
-    marked = computed.marked(x, predicate, where, outs)
-    return *marked, 2  # arguments of no operator, which it stands for
+    parts = computed.marked(x, predicate, where, outs)
+    return *parts, 2  # the arguments of the placeholder operator

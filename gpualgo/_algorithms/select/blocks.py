@@ -1,4 +1,4 @@
-"""Selection of pageable arrays on a GPU, by blocks: each brings back what it keeps, and no more."""
+"""Selection of pageable arrays on a GPU in blocks; only the kept elements are copied back."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ def select(
     problem: Any, arrays: Sequence[Array], outs: Sequence[Array], count: Array,
     op: Operator | None, stream: Any, places: Sequence[View | None], block_bytes: int | None = None,
 ) -> None:  # fmt: skip
-    """Solve a problem of `cuda.Selecting` for arrays of one shape, which has elements.
+    """Solve a problem of `cuda.Selecting` for non-empty arrays of one shape.
 
-    `places`: where kernels read them in place; `block_bytes`: of another size than is usual.
-
-    The rest, where it is wanted, stays on the host until it is known where it begins.
+    `places` are the views of arrays that kernels access in place; `block_bytes` overrides the block
+    size. The rest, if wanted, stays on the host until its start is known.
     """
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
-    if stream is None and any(places):  # what was queued there comes first
+    if stream is None and any(places):  # work queued there comes first
         driver.synchronize(handle)
     operands = [Operand(array, place) for array, place in zip(arrays, places, strict=False)]
     _Blocks(problem, operands, op, handle, block_bytes or BLOCK_BYTES).run(outs, count)
 
 
 class _Blocks:
-    """Blocks in C order: each is brought over, selected from, and what it keeps fetched."""
+    """Blocks in C order: each is uploaded and selected from, and its kept elements downloaded."""
 
     def __init__(
         self, problem: Any, operands: Sequence[Operand], op: Operator | None, stream: int,
@@ -56,14 +55,14 @@ class _Blocks:
         self.plans: dict[Any, Plan] = {}
 
     def run(self, outs: Sequence[Array], count: Array) -> None:
-        """Write to outs, as far as they reach."""
+        """Write to outs, up to their length."""
         problem, device, stream = self.problem, self.device, self.stream
         most = max(self.operands[0].array[index].size for index in self.indices)
         sizes = [
-            *(0 if one.place else most * one.array.dtype.itemsize for one in self.operands),
+            *(0 if item.place else most * item.array.dtype.itemsize for item in self.operands),
             *(most * out.dtype.itemsize for out in outs), count.dtype.itemsize,
         ]  # fmt: skip
-        rests: list[list[Array]] = []
+        block_rests: list[list[Array]] = []
         total, capacity = 0, outs[0].shape[0]
         buffers = staging.device_buffers(device, stream, sizes)
         with buffers as memory, host_blocks.settled(stream):
@@ -72,30 +71,30 @@ class _Blocks:
                 num_items, kept = self._select(index, sources, targets)
                 parts = [out[total : min(total + kept, capacity)] for out in outs]
                 rest = [np.empty(num_items - kept, out.dtype) for out in outs]
-                for part, behind, target in zip(parts, rest, targets, strict=False):
+                for part, rest_part, target in zip(parts, rest, targets, strict=False):
                     staging.download(target, part, device, stream)
                     if problem.keeps_rest:
                         first = target + kept * part.dtype.itemsize
-                        staging.download(first, behind, device, stream)
-                rests.append(rest)
+                        staging.download(first, rest_part, device, stream)
+                block_rests.append(rest)
                 total += kept
             driver.synchronize(stream)
         if problem.keeps_rest:
-            for out, parts_behind in zip(outs, zip(*rests, strict=True), strict=True):
+            for out, parts_behind in zip(outs, zip(*block_rests, strict=True), strict=True):
                 np.concatenate(parts_behind, out=out[total:])
         count[...] = total
 
     def _select(
         self, index: Any, sources: Sequence[int], targets: Sequence[int]
     ) -> tuple[int, int]:
-        """Select from a block on the device; return how many elements it has, and keeps."""
-        blocks = [one.array[index] for one in self.operands]
-        for one, block, source in zip(self.operands, blocks, sources, strict=True):
-            if one.place is None:  # after what reads the last
+        """Select from a block on the device; return its number of elements, and of kept ones."""
+        blocks = [operand.array[index] for operand in self.operands]
+        for operand, block, source in zip(self.operands, blocks, sources, strict=True):
+            if operand.place is None:  # on the stream, after the previous block's selection
                 staging.upload(block, source, self.device, self.stream)
         views = [
-            one.view(index, source, self.device)
-            for one, source in zip(self.operands, sources, strict=True)
+            operand.view(index, source, self.device)
+            for operand, source in zip(self.operands, sources, strict=True)
         ]
         plan = self._plan(views, targets)
         words = b"" if self.op is None else self.op.words
@@ -112,8 +111,8 @@ class _Blocks:
             size = (int(np.prod(shape)),)
             shapes = [*[size] * (len(targets) - 1), ()]
             outs = [
-                dense_view(target, one, kind, self.device)
-                for target, one, kind in zip(targets, shapes, kinds, strict=True)
+                dense_view(target, out_shape, kind, self.device)
+                for target, out_shape, kind in zip(targets, shapes, kinds, strict=True)
             ]
             self.plans[key] = cuda.plan_of(self.problem, views, self.op, outs)
         return self.plans[key]

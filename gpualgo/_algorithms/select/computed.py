@@ -1,4 +1,4 @@
-"""Lazy elements, or lazy marks of them: both are one lazy array of pairs."""
+"""Lazy elements or lazy masks: both become one lazy array of (element, mark) pairs."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ from gpualgo._operators.operator import Operator, known
 def marked(
     x: Any, predicate: Any, where: str, outs: tuple[Any, ...]
 ) -> tuple[tuple[View, ...], Operator, Marked]:
-    """Return what is read, no operator with what makes pairs, and how their elements are built."""
+    """Return the inputs, an operator that makes the pairs, and the form of their elements."""
     if is_lazy(predicate):
         x, predicate = place_lazy((x, predicate), outs, where)
-    mark = None if is_lazy(predicate) or not _are_positions(x) else view_of(predicate, where)
-    if mark is not None and x.marked is not None and (mark.shape, mark.dtype) == (x.shape, BOOL):
-        return _beside(x, mark), *x.marked
+    mask = None if is_lazy(predicate) or not _is_index_only(x) else view_of(predicate, where)
+    if mask is not None and x.marked is not None and (mask.shape, mask.dtype) == (x.shape, BOOL):
+        return _with_mask(x, mask), *x.marked
     views, op, form = _marked(x, predicate, where)
-    if mark is not None:  # the same function, whichever the array
+    if mask is not None:  # the same function, whichever the array
         x.marked = op, form
     return views, op, form
 
 
-def _are_positions(x: Any) -> bool:
-    """Return whether x is lazy and reads nothing."""
-    return isinstance(x, LazyArray) and all(one.library is None for one in x.leaves)
+def _is_index_only(x: Any) -> bool:
+    """Return whether x is lazy and reads no array."""
+    return isinstance(x, LazyArray) and all(leaf_source.library is None for leaf_source in x.leaves)
 
 
-def _beside(x: LazyArray, mark: View) -> tuple[View, ...]:
-    """Return the views of positions beside a mark for each."""
-    if mark.device == CPU:
-        last = leaf.of_view(mark).view(CPU, mark.library)
+def _with_mask(x: LazyArray, mask: View) -> tuple[View, ...]:
+    """Return the views of x's index inputs, followed by the mask."""
+    if mask.device == CPU:
+        mask_view = leaf.of_view(mask).view(CPU, mask.library)
     else:
-        last = mark._replace(readonly=True)
-    return *(one.view(mark.device, mark.library) for one in x.leaves), last
+        mask_view = mask._replace(readonly=True)
+    return *(source.view(mask.device, mask.library) for source in x.leaves), mask_view
 
 
 def _marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Operator, Marked]:
     parts = [parted(x, f"{where}: x"), parted(predicate, f"{where}: predicate")]
-    whole = combined(parts[:1], where, lambda nodes: nodes[0], "")
-    mark = parts[1]
-    if not isinstance(mark, LazyArray) or mark.shape != whole.shape:
-        shape = mark.shape if isinstance(mark, LazyArray) else ()
+    lazy_x = combined(parts[:1], where, lambda nodes: nodes[0], "")
+    mask = parts[1]
+    if not isinstance(mask, LazyArray) or mask.shape != lazy_x.shape:
+        shape = mask.shape if isinstance(mask, LazyArray) else ()
         raise ValueError(
-            f"{where}: predicate has shape {shape} and x {whole.shape}; "
+            f"{where}: predicate has shape {shape} and x {lazy_x.shape}; "
             "pass a mark for each element"
         )
-    if mark.dtype != BOOL:
+    if mask.dtype != BOOL:
         raise TypeError(
-            f"{where}: predicate is an array of {records.shown(mark.dtype)}, and marks are bool; "
+            f"{where}: predicate is an array of {records.shown(mask.dtype)}, and marks are bool; "
             "pass predicate != 0, say"
         )
     if isinstance(x, tuple) and any(isinstance(item, tuple) for item in x):
         raise TypeError(
-            f"{where}: x holds a tuple within a tuple, which does not go with an array of marks "
-            "where something is lazy; make it real with gpualgo.copy"
+            f"{where}: x has nested tuples, which cannot be combined with an array of marks "
+            "if either is lazy; compute it first with gpualgo.copy"
         )
     pair = combined(parts, where, lambda nodes: Group(None, nodes), "")
     check_count(pair.leaves, records.MAX_FIELDS, f"{where}: x and predicate read")

@@ -1,4 +1,4 @@
-"""Selection on the CPU's cores: pieces are counted, then written where they belong."""
+"""Selection on CPU cores: tasks count their kept elements, then write them at the right offsets."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from gpualgo._pipeline.routines import Routine, compiled
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BOOL = np.dtype(np.bool_)
-_NOBODY = known("no_operator")
-_FIRST_LOOK, _GROWTH = 1, 4  # tasks of a search; each further look is at so many times more
-IF, MARKED, HEADS = "if", "marked", "heads"  # what is kept
+_NO_OPERATOR = known("no_operator")
+_FIRST_LOOK, _GROWTH = 1, 4  # tasks in a search's first batch; factor between batches
+IF, MARKED, HEADS = "if", "marked", "heads"  # selection criteria
 
 
 def select(
     source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
     kept: str, *, keeps_rest: bool,
 ) -> int:  # fmt: skip
-    """Write the elements that are kept to outs, as far as these reach; return how many they are.
+    """Write the kept elements to outs, up to their length; return their number.
 
-    Arrays are those of the numbers of source, in one shape of at least one element, any strides;
-    outs are of one length and any stride, and lie apart. What is kept op says, or the last number
-    marks it (`kept` is MARKED), which is not written. With `keeps_rest` the others follow.
+    `arrays` are those of the fields of source, of one shape with at least one element, any strides;
+    `outs` have one length and any stride, and overlap none. op decides which elements are kept, or
+    (if `kept` is MARKED) the last field, which is not written. With `keeps_rest` the others follow.
     """
-    with bound(_NOBODY if op is None else op):
+    with bound(_NO_OPERATOR if op is None else op):
         return Job(source, arrays, outs, op, kept).run(keeps_rest)
 
 
 def count(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
-    """Return how many elements the last number of source marks; arrays as for `select`."""
-    with bound(_NOBODY if op is None else op):
+    """Return how many elements the last field of source marks; arrays as for `select`."""
+    with bound(_NO_OPERATOR if op is None else op):
         return Job(source, arrays, [], op, MARKED).count()
 
 
 def first(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
-    """Return the least of the places that source gives, or -1: the first element that is marked.
+    """Return the least index that source gives, or -1: that of the first marked element.
 
-    Places rise in C order; those of elements that are not marked are NOWHERE. Arrays as for
-    `select`. Reads no further than some way behind the element that is found.
+    Indices rise in C order; those of unmarked elements are NOWHERE. Arrays as for `select`. Stops
+    reading soon after the first marked element.
     """
-    with bound(_NOBODY if op is None else op):
+    with bound(_NO_OPERATOR if op is None else op):
         return Job(source, arrays, [], op, MARKED).first()
 
 
@@ -59,21 +59,21 @@ def heads(
     source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], starts: Array | None,
     op: Operator | None,
 ) -> int:  # fmt: skip
-    """Write the first elements of runs to outs, and where they stand to starts; return the runs.
+    """Write the first elements of runs to outs and their indices to starts; count the runs.
 
-    Arrays and outs as for `select`. op says which elements are equal, without one their values do.
+    Arrays and outs as for `select`. op decides which elements are equal; without it, their values.
     """
-    with bound(_NOBODY if op is None else op):
+    with bound(_NO_OPERATOR if op is None else op):
         return Job(source, arrays, outs, op, HEADS, starts).run(keeps_rest=False)
 
 
 def routine(items: int, work: int, name: str = "select") -> Routine:
-    """Return what a selection, or a search ("seek"), would run."""
+    """Return what a selection or a search ("seek") would run, for `explain`."""
     return compiled(name, items, at.PIECE, work)
 
 
 class Job:
-    """A selection: its table of arguments, and the code that it calls."""
+    """A selection: its argument table and the functions that it calls."""
 
     def __init__(
         self, source: records.Source, arrays: Sequence[Array], outs: Sequence[Array],
@@ -82,17 +82,17 @@ class Job:
         self.num_items, self.outs = arrays[0].size, outs
         shape = arrays[0].shape
         strides = zip(*(array.strides for array in arrays), strict=True)
-        dims = merge([(n, *by) for n, by in zip(shape, strides, strict=True)])
+        dims = merge([(n, *steps) for n, steps in zip(shape, strides, strict=True)])
         element, room = records.held(source), Room()
         room.take(at.SLOTS)
         numbers = records.leaves(source)
         is_plain = kept == MARKED and not isinstance(source, records.Computed)
-        self.counts = [is_plain and _rises(number, dims, k) for k, number in enumerate(numbers)]
+        self.counts = [is_plain and _is_range(number, dims, k) for k, number in enumerate(numbers)]
         self.reads = [
-            [*_read(array, number, dims, k, room, self.counts[k]), *(dim[1 + k] for dim in dims)]
+            [*_entry(array, number, dims, k, room, self.counts[k]), *(dim[1 + k] for dim in dims)]
             for k, (array, number) in enumerate(zip(arrays, numbers, strict=True))
         ]
-        self.held: list[Any] = []  # code that is called by its address
+        self.held: list[Any] = []  # keeps code alive that is called by address
         self.compute = self.computed = self.mark = 0
         if isinstance(source, records.Computed):
             assert op is not None
@@ -102,9 +102,9 @@ class Job:
             )
         self.compares, self.starts, self.numbers = kept == HEADS, starts, 0
         self.differs = [0] * len(outs)
-        if kept == IF or (kept == HEADS and op is not None and op.name != _NOBODY.name):
+        if kept == IF or (kept == HEADS and op is not None and op.name != _NO_OPERATOR.name):
             assert op is not None
-            self.mark = self._code((_marking if kept == IF else _heading)(op, element))
+            self.mark = self._code((_predicate_code if kept == IF else _equality_code)(op, element))
         elif kept == HEADS:
             self.differs = [self._code(differing(leaf)) for leaf in records.leaves(element)]
         if starts is not None:
@@ -118,58 +118,58 @@ class Job:
         return int(loaded.address)
 
     def run(self, keeps_rest: bool) -> int:
-        """Run all passes; return how many elements are kept."""
+        """Run all passes; return the number of kept elements."""
         per_task = at.PIECE
         count = -(-self.num_items // per_task)
         is_alone = count == 1 or threads.num_threads() == 1
         if is_alone:
             per_task, count = self.num_items, 1
-        places = np.zeros(count, np.int64)
+        offsets = np.zeros(count, np.int64)
         if is_alone and not keeps_rest:
-            self._pass(places, per_task, is_counting=False, total=-1)
-            return int(places[0])
-        self._pass(places, per_task, is_counting=True, total=-1)
-        total = int(places.sum())
-        places = np.concatenate(([0], np.cumsum(places)[:-1]))
-        self._pass(places, per_task, is_counting=False, total=total if keeps_rest else -1)
+            self._pass(offsets, per_task, is_counting=False, total=-1)
+            return int(offsets[0])
+        self._pass(offsets, per_task, is_counting=True, total=-1)
+        total = int(offsets.sum())
+        offsets = np.concatenate(([0], np.cumsum(offsets)[:-1]))
+        self._pass(offsets, per_task, is_counting=False, total=total if keeps_rest else -1)
         return total
 
     def count(self) -> int:
-        """Return how many elements are kept, without writing any."""
-        places = np.zeros(-(-self.num_items // at.PIECE), np.int64)
-        self._pass(places, at.PIECE, is_counting=True, total=-1)
-        return int(places.sum())
+        """Return the number of kept elements without writing them."""
+        counts = np.zeros(-(-self.num_items // at.PIECE), np.int64)
+        self._pass(counts, at.PIECE, is_counting=True, total=-1)
+        return int(counts.sum())
 
     def first(self) -> int:
-        """Return the first place that is any, or -1."""
-        places = np.zeros(-(-self.num_items // at.PIECE), np.int64)
-        arguments = self.table(address(places), at.PIECE, is_counting=True, total=-1)
-        kernel, place, begin, size = seek(), address(arguments), 0, _FIRST_LOOK
-        while begin < len(places):  # each further look is at so many times more
-            size = min(size, len(places) - begin)
-            self._run(kernel, place, begin, size, self.work * size // len(places))
-            found = places[begin : begin + size]
-            if (found >= 0).any():
-                return int(found[found >= 0][0])
-            begin, size = begin + size, size * _GROWTH
+        """Return the first index that is not NOWHERE, or -1."""
+        results = np.zeros(-(-self.num_items // at.PIECE), np.int64)
+        arguments = self.table(address(results), at.PIECE, is_counting=True, total=-1)
+        kernel, table_address, start, size = seek(), address(arguments), 0, _FIRST_LOOK
+        while start < len(results):  # each batch is _GROWTH times larger
+            size = min(size, len(results) - start)
+            self._run(kernel, table_address, start, size, self.work * size // len(results))
+            batch = results[start : start + size]
+            if (batch >= 0).any():
+                return int(batch[batch >= 0][0])
+            start, size = start + size, size * _GROWTH
         return -1
 
-    def _pass(self, places: Array, per_task: int, is_counting: bool, total: int) -> None:
-        arguments = self.table(address(places), per_task, is_counting, total)
-        self._run(walk(), address(arguments), 0, len(places), self.work)
+    def _pass(self, offsets: Array, per_task: int, is_counting: bool, total: int) -> None:
+        arguments = self.table(address(offsets), per_task, is_counting, total)
+        self._run(walk(), address(arguments), 0, len(offsets), self.work)
 
-    def _run(self, kernel: Kernel, arguments: int, begin: int, count: int, work: int) -> None:
+    def _run(self, kernel: Kernel, arguments: int, start: int, count: int, work: int) -> None:
         """Run some tasks on all cores."""
         num_bytes = self.num_bytes
 
         def body(first: int, last: int) -> None:
             memory = scratch(num_bytes)
-            kernel(arguments, address(memory), begin + first, begin + last)
+            kernel(arguments, address(memory), start + first, start + last)
 
         threads.run(body, count, work)
 
     def table(self, places: int, per_task: int, is_counting: bool, total: int) -> Array:
-        """Return the kernels' arguments."""
+        """Return the kernels' argument table."""
         writes = [
             written(out, differs, counts)
             for out, differs, counts in zip(self.outs, self.differs, self.counts, strict=False)
@@ -187,35 +187,35 @@ class Job:
         return in_words([head[i] for i in range(at.TAIL)], lengths, *self.reads, *writes)
 
 
-def _rises(number: np.dtype[Any], dims: Dims, which: int) -> bool:
-    """Return whether an array is of positions that rise by 1: the first tells all."""
+def _is_range(number: np.dtype[Any], dims: Dims, k: int) -> bool:
+    """Return whether a field is an index that rises by 1, so that the first index is enough."""
     if not records.is_position(number):
         return False
-    return len(dims) == 0 or (len(dims) == 1 and dims[0][1 + which] == 1)
+    return len(dims) == 0 or (len(dims) == 1 and dims[0][1 + k] == 1)
 
 
-def _read(
-    array: Array, number: np.dtype[Any], dims: Dims, which: int, room: Room, counts: bool
+def _entry(
+    array: Array, number: np.dtype[Any], dims: Dims, k: int, room: Room, counts: bool
 ) -> tuple[int, ...]:
-    """Return what the kernel's table has of an array that is read, but for strides."""
-    if counts:  # a slot's address is then a position, of an array at ORIGIN of bytes
+    """Return the entry of an input array in the kernel's table, without strides."""
+    if counts:  # the slot holds an index, encoded as an address in a byte array at ORIGIN
         return address(array), 1, True, 0, 0, 0, 0
-    seen = records.number_of(number)
-    is_direct = is_dense(dims, which, number.itemsize)
-    source = number if records.is_position(number) else seen
+    value_dtype = records.number_of(number)
+    is_direct = is_dense(dims, k, number.itemsize)
+    source = number if records.is_position(number) else value_dtype
     return leaf(address(array), source, source, is_direct, at.CHUNK, room)
 
 
 def written(out: Array, differs: int, counts: bool = False) -> list[int]:
-    """Return what the kernel's table has of an array that is written."""
+    """Return the entry of an output array in the kernel's table."""
     size, stride = out.itemsize, out.strides[0]
     pack = 0 if stride == size else packer(size)
-    pick = _place_picker() if counts else _picker(size)
+    pick = _index_picker() if counts else _picker(size)
     return [address(out), size, stride, out.shape[0], pick, pack, differs]
 
 
-def _place_picker() -> int:
-    """Return the address of what writes down marked positions."""
+def _index_picker() -> int:
+    """Return the address of the function that writes the marked indices."""
 
     def write() -> Callable[..., None]:
         from gpualgo._algorithms.select.cpu_pick_kernels import place_kernel
@@ -226,7 +226,7 @@ def _place_picker() -> int:
 
 
 def _picker(itemsize: int) -> int:
-    """Return the address of what moves up the marked numbers of a size."""
+    """Return the address of the function that compacts the marked numbers of an item size."""
 
     def write() -> Callable[..., None]:
         from gpualgo._algorithms.select.cpu_pick_kernels import pick_kernel
@@ -236,8 +236,8 @@ def _picker(itemsize: int) -> int:
     return get_entry(("pick", itemsize), write)
 
 
-def _marking(op: Operator, element: np.dtype[Any]) -> Any:
-    """Return the code of f(marks, slots, count), which asks a predicate."""
+def _predicate_code(op: Operator, element: np.dtype[Any]) -> Any:
+    """Return the code of f(marks, slots, count), which applies a predicate."""
     numbers = records.leaves(element)
     argument = Apart(element) if element.names is not None else element
 
@@ -249,8 +249,8 @@ def _marking(op: Operator, element: np.dtype[Any]) -> Any:
     return get_code(("mark", numbers), write, Applied(op, (argument,), _BOOL))
 
 
-def _heading(op: Operator, element: np.dtype[Any]) -> Any:
-    """Return the code of the same function, which asks an operator whether elements are equal."""
+def _equality_code(op: Operator, element: np.dtype[Any]) -> Any:
+    """Return the code of f(marks, slots, count), which marks the first elements of runs."""
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.select.cpu_kernels import head_kernel
@@ -273,7 +273,7 @@ def differing(number: np.dtype[Any]) -> Any:
 
 
 def same_value(a: Any, b: Any) -> Any:
-    """Return whether numbers are equal in the order of values: all NaN are."""
+    """Return whether numbers are equal by value; all NaN are equal."""
     return a == b or (a != a and b != b)
 
 

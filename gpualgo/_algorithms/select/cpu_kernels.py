@@ -1,6 +1,6 @@
-"""The kernels of a selection: marks, elements moved up, and the walk over chunks that calls both.
+"""Kernels of a CPU selection: marking, compaction, and the loop over chunks that calls both.
 
-The walk serves all dtypes and predicates, and is compiled once.
+The loop serves all dtypes and predicates, and is compiled once.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from gpualgo._cpu.pointers import call, copy_bytes, load, load_each, pointer_to,
 
 _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)
-_BYTE_SUM = 128  # marks whose sum fits a byte
+_BYTE_SUM = 128  # marks whose sum fits into a byte
 
 
 def mark_kernel(fn: Any, numbers: tuple[np.dtype[Any], ...]) -> Callable[..., None]:
-    """Write f(marks, slots, count): a byte for each element, 1 where the predicate is true."""
+    """Return f(marks, slots, count): writes 1 for elements for which the predicate is true."""
     sources = pointers_to(tuple(map(storage, numbers)), tuple(range(len(numbers))))
 
     def mark(marks: int, slots: int, count: int) -> None:
@@ -64,7 +64,7 @@ def mark_kernel(fn: Any, numbers: tuple[np.dtype[Any], ...]) -> Callable[..., No
 
 
 def head_kernel(fn: Any, element: np.dtype[Any]) -> Callable[..., None]:
-    """Write f(marks, slots, count): 1 for the first element, and for each unequal to the last."""
+    """Return f(marks, slots, count): writes 1 for the first element of each run, else 0."""
     read = leaves_of(element)
     pointers, get = read.pointers, read.load
 
@@ -79,9 +79,9 @@ def head_kernel(fn: Any, element: np.dtype[Any]) -> Callable[..., None]:
 
 
 def differ_kernel(fn: Any, number: np.dtype[Any]) -> Callable[..., None]:
-    """Write f(marks, numbers, count): the same for one of an element's numbers.
+    """Return f(marks, numbers, count): the same for one field of an element.
 
-    1 for the first element, and added to the marks of the others.
+    The first element is marked; marks of the others are only added.
     """
     pointer = pointer_to(storage(number))
 
@@ -100,7 +100,7 @@ def _count(marks: int, count: int) -> int:
     marked = _bytes(marks)
     while start < count:
         stop = min(start + _BYTE_SUM, count)
-        part = types.uint8(0)  # as wide as marks, so that many are added at once
+        part = types.uint8(0)  # as wide as marks, so that additions vectorise
         for i in range(start, stop):
             part = types.uint8(part + types.uint8(load(marked, i) != 0))
         total += part
@@ -108,21 +108,21 @@ def _count(marks: int, count: int) -> int:
     return total
 
 
-def _written(record: int, packed: int, place: int, count: int) -> None:
-    """Copy numbers that follow one another to places in the output, as far as it reaches."""
+def _copy_out(record: int, packed: int, index: int, count: int) -> None:
+    """Copy packed numbers to position `index` of the output, up to its length."""
     p = _words(record)
-    count = min(count, load(p, ROOM) - place)
+    count = min(count, load(p, ROOM) - index)
     if count <= 0:
         return
     if load(p, PACK):
-        ends = record + 8 * ROOM, record + 8 * STRIDE
-        call(load(p, PACK), (packed, load(p, OUT), place, count, 1, *ends, 0))
+        dim = record + 8 * ROOM, record + 8 * STRIDE
+        call(load(p, PACK), (packed, load(p, OUT), index, count, 1, *dim, 0))
     else:
-        copy_bytes(load(p, OUT) + place * load(p, SIZE), packed, count * load(p, SIZE))
+        copy_bytes(load(p, OUT) + index * load(p, SIZE), packed, count * load(p, SIZE))
 
 
-def _compared(table: int, scratch: int, writes: int, count: int) -> None:
-    """Mark the elements of which a number differs from that of the one before."""
+def _mark_changes(table: int, scratch: int, writes: int, count: int) -> None:
+    """Mark the elements of which a field differs from the previous element's."""
     p, slots = _words(table), _words(scratch)
     marks = scratch + load(p, MARKS)
     for i in range(count):
@@ -133,48 +133,49 @@ def _compared(table: int, scratch: int, writes: int, count: int) -> None:
             call(differs, (marks, load(slots, k), count))
 
 
-def _leaves(table: int) -> int:
-    """Return where a table tells what is read."""
+def _input_entries(table: int) -> int:
+    """Return the address of the input entries of a table."""
     ndim: int = load(_words(table), NDIM)
     return table + 8 * (TAIL + ndim)
 
 
 def _fetch(table: int, scratch: int, start: int, count: int) -> None:
-    """Bring what is read of some elements, and compute these, to where the slots then say."""
+    """Load some elements, compute them if needed, and store their addresses in the slots."""
     p, slots = _words(table), _words(scratch)
     ndim, inputs, compute = load(p, NDIM), load(p, INPUTS), load(p, COMPUTE)
     is_plain = load(p, COUNTS) and not (compute or load(p, MARK) or load(p, COMPARES))
-    for k in range(inputs - 1 if is_plain else 0, inputs):  # marks, which are the last, alone
-        leaf = reads(table) + 8 * k * (READ + ndim)
-        at = load(_words(leaf), START)
-        lengths, strides = table + 8 * TAIL, leaf + 8 * READ
-        store(slots, k, fetched(leaf, scratch, at, start, count, ndim, lengths, strides))
+    # counting needs the marks only, the last input
+    for k in range(inputs - 1 if is_plain else 0, inputs):
+        entry = reads(table) + 8 * k * (READ + ndim)
+        address = load(_words(entry), START)
+        lengths, strides = table + 8 * TAIL, entry + 8 * READ
+        store(slots, k, fetched(entry, scratch, address, start, count, ndim, lengths, strides))
     if compute:
         call(compute, (scratch, scratch + load(p, COMPUTED), count))
 
 
-# Compiled when the kernel that calls them is.
-reads = numba.njit(nogil=True, error_model="numpy")(_leaves)
+# Compiled with the kernel that calls them.
+reads = numba.njit(nogil=True, error_model="numpy")(_input_entries)
 read = numba.njit(nogil=True, error_model="numpy")(_fetch)
 _counted = numba.njit(nogil=True, error_model="numpy")(_count)
-copied = numba.njit(nogil=True, error_model="numpy")(_written)
-compare = numba.njit(nogil=True, error_model="numpy")(_compared)
+copied = numba.njit(nogil=True, error_model="numpy")(_copy_out)
+compare = numba.njit(nogil=True, error_model="numpy")(_mark_changes)
 
 
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
-    """Count or write what is kept of each of some tasks."""
+    """Count or write the kept elements of tasks first to last."""
     p, slots = _words(table), _words(scratch)
     outputs = load(p, OUTPUTS)
     writes = reads(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
-    places = _words(load(p, PLACES))
+    offsets = _words(load(p, PLACES))
     packed = scratch + load(p, PACKED)
     for task in range(first, last):
         start = task * load(p, PER_TASK)
         stop = min(start + load(p, PER_TASK), load(p, LENGTH))
-        place = 0 if load(p, COUNTS) else load(places, task)
-        rest = load(p, TOTAL) + start - place
+        kept_index = 0 if load(p, COUNTS) else load(offsets, task)
+        rest_index = load(p, TOTAL) + start - kept_index
         while start < stop:
-            earlier = min(load(p, COMPARES), start)  # elements that are read for comparison alone
+            earlier = min(load(p, COMPARES), start)  # elements that are read for comparison only
             n = min(CHUNK - load(p, COMPARES), stop - start)
             read(table, scratch, start - earlier, n + earlier)
             marks = load(slots, outputs)
@@ -197,18 +198,18 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
                     pick, source = load(_words(record), PICK), load(slots, k)
                     source += earlier * load(_words(record), SIZE)
                     call(pick, (packed, source, marks, n, 1))
-                    copied(record, packed, place, kept)
+                    copied(record, packed, kept_index, kept)
                     if load(p, TOTAL) >= 0:
                         call(pick, (packed, source, marks, n, 0))
-                        copied(record, packed, rest, n - kept)
-            place += kept
-            rest += n - kept
+                        copied(record, packed, rest_index, n - kept)
+            kept_index += kept
+            rest_index += n - kept
             start += n
-        store(places, task, place)
+        store(offsets, task, kept_index)
 
 
 def seek_kernel(table: int, scratch: int, first: int, last: int) -> None:
-    """Write the first place of each of some tasks that is not NOWHERE, else that, which is -1."""
+    """Store for each task the first index that is not NOWHERE, or -1."""
     p, slots = _words(table), _words(scratch)
     for task in range(first, last):
         start = task * load(p, PER_TASK)
@@ -217,13 +218,13 @@ def seek_kernel(table: int, scratch: int, first: int, last: int) -> None:
         while start < stop and found < 0:
             n = min(CHUNK, stop - start)
             read(table, scratch, start, n)
-            places = _words(load(slots, 0))
+            indices = _words(load(slots, 0))
             is_any = 0
-            for i in range(n):  # without a branch: several at once
-                is_any |= ~load(places, i)
+            for i in range(n):  # without a branch, so that it vectorises
+                is_any |= ~load(indices, i)
             i = 0
             while is_any and found < 0:
-                found = load(places, i)
+                found = load(indices, i)
                 i += 1
             start += n
         store(_words(load(p, PLACES)), task, found)

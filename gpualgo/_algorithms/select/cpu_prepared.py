@@ -1,6 +1,6 @@
-"""Selection and search on the CPU, prepared once for arrays of known layouts, as they come again.
+"""Selection and search on the CPU, prepared once for arrays of known layouts.
 
-One task does it all: several are for `cpu`.
+Only for input that fits one task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def search(
     source: records.Source, arrays: Sequence[Array], op: Operator | None, *, is_counting: bool
 ) -> Prepared | None:
-    """Return what `cpu.count` or `cpu.first` does for arrays of these layouts, if one task does."""
+    """Return a call of `cpu.count` or `cpu.first` for these layouts; None above one task."""
     job = cpu.Job(source, arrays, [], op, cpu.MARKED)
     if job.num_items > at.PIECE:
         return None
@@ -43,9 +43,9 @@ def select(
     source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
     kept: str, picks: tuple[int, ...] | None, *, keeps_rest: bool,
 ) -> Prepared | None:  # fmt: skip
-    """Return what `cpu.select` does for arrays of these layouts, if one task does.
+    """Return a call of `cpu.select` for arrays of these layouts; None above one task.
 
-    The count is the last of what it writes to. `picks`: which arrays of a call these are.
+    The count is the last output. `picks` are the indices of a call's arrays that are read.
     """
     job = cpu.Job(source, arrays, outs, op, kept)
     if job.num_items > at.PIECE:
@@ -54,15 +54,15 @@ def select(
     launch = _launch(job, counting is not None)
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
-        *written, count = [address(out) for out in outs]
+        *out_addresses, count = [address(out) for out in outs]
         if picks is not None:
             arrays = [arrays[i] for i in picks]
-        starts, total = [address(array) for array in arrays], []
+        input_addresses, total = [address(array) for array in arrays], []
         if counting is not None:
-            counting((count, *starts))
+            counting((count, *input_addresses))
             total = [int(outs[-1])]
-        outs[-1][...] = 0  # where what is kept begins
-        launch([count, *starts, *written, *total])
+        outs[-1][...] = 0  # index of the first kept element
+        launch([count, *input_addresses, *out_addresses, *total])
 
     return run
 
@@ -71,7 +71,7 @@ def heads(
     source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
     gives_lengths: bool,
 ) -> Prepared | None:  # fmt: skip
-    """Return what `cpu.heads` does, and the lengths of runs behind the outs, if one task does."""
+    """Return a call of `cpu.heads`, with the runs' lengths as last output; None above one task."""
     num_items = arrays[0].size
     if num_items > at.PIECE:
         return None
@@ -80,38 +80,38 @@ def heads(
     launch = _launch(job, False)
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
-        *written, count = outs
-        begins = np.empty(num_items + 1, np.int64)
+        *targets, count = outs
+        run_starts = np.empty(num_items + 1, np.int64)
         if gives_lengths:
-            *written, lengths = written
-            written.append(begins)
+            *targets, lengths = targets
+            targets.append(run_starts)
         count[...] = 0
-        launch((count, *arrays, *written))
+        launch((count, *arrays, *targets))
         if gives_lengths:
-            found = int(count)
-            begins[found] = num_items
-            np.subtract(begins[1 : found + 1], begins[:found], lengths[:found])
+            num_runs = int(count)
+            run_starts[num_runs] = num_items
+            np.subtract(run_starts[1 : num_runs + 1], run_starts[:num_runs], lengths[:num_runs])
 
     return run
 
 
 def _counting(job: cpu.Job, kernel: Kernel) -> Launch:
-    """Return a job that writes nothing but its result as one task, given its place and arrays."""
+    """Return a launch of one task, given the addresses of its result and its inputs."""
     arguments = job.table(0, job.num_items, is_counting=True, total=-1)
-    places = (at.PLACES, *_starts(job))
-    return Launch(kernel, arguments, places, job.num_bytes, 1, job.work)
+    slots = (at.PLACES, *_input_slots(job))
+    return Launch(kernel, arguments, slots, job.num_bytes, 1, job.work)
 
 
 def _launch(job: cpu.Job, keeps_rest: bool) -> Launch:
-    """Return a job as one task, given its count's place, its arrays, outs, and total if any."""
+    """Return a launch of one task, given count, inputs, outs and (with a rest) the total."""
     arguments = job.table(0, job.num_items, is_counting=False, total=-1)
     num_outs = len(job.outs) + (job.starts is not None)
     targets = range(len(arguments) - at.WRITTEN * num_outs + at.OUT, len(arguments), at.WRITTEN)
-    places = (at.PLACES, *_starts(job), *targets, *([at.TOTAL] if keeps_rest else []))
-    return Launch(cpu.walk(), arguments, places, job.num_bytes, 1, job.work)
+    slots = (at.PLACES, *_input_slots(job), *targets, *([at.TOTAL] if keeps_rest else []))
+    return Launch(cpu.walk(), arguments, slots, job.num_bytes, 1, job.work)
 
 
-def _starts(job: cpu.Job) -> list[int]:
-    """Return where in a job's table the addresses are of what is read."""
+def _input_slots(job: cpu.Job) -> list[int]:
+    """Return the table indices of the input addresses."""
     ndim = len(job.dims)
     return [at.TAIL + ndim + k * (at.READ + ndim) + START for k in range(len(job.reads))]

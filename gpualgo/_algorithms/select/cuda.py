@@ -1,4 +1,4 @@
-"""Selection on a GPU: how elements lie, tiles, launches, and temporary storage."""
+"""Selection on a GPU: layout of elements, tiles, launches, and temporary storage."""
 
 from __future__ import annotations
 
@@ -23,63 +23,63 @@ from gpualgo._operators.operator import known
 
 _BYTE = np.dtype(np.uint8)
 _CONTROL_BYTES = 256  # LookbackControl
-_NOBODY = known("no_operator")
+_NO_OPERATOR = known("no_operator")
 
 
 class Selecting(Protocol):
-    """What a plan asks of a problem."""
+    """Attributes of a problem that a plan needs."""
 
     source: records.Source
     keeps_rest: bool
-    gives_lengths: bool  # of runs, behind an element's numbers
-    picks: tuple[int, ...] | None  # which of the numbers that are read an element's are
+    gives_lengths: bool  # of runs, after an element's fields
+    picks: tuple[int, ...] | None  # indices of the inputs that are an element's fields
 
     @property
     def kept(self) -> str:
-        """What is kept: IF, MARKED or HEADS of `policy`."""
+        """Selection criterion: IF, MARKED or HEADS of `policy`."""
 
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of an element's numbers that are written."""
+        """Dtypes of the fields that are written."""
 
 
 def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of a selection into targets of any stride, the last of them the count."""
+    """Return the plan of a selection into targets of any stride; the last one is the count."""
     *outs, count = targets
-    at, device = Places(len(views), len(targets)), count.device
-    shape = views[0].shape  # of a block, maybe
+    args, device = Places(len(views), len(targets)), count.device
+    shape = views[0].shape  # may be one block of the whole array
     num_items = math.prod(shape)
     if num_items == 0:
-        return Plan(device, [Clear(at.target(len(outs)), count.dtype.itemsize)])
+        return Plan(device, [Clear(args.target(len(outs)), count.dtype.itemsize)])
     source, written = problem.source, problem.written
     if problem.kept == policy.MARKED and not isinstance(source, records.Computed):
-        numbers = [*records.leaves(source)[:-1], _BYTE]  # which is true, whatever it is but 0
+        numbers = [*records.leaves(source)[:-1], _BYTE]  # any nonzero byte is true
         source = records.with_leaves(source, numbers)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
-    if _are_positions(problem):
+    if _is_index_only(problem):
         cut = policy.late_policy(gpu.get(device).shared_limit)
     else:
         cut = policy.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
-    access, reached = access_of(source, dims, [view.ptr for view in views], cut.items)
+    access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)
     is_wide = num_items >= policy.NARROW_COUNTS
     num_tiles = -(-num_items // cut.tile_items)
     state_words = (1 + is_wide) * (1 + problem.gives_lengths)
     piece = Piece(_CONTROL_BYTES + 8 * num_tiles * state_words, STATES, is_zeroed=True)
     kind = policy.Kind(
-        _NOBODY if op is None else op, source, written, access, cut, problem.kept, is_wide,
+        _NO_OPERATOR if op is None else op, source, written, access, cut, problem.kept, is_wide,
         problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
     )  # fmt: skip
     words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
     fixed = {
         "num_items": num_items, "num_tiles": num_tiles, "num_words": words // 8,
         "capacity": outs[0].shape[0], "output_steps": [out.strides[0] for out in outs],
-        "access": reached,
+        "access": fields,
     }  # fmt: skip
-    takes = {
-        "input": [at.source(i) for i in range(len(views))],
-        "output": [at.target(i) for i in range(len(outs))],
-        "num_kept": at.target(len(outs)), "states": at.piece(0),
+    slots = {
+        "input": [args.source(i) for i in range(len(views))],
+        "output": [args.target(i) for i in range(len(outs))],
+        "num_kept": args.target(len(outs)), "states": args.piece(0),
     }  # fmt: skip
     grid = min(num_tiles, gpu.get(device).num_sms * policy.BLOCKS_PER_SM)
     specs = [kind.counting, kind.selecting] if problem.keeps_rest else [kind.selecting]
@@ -91,30 +91,30 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
             cut.block_threads,
             spec.parameters.pack(**fixed),
             device,
-            takes,
+            slots,
             shared_bytes=size,
         )
         for kernel, spec, size in zip(build.kernels(specs, device), specs, shared, strict=True)
     ]
     if not problem.keeps_rest:
         return Plan(device, launches, [piece])
-    zero = Clear(at.target(len(outs)), count.dtype.itemsize)
+    zero = Clear(args.target(len(outs)), count.dtype.itemsize)
     return Plan(device, [zero, *launches], [piece])
 
 
-def _are_positions(problem: Selecting) -> bool:
-    """Return whether elements are nothing but positions, beside marks that are read."""
+def _is_index_only(problem: Selecting) -> bool:
+    """Return whether elements are indices only, with a mask that is read."""
     source, picks = problem.source, problem.picks
     if picks is None or not isinstance(source, records.Computed):
         return False
-    *others, mark = (source.numbers[i] for i in picks)
-    return mark.itemsize == 1 and all(number == records.POSITION for number in others)
+    *index_fields, mask = (source.numbers[i] for i in picks)
+    return mask.itemsize == 1 and all(number == records.POSITION for number in index_fields)
 
 
 def access_of(
     source: records.Element, dims: Dims, pointers: Sequence[int], items: int
 ) -> tuple[Access, dict[str, Any]]:
-    """Return how the kernel reaches elements, and what it is told for that."""
+    """Return how the kernel accesses elements, and the fields of that access's parameters."""
     numbers = records.leaves(source)
     if not dims or (len(dims) == 1 and dims[0][1] == records.read_bytes(source)):
         is_packed = is_aligned(numbers, items, math.gcd(16, *pointers))

@@ -1,4 +1,4 @@
-"""What the kernel of a selection takes (select/kernel.cuh)."""
+"""Parameter structs of the selection kernels (select/kernel.cuh)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ DENSE_ITEMS = Parameters("DenseItems")
 
 @cache
 def spaced_items(leaves: int, is_even: bool) -> Parameters:
-    """Return SpacedItems of so many leaves; is_even: in one dimension."""
+    """Return SpacedItems of elements with `leaves` fields; is_even: one dimension."""
     return Parameters("SpacedItems", places=layout_of(leaves, is_even))
 
 
 @cache
 def select(inputs: int, outputs: int, access: Parameters) -> Parameters:
-    """Return SelectParams of elements of so many leaves, read and written."""
+    """Return SelectParams; `inputs` and `outputs` are the numbers of fields read and written."""
     return Parameters(
         "SelectParams",
         input=POINTER[inputs], output=POINTER[outputs], num_kept=POINTER, states=POINTER,

@@ -1,4 +1,4 @@
-"""A selection: elements of any layout, and what marks those that are kept."""
+"""Checked arguments of a selection: elements of any layout, and the predicate or mask."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
 
 class Marked(NamedTuple):
-    """That the last of the arrays marks what is kept, and how elements of the others are built.
+    """The form of elements whose mask is the last array.
 
-    Where they are computed, what is computed is a pair of an element and its mark; `picks` tells
-    which of what is read its numbers are, if all of them are such.
+    If they are computed, each is computed with its mark as a pair; `picks` are the indices of the
+    inputs that are the pair's fields, if all of them are inputs.
     """
 
     of_x: Form | Source | None
@@ -37,14 +37,14 @@ class Marked(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """The arguments besides the arrays and the predicate."""
+    """The arguments apart from the arrays and the predicate."""
 
     form: Form | Source | Marked | None
     keeps_rest: bool
 
 
 class Selection(Problem):
-    """What equal calls of `select` or `stable_partition` share."""
+    """Arguments that equal calls of `select` or `stable_partition` share."""
 
     spreads_tuples = True
     is_counted = True
@@ -67,49 +67,49 @@ class Selection(Problem):
         checks.same_place(list(views), where)
         self.shape = views[0].shape
         if self.is_marked and not is_computed:
-            self._take_marked(views, of_x)
+            self._check_mask(views, of_x)
         else:
             assert op is not None
-            self.source, found, _ = elements_of(op, views, of_x, device, where)
-            self.form = found
+            self.source, element_form, _ = elements_of(op, views, of_x, device, where)
+            self.form = element_form
             if self.is_marked:
-                self._take_pairs(of_x)
+                self._set_form_of_pairs(of_x)
             else:
                 self._check_predicate(op)
         size = math.prod(self.shape)
         is_bound = not self.keeps_rest
         outs = tuple(Result((size,), leaf, is_bound=is_bound) for leaf in self.written)
         self.results = (*outs, Result((), COUNT))
-        places = [f"out{p}" for p in self.form.places] if self.form is not None else ["out"]
-        self.output_names = (*places, "out_count")
+        names = [f"out{p}" for p in self.form.places] if self.form is not None else ["out"]
+        self.output_names = (*names, "out_count")
 
     @property
     def kept(self) -> str:
-        """What is kept, as the kernel knows it."""
+        """Selection criterion of the kernel."""
         from gpualgo._algorithms.select import policy
 
         return policy.MARKED if self.is_marked else policy.IF
 
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of an element's numbers, without its mark."""
+        """Dtypes of an element's fields, without its mark."""
         numbers = records.leaves(records.held(self.source))
         return numbers[: len(numbers) - self.is_marked]
 
-    def _take_marked(self, views: tuple[View, ...], form: Any) -> None:
-        """Look at arrays of which the last marks what is kept."""
-        *others, mark = views
+    def _check_mask(self, views: tuple[View, ...], form: Any) -> None:
+        """Check arrays of which the last is the mask."""
+        *data_views, mask = views
         where = self.where
-        if mark.dtype != BOOL:
+        if mask.dtype != BOOL:
             raise TypeError(
-                f"{where}: predicate is an array of {mark.dtype}, and marks are bool; "
+                f"{where}: predicate is an array of {mask.dtype}, and marks are bool; "
                 "pass predicate != 0, say"
             )
-        for view, name in zip(others, self.inputs, strict=False):
+        for view, name in zip(data_views, self.inputs, strict=False):
             checks.element(view, name, where)
-        if mark.shape != self.shape:
+        if mask.shape != self.shape:
             raise ValueError(
-                f"{where}: predicate has shape {mark.shape} and x {self.shape}; "
+                f"{where}: predicate has shape {mask.shape} and x {self.shape}; "
                 "pass a mark for each element"
             )
         self.form = form
@@ -118,25 +118,25 @@ class Selection(Problem):
         if len(names) >= records.MAX_FIELDS:
             raise TypeError(
                 f"{where}: x has elements of {len(names)} numbers, at most "
-                f"{records.MAX_FIELDS - 1} are possible beside an array as predicate"
+                f"{records.MAX_FIELDS - 1} are possible if predicate is an array"
             )
         self.source = records.record([*names, "1"], [view.dtype for view in views])
 
-    def _take_pairs(self, source: Any) -> None:
-        """Look at what is computed: pairs of an element and its mark."""
+    def _set_form_of_pairs(self, source: Any) -> None:
+        """Derive the form of the elements from that of the computed pairs."""
         pair = records.held(self.source)
-        others = records.leaves(pair)[:-1]
+        fields = records.leaves(pair)[:-1]
         assert pair.names is not None
         names = [name.partition(".")[2] for name in pair.names[:-1]]
-        self.form = form_of(names, source.forms) if len(others) > 1 or names[0] else None
+        self.form = form_of(names, source.forms) if len(fields) > 1 or names[0] else None
 
     def _check_predicate(self, op: Operator) -> None:
         """Raise TypeError unless the predicate returns a bool."""
         element = records.held(self.source)
-        found = results.dtype_of(op, (element,), None, self.device, self.where)
-        if found != BOOL:
+        returned = results.dtype_of(op, (element,), None, self.device, self.where)
+        if returned != BOOL:
             raise TypeError(
-                f"{self.where}: predicate returns {records.shown(found)} of "
+                f"{self.where}: predicate returns {records.shown(returned)} of "
                 f"{records.shown(element)}, and marks are bool; compare, as in lambda a: a != 0"
             )
 
@@ -146,7 +146,7 @@ class Selection(Problem):
         return cuda.plan_of(self, views, op, targets)
 
     def read_by_cpu(self, arrays: list[Array]) -> tuple[records.Source, list[Array]]:
-        """Return elements and arrays as the CPU reads them: what is there need not be computed."""
+        """Return elements and arrays as the CPU reads them: inputs are not computed again."""
         source, picks = self.source, self.picks
         if picks is None or not isinstance(source, records.Computed):
             return source, arrays
@@ -161,10 +161,10 @@ class Selection(Problem):
         if 0 in self.shape:
             count[...] = 0
             return
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
         kept = cpu.MARKED if self.is_marked else cpu.IF
-        source, spread = self.read_by_cpu(spread)
-        count[...] = cpu.select(source, spread, outs, op, kept, keeps_rest=self.keeps_rest)
+        source, broadcast = self.read_by_cpu(broadcast)
+        count[...] = cpu.select(source, broadcast, outs, op, kept, keeps_rest=self.keeps_rest)
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
@@ -200,6 +200,6 @@ class Selection(Problem):
             results[-1][...] = 0
             return True
         *outs, count = results
-        spread = [np.broadcast_to(array, self.shape) for array in arrays]
-        blocks.select(self, spread, outs, count, op, stream, places)
+        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
+        blocks.select(self, broadcast, outs, count, op, stream, places)
         return True

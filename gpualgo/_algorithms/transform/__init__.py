@@ -47,7 +47,7 @@ def transform(
     op: ty.Function | Operator, x: ty.Number, /, *arrays: ty.AnyArray | ty.Number,
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
-@overload  # tuples, one for each place: that one overload alone fits arrays is said of ty.Foreign
+@overload  # tuples, one overload per argument position; ty.Foreign says why only one fits arrays
 def transform(
     op: ty.Function | Operator, x: ty.Arrays, /, *arrays: ty.Argument,
     dtype: ty.DTypes | None = None, out: ty.Outs | None = None, stream: ty.Stream | None = None,
@@ -88,25 +88,25 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
         A function of as many scalars as there are arguments. It may return a tuple: that makes a
         tuple of arrays, in one pass.
     *arrays : array, scalar, or tuple of arrays
-        One to eight, at least one of them an array: arrays of one device, broadcast
-        against each other as NumPy does, of any strides; and Python or NumPy scalars, which are
-        as if `op` captured them. A tuple or namedtuple of arrays, or a NumPy structured array, is
-        an array of tuples: `op` gets a tuple of their elements for it.
+        One to eight, at least one of them an array. Arrays are on one device, broadcast against
+        each other as in NumPy, and have any strides. Python or NumPy scalars act as if `op`
+        captured them. A tuple or namedtuple of arrays, or a NumPy structured array, is an array of
+        tuples: `op` gets a tuple of their elements for it.
     dtype : dtype, optional
         The result's dtype. Without it out's, else what NumPy 2 gives for `op`: a Python literal
-        never widens its partner, so ``lambda a: a * 2.0 + 1`` on float32 gives float32. Where
-        `op` returns a tuple one for all numbers, a tuple, or a structured dtype.
+        never widens its partner, so ``lambda a: a * 2.0 + 1`` on float32 gives float32. If `op`
+        returns a tuple: one dtype for all numbers, a tuple, or a structured dtype.
     out : array, or tuple of arrays, optional
         Where to write the result. It may be one of the arrays, and may not overlap otherwise.
-        Where `op` returns a tuple a tuple like it, or a structured array.
+        If `op` returns a tuple: a tuple like it, or a structured array.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the arrays' library.
 
     Returns
     -------
     array, or tuple of arrays
-        In the library of the arrays; a device array is returned without waiting for it. Where
-        `op` returns a tuple, a tuple as it is, of the class of an argument with the same fields.
+        In the library of the arrays; a device array is returned without waiting for it. If `op`
+        returns a tuple: a tuple of arrays, of the class of an argument with the same fields.
 
     Raises
     ------
@@ -137,18 +137,18 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     """
     if not 0 < len(arrays) <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arrays)}")
-    known: tuple[Form, ...] = ()
+    lazy_forms: tuple[Form, ...] = ()
     if any(map(is_lazy, arrays)):
-        op, views, forms, known = fused(op, arrays, _WHERE, out)
+        op, views, forms, lazy_forms = fused(op, arrays, _WHERE, out)
     else:
         if not NUMBERS.isdisjoint(map(type, arrays)):
             op, arrays = bind(op, arrays, _WHERE)
         try:
             views, forms = inputs.several(arrays, _ARGUMENT)
         except inputs.NumberOnGPU:
-            op, views, forms, known = fused(op, arrays, _WHERE)
-        except Elsewhere as found:
-            return found.call(_WHERE, out, stream, op, *arrays, dtype=dtype)
+            op, views, forms, lazy_forms = fused(op, arrays, _WHERE)
+        except Elsewhere as elsewhere:
+            return elsewhere.call(_WHERE, out, stream, op, *arrays, dtype=dtype)
         except TypeError:
             if not any(map(is_scalar, arrays)):  # one of bfloat16, or of a dtype without kernels
                 raise
@@ -156,33 +156,34 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             views, forms = inputs.several(arrays, _ARGUMENT)
     if out is not None:
         if is_tuple(out):
-            dtype = _wanted_of_tuple(dtype, out)
+            dtype = _requested_dtypes(dtype, out)
         else:
             target = as_view(out, "transform: out")
-            dtype = _wanted(dtype, target)
-            out = target if target.owner is out else out  # what a protocol tells of is given back
-    rest = dtype, forms, elements.classes_of(dtype), known
-    problem = problem_of(Transformation, views, op, None, rest, _WHERE, len(forms))
+            dtype = _requested_dtype(dtype, target)
+            # return out itself, not a view made from its protocol
+            out = target if target.owner is out else out
+    params = dtype, forms, elements.classes_of(dtype), lazy_forms
+    problem = problem_of(Transformation, views, op, None, params, _WHERE, len(forms))
     if problem.form is not None:
         return inputs.solve(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
 
 
-def _wanted_of_tuple(dtype: Any, out: Any) -> np.dtype[Any]:
-    """Return the dtypes that the caller asks the numbers of a tuple to have."""
+def _requested_dtypes(dtype: Any, out: Any) -> np.dtype[Any]:
+    """Return the dtypes that the caller requests for the numbers of a tuple."""
     leaves, form = taken_apart(out, "transform: out")
-    found = [as_view(x, name).dtype for x, name in leaves]
-    given = elements.dtypes_of(dtype, form.names, _WHERE)
-    for one, wanted in zip(found, given, strict=True):
-        if wanted is not None and dtypes.as_dtype(wanted, _WHERE) != one:
+    out_dtypes = [as_view(x, name).dtype for x, name in leaves]
+    requested = elements.dtypes_of(dtype, form.names, _WHERE)
+    for dtype_of_out, wanted in zip(out_dtypes, requested, strict=True):
+        if wanted is not None and dtypes.as_dtype(wanted, _WHERE) != dtype_of_out:
             raise TypeError(
-                f"transform: out has dtype {one} where dtype={wanted}; pass one of them"
+                f"transform: out has dtype {dtype_of_out} where dtype={wanted}; pass one of them"
             )
-    return records.record(form.names, found)
+    return records.record(form.names, out_dtypes)
 
 
-def _wanted(dtype: Any, out: View) -> np.dtype[Any]:
-    """Return the dtype that the caller asks the result to have."""
+def _requested_dtype(dtype: Any, out: View) -> np.dtype[Any]:
+    """Return the dtype that the caller requests for the result."""
     if dtype is not None and dtypes.as_dtype(dtype, _WHERE) != out.dtype:
         raise TypeError(f"transform: out has dtype {out.dtype} but dtype={dtype}; pass one of them")
     return out.dtype

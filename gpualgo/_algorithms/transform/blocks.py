@@ -1,4 +1,4 @@
-"""Transformation of large pageable arrays on a GPU, in blocks: down several lanes at once."""
+"""Transformation of large pageable arrays on a GPU in blocks, on several copy streams at once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_START, Problem
 
-LARGE_BYTES = 512 << 20  # of all arrays; what is smaller goes to the GPU as a whole
+LARGE_BYTES = 512 << 20  # of all arrays; smaller ones are copied to the GPU as a whole
 
 Array = np.ndarray[Any, Any]
 
 
 def is_large(arrays: Sequence[Array]) -> bool:
-    """Return whether operands are worth cutting into blocks."""
+    """Return whether the operands are large enough to be processed in blocks."""
     return sum(array.nbytes for array in arrays) > LARGE_BYTES
 
 
@@ -42,7 +42,7 @@ def transform(
     if stream is not None:
         is_input = places.index(None) < len(arrays)
         driver.refuse_capture(handle, host_whole.pageable(is_input, where))
-    if stream is not None or any(places):  # what was queued there comes first
+    if stream is not None or any(places):  # work queued there comes first
         driver.synchronize(handle)
     order = order_of(outs[0].shape, [outs[0].strides])
     operands = [
@@ -56,7 +56,7 @@ def transform(
 
 
 class _Blocks:
-    """Blocks of all operands: inputs go up by a lane's first buffer, results down by its second."""
+    """Blocks of all operands: a lane's first buffer holds inputs, its second results."""
 
     def __init__(
         self, applied: Applied, operands: Sequence[Operand], device: int,
@@ -66,8 +66,8 @@ class _Blocks:
         self.written = written
         count = len(applied.outputs)
         self.targets, self.sources = operands[:count], operands[count:]
-        most = max(sum(one.place is None for one in side) for side in (self.targets, self.sources))
-        self.share = SLOT_BYTES // most & -256  # of a buffer, for an operand
+        most = max(sum(x.place is None for x in side) for side in (self.targets, self.sources))
+        self.share = SLOT_BYTES // most & -256  # bytes of a buffer for one operand
         shape = self.targets[0].array.shape
         widest = max(operand.array.dtype.itemsize for operand in operands)
         self.indices = [(*index, ...) for index in staging.pieces(shape, widest, self.share)]
@@ -75,11 +75,11 @@ class _Blocks:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        found = gpu.get(self.device)
-        stream = found.copy_stream
+        device = gpu.get(self.device)
+        stream = device.copy_stream
         sizes = [self.share * len(self.operands)] * min(MOST_LANES, len(self.indices))
         with staging.device_buffers(self.device, stream, sizes) as memories:
-            driver.synchronize(stream)  # the memory is there for the lanes, too
+            driver.synchronize(stream)  # the memory is now usable on every lane's stream
             idle: queue.SimpleQueue[int] = queue.SimpleQueue()
             for memory in memories:
                 idle.put(memory)
@@ -87,7 +87,7 @@ class _Blocks:
             def body(first: int, last: int) -> None:
                 memory = idle.get()  # there may be more threads than buffers
                 try:
-                    with found.current(), found.lanes.lend() as lane:
+                    with device.current(), device.lanes.lend() as lane:
                         self._send(lane, memory, self.indices[first:last])
                 finally:
                     idle.put(memory)
@@ -96,27 +96,27 @@ class _Blocks:
             threads.run(body, len(self.indices), num_bytes)
 
     def _send(self, lane: Lane, memory: int, indices: Sequence[Any]) -> None:
-        """Send blocks up, through the kernel, and down: one is filled while the last travels."""
+        """Upload, transform and download blocks; fills one while the previous one is copied."""
         up, down = lane.slots
-        waiting: list[tuple[Array, int]] = []  # where the last block's results belong
-        for number, index in enumerate(indices):
-            places = (memory + i * self.share for i in range(len(self.operands)))
+        pending: list[tuple[Array, int]] = []  # results of the previous block
+        for i, index in enumerate(indices):
+            addresses_of_block = (memory + k * self.share for k in range(len(self.operands)))
             views = [
-                operand.view(index, at, self.device)
-                for operand, at in zip(self.operands, places, strict=True)
+                operand.view(index, address, self.device)
+                for operand, address in zip(self.operands, addresses_of_block, strict=True)
             ]
-            if number > 0:
+            if i > 0:
                 up.wait()
             self._fill(up, lane, index, views[len(self.targets) :])
             targets, sources = views[: len(self.targets)], views[len(self.targets) :]
             addresses = [view.ptr for view in (*sources, *targets)]
             plan = self._plan(sources, targets)
-            if any(one.place for one in self.targets):
+            if any(item.place for item in self.targets):
                 self.written.has_begun = True
             plan.queue(lane.stream, (*NO_START, self.applied.op.words, *addresses))
-            self._land(down, waiting)
-            waiting = self._fetch(down, lane, index, targets)
-        self._land(down, waiting)
+            self._store_results(down, pending)
+            pending = self._fetch(down, lane, index, targets)
+        self._store_results(down, pending)
 
     def _fill(self, slot: Any, lane: Lane, index: Any, views: Sequence[View]) -> None:
         offset = 0
@@ -131,21 +131,21 @@ class _Blocks:
     def _fetch(
         self, slot: Any, lane: Lane, index: Any, views: Sequence[View]
     ) -> list[tuple[Array, int]]:
-        waiting, offset = [], 0
+        pending, offset = [], 0
         for operand, view in zip(self.targets, views, strict=True):
             if operand.place is None:
                 out = operand.array[index]
                 staging.fetch(view.ptr, slot.address + offset, out.nbytes, lane.stream)
-                waiting.append((out, offset))
+                pending.append((out, offset))
                 offset += self.share
         slot.record(lane.stream)
-        return waiting
+        return pending
 
-    def _land(self, slot: Any, waiting: list[tuple[Array, int]]) -> None:
-        if waiting:
+    def _store_results(self, slot: Any, pending: list[tuple[Array, int]]) -> None:
+        if pending:
             slot.wait()
             self.written.has_begun = True
-        for out, offset in waiting:
+        for out, offset in pending:
             np.copyto(out, slot.array(out.shape, out.dtype, offset))
 
     def _plan(self, sources: Sequence[View], targets: Sequence[View]) -> Plan:

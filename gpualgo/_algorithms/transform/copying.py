@@ -14,9 +14,9 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     Parameters
     ----------
     x : array, lazy array, or tuple of arrays
-        What is copied, or computed: any strides, any library.
+        The array to copy, or to compute: any strides, any library.
     out : array, or tuple of arrays, optional
-        Where to write instead.
+        Where to write instead of new memory.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
@@ -24,8 +24,8 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     -------
     array, or tuple of arrays
         In the library of `x`, in C order without gaps; a device array is returned without waiting
-        for it. Of a lazy array that reads none a NumPy array, or a `gpualgo.DeviceArray` where it
-        is computed on a GPU; `out` itself where it is given.
+        for it. A lazy array that reads no array gives a NumPy array, or a `gpualgo.DeviceArray` if
+        it is computed on a GPU. `out` itself if it is given.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Elementwise transform on the CPU's cores: one kernel for each operator, whatever the layout."""
+"""Elementwise transform on CPU cores: one kernel for each operator, whatever the layout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
     from gpualgo._pipeline.problem import Prepared
 
-_LONG_ROW = 256  # elements of an innermost row from which it is read where it lies
+_LONG_ROW = 256  # innermost rows of at least this many elements are read in place
 
 Array = np.ndarray[Any, Any]
 
@@ -38,9 +38,9 @@ Array = np.ndarray[Any, Any]
 def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
     """Write outs[..][i] = op(arrays[0][i], arrays[1][i], ...) for every index i.
 
-    There is an out for each number of op's result, all of one shape. The arrays have that shape,
-    any strides (zero where they were broadcast), and either an out's own memory and strides or none
-    of its memory. Reads and writes each element once.
+    `outs` has an array for each number of op's result, all of one shape. The arrays have that shape
+    and any strides (zero where broadcast). Each has the memory and strides of an out or overlaps
+    none. Reads and writes each element once.
     """
     if outs[0].size == 0:
         return
@@ -49,21 +49,21 @@ def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) 
 
 
 def routine(items: int, work: int) -> Routine:
-    """Return what `transform` would run."""
+    """Return what `transform` would run, for `explain`."""
     return compiled("transform", items, CHUNK, work)
 
 
 def gapless(
     source: records.Source, kinds: Sequence[np.dtype[Any]], arrays: Sequence[Array], op: Operator
 ) -> list[Array]:
-    """Return arrays of one dimension without gaps, of these dtypes; what is computed is so here."""
+    """Return source's elements as contiguous 1-d arrays of these dtypes, computed if needed."""
     if isinstance(source, records.Computed):
         element = records.held(source)
-        made = [np.empty(arrays[0].shape, leaf) for leaf in records.leaves(element)]
+        computed = [np.empty(arrays[0].shape, leaf) for leaf in records.leaves(element)]
         transform(Applied(op.source, tuple(map(records.number_of, source.numbers)), element),
-                  arrays, made)  # fmt: skip
-        arrays = made
-    with np.errstate(all="ignore"):  # kernels warn of nothing
+                  arrays, computed)  # fmt: skip
+        arrays = computed
+    with np.errstate(all="ignore"):  # kernels do not warn
         return [np.ascontiguousarray(x, kind) for x, kind in zip(arrays, kinds, strict=True)]
 
 
@@ -75,30 +75,30 @@ def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array])
 
 
 def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> Prepared:
-    """Return what `transform` does for arrays of these layouts, and outs in memory of their own."""
+    """Return a call of `transform` for arrays of these layouts and outs that overlap none."""
     operands = [*outs, *arrays]
     starts, dims = _canonical(operands)
-    shifts = [at - address(array) for at, array in zip(starts, operands, strict=True)]
-    apart = _launch(applied, operands, starts, dims, len(outs), None)
+    shifts = [start - address(array) for start, array in zip(starts, operands, strict=True)]
+    launch = _launch(applied, operands, starts, dims, len(outs), None)
     strides = _strides(dims)
     if may_be(strides, [array.dtype for array in operands], outs[0].size):
-        known: Memo[Launch] = Memo(MOST_OFFSETS)  # of operands that lie in turn
+        interleaved: Memo[Launch] = Memo(MOST_OFFSETS)  # launches for interleaved operands
 
         def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
             operands = [*outs, *arrays]
-            starts = [address(array) + by for array, by in zip(operands, shifts, strict=True)]
+            starts = [address(array) + shift for array, shift in zip(operands, shifts, strict=True)]
             offsets = _offsets(operands, starts, strides, len(outs))
-            found = apart if offsets is None else known.get(offsets)
-            if found is None:
-                found = _launch(applied, operands, starts, dims, len(outs), offsets)
-                known.add(offsets, found)
-            found(starts)
+            chosen = launch if offsets is None else interleaved.get(offsets)
+            if chosen is None:
+                chosen = _launch(applied, operands, starts, dims, len(outs), offsets)
+                interleaved.add(offsets, chosen)
+            chosen(starts)
 
         return run
     if not any(shifts):
-        return lambda arrays, outs, _: apart([address(array) for array in (*outs, *arrays)])
-    return lambda arrays, outs, _: apart(
-        [address(array) + by for array, by in zip((*outs, *arrays), shifts, strict=True)]
+        return lambda arrays, outs, _: launch([address(array) for array in (*outs, *arrays)])
+    return lambda arrays, outs, _: launch(
+        [address(array) + shift for array, shift in zip((*outs, *arrays), shifts, strict=True)]
     )
 
 
@@ -106,23 +106,23 @@ def _launch(
     applied: Applied, operands: Sequence[Array], starts: Sequence[int], dims: Dims, count: int,
     offsets: Offsets | None,
 ) -> Launch:  # fmt: skip
-    """Return the launch for operands of these dimensions, by where each of them starts."""
+    """Return the launch for operands of these dimensions that start at `starts`."""
     out = operands[0]
     modes = [_mode(dims, i, array.dtype) for i, array in enumerate(operands)]
     if offsets is not None:
-        _take_together(modes, offsets, operands, dims, count)
-    places = list(zip(starts, modes, strict=True))
-    # Where each array lies: in the place of an out that is written where it lies, or by itself.
+        _set_group_modes(modes, offsets, operands, dims, count)
+    keys = list(zip(starts, modes, strict=True))
+    # Pointer slot of each array: that of an out it is transformed into in place, or its own.
     slots = tuple(
-        places[:count].index(place) if place in places[:count] and place[1] <= ROWS else k
-        for k, place in enumerate(places[count:], count)
+        keys[:count].index(key) if key in keys[:count] and key[1] <= ROWS else k
+        for k, key in enumerate(keys[count:], count)
     )
     step = CHUNK if max(modes) > ROWS else out.size
     row = dims[-1][0] if ROWS in modes else out.size
-    placed = [(0, array.itemsize, mode) for array, mode in zip(operands, modes, strict=True)]
+    entries = [(0, array.itemsize, mode) for array, mode in zip(operands, modes, strict=True)]
     lengths = [dim[0] for dim in dims]
     strides = [[dim[1 + i] for dim in dims] for i in range(len(operands))]
-    arguments = table((out.size, step, row, len(dims)), *placed, lengths, *strides)
+    arguments = table((out.size, step, row, len(dims)), *entries, lengths, *strides)
     num_bytes = len(operands) * (64 + CHUNK * max(array.itemsize for array in operands))
     return Launch(
         _kernel(applied, slots), arguments, [HEAD + RECORD * k for k in range(len(operands))],
@@ -130,14 +130,14 @@ def _launch(
     )  # fmt: skip
 
 
-def _take_together(
+def _set_group_modes(
     modes: list[int], offsets: Offsets, operands: Sequence[Array], dims: Dims, count: int
 ) -> None:
-    """Change the modes of operands that lie in turn: the first of a group goes for all of it."""
+    """Set the modes of interleaved operands: the first of a group handles all of it."""
     dtypes = [array.dtype for array in operands]
     room = CHUNK * max(dtype.itemsize for dtype in dtypes)
-    places = [room * k for k in range(len(operands))]
-    for group in groups_of(offsets, dims[-1][1:], dtypes, places):
+    buffers = [room * k for k in range(len(operands))]
+    for group in groups_of(offsets, dims[-1][1:], dtypes, buffers):
         first = group.members[0]
         if min(modes[k] for k in group.members) > ROWS and (first >= count or group.is_all):
             for k in group.members:
@@ -146,48 +146,47 @@ def _take_together(
 
 
 def _strides(dims: Dims) -> list[tuple[int, ...]]:
-    """Return the strides of each operand."""
     return list(zip(*[dim[1:] for dim in dims], strict=True))
 
 
 def _offsets(
     operands: Sequence[Array], starts: Sequence[int], strides: Sequence[tuple[int, ...]], count: int
 ) -> Offsets | None:
-    """Return which of the first `count` operands lie in turn, and which of the others."""
+    """Return how the first `count` operands are interleaved, and how the others are."""
     if not strides:
         return None
     dtypes, size = [array.dtype for array in operands], operands[0].size
     outs = offsets_of(starts[:count], strides[:count], dtypes[:count], size)
-    read = offsets_of(starts[count:], strides[count:], dtypes[count:], size)
-    if outs is None and read is None:
+    inputs = offsets_of(starts[count:], strides[count:], dtypes[count:], size)
+    if outs is None and inputs is None:
         return None
-    moved = [
-        pair and (pair[0] + count, pair[1]) for pair in read or (None,) * len(operands[count:])
+    shifted = [
+        pair and (pair[0] + count, pair[1]) for pair in inputs or (None,) * len(operands[count:])
     ]
-    return *(outs or (None,) * count), *moved
+    return *(outs or (None,) * count), *shifted
 
 
 def _canonical(operands: Sequence[np.ndarray[Any, Any]]) -> tuple[list[int], Dims]:
-    """Return addresses and dimensions in the order in which out lies in memory."""
+    """Return addresses and dimensions, sorted by out's memory order."""
     starts = [address(array) for array in operands]
     dims: list[tuple[int, ...]] = []
     for length, *strides in zip(
         operands[0].shape, *(array.strides for array in operands), strict=True
     ):
         if strides[0] < 0:
-            starts = [at + (length - 1) * by for at, by in zip(starts, strides, strict=True)]
-            strides = [-by for by in strides]
+            starts = [s + (length - 1) * step for s, step in zip(starts, strides, strict=True)]
+            strides = [-step for step in strides]
         dims.append((length, *strides))
-    return starts, merge(sorted(dims, key=lambda dim: [-abs(by) for by in dim[1:]]))
+    return starts, merge(sorted(dims, key=lambda dim: [-abs(step) for step in dim[1:]]))
 
 
-def _mode(dims: Dims, which: int, dtype: np.dtype[Any]) -> int:
+def _mode(dims: Dims, operand: int, dtype: np.dtype[Any]) -> int:
     if records.is_position(dtype):
         return counter()
     itemsize = dtype.itemsize
-    if is_dense(dims, which, itemsize):
+    if is_dense(dims, operand, itemsize):
         return DENSE
-    if dims[-1][1 + which] == itemsize and dims[-1][0] >= _LONG_ROW:
+    if dims[-1][1 + operand] == itemsize and dims[-1][0] >= _LONG_ROW:
         return ROWS
     return packer(itemsize)
 
@@ -203,7 +202,7 @@ def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
         from gpualgo._cpu.leaves import leaves_of
         from gpualgo._cpu.pointers import pointers_to
 
-        # LLVM vectorises a loop in place where it sees that the two pointers are one.
+        # LLVM vectorises an in-place loop only if both pointers are the same value.
         sources = pointers_to(tuple(map(storage, inputs)), slots)
         sizes = [dtype.itemsize for dtype in (*outputs, *inputs)]
         return transform_kernel(fn, leaves_of(result), sources, sizes)

@@ -1,4 +1,4 @@
-"""The kernel of a transformation: arrays that are not dense are packed by chunks."""
+"""The kernel of a CPU transformation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _words = pointer_to(types.intp)
 def transform_kernel(
     fn: Any, written: Leaves, as_sources: Any, sizes: list[int]
 ) -> Callable[..., None]:
-    """Write the kernel: arrays that are not dense are packed by chunks, then one dense loop."""
+    """Return the kernel: arrays that are not dense are packed in chunks, then one dense loop."""
     operands, outputs = len(sizes), written.number
     as_targets, put = written.pointers, written.store
     buffer_bytes = CHUNK * max(sizes)
@@ -46,27 +46,27 @@ def transform_kernel(
             count = min(load(p, STEP), stop - start, row - start % row)
             for k in range(operands):
                 record = _words(arguments + 8 * (HEAD + RECORD * k))
-                at, mode = load(record, START), load(record, MODE)
+                address, mode = load(record, START), load(record, MODE)
                 strides = lengths + 8 * ndim * (k + 1)
                 if mode == DENSE:
-                    at += start * load(record, SIZE)
+                    address += start * load(record, SIZE)
                 elif mode == ROWS:
-                    at += offset(start, ndim, lengths, strides)
+                    address += offset(start, ndim, lengths, strides)
                 else:
                     buffer = scratch + 64 * operands + k * buffer_bytes
                     if k >= outputs and mode != TAKEN:
-                        call(mode, (buffer, at, start, count, ndim, lengths, strides, 1))
-                    at = buffer
-                store(slots, k, at)
+                        call(mode, (buffer, address, start, count, ndim, lengths, strides, 1))
+                    address = buffer
+                store(slots, k, address)
             targets, sources = as_targets(scratch), as_sources(scratch)
             for i in range(count):
                 put(targets, i, fn(*load_each(sources, i)))
             for k in range(outputs):
                 record = _words(arguments + 8 * (HEAD + RECORD * k))
-                mode, at = load(record, MODE), load(record, START)
+                mode, address = load(record, MODE), load(record, START)
                 if mode > TAKEN:
                     strides = lengths + 8 * ndim * (k + 1)
-                    call(mode, (load(slots, k), at, start, count, ndim, lengths, strides, 0))
+                    call(mode, (load(slots, k), address, start, count, ndim, lengths, strides, 0))
             start += count
 
     return kernel

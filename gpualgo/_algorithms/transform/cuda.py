@@ -1,4 +1,4 @@
-"""Transformation on a GPU: canonical layout, kernel."""
+"""Transformation on a GPU: canonical layout and kernel."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def plan_of(
 ) -> Plan:  # fmt: skip
     """Return the plan of a transformation of arrays that broadcast to a shape.
 
-    `within`: the places of the outputs and of the inputs, where it is a step of another plan.
+    `within` gives the argument slots of outputs and inputs if this is a step of another plan.
     """
     outputs = (target.strides for target in targets)
     strides = zip(*outputs, *(strides_for(v, shape) for v in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
-    # Neighbouring threads should write neighbours: the output's order is the walking order.
+    # Neighbouring threads should write neighbours: iterate in the output's memory order.
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     pointers = tuple(view.ptr for view in (*targets, *views))
     case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
@@ -38,24 +38,24 @@ def plan_of(
     spec, blocks, fixed, (outs, inputs) = cut
     device = targets[0].device
     if within is None:
-        at = Places(len(views), len(targets))
+        args = Places(len(views), len(targets))
         within = (
-            [at.target(i) for i in range(len(targets))],
-            [at.source(i) for i in range(len(views))],
+            [args.target(i) for i in range(len(targets))],
+            [args.source(i) for i in range(len(views))],
         )
-    places = {
+    slots = {
         "output": [within[0][i] for i in outs or range(len(targets))],
         "input": [within[1][i] for i in inputs or range(len(views))],
     }
     launch = Launch(
         build.kernel(spec, device), blocks, policy.BLOCK_THREADS, spec.parameters.pack(**fixed),
-        device, takes={"pointers": places},
+        device, takes={"pointers": slots},
     )  # fmt: skip
     return Plan(device, [launch])
 
 
 def _flat(case: Case) -> Cut | None:
-    """Return the kernel for operands without gaps, if they have none."""
+    """Return the kernel for contiguous operands, or None."""
     steps = tuple(map(records.step_of, case.operands))
     if len(case.dims) > 1 or (case.dims and case.dims[0][1] != steps):
         return None
@@ -67,38 +67,38 @@ def _flat(case: Case) -> Cut | None:
 
 
 def _packs(case: Case) -> tuple[int, int]:
-    """Return how many elements a pack has, and a bit for each input that is misaligned for it."""
+    """Return the elements of a pack, and a bit mask of inputs that are not aligned for it."""
     items, count = policy.pack_items(case.operands, case.alignment(-1, [])), case.num_outputs
-    written = case.alignment((1 << count) - 1, [])
-    most = min(policy.LOOSE_ITEMS, policy.pack_items(case.operands, written))
+    output_alignment = case.alignment((1 << count) - 1, [])
+    most = min(policy.LOOSE_ITEMS, policy.pack_items(case.operands, output_alignment))
     inputs, pointers = case.applied.inputs, case.pointers[count:]
     loose = [k for k, dtype in enumerate(inputs) if not is_aligned([dtype], most, pointers[k])]
-    # What neighbours share of random numbers they would compute apart.
+    # Neighbours share the computation of random numbers only within an aligned pack.
     if most <= items or any(records.is_position(inputs[k]) for k in loose):
         return items, 0
     return most, sum(1 << k for k in loose)
 
 
 class _Tiles(NamedTuple):
-    """A transformation in tiles: rows down, along which turned inputs lie, and columns across."""
+    """Tiles of a transformation; transposed inputs are contiguous down, the others across."""
 
     case: Case
-    axis: int  # of the rows, among the case's dimensions
-    turned: list[int]  # operands
+    axis: int  # index of the rows' dimension in case.dims
+    turned: list[int]  # transposed operands
 
     @property
     def batch(self) -> Dims:
         return [dim for i, dim in enumerate(self.case.dims[:-1]) if i != self.axis]
 
     def unit(self, operand: int) -> int:
-        """Return what an operand's packs begin at multiples of: 16 bytes, or less."""
+        """Return the alignment of an operand's packs in bytes, up to 16."""
         is_turned = operand in self.turned
         _, lines = self.case.dims[-1 if is_turned else self.axis]
-        others = [strides[operand] for _, strides in self.batch]
-        return math.gcd(16, self.case.pointers[operand], lines[operand], *others)
+        batch_strides = [strides[operand] for _, strides in self.batch]
+        return math.gcd(16, self.case.pointers[operand], lines[operand], *batch_strides)
 
     def items(self) -> int:
-        """Return the side of a square; 0: shared memory has no room for the inputs' tiles."""
+        """Return the side of a square; 0 if the tiles do not fit in shared memory."""
         case = self.case
         steps = {k: case.operands[k].itemsize for k in (*range(case.num_outputs), *self.turned)}
         extents = case.dims[self.axis][0], case.dims[-1][0]
@@ -110,7 +110,7 @@ class _Tiles(NamedTuple):
         return items
 
     def packed(self, items: int) -> int:
-        """Return a bit for each input that is not turned and can be loaded in packs."""
+        """Return a bit mask of inputs that are not transposed and can be loaded in packs."""
         case, (_, across) = self.case, self.case.dims[-1]
         return sum(
             1 << k - case.num_outputs
@@ -122,7 +122,7 @@ class _Tiles(NamedTuple):
 
 
 def _turned(case: Case) -> Cut | None:
-    """Return the kernel for inputs whose neighbours lie along another axis than the outputs'."""
+    """Return the kernel for transposed inputs, or None."""
     steps = tuple(map(records.step_of, case.operands))
     num_columns, across = case.dims[-1] if len(case.dims) > 1 else (0, ())
     count = case.num_outputs
@@ -137,14 +137,14 @@ def _turned(case: Case) -> Cut | None:
             if not records.is_position(case.operands[k])
         ]
 
-    found = [
+    candidates = [
         _Tiles(case, axis, turned_along(strides))
         for axis, (extent, strides) in enumerate(case.dims[:-1])
         if extent >= policy.SQUARES
     ]
-    tiles = max(found, key=lambda each: len(each.turned), default=None)
+    tiles = max(candidates, key=lambda candidate: len(candidate.turned), default=None)
     while tiles is not None and tiles.turned and not tiles.items():
-        tiles.turned.pop()  # it is read element by element
+        tiles.turned.pop()  # the last transposed input is read element by element
     if tiles is None or not tiles.turned:
         return None
     items, (num_rows, down) = tiles.items(), case.dims[tiles.axis]
@@ -160,16 +160,16 @@ def _turned(case: Case) -> Cut | None:
 
 
 def _rows(case: Case) -> Cut:
-    """Return the kernel for any operands: rows are neighbours of the outputs."""
+    """Return the kernel for any operands; rows are contiguous in the outputs."""
     *outer, (extent, steps) = case.dims
     count = range(len(case.operands))
-    wanted = [records.step_of(dtype) for dtype in case.operands]
-    dense = sum(1 << i for i in count if steps[i] == wanted[i])
-    repeated = sum(1 << i for i in count if steps[i] == 0 != wanted[i])
-    read = [case.operands[i] for i in count if dense >> i & 1]
+    contiguous = [records.step_of(dtype) for dtype in case.operands]
+    dense = sum(1 << i for i in count if steps[i] == contiguous[i])
+    repeated = sum(1 << i for i in count if steps[i] == 0 != contiguous[i])
+    dense_operands = [case.operands[i] for i in count if dense >> i & 1]
     items = 1
     if dense | repeated == (1 << len(count)) - 1 and not repeated & (1 << case.num_outputs) - 1:
-        items = math.gcd(policy.pack_items(read, case.alignment(dense, outer)), extent)
+        items = math.gcd(policy.pack_items(dense_operands, case.alignment(dense, outer)), extent)
     inputs = [case.operands[i] for i in count if i >= case.num_outputs and not repeated >> i & 1]
     loads = policy.loads_in_flight(inputs, items)
     num_packs = case.num_items // items

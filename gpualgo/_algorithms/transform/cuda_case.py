@@ -1,4 +1,4 @@
-"""What a plan of a transformation is for, and the kernel that it comes to."""
+"""The input of a plan of a transformation, and the chosen kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpualgo._cuda import build
 
 
 class Case(NamedTuple):
-    """What a plan is for; dimensions have a stride for each output and then each input."""
+    """One transformation to plan; dimensions have a stride for each output, then each input."""
 
     applied: Applied
     operands: tuple[np.dtype[Any], ...]
@@ -31,20 +31,21 @@ class Case(NamedTuple):
         return math.prod(extent for extent, _ in self.dims)
 
     def alignment(self, dense: int, dims: Dims) -> int:
-        """Return what the first of neighbours are multiples of, in operands that have any."""
-        found = [
+        """Return the greatest alignment, up to 16 bytes, of the operands in bit mask `dense`."""
+        multiples = [
             number
             for i, dtype in enumerate(self.operands)
             if dense >> i & 1 and dtype not in (records.POSITION, records.SHARED_POSITION)
             for number in (self.pointers[i], *(strides[i] for _, strides in dims))
         ]
-        return math.gcd(16, *found)
+        return math.gcd(16, *multiples)
 
 
 class Cut(NamedTuple):
-    """A kernel, how many blocks it takes, and what it is told."""
+    """A kernel, its number of blocks, and its parameters."""
 
     spec: build.Spec
     blocks: int
     fixed: dict[str, Any]
-    firsts: tuple[Sequence[int], Sequence[int]] = ((), ())  # outputs, inputs that are told, if few
+    # outputs, inputs whose addresses are passed, if not all
+    firsts: tuple[Sequence[int], Sequence[int]] = ((), ())

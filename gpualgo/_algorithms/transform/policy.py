@@ -1,4 +1,4 @@
-"""Transformation: which kernel, which template arguments. One table."""
+"""Tuning table of transformations: kernels and template arguments."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gpualgo._operators.operator import Operator
 BLOCK_THREADS = 256
 # Bytes that a thread loads before it stores, over all inputs.
 BYTES_IN_FLIGHT = 16
-# The widest operand takes at most this many bytes of a pack; the narrowest then fewer.
+# Upper bound on the bytes of the widest operand in a pack; narrower ones then have fewer.
 MAX_PACK_BYTES = 32
-# A pack of records, of which a block has all in shared memory before it writes them.
+# Of a pack of records, which a block collects in shared memory before it writes them.
 MAX_RECORD_PACK_BYTES = 128
-# Elements of a pack where inputs are misaligned: loads of single ones touch as many lines of cache.
+# Elements per pack if inputs are misaligned: single loads touch as many cache lines.
 LOOSE_ITEMS = 4
 
 
@@ -36,13 +36,12 @@ def _pointers(outputs: int, inputs: int) -> Parameters:
 
 @cache
 def flat_operands(outputs: int, inputs: int) -> Parameters:
-    """Return FlatOperands<outputs, inputs>."""
     return Parameters("FlatOperands", pointers=_pointers(outputs, inputs), num_items=I64)
 
 
 @cache
 def row_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
-    """Return RowOperands<outputs, inputs, Rows>; is_even: rows lie in one dimension."""
+    """Return RowOperands<outputs, inputs, Rows>; is_even: rows have one dimension."""
     count = outputs + inputs
     return Parameters(
         "RowOperands",
@@ -53,7 +52,7 @@ def row_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
 
 @cache
 def turned_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
-    """Return TurnedOperands<outputs, inputs, Batch>; is_even: of one dimension."""
+    """Return TurnedOperands<outputs, inputs, Batch>; is_even: the batch has one dimension."""
     count = outputs + inputs
     return Parameters(
         "TurnedOperands",
@@ -64,57 +63,57 @@ def turned_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
 
 
 class Applied(NamedTuple):
-    """An operator, what it takes, and what it returns: numbers or records."""
+    """An operator with the dtypes of its arguments and its result: numbers or records."""
 
     op: Operator
     arguments: tuple[records.Argument, ...]
     result: np.dtype[Any]
-    reads: tuple[np.dtype[Any], ...] = ()  # positions among them, if there are any
+    reads: tuple[np.dtype[Any], ...] = ()  # with index inputs, if there are any
 
     @property
     def inputs(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of the arrays that are read."""
+        """Dtypes of the input arrays."""
         return self.reads or records.slots(self.arguments)
 
     @property
     def outputs(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of the arrays that are written."""
+        """Dtypes of the output arrays."""
         return records.leaves(self.result)
 
 
 def pack_items(operands: Sequence[Element], alignment: int) -> int:
     """Return how many elements of every operand one aligned pack holds."""
-    read = [leaf.itemsize for operand in operands for leaf in records.memory_leaves(operand)]
-    most = max(1, min(VECTOR_BYTES // min(read), MAX_PACK_BYTES // max(read)))
+    sizes = [leaf.itemsize for operand in operands for leaf in records.memory_leaves(operand)]
+    limit = max(1, min(VECTOR_BYTES // min(sizes), MAX_PACK_BYTES // max(sizes)))
     for operand in operands:
         if isinstance(operand, records.Interleaved):
-            # One vector, where records fill it; else what a block has shared memory for.
+            # One vector, if records fill it; else limited by a block's shared memory.
             fills = VECTOR_BYTES % operand.size == 0
             room = (VECTOR_BYTES if fills else MAX_RECORD_PACK_BYTES) // operand.size
-            most = min(most, 1 << max(1, room).bit_length() - 1)
-    while most > 1 and not is_aligned(operands, most, alignment):
-        most //= 2
-    return most
+            limit = min(limit, 1 << max(1, room).bit_length() - 1)
+    while limit > 1 and not is_aligned(operands, limit, alignment):
+        limit //= 2
+    return limit
 
 
 def loads_in_flight(inputs: Sequence[np.dtype[Any]], items: int) -> int:
-    """Return how many packs of each input a thread holds."""
-    read = [dtype.itemsize for dtype in inputs if not records.is_position(dtype)]
-    bytes_per_load = items * sum(read or [8])
+    """Return how many packs of each input a thread loads before it stores."""
+    sizes = [dtype.itemsize for dtype in inputs if not records.is_position(dtype)]
+    bytes_per_load = items * sum(sizes or [8])
     loads = max(1, BYTES_IN_FLIGHT // bytes_per_load)
     return min(8, 1 << int(math.log2(loads)))
 
 
 class Kinds(NamedTuple):
-    """How operands lie in a row, as a bit of each: no gaps, or one element for all of it."""
+    """Bit masks of operands: contiguous in a row, or constant in a row."""
 
     dense: int
     repeated: int
 
 
-# Of a tile of inputs that are turned, which has 32 squares along each side: elements along the
-# side of a square, by the bytes of the widest operand that is turned or written. Shared memory has
-# room for so many bytes of tiles.
+# A tile of transposed inputs has SQUARES squares along each side. SQUARE_ITEMS: elements along the
+# side of a square, by the bytes of the widest operand that is transposed or written. TURNED_BYTES:
+# shared memory for tiles.
 SQUARES, SQUARE_ITEMS = 32, {1: 4, 2: 4, 4: 2, 8: 1, 16: 1}
 TURNED_BYTES, SQUARES_IN_FLIGHT = 48 << 10, 2
 
@@ -128,19 +127,19 @@ def flat_spec(
     applied: Applied, items: int, loads: int, operands: Sequence[Element] | None = None,
     loose: int = 0,
 ) -> Spec:  # fmt: skip
-    """Return the kernel for operands without gaps; `operands`: where numbers lie together.
+    """Return the kernel for contiguous operands; `operands` are given if some are interleaved.
 
-    `loose`: a bit for each input that is loaded number by number.
+    `loose` is a bit mask of inputs that are loaded number by number.
     """
     outputs, *inputs = operands or (applied.result, *applied.inputs)
     counts = len(records.leaves(outputs)), len(inputs)
     policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items, *([loose] if loose else []))
-    takes = flat_operands(*counts)
-    return _spec("kernel.cuh", "flat", [policy], takes, applied, (outputs, *inputs))
+    params = flat_operands(*counts)
+    return _spec("kernel.cuh", "flat", [policy], params, applied, (outputs, *inputs))
 
 
 def rows_spec(applied: Applied, items: int, loads: int, kinds: Kinds, is_even: bool) -> Spec:
-    """Return the kernel for operands in rows, which lie in one dimension where is_even."""
+    """Return the kernel for operands in rows; is_even: rows have one dimension."""
     counts = len(applied.outputs), len(applied.inputs)
     policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items)
     shape = [policy, _policy("RowKinds", *kinds), f"gpualgo::{layout_type(is_even)}"]
@@ -148,9 +147,10 @@ def rows_spec(applied: Applied, items: int, loads: int, kinds: Kinds, is_even: b
 
 
 def turned_spec(applied: Applied, items: int, turned: int, packed: int, is_even: bool) -> Spec:
-    """Return the kernel for inputs of which some (bits of `turned`) lie along another axis.
+    """Return the kernel for transposed inputs, given as bit mask `turned`.
 
-    `packed`: those of the others that are loaded in packs; is_even: a batch lies in one dimension.
+    `packed` is a bit mask of the other inputs that are loaded in packs; is_even: the batch has one
+    dimension.
     """
     counts = len(applied.outputs), len(applied.inputs)
     policy = _policy("TurnedPolicy", BLOCK_THREADS, items, SQUARES_IN_FLIGHT)
@@ -164,7 +164,7 @@ def _policy(name: str, *values: int) -> str:
 
 
 def _spec(
-    header: str, name: str, shape: Sequence[str], takes: Parameters, applied: Applied,
+    header: str, name: str, shape: Sequence[str], params: Parameters, applied: Applied,
     operands: Sequence[Element] = (),
 ) -> Spec:  # fmt: skip
     op, arguments, result, _ = applied
@@ -175,5 +175,5 @@ def _spec(
     )
     header = f"transform/{header}"
     if build.is_functor(op, arguments, result):
-        return Spec(header, expression, takes)
-    return Spec(header, expression, takes, op, arguments, result)
+        return Spec(header, expression, params)
+    return Spec(header, expression, params, op, arguments, result)

@@ -1,4 +1,4 @@
-"""A transformation: the shape that its arrays broadcast to, and the dtype that op gives."""
+"""Checked arguments of a transformation: the broadcast shape and the dtype that op returns."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.routines import Routine
 
 
-MAX_ARRAYS = 16  # that all arguments hold together
+MAX_ARRAYS = 16  # in all arguments together
 
 
 class Transformation(Problem):
-    """What equal calls of `transform` share."""
+    """Arguments that equal calls of `transform` share."""
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        dtype, self.forms, _, known = rest  # known: forms within what is computed
+        dtype, self.forms, _, lazy_forms = rest  # forms of the tuples inside lazy arguments
         forms, self.inputs = self.forms, _names(self.forms)
         super().__init__(device, views, op, init, rest, where)
         if len(views) > MAX_ARRAYS:
             raise TypeError(
-                f"{where}: the arguments hold {len(views)} arrays, at most {MAX_ARRAYS} may be"
+                f"{where}: the arguments hold {len(views)} arrays, at most {MAX_ARRAYS} are allowed"
             )
         checks.same_place(list(views), where)
         for view, name in zip(views, self.inputs, strict=True):
@@ -49,16 +49,16 @@ class Transformation(Problem):
         self.arguments = _arguments(views, forms)
         self.reads = tuple(view.dtype for view in views)
         for argument in self.arguments:
-            whole = argument.dtype if isinstance(argument, Apart) else argument
-            elements.check_operator(op, whole, where)
+            dtype_of_argument = argument.dtype if isinstance(argument, Apart) else argument
+            elements.check_operator(op, dtype_of_argument, where)
         self.result = results.dtype_of(op, self.arguments, dtype, device, where)
         if records.is_record(self.result):
-            self.form = form_of(self.result.names or (), (*forms, *known))
-        everywhere = tuple(range(len(views)))
+            self.form = form_of(self.result.names or (), (*forms, *lazy_forms))
+        all_inputs = tuple(range(len(views)))
         layouts = [view.strides for view in views if view.shape == self.shape]
         order = order_of(self.shape, layouts)
         self.results = tuple(
-            Result(self.shape, leaf, everywhere, order) for leaf in records.leaves(self.result)
+            Result(self.shape, leaf, all_inputs, order) for leaf in records.leaves(self.result)
         )
 
     def _applied(self, op: Operator) -> Applied:
@@ -75,8 +75,8 @@ class Transformation(Problem):
         from gpualgo._algorithms.transform import cpu
         from gpualgo._cpu.operator import Applied
 
-        spread = [np.broadcast_to(a, self.shape) for a in arrays]
-        cpu.transform(Applied(op, self.arguments, self.result), spread, results)
+        broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
+        cpu.transform(Applied(op, self.arguments, self.result), broadcast, results)
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
@@ -85,8 +85,8 @@ class Transformation(Problem):
         from gpualgo._pipeline.routines import bytes_of
 
         size = math.prod(self.shape)
-        spread = [np.broadcast_to(a, self.shape) for a in arrays]
-        return [cpu.routine(size, bytes_of(spread, results))]
+        broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
+        return [cpu.routine(size, bytes_of(broadcast, results))]
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
@@ -95,8 +95,8 @@ class Transformation(Problem):
         from gpualgo._cpu.operator import Applied
 
         assert op is not None
-        spread = [np.broadcast_to(a, self.shape) for a in arrays]
-        return cpu.prepared(Applied(op, self.arguments, self.result), spread, results)
+        broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
+        return cpu.prepared(Applied(op, self.arguments, self.result), broadcast, results)
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
@@ -114,13 +114,13 @@ class Transformation(Problem):
     ) -> bool:  # fmt: skip
         from gpualgo._algorithms.transform import blocks
 
-        spread = [np.broadcast_to(a, self.shape) for a in arrays]
-        blocks.transform(self, self._applied(op), spread, results, stream, places)
+        broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
+        blocks.transform(self, self._applied(op), broadcast, results, stream, places)
         return True
 
 
 def _names(forms: tuple[Form | None, ...]) -> list[str]:
-    """Return what the arrays are called in messages."""
+    """Return the names of the arrays in messages."""
     names: list[str] = []
     for i, form in enumerate(forms, 1):
         paths = ("",) if form is None else tuple(f"[{path}]" for path in form.names)
@@ -131,9 +131,9 @@ def _names(forms: tuple[Form | None, ...]) -> list[str]:
 def _arguments(
     views: tuple[View, ...], forms: tuple[Form | None, ...]
 ) -> tuple[records.Argument, ...]:
-    """Return what op takes: numbers, and tuples whose numbers lie apart."""
-    rest = iter(records.number_of(view.dtype) for view in views)
+    """Return op's arguments: numbers, and tuples whose fields are separate arrays."""
+    nums = iter(records.number_of(view.dtype) for view in views)
     return tuple(
-        next(rest) if form is None else Apart(records.record(names, [next(rest) for _ in names]))
+        next(nums) if form is None else Apart(records.record(names, [next(nums) for _ in names]))
         for form, names in ((form, () if form is None else form.names) for form in forms)
     )

@@ -1,4 +1,4 @@
-"""Numbers beside the arrays of a transformation: its operator with them in their places."""
+"""Scalar arguments of a transformation: binds them to its operator."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ NUMBERS = frozenset(
 
 
 def is_scalar(x: Any) -> bool:
-    """Return whether an argument is a number, and not an array."""
+    """Return whether an argument is a number, not an array."""
     return type(x) in NUMBERS or isinstance(x, np.generic)
 
 
 class _Template(NamedTuple):
-    """How numbers are bound to the operators of one code: for each code of its own, as what is
-    learnt of its numbers holds for it alone.
+    """Binds numbers to the operators of one code object.
+
+    Each code object needs its own template, as facts learnt about its numbers hold for it only.
     """
 
-    source: Any  # the operator's code, held as the memo is by its id; or the operator itself
+    # the operator's code, kept alive because the memo's key is its id; or the operator itself
+    source: Any
     bind: Callable[..., types.FunctionType]
     code: types.CodeType
 
@@ -70,22 +72,22 @@ def _template_of(fn: Any, pattern: tuple[bool, ...]) -> _Template:
     source: Any = fn if function is None else function.__code__
 
     def make() -> _Template:
-        place: dict[str, Any] = {"co_filename": shown(fn)}
-        if function is not None:  # of which an error shall tell the line
-            place = {"co_filename": source.co_filename, "co_firstlineno": source.co_firstlineno}
+        location: dict[str, Any] = {"co_filename": shown(fn)}
+        if function is not None:  # errors then name this function's line
+            location = {"co_filename": source.co_filename, "co_firstlineno": source.co_firstlineno}
         bind = _binder(pattern)
         code = bind(fn, *pattern[: sum(pattern)]).__code__
-        return _Template(source, bind, code.replace(**place))
+        return _Template(source, bind, code.replace(**location))
 
     return _templates.made((id(source), pattern), make)
 
 
 @cache
 def _binder(pattern: tuple[bool, ...]) -> Callable[..., types.FunctionType]:
-    """Return f(fn, *numbers), which gives a function of arrays' elements that calls fn."""
+    """Return f(fn, *numbers), which returns a function of the array elements that calls fn."""
     names = [f"{'s' if is_number else 'a'}{i}" for i, is_number in enumerate(pattern)]
     numbers = [name for name in names if name[0] == "s"]
     arrays = [name for name in names if name[0] == "a"]
-    outer, inner, call = (", ".join(each) for each in (["fn", *numbers], arrays, names))
-    made: Callable[..., types.FunctionType] = eval(f"lambda {outer}: lambda {inner}: fn({call})")
-    return made
+    outer, inner, call = (", ".join(parts) for parts in (["fn", *numbers], arrays, names))
+    binder: Callable[..., types.FunctionType] = eval(f"lambda {outer}: lambda {inner}: fn({call})")
+    return binder
