@@ -24,7 +24,7 @@ import gpualgo as ga
 import gpualgo.numpy as gnp
 
 FIRST, NEW = 20, 100  # calls that are not counted, and that are
-FEW_FIRST, FEW_NEW = 6, 20  # of what compiles
+FEW_FIRST, FEW_NEW = 6, 20  # of a sample of what compiles
 LARGE = 20_000  # elements of new tables and edges
 LEAST = 150  # an extent that may become shorter by one with each call
 
@@ -179,7 +179,7 @@ KINDS: dict[str, Callable[[], Calls]] = {
 
 def measured(kind: str, names: Sequence[str]) -> Iterator[tuple[str, float]]:
     """Measure the calls of a kind, all or those of these names."""
-    counts = (FEW_FIRST, FEW_NEW) if kind == "operators" else (FIRST, NEW)
+    counts = (FEW_FIRST, FEW_NEW) if kind == "operators" and names else (FIRST, NEW)
     for name, call in KINDS[kind]().items():
         if not names or name in names:
             yield name, growth(call, *counts)

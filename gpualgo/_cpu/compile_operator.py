@@ -67,6 +67,7 @@ def compile_operator(
         final = made.join(_around(made, arg_dtypes, result))
         made.library._optimize_final_module()
         bitcode: bytes = final.as_bitcode()
+        adopted.functions.clear()  # numba keeps intrinsics for good, which refer to `adopted`
         return bitcode, result
 
 
