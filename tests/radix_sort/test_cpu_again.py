@@ -301,7 +301,7 @@ def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPat
     long = _keys("int32", cpu_again.MOST_KEYS + 9)
     want, look_up, found = long[stable_order(long)], direct.look_up, []
     for name in ("way_of", "is_known"):
-        monkeypatch.setattr(cpu_again, name, cpu_again._none_yet)
+        monkeypatch.setattr(cpu_again, name, cpu_again._no_match)
     for name in ("sort", "sort_into"):
         monkeypatch.delattr(cpu_again, name)
 
