@@ -154,7 +154,7 @@ def test_a_signal_leaves_keys_what_they_are(dtype: str, monkeypatch: pytest.Monk
     """Keys that are sorted in place never hold codes, which nobody would take for floats."""
     keys = _keys(dtype)
     before, encode = keys.copy(), _way_of(keys)[0]
-    monkeypatch.setitem(cpu_again._known, keys.dtype, (encode, _interrupted))
+    monkeypatch.setitem(cpu_again._sorters, keys.dtype, (encode, _interrupted))
     with pytest.raises(KeyboardInterrupt):
         ga.radix_sort(keys, out=keys)
     assert_bits(keys, before)

@@ -12,7 +12,7 @@ MAX_RANKS = 64  # cuts per launch (merge_sort/cuts.cuh)
 
 @cache
 def sort_tiles(leaves: int, values: int) -> Parameters:
-    """Return SortTilesParams for keys and values with so many fields."""
+    """Return SortTilesParams for `leaves` key fields and `values` value fields."""
     return Parameters(
         "SortTilesParams",
         keys=POINTER[leaves], values=POINTER[values], output_keys=POINTER[leaves],
@@ -23,7 +23,7 @@ def sort_tiles(leaves: int, values: int) -> Parameters:
 
 @cache
 def merge(leaves: int, values: int) -> Parameters:
-    """Return MergeParams for keys and values with so many fields."""
+    """Return MergeParams for `leaves` key fields and `values` value fields."""
     run = Parameters("MergeRun", keys=POINTER[leaves], values=POINTER[values])
     return Parameters(
         "MergeParams",
@@ -35,7 +35,7 @@ def merge(leaves: int, values: int) -> Parameters:
 
 @cache
 def run_cuts(leaves: int, runs: int) -> Parameters:
-    """Return RunCutsParams for so many runs of keys with so many fields."""
+    """Return RunCutsParams for `runs` runs of keys with `leaves` fields."""
     return Parameters(
         "RunCutsParams",
         keys=POINTER[leaves][runs], cuts=POINTER, lengths=I64[runs], ranks=I64[MAX_RANKS],

@@ -64,14 +64,14 @@ LARGE = {
 }
 # Merge tiles have fewer threads than LARGE: with more blocks, some load while others compare.
 MERGE_THREADS = 256
-# Up to so many elements: at most so many threads, so that more multiprocessors get tiles.
+# By the maximum number of elements: fewer threads, so that more multiprocessors get tiles.
 SMALLER = {1 << 17: 128, 1 << 20: 256}
 
 
 def policy_of(
     num_items: int, key_bytes: int, shared_limit: int, has_values: bool = False
 ) -> Policy:
-    """Return the policy for so many elements of all rows together."""
+    """Return the policy for `num_items` elements of all rows together."""
     policy = next(policy for most, policy in LARGE.items() if key_bytes <= most)
     if has_values:  # their positions need as many registers again
         policy = replace(policy, block_threads=min(VALUE_THREADS, policy.block_threads))
@@ -134,7 +134,7 @@ def cut_bytes(key_bytes: int) -> int:
 
 
 def can_cut(leaves: int, runs: int) -> bool:
-    """Return whether a kernel supports so many runs of elements with so many fields."""
+    """Return whether a kernel supports `runs` runs of elements with `leaves` fields."""
     return runs <= MAX_RUNS and 8 * leaves * runs <= MAX_PARAMETERS
 
 

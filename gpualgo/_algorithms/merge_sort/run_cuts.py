@@ -65,10 +65,10 @@ class RunCuts(Problem):
 
 
 def can_cut(runs: Sequence[Sequence[View]], num_ranks: int) -> bool:
-    """Return whether a kernel can cut these runs, each given as its fields, at so many ranks."""
+    """Return whether a kernel can cut these runs, each given as its fields, at all ranks."""
     fits = policy.can_cut(len(runs[0]), len(runs)) and num_ranks <= parameters.MAX_RANKS
     return fits and all(
-        len(view.shape) == 1 and is_contiguous(view) for own in runs for view in own
+        len(view.shape) == 1 and is_contiguous(view) for fields in runs for view in fields
     )
 
 

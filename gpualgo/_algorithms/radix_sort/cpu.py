@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WORD_SIZES = (1, 2, 4, 8, 16)  # sizes of values that are moved together with their keys
 LONG_ROW = 1 << 17  # from this many keys on, all cores sort one row together
 _LONG_FOR_TWO = 1 << 19  # the same where each row would get at most two threads
-_LINE_BYTES = 1 << 23  # rows of at least so many bytes, with values, are written past the caches
+_LINE_BYTES = 1 << 23  # rows of at least this size, with values, are written past the caches
 _LINE_BITS, _CACHE_BITS = 11, 8  # widest digit of a pass, with and without write-combining
 _PARTS_PER_THREAD = 4
 _PART_KEYS = 1 << 15  # fewer keys do not repay separate counters

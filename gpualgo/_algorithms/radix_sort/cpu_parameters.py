@@ -13,7 +13,7 @@ ENTRY, CODES, KEY_BYTES, FLIP, INFINITY, USED, SIZE = range(10, 17)
 
 LINE = 64  # bytes written to memory at once
 
-SHORT = 128  # up to so many keys, each is compared with all others
+SHORT = 128  # up to this many keys, each is compared with all others
 ROW_BITS = 8  # digit width
 
 # Rows append to that table: addresses of kernels; the size of values; for keys, values and their

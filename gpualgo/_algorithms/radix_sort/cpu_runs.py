@@ -68,7 +68,7 @@ def row_order(dtype: np.dtype[Any]) -> Callable[[Array, bool], Array | None]:
     """Return the function that orders a contiguous row; it returns None if digits are faster."""
     most, estimates = ways.most_ordered(dtype), []
     if dtype not in COUNTED:
-        estimates = [of_rows(_kernel(dtype, falls)) for falls in (False, True)]
+        estimates = [of_rows(_kernel(dtype, is_descending)) for is_descending in (False, True)]
 
     def by_numpy(keys: Array, descending: bool) -> Array | None:
         is_few = len(keys) <= most and not descending

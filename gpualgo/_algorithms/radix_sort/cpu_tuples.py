@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _CHUNK = 1 << 14  # elements whose words stay in cache while they are packed
-_LONG_ROW = 1 << 17  # from so many elements on, threads share a row
+_LONG_ROW = 1 << 17  # from this many elements on, threads share a row
 
 
 def argsort(problem: TupleSort, arrays: Sequence[Array], out: Array) -> None:

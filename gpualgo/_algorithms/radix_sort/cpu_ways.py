@@ -28,7 +28,7 @@ import numpy as np
 
 from gpualgo._base import dtypes, threads
 
-_SHORT = 512  # NumPy sorts rows of up to so many keys faster with any SIMD
+_SHORT = 512  # up to this many keys, NumPy sorts a row faster with any SIMD
 _DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 _NARROW = frozenset(map(np.dtype, ("i2", "u2")))
 # Longest rows of 16-bit integers for NumPy: with one thread, and with several that share digits.

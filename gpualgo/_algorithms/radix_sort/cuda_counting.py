@@ -22,9 +22,9 @@ from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver.workspace import TICKET_BYTES
 
 _FILL = policy.Policy(512, 4, 4)
-_TICKET_BYTES = 256  # the kept tickets hold the counters of 8-bit keys after so many bytes
+_TICKET_BYTES = 256  # offset in the stream's tickets of the counters of 8-bit keys
 _SCAN_WORDS = 64  # least shared memory of the last block, for its scan
-_FEW_KEYS = {1: 1 << 18, 2: 1 << 21}  # by key size: up to so many keys, the digit sort is faster
+_FEW_KEYS = {1: 1 << 18, 2: 1 << 21}  # by key size: up to this many keys, the digit sort is faster
 
 
 def applies(dtype: np.dtype[Any], begin_bit: int, end_bit: int, num_items: int) -> bool:

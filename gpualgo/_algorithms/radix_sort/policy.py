@@ -54,7 +54,7 @@ MIDDLE = {
     (8, 8): Policy(1024, 8, 1, 1),
     (8, 16): Policy(1024, 5, 1, 2),
 }
-# From so many keys on, tiles are larger. ms for 2^28 keys on an H200, with this table and with
+# Above this many keys, tiles are larger. ms for 2^28 keys on an H200, with this table and with
 # MIDDLE; in the same run, except 8-byte keys with values (two runs).
 MIDDLE_KEYS = 1 << 24
 LARGE = MIDDLE | {
@@ -68,7 +68,7 @@ LARGE = MIDDLE | {
 JOINED = {
     4: Policy(512, 44, 1, 2, joins=True),  # 5.98, with LARGE 6.22
 }
-# Up to so many keys: tiles small enough to occupy every multiprocessor. us for uint32 at the limit.
+# Up to this many keys: small tiles, so that every multiprocessor gets some. us for uint32 at most.
 SMALLER = {
     1 << 17: Policy(256, 4, 3),  # 34
     1 << 18: Policy(512, 8, 2),  # 38
@@ -147,7 +147,7 @@ class RowPolicy:
         return self.rows_per_block * -(-row // TABLE_BYTES) * TABLE_BYTES
 
 
-SMALL_ROW = 32  # up to so many keys, each lane sorts one
+SMALL_ROW = 32  # up to this many keys, each lane sorts one
 MAX_ROW_WARPS = 16
 ROWS_PER_BLOCK = 4  # if one warp sorts a row
 FEW_ROWS_ITEMS = 8

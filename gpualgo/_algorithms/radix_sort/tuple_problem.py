@@ -142,15 +142,15 @@ def values_beside(
     if not isinstance(values, tuple):  # a structured array is moved as one array
         return (view_of(values, f"{where}: {name}"),), None
     moved, moved_form = inputs.spread(values, f"{where}: {name}", has_names=False)
-    own = moved[0].shape
-    if own != shape:
+    got = moved[0].shape
+    if got != shape:
         try:
-            fits = np.broadcast_shapes(own, shape) == shape
+            fits = np.broadcast_shapes(got, shape) == shape
         except ValueError:
             fits = False
         if not fits:
             raise ValueError(
-                f"{where}: {name} has shape {own}, which does not broadcast to {shape} of {of}; "
+                f"{where}: {name} has shape {got}, which does not broadcast to {shape} of {of}; "
                 "pass one value for each key"
             )
         moved = tuple([inputs.broadcast_to(view, shape) for view in moved])

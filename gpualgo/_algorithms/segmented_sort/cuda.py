@@ -123,8 +123,8 @@ class _Builder(Builder):
         async_bytes = device.shared_limit if device.capability >= (8, 0) else 0
         specs = policy.merge_specs(self.order, sizes, tile, device.may_overlap, async_bytes)
         kernels = build.kernels(specs, self.device)
-        most = device.num_sms * tile.merge_blocks
-        grids = -(-4 * num_parts // tile.merge_threads), min(2 * num_parts, most)
+        max_blocks = device.num_sms * tile.merge_blocks
+        grids = -(-4 * num_parts // tile.merge_threads), min(2 * num_parts, max_blocks)
         is_async = merge_sort.is_ahead(element, sizes, tile.merging, async_bytes)
         shared = 0, tile.merging.shared_bytes(element.itemsize, is_async)
         marks, counts_at = counts

@@ -15,7 +15,7 @@ SPANS = Parameters(
 
 @cache
 def tiles(leaves: int, values: int) -> Parameters:
-    """Return SegmentTilesParams for keys and values with so many fields."""
+    """Return SegmentTilesParams for `leaves` key fields and `values` value fields."""
     buffer = Parameters("SegmentBuffer", keys=POINTER[leaves], values=POINTER[values])
     return Parameters(
         "SegmentTilesParams",
@@ -26,7 +26,7 @@ def tiles(leaves: int, values: int) -> Parameters:
 
 @cache
 def merge(leaves: int, values: int) -> Parameters:
-    """Return SegmentMergeParams for keys and values with so many fields."""
+    """Return SegmentMergeParams for `leaves` key fields and `values` value fields."""
     return Parameters(
         "SegmentMergeParams",
         spans=POINTER, count=POINTER, has_odd=POINTER, merge=merge_sort.merge(leaves, values),

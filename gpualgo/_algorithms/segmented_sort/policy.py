@@ -87,7 +87,7 @@ WIDE_VALUES = 8  # bytes; with wider values blocks have more registers
 def policy_of(
     num_items: int, num_segments: int, key_bytes: int, values: Sequence[int], shared_limit: int
 ) -> Policy:
-    """Return the policy for so many elements, with values of these sizes."""
+    """Return the policy for `num_items` elements, with values of these sizes."""
     has_values = bool(values)
     table = LONG if num_items >= LONG_MEAN * num_segments else SHORT
     key_limit = min(size for size, _ in table if key_bytes <= size)
@@ -100,7 +100,7 @@ def policy_of(
 
 
 def _narrower(policy: Policy, threads: int) -> Policy:
-    """Return the policy with at most so many threads, for sorting and for merging."""
+    """Return the policy with at most `threads` threads, for sorting and for merging."""
     threads = min(policy.block_threads, threads)
     return replace(policy, block_threads=threads, merge_threads=min(policy.merge_threads, threads))
 

@@ -21,7 +21,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 LONG_ROW = 1 << 16  # long enough for sampling
 _CHUNK = 1 << 16  # elements per chunk, which stay in L2
-_FEW_SORTED = 1 << 13  # up to so many are sorted by NumPy, without compilation
+_FEW_SORTED = 1 << 13  # up to this many are sorted by NumPy, without compilation
 
 
 def first(rows: Array, k: int, descending: bool, values: Array, indices: Array) -> None:

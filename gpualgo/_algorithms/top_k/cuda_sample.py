@@ -57,18 +57,18 @@ class LongRows:
 
     @property
     def is_narrowed(self) -> bool:
-        """Return whether there are so many candidates that several blocks select from them."""
+        """Return whether several blocks select from the candidates, because there are many."""
         return any(sample.kept(self.row_items) > policy.MOST_LEFT for sample in self.lists.samples)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Return the sizes of the pieces of `Kept`."""
         samples = self.lists.samples
-        size, most = 1 << samples[0].bits, sum(sample.capacity for sample in samples)
+        size, capacity = 1 << samples[0].bits, sum(sample.capacity for sample in samples)
         key, index = policy.ordered_bytes(self.dtype), policy.index_bytes(self.row_items)
         return (
-            size * key, size * index, len(samples) * parameters.BOUNDS_BYTES, most * key,
-            most * index, policy.control_bytes(len(self.ranks), self.row_items),
+            size * key, size * index, len(samples) * parameters.BOUNDS_BYTES, capacity * key,
+            capacity * index, policy.control_bytes(len(self.ranks), self.row_items),
         )  # fmt: skip
 
     def left(self, rank: int, kept: Kept) -> Left:

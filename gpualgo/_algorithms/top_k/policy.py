@@ -141,7 +141,7 @@ LARGE_BLOCK = 512  # threads of a block that has its own multiprocessor, with 12
 
 
 def select_policy(row_items: int, num_sorted: int) -> SelectPolicy:
-    """Return the policy for rows of so many elements, of which `num_sorted` are sorted."""
+    """Return the policy for rows of `row_items` elements, of which `num_sorted` are sorted."""
     threads = LARGE_BLOCK
     if row_items <= 1 << 14:
         threads = 128 if row_items <= 1 << 11 else 256
@@ -211,7 +211,7 @@ def sample_specs(
 
 
 def filter_grid(num_items: int, itemsize: int, num_sms: int) -> int:
-    """Return the number of blocks that filter so many items."""
+    """Return the number of blocks that filter `num_items` items."""
     tile = FILTER_THREADS * _filter_loads(itemsize) * VECTOR_BYTES // itemsize
     return max(1, min(-(-num_items // tile), num_sms * FILTER_BLOCKS))
 
@@ -238,7 +238,7 @@ def narrow_specs(
 
 
 def narrow_grid(num_items: int, num_ranks: int, num_sms: int) -> int:
-    """Return the number of blocks per rank, a power of two, for so many candidates."""
+    """Return the number of blocks per rank, a power of two, for `num_items` candidates."""
     blocks = min(-(-num_items // NARROW_SHARE), num_sms * NARROW_BLOCKS // num_ranks)
     return 1 << max(0, blocks.bit_length() - 1)
 
