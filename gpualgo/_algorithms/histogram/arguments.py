@@ -244,7 +244,7 @@ def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
 
         reason = "histogram: range= was not given, so the host reads x's"
         driver.refuse_capture(_handle(stream, view), reason)
-    with recording.suspended():  # a plan that is prepared needs the range now
+    with recording.suspended():  # preparing a plan needs the range now
         lo, hi = minmax(x, stream=stream)
     if not isinstance(lo, np.generic):  # 0-d arrays
         lo, hi = (to_host(as_view(end, "histogram: x"), stream)[()] for end in (lo, hi))

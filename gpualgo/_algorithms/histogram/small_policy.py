@@ -30,7 +30,6 @@ class Small:
     copies: int  # of the joint words
 
     def cpp(self) -> str:
-        """Return the C++ type."""
         arguments = (self.block_threads, self.loads, self.replicas, self.copies)
         return f"gpualgo::SmallPolicy<{', '.join(map(str, arguments))}>"
 

@@ -87,7 +87,7 @@ def _run(
 
 
 def _dense(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
-    """Return elements without gaps."""
+    """Return the arrays as one dense array of elements."""
     if len(arrays) == 1:
         items = arrays[0].view(element) if element.kind == "V" else arrays[0]
         return np.ascontiguousarray(items)

@@ -24,13 +24,12 @@ class Policy:
     items: int  # keys per thread
     blocks_per_sm: int
     window: int = 8  # tile states that a thread reads at once
-    prefetches: bool = False  # the next tile's keys, to L2, while one is ranked (from sm_90 on)
+    prefetches: bool = False  # to L2, the next tile's keys while one is ranked (from sm_90 on)
     values_follow: bool = False  # values reuse the keys' shared memory instead of having their own
     joins: bool = False  # keys and values of one size as pairs, in shared memory and between passes
 
     @property
     def tile_items(self) -> int:
-        """Return how many keys a tile has."""
         return self.block_threads * self.items
 
     def shared_bytes(self, key_bytes: int, value_bytes: int, index_bytes: int = 8) -> int:
@@ -137,7 +136,6 @@ class RowPolicy:
 
     @property
     def block_threads(self) -> int:
-        """Return how many threads a block has."""
         return self.warps * self.rows_per_block * WARP
 
     def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
